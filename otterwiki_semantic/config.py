@@ -1,0 +1,101 @@
+"""Every setting, read once: from the environment first, then from the wiki's own configuration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from otterwiki_semantic.errors import ConfigError
+
+PREFIX = "SEMANTIC_"
+MODELS = ("minilm",)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the plugin and the command line were told.
+
+    `repository` is the wiki's git repository, `data_dir` where the index lives, `sync_interval` the seconds between two looks
+    at HEAD, `threads` the texts embedded at a time (0: one for each processor), `api_key` what programs authenticate with.
+    """
+
+    repository: Path
+    data_dir: Path
+    model: str = "minilm"
+    sync_interval: float = 60.0
+    threads: int = 0
+    api_key: str | None = None
+
+
+def _number(least: float, most: float) -> Callable[[str], float]:
+    def read(value: str) -> float:
+        number = float(value)
+        if not least <= number <= most:
+            raise ValueError
+        return number
+
+    return read
+
+
+def _one_of(*values: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if value not in values:
+            raise ValueError
+        return value
+
+    return read
+
+
+_READERS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "SEMANTIC_MODEL": (_one_of(*MODELS), f"one of: {', '.join(MODELS)}"),
+    "SEMANTIC_SYNC_INTERVAL": (_number(1, 86_400), "seconds, 1 to 86400"),
+    "SEMANTIC_THREADS": (lambda value: int(_number(0, 256)(str(int(value)))), "a whole number, 0 to 256"),
+}
+SETTING_NAMES = ("OTTERWIKI_API_KEY", "SEMANTIC_DATA_DIR", *_READERS)
+"""Every setting's name, beside the wiki's own ``REPOSITORY``."""
+
+
+def read_settings(
+    wiki_config: Mapping[str, Any],
+    environment: Mapping[str, str] = os.environ,
+    repository: Path | None = None,
+    data_dir: Path | None = None,
+) -> Settings:
+    """Give the settings; `repository` and `data_dir`, where given, win over what is configured.
+
+    Errors: `ConfigError` for a name that begins like a setting's but is none, for a value that is not allowed, and when no
+    repository is configured.
+    """
+    given = {name: str(value) for name, value in {**wiki_config, **environment}.items() if value is not None}
+    unknown = sorted(name for name in given if name.startswith(PREFIX) and name not in SETTING_NAMES)
+    if unknown:
+        raise ConfigError(f"unknown setting {', '.join(unknown)}; the settings are: {', '.join(SETTING_NAMES)}")
+    values = {_field(name): _read(name, given[name]) for name in _READERS if given.get(name, "") != ""}
+    place = repository or Path(given.get("REPOSITORY", ""))
+    if place == Path():
+        raise ConfigError("no repository: set REPOSITORY, in the environment or in the wiki's settings.cfg")
+    place = place.absolute()
+    configured = Path(given["SEMANTIC_DATA_DIR"]).absolute() if given.get("SEMANTIC_DATA_DIR") else None
+    return Settings(
+        repository=place,
+        data_dir=(data_dir or configured or place.with_name(f"{place.name}-semantic")).absolute(),
+        api_key=given.get("OTTERWIKI_API_KEY") or None,
+        **values,
+    )
+
+
+def _read(name: str, value: str) -> Any:
+    reader, allowed = _READERS[name]
+    try:
+        return reader(value.strip())
+    except ValueError:
+        raise ConfigError(f"{name} is {value!r}; allowed: {allowed}") from None
+
+
+def _field(name: str) -> str:
+    field = name.removeprefix(PREFIX).lower()
+    assert field in {known.name for known in fields(Settings)}
+    return field

@@ -1,0 +1,55 @@
+"""Every error this package raises on purpose.
+
+SemanticError
+├── ConfigError            a setting is unknown or has a value that is not allowed
+├── ModelError             the embedding model's files are missing, damaged or not the expected ones
+├── RepositoryError        git cannot be run, or the directory is not a git repository
+├── CatalogError           the catalog file is unreadable or of another schema
+├── VectorStoreError       ChromaDB cannot read or write the collection
+├── ParameterError         a request's parameter is missing or not allowed
+├── RebuildRunningError    a rebuild was asked for while one runs
+├── OwnerUnavailableError  the process that owns the index does not answer
+└── IndexUnavailableError  the index cannot answer now
+"""
+
+from __future__ import annotations
+
+
+class SemanticError(Exception):
+    """Base of every error of this package; its text is made to be shown to a person."""
+
+
+class ConfigError(SemanticError):
+    """A setting is unknown or has a value that is not allowed."""
+
+
+class ModelError(SemanticError):
+    """The embedding model's files are missing, damaged or not the expected ones."""
+
+
+class RepositoryError(SemanticError):
+    """Git cannot be run, or the directory is not a git repository."""
+
+
+class CatalogError(SemanticError):
+    """The catalog file is unreadable or of another schema; the index has to be built again."""
+
+
+class VectorStoreError(SemanticError):
+    """ChromaDB cannot read or write the collection; it has to be filled again from the catalog."""
+
+
+class ParameterError(SemanticError):
+    """A request's parameter is missing or not allowed."""
+
+
+class RebuildRunningError(SemanticError):
+    """A rebuild was asked for while one runs."""
+
+
+class OwnerUnavailableError(SemanticError):
+    """The process that owns the index does not answer."""
+
+
+class IndexUnavailableError(SemanticError):
+    """The index cannot answer now."""
