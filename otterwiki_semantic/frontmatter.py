@@ -1,0 +1,52 @@
+"""YAML front matter: found as the wiki finds it, read for what the index uses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+_FENCE = "---"
+_MAX_CHARACTERS = 65_536
+
+
+def split_front_matter(lines: list[str]) -> tuple[dict[str, Any], int]:
+    """Give the front matter of a page and the number of lines it takes, fences included.
+
+    `lines` are the page's lines without their ends. Both results are empty for a page that has none. Something between two
+    fences that is not a YAML mapping is not front matter but text.
+    """
+    end = front_matter_end(lines)
+    source = "\n".join(lines[1 : end - 1]) if end else ""
+    if not source or len(source) > _MAX_CHARACTERS:
+        return {}, 0
+    try:
+        value = yaml.safe_load(source)
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
+        return {}, 0
+    return (value, end) if isinstance(value, dict) else ({}, 0)
+
+
+def front_matter_end(lines: list[str]) -> int:
+    """Give the number of lines up to and including the closing fence; 0 when the page does not begin with a fenced block."""
+    if not lines or lines[0] != _FENCE:
+        return 0
+    return next((number + 1 for number, line in enumerate(lines) if number > 1 and line.startswith(_FENCE)), 0)
+
+
+def text_field(front_matter: dict[str, Any], name: str) -> str | None:
+    """Give a field as one line of text; None when it is missing, empty or not a single value."""
+    value = front_matter.get(name)
+    if value is None or isinstance(value, dict | list):
+        return None
+    return " ".join(str(value).split()) or None
+
+
+def tags_field(front_matter: dict[str, Any]) -> tuple[str, ...]:
+    """Give the tags, from a list or from text with commas, each once and in order."""
+    value = front_matter.get("tags")
+    if isinstance(value, list):
+        values = [str(item) for item in value if not isinstance(item, dict | list) and item is not None]
+    else:
+        values = (text_field(front_matter, "tags") or "").split(",")
+    return tuple(dict.fromkeys(tag for tag in (" ".join(value.split()) for value in values) if tag))

@@ -1,0 +1,40 @@
+"""From the bytes of a file in the repository to a page of chunks."""
+
+from __future__ import annotations
+
+from otterwiki_semantic.chunking import Profile, TokenCounter, chunk_document, count_words
+from otterwiki_semantic.frontmatter import tags_field, text_field
+from otterwiki_semantic.markdown import parse
+from otterwiki_semantic.records import Document, Page
+
+
+def page_name(path: str) -> str:
+    """Give the last part of a page's path."""
+    return path.rsplit("/", 1)[-1]
+
+
+def page_title(path: str, document: Document) -> str:
+    """Give the title: that of the front matter, else the page's first heading if it is of level 1, else the page's name."""
+    title = text_field(document.front_matter, "title")
+    first = next((section for section in document.sections if section.level), None)
+    heading = first.heading if first is not None and first.level == 1 else None
+    return title or heading or page_name(path)
+
+
+def read_page(path: str, blob: str, content: bytes, counter: TokenCounter, profile: Profile) -> Page:
+    """Parse and chunk a page. Bytes that are not UTF-8 become the replacement character; no content raises."""
+    document = parse(content.decode("utf-8", errors="replace"))
+    title = page_title(path, document)
+    words = sum(
+        count_words(section.heading) + sum(count_words(line.text) for block in section.blocks for line in block.lines)
+        for section in document.sections
+    )
+    return Page(
+        path=path,
+        blob=blob,
+        title=title,
+        category=text_field(document.front_matter, "category"),
+        tags=tags_field(document.front_matter),
+        word_count=words,
+        chunks=chunk_document(document, title, counter, profile),
+    )

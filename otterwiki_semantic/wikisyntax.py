@@ -1,0 +1,131 @@
+"""What An Otter Wiki's markdown has beyond mistune's own plugins, as far as it decides where headings and words are.
+
+Each function is a mistune plugin that adds one construct to the parser. Only the structure matters here: what the construct
+contains, whether headings inside it count, and which of its characters are markup. Nothing is rendered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mistune.plugins.table import NP_TABLE_PATTERN, TABLE_PATTERN, parse_nptable, parse_table, table_in_list
+
+if TYPE_CHECKING:
+    from mistune import BlockParser, BlockState, InlineParser, InlineState, Markdown
+
+    _BlockRule = Callable[[BlockParser, re.Match[str], BlockState], int | None]
+
+_DELIMITER_ROW = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
+_QUOTE_HEADER = re.compile(r"#{1,5}\s*(.*)\n+")
+_WIKI_LINK = r"\[\[[^\[\]\n]+\]\]"
+_MARK = r"==(?=[^\s=])(?:[^=\n]|=(?!=))*[^\s=]=="
+
+
+def tables(md: Markdown) -> None:
+    """Tables whose second line is a row of dashes; mistune takes any second line for one, and its words would be lost."""
+    for name, pattern, parse in (("table", TABLE_PATTERN, parse_table), ("nptable", NP_TABLE_PATTERN, parse_nptable)):
+
+        def parse_strictly(
+            block: BlockParser, m: re.Match[str], state: BlockState, parse_rows: _BlockRule = parse
+        ) -> int | None:
+            return parse_rows(block, m, state) if _DELIMITER_ROW.fullmatch(state.get_line(m.end()).strip()) else None
+
+        md.block.register(name, pattern, parse_strictly, before="paragraph")
+    table_in_list(md)
+
+
+def _add_container(state: BlockState, block: BlockParser, source: str, header: str | None = None) -> None:
+    child = state.child_state(source if source.endswith("\n") else source + "\n")
+    block.parse(child)
+    if header:
+        child.tokens.insert(0, {"type": "paragraph", "text": header})
+    state.append_token({"type": "container", "children": child.tokens})
+
+
+def fancy_blocks(md: Markdown) -> None:
+    """``::: info`` to ``:::``, whose first heading is the box's title and no heading of the page."""
+    fence = re.compile(r" {0,3}:{3,}[^:\n]*\n")
+    end = re.compile(r"^ {0,3}:{3,}[~:]* *$", re.MULTILINE)
+
+    def parse(block: BlockParser, m: re.Match[str], state: BlockState) -> int:
+        opening = fence.match(state.src, m.start())
+        start = opening.end() if opening else m.end()
+        closing = end.search(state.src, start)
+        stop = closing.start() if closing else state.cursor_max
+        source = state.src[start:stop]
+        title = _QUOTE_HEADER.match(source)
+        _add_container(state, block, source[title.end() :] if title else source, title[1] if title else None)
+        return min(closing.end() + 1, state.cursor_max) if closing else state.cursor_max
+
+    md.block.register("fancy_block", r"^ {0,3}:{3,}[^:\n]*$", parse)
+
+
+def _prefixed_block(md: Markdown, name: str, mark: str, titled: bool) -> None:
+    line = rf" {{0,3}}>{mark}[^\n]*"
+    run = re.compile(rf"(?:{line}(?:\n|\Z))+")
+    leading = re.compile(rf"^ *>{mark}", re.MULTILINE)
+
+    def parse(block: BlockParser, m: re.Match[str], state: BlockState) -> int:
+        whole = run.match(state.src, m.start())
+        stop = whole.end() if whole else m.end()
+        source = leading.sub("", state.src[m.start() : stop])
+        source = source.strip() + "\n" if titled else source
+        title = _QUOTE_HEADER.match(source) if titled else None
+        _add_container(state, block, source[title.end() :] if title else source, title[1] if title else None)
+        return stop
+
+    md.block.register(name, rf"^{line}$", parse, before="block_quote")
+
+
+def spoilers(md: Markdown) -> None:
+    """Lines that begin with ``>!``: hidden until clicked."""
+    _prefixed_block(md, "spoiler_block", "!", titled=False)
+
+
+def folds(md: Markdown) -> None:
+    r"""Lines that begin with ``>|``: folded away; a heading on the first line is the fold's title."""
+    _prefixed_block(md, "fold_block", r"\|", titled=True)
+
+
+def math_blocks(md: Markdown) -> None:
+    """``$$ … $$`` over one or more lines; nothing inside is markdown."""
+
+    def parse(_block: BlockParser, m: re.Match[str], state: BlockState) -> int | None:
+        opening = state.src.index("$$", m.start()) + 2
+        closing = state.src.find("$$", opening)
+        stop = -1 if closing < 0 else state.src.find("\n", closing)
+        if closing < 0 or state.src[closing + 2 : stop if stop >= 0 else None].strip():
+            return None
+        state.append_token({"type": "block_code", "raw": state.src[opening:closing].strip("\n")})
+        return stop + 1 if stop >= 0 else state.cursor_max
+
+    md.block.register("math_block", r"^[ \t]*\$\$", parse)
+
+
+def wiki_links(md: Markdown) -> None:
+    """``[[Page]]`` and ``[[Page|Title]]``: the part the reader sees is what stands before the bar."""
+
+    def parse(_inline: InlineParser, m: re.Match[str], state: InlineState) -> int:
+        shown = m.group(0)[2:-2].split("|")[0]
+        state.append_token({"type": "text", "raw": shown})
+        return m.end()
+
+    md.inline.register("wiki_link", _WIKI_LINK, parse, before="link")
+
+
+def marks(md: Markdown) -> None:
+    """``==marked==`` text."""
+
+    def parse(inline: InlineParser, m: re.Match[str], state: InlineState) -> int:
+        inner = state.copy()
+        inner.src = m.group(0)[2:-2]
+        children: list[dict[str, Any]] = inline.render(inner)
+        state.append_token({"type": "mark", "children": children})
+        return m.end()
+
+    md.inline.register("mark", _MARK, parse, before="emphasis")
+
+
+PLUGINS = (tables, fancy_blocks, spoilers, folds, math_blocks, wiki_links, marks)
