@@ -1,0 +1,39 @@
+"""What the index asks of an embedding model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from otterwiki_semantic.records import Matrix
+
+
+class Embedder(Protocol):
+    """A model that turns texts into unit vectors; safe to call from several threads."""
+
+    @property
+    def name(self) -> str:
+        """The model's name as shown to people."""
+        ...
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells models apart: texts embedded under one fingerprint always get the same vectors."""
+        ...
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Give the vectors of texts, for the index; at low priority."""
+        ...
+
+    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+        """Give the vectors of queries, for a person who waits."""
+        ...
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Give the number of word pieces of each text, without the special ones."""
+        ...
