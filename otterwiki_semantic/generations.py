@@ -1,0 +1,135 @@
+"""Generations: everything one way of indexing needs, in a directory of its own, and the pointer to the one that serves.
+
+A way of indexing is a model, a chunking and a schema; its fingerprint tells it from others. A new generation is built beside
+the serving one and takes its place by the exchange of one small file. Layout of the data directory::
+
+    current                      the name of the serving generation
+    generations/<name>/          catalog.sqlite3 and the ChromaDB directory that the catalog names
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+import threading
+import uuid
+from pathlib import Path
+
+from otterwiki_semantic.catalog import SCHEMA, Catalog
+from otterwiki_semantic.chunking import Profile
+from otterwiki_semantic.embedding import Embedder
+from otterwiki_semantic.errors import CatalogError
+from otterwiki_semantic.vectors import ChromaVectors
+
+_CATALOG = "catalog.sqlite3"
+
+log = logging.getLogger(__name__)
+
+
+def fingerprint(embedder: Embedder, profile: Profile) -> str:
+    """Give what tells this way of indexing from others."""
+    parts = (str(SCHEMA), embedder.fingerprint, profile.fingerprint)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+class Generation:
+    """One index: its catalog, and its vectors in ChromaDB."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.name = directory.name
+        self.catalog = Catalog(directory / _CATALOG)
+        self._changing = threading.Lock()
+        self.vectors = self._vectors_of(self.catalog.meta("chroma") or self._new_chroma())
+
+    @property
+    def fingerprint(self) -> str | None:
+        """The fingerprint it was built with."""
+        return self.catalog.meta("fingerprint")
+
+    @property
+    def model(self) -> str | None:
+        """The fingerprint of the model that made its vectors."""
+        return self.catalog.meta("model")
+
+    def _vectors_of(self, chroma: str) -> ChromaVectors:
+        return ChromaVectors(self.directory / chroma, f"otterwiki-{self.name}")
+
+    def _new_chroma(self) -> str:
+        name = f"chroma-{uuid.uuid4().hex[:8]}"
+        self.catalog.set_meta("chroma", name)
+        return name
+
+    def verify_vectors(self) -> None:
+        """Begin with an empty collection if ChromaDB does not hold what the catalog says it does."""
+        expected, found = self.catalog.stored_count(), self.vectors.count()
+        if expected != found:
+            log.warning("ChromaDB holds %d vectors, the catalog says %d: filling it again from the catalog", found, expected)
+            self.reset_vectors()
+
+    def reset_vectors(self) -> None:
+        """Begin with an empty collection in a new directory; the next sync fills it from the catalog, without the model."""
+        with self._changing:
+            broken = self.vectors
+            self.catalog.store_all_again()
+            self.vectors = self._vectors_of(self._new_chroma())
+        broken.destroy()
+
+    def close(self) -> None:
+        """Close the catalog and the database."""
+        self.vectors.close()
+        self.catalog.close()
+
+    def destroy(self) -> None:
+        """Close the generation and remove its files."""
+        self.vectors.destroy()
+        self.catalog.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+class Generations:
+    """The generations of one data directory."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self._pointer = data_dir / "current"
+        self._root = data_dir / "generations"
+        self._root.mkdir(parents=True, exist_ok=True)
+
+    def current(self) -> Generation | None:
+        """Open the serving generation; None when there is none, or it cannot be read (the reason is logged)."""
+        try:
+            name = self._pointer.read_text(encoding="ascii").strip()
+            directory = self._root / name
+            return Generation(directory) if name and (directory / _CATALOG).is_file() else None
+        except FileNotFoundError:
+            return None
+        except (CatalogError, OSError, ValueError) as error:
+            log.warning("the index cannot be read and is built again: %s", error)
+            return None
+
+    def create(self, embedder: Embedder, profile: Profile) -> Generation:
+        """Make a new, empty generation; it does not serve yet."""
+        mark = fingerprint(embedder, profile)
+        directory = self._root / f"{mark[:8]}-{uuid.uuid4().hex[:8]}"
+        directory.mkdir()
+        generation = Generation(directory)
+        generation.catalog.set_meta("fingerprint", mark)
+        generation.catalog.set_meta("model", embedder.fingerprint)
+        return generation
+
+    def serve(self, generation: Generation) -> None:
+        """Make this generation the serving one, in one step that a crash cannot halve."""
+        scratch = self._pointer.with_suffix(".new")
+        with scratch.open("w", encoding="ascii") as stream:
+            stream.write(f"{generation.name}\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+        scratch.replace(self._pointer)
+
+    def remove_others(self, serving: Generation) -> None:
+        """Remove what is left of every other generation."""
+        for directory in self._root.iterdir():
+            if directory.name != serving.name:
+                shutil.rmtree(directory, ignore_errors=True)

@@ -1,0 +1,59 @@
+"""The background scheduler: when to look at HEAD, and the thread a rebuild runs on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.schedulers.background import BackgroundScheduler
+
+_SYNC = "sync"
+_THREADS = 4
+
+
+class Jobs:
+    """Runs `sync` at an interval and whenever it is woken, one at a time; and other work once, in the background.
+
+    `sync` may take long: a wake-up that comes meanwhile makes it run once more, any number of them only once.
+    """
+
+    def __init__(self, sync: Callable[[], None], interval: float) -> None:
+        self._sync = sync
+        self._running = threading.Lock()
+        self._wanted = threading.Event()
+        # A second run may wait for the first one to end; more of them are not needed, and not worth a warning each.
+        logging.getLogger("apscheduler").setLevel(logging.ERROR)
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            executors={"default": ThreadPoolExecutor(_THREADS)},
+            job_defaults={"coalesce": True, "max_instances": 2, "misfire_grace_time": None},
+        )
+        self._scheduler.add_job(self._run, "interval", seconds=interval, id=_SYNC, next_run_time=datetime.now(UTC))
+
+    def start(self) -> None:
+        """Start the scheduler's thread; the first sync is due at once."""
+        self._scheduler.start()
+
+    def wake(self) -> None:
+        """Ask for a sync now."""
+        self._wanted.set()
+        self._scheduler.modify_job(_SYNC, next_run_time=datetime.now(UTC))
+
+    def run_once(self, work: Callable[[], None]) -> None:
+        """Run something in the background, now."""
+        self._scheduler.add_job(work)
+
+    def stop(self) -> None:
+        """Start nothing more; what runs is not waited for."""
+        self._scheduler.shutdown(wait=False)
+
+    def _run(self) -> None:
+        with self._running:
+            while True:
+                self._wanted.clear()
+                self._sync()
+                if not self._wanted.is_set():
+                    return

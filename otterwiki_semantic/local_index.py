@@ -1,0 +1,290 @@
+"""The index in the process that owns it: the model, the generations, the scheduler, and the answers."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import lru_cache
+
+import numpy as np
+
+from otterwiki_semantic import __version__
+from otterwiki_semantic.chunking import Profile
+from otterwiki_semantic.config import Settings
+from otterwiki_semantic.embedding.minilm_model import MiniLM
+from otterwiki_semantic.errors import (
+    CatalogError,
+    IndexUnavailableError,
+    RebuildRunningError,
+    SemanticError,
+    VectorStoreError,
+)
+from otterwiki_semantic.generations import Generation, Generations, fingerprint
+from otterwiki_semantic.indexer import Indexer, Stopped
+from otterwiki_semantic.jobs import Jobs
+from otterwiki_semantic.progress import ProgressTracker
+from otterwiki_semantic.records import (
+    Answer,
+    Freshness,
+    IndexStatus,
+    Matrix,
+    RebuildState,
+    RebuildStatus,
+)
+from otterwiki_semantic.repository import Repository
+from otterwiki_semantic.searcher import nearest_passages
+
+_QUERY_CACHE = 512
+
+log = logging.getLogger(__name__)
+
+
+class LocalIndex:
+    """An `IndexService` that answers by itself. Only the process that holds the data directory's lock may make one."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._profile = Profile()
+        self._embedder = MiniLM(threads=settings.threads or None)
+        self._repository = Repository(settings.repository)
+        self._generations = Generations(settings.data_dir)
+        self._serving: Generation | None = None
+        self._stopping = threading.Event()
+        self._indexer = Indexer(self._repository, self._embedder, self._profile, self._stopping.is_set)
+        self._sync_progress = ProgressTracker()
+        self._rebuild_progress = ProgressTracker()
+        self._rebuild = RebuildStatus()
+        self._rebuild_lock = threading.Lock()
+        self._syncing = False
+        self._last_sync: str | None = None
+        self._last_error: str | None = None
+        self._query_vector = lru_cache(_QUERY_CACHE)(self._embed_query)
+        self._pending_between = lru_cache(1)(self._count_pending)
+        self._jobs = Jobs(self._sync, settings.sync_interval)
+
+    def start(self) -> None:
+        """Open the serving generation, if there is one, and begin to keep it equal to HEAD, in the background."""
+        self._serving = self._open_current()
+        self._jobs.start()
+
+    def close(self) -> None:
+        """Stop the work between two steps and close the files."""
+        self._stopping.set()
+        self._jobs.stop()
+        if self._serving is not None:
+            self._serving.close()
+
+    # Questions
+
+    def search(self, queries: Sequence[str], n: int, max_chunks_per_page: int) -> list[Answer]:
+        """See `IndexService`."""
+        generation = self._serving
+        if generation is None:
+            return [Answer(query, (), self._freshness(None)) for query in queries]
+        vectors = self._query_vectors(queries)
+        try:
+            return self._answers(generation, queries, vectors, n, max_chunks_per_page)
+        except (VectorStoreError, CatalogError) as error:
+            if self._serving is not generation and self._serving is not None:
+                return self._answers(self._serving, queries, vectors, n, max_chunks_per_page)
+            self._recover(generation, error)
+            raise IndexUnavailableError(f"the index is being repaired: {error}") from error
+
+    def status(self) -> IndexStatus:
+        """See `IndexService`."""
+        generation = self._serving
+        index = self._freshness(generation)
+        counts = generation.catalog.counts() if generation else None
+        is_whole = index.commit == index.head and generation is not None
+        return IndexStatus(
+            status="error" if self._last_error else "ready" if is_whole else "indexing",
+            index=index,
+            pages=counts.pages if counts else 0,
+            chunks=counts.chunks if counts else 0,
+            vectors=counts.vectors if counts else 0,
+            model=self._embedder.name,
+            generation=generation.name if generation else None,
+            collection=generation.vectors.name if generation else None,
+            progress=self._sync_progress.snapshot(),
+            rebuild=self._rebuild_status(),
+            last_sync=self._last_sync,
+            last_error=self._last_error,
+            embedded_texts=self._indexer.embedded_texts,
+            owner_pid=os.getpid(),
+            version=__version__,
+        )
+
+    def reindex(self) -> RebuildStatus:
+        """See `IndexService`."""
+        with self._rebuild_lock:
+            if self._rebuild.state is RebuildState.RUNNING:
+                raise RebuildRunningError(f"a rebuild has been running since {self._rebuild.started}")
+            self._rebuild = RebuildStatus(RebuildState.RUNNING, started=_now())
+            self._rebuild_progress.begin((), 0)
+        self._jobs.run_once(self._run_rebuild)
+        return self._rebuild_status()
+
+    def notify(self) -> None:
+        """See `IndexService`."""
+        self._jobs.wake()
+
+    def _answers(
+        self, generation: Generation, queries: Sequence[str], vectors: Matrix, n: int, max_chunks_per_page: int
+    ) -> list[Answer]:
+        index = self._freshness(generation)
+        return [
+            Answer(query, nearest_passages(generation, vector, n, max_chunks_per_page), index)
+            for query, vector in zip(queries, vectors, strict=True)
+        ]
+
+    def _query_vectors(self, queries: Sequence[str]) -> Matrix:
+        return np.stack([self._query_vector(query) for query in queries])
+
+    def _embed_query(self, query: str) -> Matrix:
+        vector: Matrix = self._embedder.embed_queries([query])[0]
+        return vector
+
+    def _freshness(self, generation: Generation | None) -> Freshness:
+        head = self._repository.head()
+        commit = generation.catalog.meta("commit") if generation else None
+        if head == commit:
+            return Freshness(commit, head, 0)
+        if self._syncing and self._sync_progress.snapshot().pages_total:
+            return Freshness(commit, head, self._sync_progress.pages_left)
+        return Freshness(commit, head, self._pending_between(generation, commit, head))
+
+    def _count_pending(self, generation: Generation | None, _commit: str | None, head: str | None) -> int:
+        if generation is None:
+            return len(self._repository.pages(head)) if head else 0
+        changed, gone = self._indexer.difference(generation.catalog, head)
+        return len(changed) + len(gone)
+
+    def _rebuild_status(self) -> RebuildStatus:
+        with self._rebuild_lock:
+            return replace(self._rebuild, progress=self._rebuild_progress.snapshot())
+
+    # Keeping the index equal to HEAD
+
+    def _sync(self) -> None:
+        """The scheduler's job: whatever goes wrong is logged, shown in the status, and tried again at the next interval."""
+        self._syncing = True
+        generation = self._serving
+        try:
+            generation = generation or self._first_generation()
+            if self._indexer.sync(generation, self._sync_progress):
+                counts = generation.catalog.counts()
+                log.info("index equals %s: %d pages, %d chunks", generation.catalog.meta("commit"), counts.pages, counts.chunks)
+            else:
+                self._indexer.flush(generation)
+            self._last_sync, self._last_error = _now(), None
+        except Stopped:
+            return
+        except (VectorStoreError, CatalogError) as error:
+            if generation is not None and generation is self._serving:
+                self._fail(error)
+                self._recover(generation, error)
+        except (SemanticError, OSError) as error:
+            self._fail(error)
+        finally:
+            self._syncing = False
+            self._pending_between.cache_clear()
+
+    def _fail(self, error: Exception) -> None:
+        if not self._stopping.is_set():
+            self._last_error = str(error)
+            log.error("the index could not be brought up to date: %s", error)
+
+    def _open_current(self) -> Generation | None:
+        """Open the serving generation; a build is started beside one that was made another way, if it can serve meanwhile."""
+        generation = self._generations.current()
+        if generation is None:
+            return None
+        try:
+            if generation.fingerprint == fingerprint(self._embedder, self._profile):
+                generation.verify_vectors()
+                return generation
+            if generation.model == self._embedder.fingerprint:
+                log.info("the index was made another way: building a new one beside it")
+                self._rebuild = RebuildStatus(RebuildState.RUNNING, started=_now())
+                self._jobs.run_once(self._run_rebuild)
+                return generation
+        except VectorStoreError as error:
+            log.warning("%s; filling it again from the catalog", error)
+            generation.reset_vectors()
+            return generation
+        except CatalogError as error:
+            log.warning("the index cannot be read and is built again: %s", error)
+        generation.close()
+        return None
+
+    def _first_generation(self) -> Generation:
+        """Make the generation of an index that has none; it serves at once and fills up while it does."""
+        generation = self._generations.create(self._embedder, self._profile)
+        self._generations.serve(generation)
+        self._generations.remove_others(generation)
+        self._serving = generation
+        return generation
+
+    def _recover(self, generation: Generation, error: Exception) -> None:
+        """Mend what failed: ChromaDB from the catalog, the catalog from git."""
+        log.warning("repairing the index after: %s", error)
+        if isinstance(error, VectorStoreError):
+            with suppress(SemanticError):
+                generation.reset_vectors()
+        elif self._serving is generation:
+            self._serving = None
+            generation.destroy()
+        self._jobs.wake()
+
+    # Rebuilding
+
+    def _run_rebuild(self) -> None:
+        try:
+            self._build_beside()
+            self._end_rebuild(RebuildState.DONE)
+        except Stopped:
+            self._end_rebuild(RebuildState.FAILED, "the index process was stopped; it goes on building when it starts again")
+        except (SemanticError, OSError) as error:
+            log.error("the rebuild failed, the old index goes on serving: %s", error)
+            self._end_rebuild(RebuildState.FAILED, str(error))
+
+    def _end_rebuild(self, state: RebuildState, error: str | None = None) -> None:
+        with self._rebuild_lock:
+            self._rebuild = replace(self._rebuild, state=state, finished=_now(), error=error)
+
+    def _build_beside(self) -> None:
+        """Build a new generation, check it, and let it take the serving one's place."""
+        old = self._serving
+        new = self._generations.create(self._embedder, self._profile)
+        donor = old.catalog if old is not None and old.model == self._embedder.fingerprint else None
+        try:
+            while self._indexer.sync(new, self._rebuild_progress, donor):
+                pass
+            _check(new)
+        except BaseException:
+            new.destroy()
+            raise
+        self._generations.serve(new)
+        self._serving = new
+        if old is not None:
+            old.destroy()
+        log.info("a new index serves: %s", new.name)
+
+
+def _check(generation: Generation) -> None:
+    """Refuse a generation that ChromaDB does not hold whole, or cannot search."""
+    stored, found = generation.catalog.stored_count(), generation.vectors.count()
+    vectors = generation.catalog.counts().vectors
+    if not stored == found == vectors:
+        raise VectorStoreError(f"the new index is not whole: {vectors} vectors, of which ChromaDB holds {found}")
+    probe = generation.catalog.any_vector()
+    if probe is not None and probe.id not in generation.vectors.query(probe.embedding, 10):
+        raise VectorStoreError(f"the new index does not find its own vector {probe.id}")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,113 @@
+"""The wiki's git repository: what HEAD is, which pages it holds, and what they say. Reads objects only, never the work tree."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from otterwiki_semantic.errors import RepositoryError
+
+_PAGE = b".md"
+_REGULAR_FILE = b"100"
+_TIMEOUT_SECONDS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class PageFile:
+    """A page in a commit: its path without ``.md``, the id of its content, and its size in bytes."""
+
+    path: str
+    blob: str
+    size: int
+
+
+class Repository:
+    """Git objects of one repository, bare or with a work tree.
+
+    Errors: `RepositoryError` when git is missing, the directory is no repository, or an object cannot be read.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._environment = {**os.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+        directories = self._git("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir").splitlines()
+        self._git_dir, self._common_dir = (Path(os.fsdecode(line)) for line in directories)
+
+    def head(self) -> str | None:
+        """Give the commit that HEAD is; None in a repository without a commit.
+
+        Reads the two small files git keeps it in; asks git when the branch is packed away with others or kept otherwise.
+        """
+        try:
+            head = (self._git_dir / "HEAD").read_text(encoding="ascii").strip()
+            if head.startswith("ref: "):
+                head = (self._common_dir / head.removeprefix("ref: ")).read_text(encoding="ascii").strip()
+            if len(head) in {40, 64} and int(head, 16) >= 0:
+                return head
+        except (OSError, ValueError):
+            pass
+        return self._ask_for_head()
+
+    def _ask_for_head(self) -> str | None:
+        answer = self._run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        if answer.returncode == 0:
+            return answer.stdout.decode("ascii").strip()
+        if self._run("symbolic-ref", "--quiet", "HEAD").returncode == 0 and not answer.stderr.strip():
+            return None
+        raise RepositoryError(f"git cannot read HEAD of {self.directory}: {_message(answer.stderr)}")
+
+    def pages(self, commit: str) -> dict[str, PageFile]:
+        r"""Give the pages of a commit by path. Symbolic links and submodules are no pages.
+
+        A name that is not UTF-8 is shown with its odd bytes as ``\\xNN``.
+        """
+        found: dict[str, PageFile] = {}
+        for entry in self._git("ls-tree", "-r", "-z", "-l", "--full-tree", commit).split(b"\0"):
+            if not entry.startswith(_REGULAR_FILE) or not entry.endswith(_PAGE):
+                continue
+            facts, _, name = entry.partition(b"\t")
+            _mode, _kind, blob, size = facts.split()
+            path = name.removesuffix(_PAGE).decode("utf-8", errors="backslashreplace")
+            found[path] = PageFile(path, blob.decode("ascii"), int(size))
+        return found
+
+    def read(self, blobs: Iterable[str]) -> Iterator[bytes]:
+        """Give the content of each object, in order, through one git process."""
+        command = ["git", "-C", str(self.directory), "cat-file", "--batch"]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self._environment
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            for blob in blobs:
+                process.stdin.write(blob.encode("ascii") + b"\n")
+                process.stdin.flush()
+                header = process.stdout.readline().split()
+                if len(header) != 3 or header[1] != b"blob":
+                    raise RepositoryError(f"git cannot read object {blob} of {self.directory}; try: git fsck")
+                content = process.stdout.read(int(header[2]))
+                process.stdout.read(1)
+                yield content
+            process.stdin.close()
+
+    def _git(self, *arguments: str) -> bytes:
+        answer = self._run(*arguments)
+        if answer.returncode:
+            raise RepositoryError(f"git cannot read the repository {self.directory}: {_message(answer.stderr)}")
+        return answer.stdout
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        command = ["git", "-C", str(self.directory), *arguments]
+        try:
+            return subprocess.run(command, capture_output=True, env=self._environment, timeout=_TIMEOUT_SECONDS, check=False)
+        except FileNotFoundError:
+            raise RepositoryError("git is not installed, or not on the PATH of this process") from None
+        except subprocess.TimeoutExpired:
+            raise RepositoryError(f"git did not answer within {_TIMEOUT_SECONDS} s: {' '.join(command)}") from None
+
+
+def _message(stderr: bytes) -> str:
+    return stderr.decode("utf-8", errors="replace").strip() or "no reason given"
