@@ -1,0 +1,234 @@
+"""The process that owns an index: one a host and data directory, started by whoever needs the index first.
+
+It is a fresh interpreter, never a fork, so that nothing of a web server is inherited; it holds the lock, the model, ChromaDB
+and the scheduler's threads, and answers over a Unix socket. It ends a few seconds after the last process that uses it is gone:
+the one that started it holds the other end of a pipe, which its forks share, and every other one keeps a connection open.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import logging.handlers
+import os
+import select
+import signal
+import socketserver
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import IO, Any, cast
+
+from otterwiki_semantic import __version__
+from otterwiki_semantic.config import Settings
+from otterwiki_semantic.errors import IndexUnavailableError, SemanticError
+from otterwiki_semantic.protocol import MAX_REQUEST_BYTES, VersionMismatchError, encode, error_message, socket_path
+from otterwiki_semantic.service import IndexService
+
+GRACE_SECONDS = 5.0
+_WATCH_SECONDS = 0.5
+_CLOSE_SECONDS = 10.0
+_LOG_BYTES = 1 << 20
+
+log = logging.getLogger(__name__)
+
+
+def settings_argument(settings: Settings) -> str:
+    """Give what the owner has to know of the settings, as its command line's argument. The key is no business of its."""
+    values = asdict(settings) | {"api_key": None}
+    return json.dumps(values, default=str)
+
+
+def _settings_from(argument: str) -> Settings:
+    values = json.loads(argument)
+    return Settings(**{**values, "repository": Path(values["repository"]), "data_dir": Path(values["data_dir"])})
+
+
+class _Opening:
+    """The index, made in the background, so that the first question need not wait for it in vain."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._ready = threading.Event()
+        self._index: Any = None
+        self._error: SemanticError | None = None
+        threading.Thread(target=self._open, name="opening", daemon=True).start()
+
+    def _open(self) -> None:
+        try:
+            from otterwiki_semantic.local_index import LocalIndex
+
+            index = LocalIndex(self._settings)
+            index.start()
+            self._index = index
+        except SemanticError as error:
+            self._error = error
+            log.error("the index cannot be opened: %s", error)
+        except Exception as error:
+            self._error = SemanticError(f"the index cannot be opened: {error}")
+            log.exception("the index cannot be opened")
+        finally:
+            self._ready.set()
+
+    @property
+    def failed(self) -> bool:
+        return self._error is not None
+
+    def get(self, timeout: float) -> IndexService:
+        if not self._ready.wait(timeout):
+            raise IndexUnavailableError("the index is being opened")
+        if self._error is not None:
+            raise self._error
+        return cast("IndexService", self._index)
+
+    def close(self) -> None:
+        if self._index is not None:
+            self._index.close()
+
+
+class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, path: Path, index: _Opening) -> None:
+        self.index = index
+        self.users = 0
+        self.last_use = time.monotonic()
+        self._counting = threading.Lock()
+        path.unlink(missing_ok=True)
+        mask = os.umask(0o177)
+        try:
+            super().__init__(str(path), _Handler)
+        finally:
+            os.umask(mask)
+
+    def count_user(self, change: int) -> None:
+        with self._counting:
+            self.users += change
+            self.last_use = time.monotonic()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - socketserver's signature
+        log.debug("a client went away", exc_info=True)
+
+
+class _Handler(socketserver.StreamRequestHandler):
+    server: _Server
+
+    def handle(self) -> None:
+        self.server.count_user(+1)
+        try:
+            while line := self.rfile.readline(MAX_REQUEST_BYTES + 1):
+                self.wfile.write(encode(self._reply(line)))
+        finally:
+            self.server.count_user(-1)
+
+    def _reply(self, line: bytes) -> dict[str, Any]:
+        try:
+            if len(line) > MAX_REQUEST_BYTES:
+                raise SemanticError(f"the request is longer than {MAX_REQUEST_BYTES:,} bytes")
+            message = json.loads(line)
+            if message["version"] != __version__:
+                threading.Thread(target=self.server.shutdown, daemon=True).start()
+                raise VersionMismatchError(f"this index process is of version {__version__}; it ends now")
+            return {"result": _call(self.server.index, message["call"], message["arguments"])}
+        except SemanticError as error:
+            return error_message(error)
+        except Exception as error:
+            log.exception("a request failed")
+            return error_message(SemanticError(f"the index process failed: {error}"))
+
+
+_OPENING_SECONDS = 20.0
+_CALLS: dict[str, Callable[..., Any]] = {
+    "search": lambda index, **arguments: index.search(**arguments),
+    "status": lambda index: index.status(),
+    "reindex": lambda index: index.reindex(),
+    "notify": lambda index: index.notify(),
+}
+
+
+def _call(index: _Opening, name: str, arguments: dict[str, Any]) -> Any:
+    if name == "hello":
+        return __version__
+    if name not in _CALLS:
+        raise SemanticError(f"the index process does not know the call {name!r}")
+    return _CALLS[name](index.get(_OPENING_SECONDS), **arguments)
+
+
+def _watch(server: _Server, lifeline: int | None, lock: IO[str]) -> None:
+    """End the server when nobody is left that uses it, or the data directory has gone."""
+    starter_lives = lifeline is not None
+    while True:
+        if starter_lives and lifeline is not None:
+            readable, _, _ = select.select([lifeline], [], [], _WATCH_SECONDS)
+            starter_lives = not readable
+            server.last_use = time.monotonic() if not starter_lives else server.last_use
+        else:
+            time.sleep(_WATCH_SECONDS)
+        unused = not starter_lives and not server.users and time.monotonic() - server.last_use > GRACE_SECONDS
+        if unused or server.index.failed or not _is_in_place(lock) or not Path(str(server.server_address)).exists():
+            server.shutdown()
+            return
+
+
+def _is_in_place(lock: IO[str]) -> bool:
+    try:
+        return Path(lock.name).stat().st_ino == os.fstat(lock.fileno()).st_ino
+    except OSError:
+        return False
+
+
+def _take_lock(data_dir: Path) -> IO[str] | None:
+    """Give the open lock file; None if another process holds it. The system lets go of it when this process ends."""
+    lock = (data_dir / "owner.lock").open("w", encoding="ascii")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        lock.close()
+        return None
+    return lock
+
+
+def _log_to(data_dir: Path) -> None:
+    file = logging.handlers.RotatingFileHandler(data_dir / "owner.log", maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")
+    terminal = logging.StreamHandler()
+    terminal.setLevel(logging.WARNING)
+    line = "[%(asctime)s] %(levelname)s in otterwiki-semantic: %(message)s"
+    logging.basicConfig(level=logging.INFO, handlers=[file, terminal], format=line)
+    logging.getLogger("chromadb").setLevel(logging.WARNING)
+
+
+def run(settings: Settings, lifeline: int | None) -> int:
+    """Own the index of a data directory until nobody uses it; gives the exit status, 0 also if another process owns it."""
+    os.umask(0o077)
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    lock = _take_lock(settings.data_dir)
+    if lock is None:
+        return 0
+    _log_to(settings.data_dir)
+    path = socket_path(settings.data_dir)
+    index = _Opening(settings)
+    with _Server(path, index) as server:
+        for name in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(name, lambda *_: threading.Thread(target=server.shutdown, daemon=True).start())
+        threading.Thread(target=_watch, args=(server, lifeline, lock), name="watch", daemon=True).start()
+        log.info("version %s owns the index of %s", __version__, settings.repository)
+        server.serve_forever(poll_interval=_WATCH_SECONDS)
+    with suppress(OSError):
+        path.unlink()
+    closing = threading.Thread(target=index.close, daemon=True)
+    closing.start()
+    closing.join(_CLOSE_SECONDS)
+    log.info("ended")
+    logging.shutdown()
+    # Threads that embed or wait may still run; everything they could lose is made again from git.
+    os._exit(1 if index.failed else 0)
+
+
+if __name__ == "__main__":
+    sys.exit(run(_settings_from(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else None))

@@ -1,0 +1,85 @@
+"""What the owner of an index and its clients say to each other: one JSON object a line over a Unix socket.
+
+Request: ``{"version", "call", "arguments"}``. Reply: ``{"result"}`` or ``{"error": {"type", "message"}}``, with the name of a
+class of `errors`. Both sides must be of the same version of this package: an owner that is not ends, and is replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import tempfile
+import types
+from dataclasses import asdict, fields, is_dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from otterwiki_semantic import errors
+from otterwiki_semantic.errors import OwnerUnavailableError, SemanticError
+
+MAX_REQUEST_BYTES = 1 << 20
+MAX_REPLY_BYTES = 64 << 20
+_MAX_SOCKET_PATH = 100
+"""Bytes of a path that a Unix socket can be bound to on every system; the limit is 104 or 108."""
+
+T = TypeVar("T")
+
+
+class VersionMismatchError(SemanticError):
+    """The owner is of another version than its client."""
+
+
+def socket_path(data_dir: Path) -> Path:
+    """Give the owner's socket: in the data directory, or for one with a long name in a private directory of its own."""
+    path = data_dir / "owner.sock"
+    if len(os.fsencode(path)) <= _MAX_SOCKET_PATH:
+        return path
+    name = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
+    directory = Path(tempfile.gettempdir()) / f"otterwiki-semantic-{os.getuid()}"
+    directory.mkdir(mode=0o700, exist_ok=True)
+    facts = directory.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o077:
+        raise OwnerUnavailableError(
+            f"{directory} is not a private directory of this user; remove it or set a shorter SEMANTIC_DATA_DIR"
+        )
+    return directory / f"{name}.sock"
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    """Give a message as a line."""
+    return json.dumps(message, default=asdict, separators=(",", ":")).encode() + b"\n"
+
+
+def error_message(error: SemanticError) -> dict[str, Any]:
+    """Give the reply that tells of an error."""
+    return {"error": {"type": type(error).__name__, "message": str(error)}}
+
+
+def error_from(message: dict[str, str]) -> SemanticError:
+    """Give the error that a reply tells of."""
+    kind = getattr(errors, message["type"], None)
+    known = isinstance(kind, type) and issubclass(kind, SemanticError)
+    return kind(message["message"]) if known else SemanticError(message["message"])  # type: ignore[misc]
+
+
+def revive(kind: type[T], value: Any) -> T:
+    """Give the record that JSON was made of: dataclasses, tuples, enumerations and optional values, to any depth."""
+    revived: T = _revive(kind, value)
+    return revived
+
+
+def _revive(kind: Any, value: Any) -> Any:
+    if value is None:
+        return None
+    arguments = get_args(kind)
+    if get_origin(kind) is types.UnionType:
+        return _revive(next(option for option in arguments if option is not types.NoneType), value)
+    if get_origin(kind) in {tuple, list}:
+        return get_origin(kind)(_revive(arguments[0], item) for item in value)
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{field.name: _revive(hints[field.name], value[field.name]) for field in fields(kind)})
+    return kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else value

@@ -1,0 +1,204 @@
+"""The index as every other process sees it: questions to the owner over its socket, and an owner started when there is none."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from otterwiki_semantic import __version__
+from otterwiki_semantic.config import Settings
+from otterwiki_semantic.errors import OwnerUnavailableError
+from otterwiki_semantic.owner import settings_argument
+from otterwiki_semantic.protocol import MAX_REPLY_BYTES, encode, error_from, revive, socket_path
+from otterwiki_semantic.records import Answer, IndexStatus, RebuildStatus
+
+_ANSWER_SECONDS = 15.0
+_NOTIFY_SECONDS = 0.05
+_RETRY_SECONDS = 0.05
+_RESTART_SECONDS = 3.0
+_GONE = (FileNotFoundError, ConnectionError, BlockingIOError, EOFError)
+_SECRETS = ("OTTERWIKI_API_KEY", "SECRET_KEY")
+
+log = logging.getLogger(__name__)
+
+
+class RemoteIndex:
+    """An `IndexService` that asks the owner. Holds no thread and nothing that a fork could break.
+
+    Errors: `OwnerUnavailableError` when the owner does not answer in time and none can be started; else what the owner raises.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._starting = threading.Lock()
+        self._started = -_RESTART_SECONDS
+        self._owner: subprocess.Popen[bytes] | None = None
+        self._lifelines: list[int] = []
+        self._lease: tuple[int, socket.socket] | None = None
+
+    def start(self) -> None:
+        """Start the owner unless one runs; returns at once. Errors: `OwnerUnavailableError`."""
+        try:
+            self._hold_lease()
+        except OSError:
+            self._start_owner()
+
+    def search(self, queries: Sequence[str], n: int, max_chunks_per_page: int) -> list[Answer]:
+        """See `IndexService`."""
+        answers = self._call("search", queries=list(queries), n=n, max_chunks_per_page=max_chunks_per_page)
+        return [revive(Answer, answer) for answer in answers]
+
+    def status(self) -> IndexStatus:
+        """See `IndexService`."""
+        return revive(IndexStatus, self._call("status"))
+
+    def reindex(self) -> RebuildStatus:
+        """See `IndexService`."""
+        return revive(RebuildStatus, self._call("reindex"))
+
+    def notify(self) -> None:
+        """See `IndexService`."""
+        try:
+            with self._connect(_NOTIFY_SECONDS) as connection:
+                connection.sendall(_request("notify", {}))
+        except _GONE:
+            self._start_quietly()
+        except (OSError, OwnerUnavailableError) as error:
+            log.warning("the index was not told of a change, it will see it at its next look: %s", error)
+
+    def _start_quietly(self) -> None:
+        try:
+            self.start()
+        except OwnerUnavailableError as error:
+            log.warning("%s", error)
+
+    def close(self) -> None:
+        """Let go of the owner; it ends when nobody else uses it."""
+        if self._lease is not None:
+            self._lease[1].close()
+            self._lease = None
+        self._close_lifelines()
+
+    def _close_lifelines(self) -> None:
+        while self._lifelines:
+            os.close(self._lifelines.pop())
+
+    def _call(self, call: str, **arguments: Any) -> Any:
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while True:
+            try:
+                reply = self._exchange(_request(call, arguments), deadline)
+            except TimeoutError:
+                raise OwnerUnavailableError(f"the index process did not answer within {_ANSWER_SECONDS:.0f} s") from None
+            except _GONE as error:
+                if time.monotonic() > deadline:
+                    raise OwnerUnavailableError(f"the index process cannot be reached: {error}") from error
+                self._start_owner()
+                time.sleep(_RETRY_SECONDS)
+                continue
+            if "error" not in reply:
+                return reply["result"]
+            if reply["error"]["type"] != "VersionMismatchError" or time.monotonic() > deadline:
+                raise error_from(reply["error"])
+            time.sleep(_RETRY_SECONDS)
+
+    def _exchange(self, request: bytes, deadline: float) -> dict[str, Any]:
+        with self._connect(max(_RETRY_SECONDS, deadline - time.monotonic())) as connection:
+            connection.sendall(request)
+            with connection.makefile("rb") as stream:
+                line = stream.readline(MAX_REPLY_BYTES)
+        if not line.endswith(b"\n"):
+            raise EOFError("it ended before it had answered")
+        self._hold_lease()
+        reply: dict[str, Any] = json.loads(line)
+        return reply
+
+    def _connect(self, timeout: float) -> socket.socket:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.settimeout(timeout)
+            connection.connect(str(socket_path(self._settings.data_dir)))
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _hold_lease(self) -> None:
+        """Keep one connection open for as long as this process lives, so that the owner does, too."""
+        if self._lease is None or self._lease[0] != os.getpid() or _is_closed(self._lease[1]):
+            connection = self._connect(_NOTIFY_SECONDS)
+            connection.setblocking(False)
+            self._lease = (os.getpid(), connection)
+
+    def _start_owner(self) -> None:
+        with self._starting:
+            ended = self._owner is not None and self._owner.poll() is not None
+            recently = time.monotonic() - self._started < _RESTART_SECONDS
+            if recently and not ended:
+                return
+            if recently and self._owner is not None and self._owner.returncode:
+                raise OwnerUnavailableError(
+                    f"the index process ended with status {self._owner.returncode};"
+                    f" see the wiki's log and {self._settings.data_dir / 'owner.log'}"
+                )
+            self._started = time.monotonic()
+            self._owner = self._spawn()
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        try:
+            self._settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise OwnerUnavailableError(f"the data directory cannot be made ({error}); set SEMANTIC_DATA_DIR") from error
+        if not os.access(self._settings.data_dir, os.W_OK | os.X_OK):
+            raise OwnerUnavailableError(
+                f"{self._settings.data_dir} is not writable; set SEMANTIC_DATA_DIR to a directory that is"
+            )
+        theirs, ours = os.pipe()
+        self._close_lifelines()
+        self._lifelines.append(ours)
+        environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
+        environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
+        command = [_python(), "-P", "-m", "otterwiki_semantic.owner", settings_argument(self._settings), str(theirs)]
+        try:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                pass_fds=(theirs,),
+                env=environment,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise OwnerUnavailableError(f"the index process cannot be started: {error}") from error
+        finally:
+            os.close(theirs)
+
+
+def _request(call: str, arguments: dict[str, Any]) -> bytes:
+    return encode({"version": __version__, "call": call, "arguments": arguments})
+
+
+def _is_closed(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def _python() -> str:
+    """Give the interpreter to start; inside a server that embeds Python, `sys.executable` is that server."""
+    if Path(sys.executable or "").name.startswith("python"):
+        return sys.executable
+    candidates = [Path(prefix) / "bin" / "python3" for prefix in (sys.prefix, sys.base_prefix)]
+    return next((str(path) for path in candidates if path.exists()), "python3")
