@@ -1,0 +1,56 @@
+"""Who may ask: programs by key, people by what the wiki lets them do."""
+
+from __future__ import annotations
+
+import hmac
+
+from flask import current_app, request
+from flask_login import current_user
+from flask_wtf.csrf import CSRFError
+
+from otterwiki_semantic.web.errors import ApiError
+
+_SCHEME = "bearer"
+
+
+def require_read(api_key: str | None) -> None:
+    """Let a request pass that bears the key or comes from someone who may read the wiki; raises `ApiError` otherwise."""
+    if not _bears_key(api_key) and not _has_permission("READ"):
+        raise _refusal("READ")
+
+
+def require_admin(api_key: str | None) -> None:
+    """Let a request pass that bears the key, or comes from an administrator's session with a valid CSRF token."""
+    if _bears_key(api_key):
+        return
+    if not _has_permission("ADMIN"):
+        raise _refusal("ADMIN")
+    try:
+        if current_app.config["WTF_CSRF_ENABLED"]:
+            current_app.extensions["csrf"].protect()
+    except CSRFError as error:
+        raise ApiError(403, "csrf_failed", f"{error.description} Send it in the header X-CSRFToken.") from error
+
+
+def _bears_key(api_key: str | None) -> bool:
+    """Tell whether the request bears the key; one that bears something else is refused, whoever sent it."""
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() != _SCHEME:
+        return False
+    if api_key is None:
+        raise ApiError(401, "no_key_configured", "this wiki has no API key: its administrator has to set OTTERWIKI_API_KEY")
+    if not hmac.compare_digest(given.strip().encode(), api_key.encode()):
+        raise ApiError(401, "wrong_key", "the API key is wrong")
+    return True
+
+
+def _has_permission(name: str) -> bool:
+    from otterwiki.auth import has_permission
+
+    return bool(has_permission(name))
+
+
+def _refusal(permission: str) -> ApiError:
+    if current_user.is_authenticated:
+        return ApiError(403, "forbidden", f"your account has no {permission} permission in this wiki")
+    return ApiError(401, "unauthorized", "log in to the wiki, or send its API key: Authorization: Bearer …")
