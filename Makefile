@@ -1,0 +1,44 @@
+PYTHON ?= python3
+PORT ?= 8080
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format bench model clean
+
+help: ## Show what there is to make
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(INSTALLED): setup.cfg pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+	@touch $@
+
+run: $(INSTALLED) ## Serve the demo wiki on http://127.0.0.1:8080 (PORT= changes it)
+	@$(BIN)/python demo/run.py --port $(PORT)
+
+test: $(INSTALLED) ## Test everything
+	$(BIN)/python -m pytest
+
+lint: $(INSTALLED) ## Check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(INSTALLED) ## Put the code into its form
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(INSTALLED) ## Measure speed, memory and the chunker's promises (WIKIS= other wikis)
+	$(BIN)/python benchmarks/bench.py $(WIKIS)
+
+model: ## Build the bundled model again from the official weights (needs PyTorch)
+	$(PYTHON) -m venv $(VENV)-model
+	$(VENV)-model/bin/pip install --quiet torch==2.13.0
+	$(VENV)-model/bin/pip install --quiet -r tools/requirements-model.txt
+	$(VENV)-model/bin/python tools/build_model.py
+
+clean: ## Remove what was made here, the demo's wiki included
+	rm -rf $(VENV) $(VENV)-model .demo .bench build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

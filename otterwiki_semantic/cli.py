@@ -1,0 +1,178 @@
+"""The command line: make an index of any git repository of markdown, search it, see how it is.
+
+Exit codes: 0 done; 1 it failed, the reason is on standard error; 2 the command was not understood.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from flask import Config
+
+from otterwiki_semantic import __version__
+from otterwiki_semantic.config import read_settings
+from otterwiki_semantic.errors import IndexUnavailableError, SemanticError
+from otterwiki_semantic.records import Hit, IndexStatus, Progress, RebuildState
+from otterwiki_semantic.remote_index import RemoteIndex
+from otterwiki_semantic.service import (
+    DEFAULT_CHUNKS_PER_PAGE,
+    DEFAULT_RESULTS,
+    MAX_CHUNKS_PER_PAGE,
+    MAX_RESULTS,
+    checked_query,
+)
+
+_POLL_SECONDS = 0.1
+_directory = click.Path(file_okay=False, path_type=Path)
+
+
+class _Commands(click.Group):
+    """Shows this package's errors as one line, and ends with exit code 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except SemanticError as error:
+            raise click.ClickException(str(error)) from error
+
+
+def _options(command: Callable[..., None]) -> Callable[..., None]:
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Print JSON for programs."),
+        click.option("--data-dir", type=_directory, help="Where the index lives. [default: beside the repository]"),
+        click.option("--repository", type=_directory, help="Git repository of markdown. [default: the wiki's REPOSITORY]"),
+    ):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def _index(repository: Path | None, data_dir: Path | None) -> Iterator[RemoteIndex]:
+    """Lend the index: the wiki's own process answers if it runs, else one that ends soon after this command."""
+    wiki_config = Config(Path.cwd())
+    wiki_config.from_envvar("OTTERWIKI_SETTINGS", silent=True)
+    index = RemoteIndex(read_settings(wiki_config, repository=repository, data_dir=data_dir))
+    try:
+        yield index
+    finally:
+        index.close()
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def main() -> None:
+    """Search by meaning in An Otter Wiki, or in any git repository of markdown."""
+
+
+@main.command("index")
+@_options
+def index_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
+    """Make the index equal to the repository's HEAD, and wait until it is."""
+    with _index(repository, data_dir) as index:
+        index.notify()
+        status = _follow(index, "indexing", lambda status: status.progress, _equals_head)
+    _print_status(status, as_json=as_json)
+
+
+@main.command("reindex")
+@_options
+def reindex_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
+    """Build a new index beside the serving one and let it take its place. Unchanged text is not embedded again."""
+    with _index(repository, data_dir) as index:
+        index.reindex()
+        status = _follow(index, "rebuilding", lambda status: status.rebuild.progress, _rebuild_is_done)
+    _print_status(status, as_json=as_json)
+
+
+@main.command("status")
+@_options
+def status_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
+    """Show what the index holds, and which commit it equals."""
+    with _index(repository, data_dir) as index:
+        _print_status(index.status(), as_json=as_json)
+
+
+@main.command("search")
+@_options
+@click.option("-n", "n", type=click.IntRange(1, MAX_RESULTS), default=DEFAULT_RESULTS, show_default=True, help="Results.")
+@click.option(
+    "--max-chunks-per-page",
+    type=click.IntRange(1, MAX_CHUNKS_PER_PAGE),
+    default=DEFAULT_CHUNKS_PER_PAGE,
+    show_default=True,
+    help="Results of one page.",
+)
+@click.argument("query", nargs=-1, required=True)
+def search_command(
+    repository: Path | None, data_dir: Path | None, query: tuple[str, ...], n: int, max_chunks_per_page: int, *, as_json: bool
+) -> None:
+    """Find the passages nearest in meaning to QUERY."""
+    question = checked_query(" ".join(query), "QUERY")
+    with _index(repository, data_dir) as index:
+        answer = index.search([question], n, max_chunks_per_page)[0]
+    if as_json:
+        click.echo(json.dumps(asdict(answer), ensure_ascii=False, indent=2))
+        return
+    for hit in answer.hits:
+        _print_hit(hit)
+    if answer.index.commit != answer.index.head:
+        click.echo(f"The index is not up to date: {answer.index.pending_pages} pages are pending. Try: index", err=True)
+    elif not answer.hits:
+        click.echo("The index is empty.", err=True)
+
+
+def _follow(
+    index: RemoteIndex, label: str, part: Callable[[IndexStatus], Progress], is_done: Callable[[IndexStatus], bool]
+) -> IndexStatus:
+    """Show a progress bar until the work is done; `SemanticError` when it fails."""
+    with click.progressbar(length=1, label=label, file=sys.stderr) as bar:
+        while not is_done(status := index.status()):
+            progress = part(status)
+            length = bar.length = max(progress.chunks_total, 1)
+            bar.update(min(progress.chunks_done, length) - bar.pos)
+            time.sleep(_POLL_SECONDS)
+        bar.update((bar.length or 1) - bar.pos)
+    return status
+
+
+def _equals_head(status: IndexStatus) -> bool:
+    if status.last_error:
+        raise IndexUnavailableError(status.last_error)
+    return status.index.commit == status.index.head and status.generation is not None
+
+
+def _rebuild_is_done(status: IndexStatus) -> bool:
+    if status.rebuild.state is RebuildState.FAILED:
+        raise IndexUnavailableError(status.rebuild.error or "the rebuild failed")
+    return status.rebuild.state is RebuildState.DONE
+
+
+def _print_status(status: IndexStatus, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(asdict(status), indent=2))
+        return
+    index = status.index
+    commit = (index.commit or "nothing yet")[:12]
+    head = (
+        "HEAD"
+        if index.commit == index.head
+        else f"HEAD is {(index.head or 'unborn')[:12]}, {index.pending_pages} pages pending"
+    )
+    click.echo(f"{status.status}: {status.pages} pages, {status.chunks} chunks, at {commit} ({head}), model {status.model}")
+    if status.last_error:
+        click.echo(f"last error: {status.last_error}")
+
+
+def _print_hit(hit: Hit) -> None:
+    trail = " > ".join(hit.section_path)
+    click.secho(f"{hit.path}:{hit.start_line}", fg="green", nl=False)
+    click.echo(f"  {1 - hit.distance:.2f}  {trail}")
+    click.echo(click.wrap_text(hit.snippet.partition("] ")[2], 100, "    ", "    ") + "\n")
