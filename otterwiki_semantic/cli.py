@@ -22,6 +22,7 @@ from otterwiki_semantic.config import read_settings
 from otterwiki_semantic.errors import IndexUnavailableError, SemanticError
 from otterwiki_semantic.records import Hit, IndexStatus, Progress, RebuildState
 from otterwiki_semantic.remote_index import RemoteIndex
+from otterwiki_semantic.repository import Repository
 from otterwiki_semantic.service import (
     DEFAULT_CHUNKS_PER_PAGE,
     DEFAULT_RESULTS,
@@ -59,7 +60,9 @@ def _index(repository: Path | None, data_dir: Path | None) -> Iterator[RemoteInd
     """Lend the index: the wiki's own process answers if it runs, else one that ends soon after this command."""
     wiki_config = Config(Path.cwd())
     wiki_config.from_envvar("OTTERWIKI_SETTINGS", silent=True)
-    index = RemoteIndex(read_settings(wiki_config, repository=repository, data_dir=data_dir))
+    settings = read_settings(wiki_config, repository=repository, data_dir=data_dir)
+    Repository(settings.repository)  # says what is wrong with it before anything is made beside it
+    index = RemoteIndex(settings, quiet=True)
     try:
         yield index
     finally:

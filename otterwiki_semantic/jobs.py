@@ -5,13 +5,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
 _SYNC = "sync"
 _THREADS = 4
+_WAKE_DELAY = timedelta(milliseconds=50)
+"""A save calls several hooks and goes on to answer its user: one sync, a moment later, serves them all and disturbs nobody."""
 
 
 class Jobs:
@@ -38,9 +40,11 @@ class Jobs:
         self._scheduler.start()
 
     def wake(self) -> None:
-        """Ask for a sync now."""
+        """Ask for a sync in a moment; asking again meanwhile does not put it off."""
+        if self._wanted.is_set():
+            return
         self._wanted.set()
-        self._scheduler.modify_job(_SYNC, next_run_time=datetime.now(UTC))
+        self._scheduler.modify_job(_SYNC, next_run_time=datetime.now(UTC) + _WAKE_DELAY)
 
     def run_once(self, work: Callable[[], None]) -> None:
         """Run something in the background, now."""

@@ -166,14 +166,22 @@ def _watch(server: _Server, lifeline: int | None, lock: IO[str]) -> None:
     while True:
         if starter_lives and lifeline is not None:
             readable, _, _ = select.select([lifeline], [], [], _WATCH_SECONDS)
-            starter_lives = not readable
-            server.last_use = time.monotonic() if not starter_lives else server.last_use
+            if readable:
+                starter_lives = False
+                server.last_use = time.monotonic()
+                _let_go_of_terminal()
         else:
             time.sleep(_WATCH_SECONDS)
         unused = not starter_lives and not server.users and time.monotonic() - server.last_use > GRACE_SECONDS
         if unused or server.index.failed or not _is_in_place(lock) or not Path(str(server.server_address)).exists():
             server.shutdown()
             return
+
+
+def _let_go_of_terminal() -> None:
+    """Close the starter's error stream: whoever reads it to its end must not wait for this process."""
+    with Path(os.devnull).open("w") as nothing:
+        os.dup2(nothing.fileno(), 2)
 
 
 def _is_in_place(lock: IO[str]) -> bool:

@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -25,7 +24,7 @@ _ANSWER_SECONDS = 15.0
 _NOTIFY_SECONDS = 0.05
 _RETRY_SECONDS = 0.05
 _RESTART_SECONDS = 3.0
-_GONE = (FileNotFoundError, ConnectionError, BlockingIOError, EOFError)
+_GONE = (FileNotFoundError, NotADirectoryError, ConnectionError, BlockingIOError, EOFError)
 _SECRETS = ("OTTERWIKI_API_KEY", "SECRET_KEY")
 
 log = logging.getLogger(__name__)
@@ -34,14 +33,17 @@ log = logging.getLogger(__name__)
 class RemoteIndex:
     """An `IndexService` that asks the owner. Holds no thread and nothing that a fork could break.
 
+    An owner started here prints its warnings on this process's standard error, unless it is to be `quiet`; its log has all.
     Errors: `OwnerUnavailableError` when the owner does not answer in time and none can be started; else what the owner raises.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, quiet: bool = False) -> None:
         self._settings = settings
+        self._quiet = quiet
         self._starting = threading.Lock()
         self._started = -_RESTART_SECONDS
-        self._owner: subprocess.Popen[bytes] | None = None
+        self._owner: int | None = None
+        self._status: int | None = None
         self._lifelines: list[int] = []
         self._lease: tuple[int, socket.socket] | None = None
 
@@ -105,6 +107,8 @@ class RemoteIndex:
                 self._start_owner()
                 time.sleep(_RETRY_SECONDS)
                 continue
+            except OSError as error:
+                raise OwnerUnavailableError(f"the index process cannot be reached: {error}") from error
             if "error" not in reply:
                 return reply["result"]
             if reply["error"]["type"] != "VersionMismatchError" or time.monotonic() > deadline:
@@ -137,23 +141,38 @@ class RemoteIndex:
         if self._lease is None or self._lease[0] != os.getpid() or _is_closed(self._lease[1]):
             connection = self._connect(_NOTIFY_SECONDS)
             connection.setblocking(False)
+            if self._lease is not None:
+                self._lease[1].close()
             self._lease = (os.getpid(), connection)
 
     def _start_owner(self) -> None:
         with self._starting:
-            ended = self._owner is not None and self._owner.poll() is not None
+            self._reap()
             recently = time.monotonic() - self._started < _RESTART_SECONDS
-            if recently and not ended:
+            if recently and self._status is None:
                 return
-            if recently and self._owner is not None and self._owner.returncode:
+            if recently and self._status is not None and self._status > 0:
                 raise OwnerUnavailableError(
-                    f"the index process ended with status {self._owner.returncode};"
+                    f"the index process ended with status {self._status};"
                     f" see the wiki's log and {self._settings.data_dir / 'owner.log'}"
                 )
             self._started = time.monotonic()
-            self._owner = self._spawn()
+            self._owner, self._status = self._spawn(), None
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
+    def _reap(self) -> None:
+        """Note the exit status of the owner started here, once it has ended."""
+        if self._owner is None:
+            return
+        try:
+            pid, status = os.waitpid(self._owner, os.WNOHANG)
+        except ChildProcessError:  # after a fork it is another process's child
+            self._owner = None
+            return
+        if pid:
+            self._owner, self._status = None, os.waitstatus_to_exitcode(status)
+
+    def _spawn(self) -> int:
+        """Start an owner and give its process id. It is spawned, not forked: nothing of this process goes along."""
         try:
             self._settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -167,16 +186,15 @@ class RemoteIndex:
         self._lifelines.append(ours)
         environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
         environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
-        command = [_python(), "-P", "-m", "otterwiki_semantic.owner", settings_argument(self._settings), str(theirs)]
+        lifeline = 3
+        command = [_python(), "-P", "-m", "otterwiki_semantic.owner", settings_argument(self._settings), str(lifeline)]
+        closed = [0, 1, 2] if self._quiet else [0, 1]
+        files = [
+            *((os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in closed),
+            (os.POSIX_SPAWN_DUP2, theirs, lifeline),
+        ]
         try:
-            return subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=(theirs,),
-                env=environment,
-                start_new_session=True,
-            )
+            return os.posix_spawnp(command[0], command, environment, file_actions=files, setsid=True)
         except OSError as error:
             raise OwnerUnavailableError(f"the index process cannot be started: {error}") from error
         finally:
