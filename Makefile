@@ -2,7 +2,6 @@ PYTHON ?= python3
 PORT ?= 8080
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALLED := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
 .PHONY: help run test lint format bench model clean
@@ -10,28 +9,29 @@ INSTALLED := $(VENV)/.installed
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-$(INSTALLED): setup.cfg pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 ...")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[test,lint]'
+$(VENV)/.for-%: setup.cfg pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
+	@test -x $(BIN)/pip || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "installing what 'make $*' needs into $(VENV); this takes a minute"
+	@PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$*]'
 	@touch $@
 
-run: $(INSTALLED) ## Serve the demo wiki on http://127.0.0.1:8080 (PORT= changes it)
+run: $(VENV)/.for-wiki ## Serve the demo wiki on http://127.0.0.1:8080 (PORT= changes it)
 	@$(BIN)/python demo/run.py --port $(PORT)
 
-test: $(INSTALLED) ## Test everything
+test: $(VENV)/.for-test ## Test everything
 	$(BIN)/python -m pytest
 
-lint: $(INSTALLED) ## Check style and types
+lint: $(VENV)/.for-lint ## Check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(INSTALLED) ## Put the code into its form
+format: $(VENV)/.for-lint ## Put the code into its form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(INSTALLED) ## Measure speed, memory and the chunker's promises (WIKIS= other wikis)
+bench: $(VENV)/.for-test ## Measure speed, memory and the chunker's promises (WIKIS= other wikis)
 	$(BIN)/python benchmarks/bench.py $(WIKIS)
 
 model: ## Build the bundled model again from the official weights (needs PyTorch)

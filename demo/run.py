@@ -20,11 +20,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = ROOT / "demo" / "pages"
-QUESTIONS = (
-    "blackout: which computers keep going?",
-    "recover an erased directory",
-    "sprinkler schedule for vegetables",
-)
+QUESTIONS = ("recover an erased directory", "sprinkler schedule for vegetables", "protect plumbing from freezing")
 _START_SECONDS = 120
 
 
@@ -77,7 +73,8 @@ def show(api: str, question: str) -> None:
     """Print a question and the passage that answers it."""
     best = ask(f"{api}/semantic-search", q=question, n=1)["results"][0]
     text = " ".join(best["snippet"].partition("] ")[2].split())
-    print(f"  {question}\n    {' > '.join([best['title'], *best['section_path']])}  (similarity {best['similarity']:.2f})")
+    trail = dict.fromkeys([best["title"], *best["section_path"]])
+    print(f"  {question}\n    {' > '.join(trail)}  (similarity {best['similarity']:.2f}, {best['url']})")
     print(f"    {text[:220]}{'…' if len(text) > 220 else ''}\n")
 
 
