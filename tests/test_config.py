@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from otterwiki_semantic.config import SETTING_NAMES, read_settings
+from otterwiki_semantic.errors import ConfigError
+
+REPOSITORY = {"REPOSITORY": "/wiki/repository"}
+
+
+def test_no_setting_at_all_is_enough() -> None:
+    settings = read_settings(REPOSITORY, {})
+    assert settings.repository == Path("/wiki/repository")
+    assert settings.data_dir == Path("/wiki/repository-semantic")
+    assert settings.api_key is None
+    assert settings.sync_interval == 60
+
+
+def test_the_environment_wins_over_the_wikis_configuration() -> None:
+    wiki = {**REPOSITORY, "SEMANTIC_SYNC_INTERVAL": 30, "OTTERWIKI_API_KEY": "from the file"}
+    assert read_settings(wiki, {}).sync_interval == 30
+    settings = read_settings(wiki, {"SEMANTIC_SYNC_INTERVAL": "5", "OTTERWIKI_API_KEY": "from the environment"})
+    assert settings.sync_interval == 5
+    assert settings.api_key == "from the environment"
+
+
+def test_an_empty_value_is_no_value() -> None:
+    settings = read_settings(REPOSITORY, {"SEMANTIC_MODEL": "", "OTTERWIKI_API_KEY": "", "SEMANTIC_DATA_DIR": ""})
+    assert settings.model == "minilm"
+    assert settings.api_key is None
+    assert settings.data_dir == Path("/wiki/repository-semantic")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SEMANTIC_MODEL", "gpt"),
+        ("SEMANTIC_SYNC_INTERVAL", "soon"),
+        ("SEMANTIC_SYNC_INTERVAL", "0"),
+        ("SEMANTIC_SYNC_INTERVAL", "nan"),
+        ("SEMANTIC_THREADS", "1.5"),
+        ("SEMANTIC_THREADS", "-1"),
+    ],
+)
+def test_a_bad_value_is_refused_with_its_name_and_what_is_allowed(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{name} is '{value}'; allowed: "):
+        read_settings(REPOSITORY, {name: value})
+
+
+def test_an_unknown_setting_is_refused_with_its_name() -> None:
+    with pytest.raises(ConfigError, match=r"unknown setting SEMANTIC_MODLE; the settings are: .*SEMANTIC_MODEL"):
+        read_settings(REPOSITORY, {"SEMANTIC_MODLE": "minilm"})
+
+
+def test_a_missing_repository_is_named() -> None:
+    with pytest.raises(ConfigError, match="REPOSITORY"):
+        read_settings({}, {})
+
+
+def test_every_setting_is_documented() -> None:
+    documentation = (Path(__file__).parent.parent / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert [name for name in SETTING_NAMES if f"`{name}`" not in documentation] == []

@@ -1,0 +1,52 @@
+"""The demo keeps its promises: varied pages, and questions that share no important word with the page that answers them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from demo.run import PAGES, QUESTIONS
+from otterwiki_semantic.config import Settings
+from otterwiki_semantic.local_index import LocalIndex
+from tests.live_wiki import eventually, make_repository
+
+ANSWERS = {
+    "recover an erased directory": "procedures/backup",
+    "sprinkler schedule for vegetables": "garden/irrigation",
+    "protect plumbing from freezing": "services/automation",
+}
+SMALL_WORDS = {"a", "an", "for", "from"}
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalIndex]:
+    place = tmp_path_factory.mktemp("demo")
+    pages: dict[str, str | bytes] = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
+    index = LocalIndex(Settings(make_repository(place / "repository", pages), place / "index"))
+    index.start()
+    eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
+    yield index
+    index.close()
+
+
+def stem(word: str) -> str:
+    return re.sub(r"(ing|ed|es|s|ies|y)$", "", word.lower())
+
+
+def test_there_are_enough_pages_of_every_kind(demo: LocalIndex) -> None:
+    sources = [path.read_text(encoding="utf-8") for path in PAGES.rglob("*.md")]
+    assert len(sources) == demo.status().pages >= 15
+    assert sum(source.startswith("---\n") for source in sources) >= 10
+    assert sum("```" in source for source in sources) >= 5
+    assert sum("|---" in source for source in sources) >= 5
+    assert max(len(source.split()) for source in sources) > 500
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered_by_a_page_that_has_none_of_its_words(demo: LocalIndex, question: str) -> None:
+    (hit,) = demo.search([question], 1, 1)[0].hits
+    assert hit.path == ANSWERS[question]
+    words = {stem(word) for word in re.findall(r"\w+", (PAGES / f"{hit.path}.md").read_text(encoding="utf-8"))}
+    assert {stem(word) for word in question.split() if word not in SMALL_WORDS} & words == set()

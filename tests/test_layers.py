@@ -1,0 +1,80 @@
+"""A module imports only from layers below its own."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+PACKAGE = Path(__file__).parent.parent / "otterwiki_semantic"
+LAYERS = (
+    {"errors", "records", "config"},
+    {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "pages"},
+    {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "catalog", "vectors"},
+    {"generations", "progress", "indexer", "searcher", "jobs"},
+    {"service", "local_index", "protocol", "owner", "remote_index"},
+    {"web", "web.errors", "web.access", "web.api", "plugin", "cli"},
+)
+ROOT_NAME = "otterwiki_semantic"
+
+
+def modules() -> dict[str, Path]:
+    names = {}
+    for path in PACKAGE.rglob("*.py"):
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        if name:
+            names[name] = path
+    return names
+
+
+def imports(path: Path) -> set[str]:
+    """Every module of this package that a file imports, anywhere in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == ROOT_NAME:
+            base = node.module.removeprefix(ROOT_NAME).strip(".")
+            for alias in node.names:
+                full = f"{base}.{alias.name}".strip(".")
+                found.add(full if full in modules() else base)
+    return found - {""}
+
+
+def test_every_module_has_a_layer() -> None:
+    assert set(modules()) == set().union(*LAYERS)
+
+
+def test_imports_point_down_or_stay_in_their_layer() -> None:
+    layer_of = {name: number for number, layer in enumerate(LAYERS) for name in layer}
+    upward = [
+        (name, target) for name, path in modules().items() for target in imports(path) if layer_of[target] > layer_of[name]
+    ]
+    assert upward == []
+
+
+def test_no_module_imports_itself_in_a_circle() -> None:
+    graph = {name: imports(path) for name, path in modules().items()}
+
+    def reaches(start: str, goal: str, seen: set[str]) -> bool:
+        return any(
+            target == goal or (target not in seen and not seen.add(target) and reaches(target, goal, seen))  # type: ignore[func-returns-value]
+            for target in graph[start]
+        )
+
+    assert [name for name in graph if reaches(name, name, set())] == []
+
+
+def test_only_the_edges_know_flask_and_the_wiki() -> None:
+    inner = set().union(*LAYERS[:-1])
+    offenders = []
+    for name, path in modules().items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            targets = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            targets += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            offenders += [
+                (name, target) for target in targets if target.split(".")[0] in {"flask", "otterwiki"} and name in inner
+            ]
+    assert offenders == []
+
+
+def test_no_module_holds_more_than_one_idea() -> None:
+    assert [name for name, path in modules().items() if len(path.read_text().splitlines()) > 400] == []

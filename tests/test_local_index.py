@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from otterwiki_semantic.config import Settings
+from otterwiki_semantic.errors import IndexUnavailableError, RebuildRunningError, RepositoryError
+from otterwiki_semantic.local_index import LocalIndex
+from otterwiki_semantic.records import IndexStatus, RebuildState
+from tests.live_wiki import commit, eventually, make_repository
+
+
+@pytest.fixture
+def settings(tmp_path: Path, handbook: dict[str, str | bytes]) -> Settings:
+    (tmp_path / "index").mkdir()
+    return Settings(make_repository(tmp_path / "repository", handbook), tmp_path / "index", sync_interval=3600)
+
+
+def opened(settings: Settings) -> LocalIndex:
+    index = LocalIndex(settings)
+    index.start()
+    wait_until_equal(index)
+    return index
+
+
+def wait_until_equal(index: LocalIndex) -> IndexStatus:
+    def equal() -> IndexStatus | None:
+        status = index.status()
+        return status if status.status == "ready" and status.index.commit == status.index.head else None
+
+    status = eventually(equal)
+    assert status is not None
+    return status
+
+
+@pytest.fixture
+def index(settings: Settings) -> Iterator[LocalIndex]:
+    made = opened(settings)
+    yield made
+    made.close()
+
+
+def paths(index: LocalIndex, query: str, n: int = 3) -> list[str]:
+    return [hit.path for hit in index.search([query], n, 1)[0].hits]
+
+
+def test_a_question_finds_the_passage_that_answers_it(index: LocalIndex) -> None:
+    (hit,) = index.search(["trapped bubbles make a noise, how do I let them out"], 1, 1)[0].hits
+    assert (hit.path, hit.section) == ("house/heating", "Bleeding a radiator")
+    assert hit.snippet.startswith("[Heating > Bleeding a radiator] If it gurgles")
+
+
+def test_several_questions_are_answered_in_order(index: LocalIndex) -> None:
+    answers = index.search(["broken hard drive", "vegetables"], 1, 1)
+    assert [answer.query for answer in answers] == ["broken hard drive", "vegetables"]
+    assert [answer.hits[0].path for answer in answers] == ["machines/nas", "garden"]
+
+
+def test_a_page_gets_no_more_than_its_share(index: LocalIndex) -> None:
+    assert paths(index, "radiator", 5).count("house/heating") == 1
+    hits = index.search(["radiator"], 5, 2)[0].hits
+    assert [hit.path for hit in hits].count("house/heating") == 2
+    assert [hit.distance for hit in hits] == sorted(hit.distance for hit in hits)
+
+
+def test_an_answer_says_which_commit_it_equals(settings: Settings, index: LocalIndex) -> None:
+    before = index.search(["x"], 1, 1)[0].index
+    assert before.commit == before.head
+    assert before.pending_pages == 0
+    head = commit(settings.repository, {"new.md": "# New\n\nnew\n", "garden.md": "# Garden\n\nother\n", "home.md": None})
+    after = index.search(["x"], 1, 1)[0].index
+    assert (after.commit, after.head, after.pending_pages) == (before.commit, head, 3)
+
+
+def test_a_wake_up_call_brings_the_index_to_head(settings: Settings, index: LocalIndex) -> None:
+    commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    index.notify()
+    wait_until_equal(index)
+    assert paths(index, "insects that make honey", 1) == ["bees"]
+
+
+def test_the_interval_finds_what_nobody_told(settings: Settings) -> None:
+    index = opened(Settings(settings.repository, settings.data_dir, sync_interval=1))
+    commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    eventually(lambda: paths(index, "insects that make honey", 1) == ["bees"])
+    index.close()
+
+
+def test_an_index_is_used_again_after_a_restart(settings: Settings) -> None:
+    first = opened(settings)
+    assert first.status().embedded_texts > 0
+    first.close()
+    second = opened(settings)
+    assert second.status().embedded_texts == 0
+    assert paths(second, "vegetables", 1) == ["garden"]
+    second.close()
+
+
+def test_a_rebuild_takes_the_place_of_the_index_and_embeds_nothing(settings: Settings, index: LocalIndex) -> None:
+    before = index.status()
+    index.reindex()
+    with pytest.raises(RebuildRunningError):
+        index.reindex()
+    eventually(lambda: index.status().rebuild.state is RebuildState.DONE)
+    after = index.status()
+    assert after.generation != before.generation
+    assert after.embedded_texts == before.embedded_texts
+    assert (after.pages, after.chunks, after.vectors) == (before.pages, before.chunks, before.vectors)
+    assert after.rebuild.progress.pages_done == before.pages
+    assert paths(index, "vegetables", 1) == ["garden"]
+    assert [path.name for path in (settings.data_dir / "generations").iterdir()] == [after.generation]
+
+
+def test_searches_go_on_while_a_rebuild_runs(index: LocalIndex) -> None:
+    index.reindex()
+    while index.status().rebuild.state is RebuildState.RUNNING:
+        assert paths(index, "vegetables", 1) == ["garden"]
+    assert index.status().rebuild.state is RebuildState.DONE
+
+
+def only_directory(settings: Settings) -> Path:
+    (directory,) = (settings.data_dir / "generations").iterdir()
+    return directory
+
+
+@pytest.mark.parametrize("damage", ["catalog", "chroma", "chroma gone", "pointer", "everything"])
+def test_a_damaged_index_mends_itself(settings: Settings, damage: str) -> None:
+    import shutil
+
+    opened(settings).close()
+    directory = only_directory(settings)
+    (chroma,) = directory.glob("chroma-*")
+    match damage:
+        case "catalog":
+            (directory / "catalog.sqlite3").write_bytes(b"garbage" * 1000)
+        case "chroma":
+            (chroma / "chroma.sqlite3").write_bytes(b"garbage" * 1000)
+        case "chroma gone":
+            shutil.rmtree(chroma)
+        case "pointer":
+            (settings.data_dir / "current").write_text("nowhere\n")
+        case _:
+            shutil.rmtree(settings.data_dir / "generations")
+    index = opened(settings)
+    assert paths(index, "vegetables", 1) == ["garden"]
+    assert index.status().vectors == index.status().chunks == 6
+    if damage.startswith("chroma"):
+        assert index.status().embedded_texts == 0
+    index.close()
+
+
+def test_an_index_made_another_way_serves_until_the_new_one_is_whole(settings: Settings) -> None:
+    opened(settings).close()
+    from otterwiki_semantic.generations import Generations
+
+    generation = Generations(settings.data_dir).current()
+    assert generation is not None
+    generation.catalog.set_meta("fingerprint", "of an older version")
+    old = generation.name
+    generation.close()
+    index = LocalIndex(settings)
+    index.start()
+    assert paths(index, "vegetables", 1) == ["garden"]
+    eventually(lambda: index.status().generation != old)
+    assert paths(index, "vegetables", 1) == ["garden"]
+    assert index.status().embedded_texts == 0
+    index.close()
+
+
+def test_chroma_that_breaks_at_work_is_filled_again(settings: Settings, index: LocalIndex) -> None:
+    assert index._serving is not None
+    index._serving.vectors.close()
+    (chroma,) = only_directory(settings).glob("chroma-*")
+    (chroma / "chroma.sqlite3").write_bytes(b"garbage" * 1000)
+    with pytest.raises(IndexUnavailableError, match="is being repaired"):
+        index.search(["x"], 1, 1)
+    eventually(lambda: index.status().status == "ready" and len(paths(index, "vegetables", 5)) == 5)
+
+
+def test_a_missing_repository_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RepositoryError, match="nowhere"):
+        LocalIndex(Settings(tmp_path / "nowhere", tmp_path))

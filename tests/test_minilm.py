@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from otterwiki_semantic.embedding.minilm_model import BUNDLED_MODEL, MiniLM
+from otterwiki_semantic.embedding.passages import embed_passages
+from otterwiki_semantic.errors import ModelError
+from otterwiki_semantic.records import Chunk
+
+REFERENCE = json.loads((Path(__file__).parent / "data" / "reference_vectors.json").read_text(encoding="utf-8"))
+
+
+def test_vectors_are_those_of_the_original_model(model: MiniLM) -> None:
+    original = np.array(REFERENCE["vectors"], dtype=np.float32)
+    cosines = (model.embed(REFERENCE["texts"]) * original).sum(axis=1)
+    assert len(cosines) == 50
+    assert cosines.mean() >= 0.98
+    assert cosines.min() >= 0.96
+
+
+def test_vectors_have_unit_length(model: MiniLM) -> None:
+    assert np.allclose(np.linalg.norm(model.embed(REFERENCE["texts"]), axis=1), 1, atol=1e-5)
+
+
+def test_a_text_gets_the_same_vector_whatever_it_is_embedded_with(model: MiniLM) -> None:
+    texts = REFERENCE["texts"]
+    together = model.embed(texts)
+    alone = np.stack([model.embed([text])[0] for text in texts])
+    assert np.array_equal(together, alone)
+    assert np.array_equal(model.embed_queries(texts), together)
+
+
+def test_nothing_to_embed_gives_no_vectors(model: MiniLM) -> None:
+    assert model.embed([]).shape == (0, 384)
+
+
+def test_tokens_are_counted_beyond_the_window(model: MiniLM) -> None:
+    assert model.count_tokens(["hello", "word " * 1000, ""]) == [1, 1000, 0]
+
+
+def test_a_passage_is_drawn_towards_its_heading_path(model: MiniLM) -> None:
+    text = "[Garden > Tomatoes] Plant them after the middle of May."
+    chunk = Chunk(text, 20, 0, "Tomatoes", ("Tomatoes",), ("Tomatoes",), "tomatoes", 1, 1)
+    plain, heading = model.embed([text, "Garden > Tomatoes"])
+    mixed = embed_passages(model, [chunk], 0.2)[0]
+    assert mixed @ heading > plain @ heading
+    assert np.isclose(np.linalg.norm(mixed), 1)
+    assert np.allclose(embed_passages(model, [chunk], 0.0)[0], plain)
+
+
+def test_a_passage_without_heading_path_is_its_text(model: MiniLM) -> None:
+    chunk = Chunk("just text", 0, 0, "", (), (), "", 1, 1)
+    assert np.allclose(embed_passages(model, [chunk], 0.2), model.embed(["just text"]))
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    shutil.copytree(BUNDLED_MODEL, tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+def test_a_damaged_file_is_named(copy: Path, name: str) -> None:
+    content = bytearray((copy / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (copy / name).write_bytes(content)
+    with pytest.raises(ModelError, match=rf"{name} is damaged.*install otterwiki-semantic again"):
+        MiniLM(copy).open()
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
+def test_a_missing_file_is_named(copy: Path, name: str) -> None:
+    (copy / name).unlink()
+    with pytest.raises(ModelError, match=name):
+        MiniLM(copy).open()
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"files": {}}', "[]", '{"files": {"model.onnx": "x"}, "dimension": 1}'])
+def test_a_bad_provenance_is_named(copy: Path, content: str) -> None:
+    (copy / "provenance.json").write_text(content)
+    with pytest.raises(ModelError, match=r"provenance\.json does not describe a model"):
+        MiniLM(copy)
+
+
+def test_a_file_that_is_no_model_is_refused_though_its_digest_fits(copy: Path) -> None:
+    import hashlib
+
+    record = json.loads((copy / "provenance.json").read_text())
+    (copy / "model.onnx").write_bytes(b"not a graph")
+    record["files"]["model.onnx"] = hashlib.sha256(b"not a graph").hexdigest()
+    (copy / "provenance.json").write_text(json.dumps(record))
+    with pytest.raises(ModelError, match="cannot be opened"):
+        MiniLM(copy).open()
+
+
+def test_the_package_holds_licence_and_provenance() -> None:
+    record = json.loads((BUNDLED_MODEL / "provenance.json").read_text())
+    assert record["weights"]["sha256"] == "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+    assert record["fidelity"]["mean"] >= 0.98
+    assert "Apache License" in (BUNDLED_MODEL / "LICENSE").read_text()
+
+
+def test_other_weights_are_refused(tmp_path: Path) -> None:
+    import subprocess
+    import sys
+
+    (tmp_path / "model.safetensors").write_bytes(b"other weights")
+    tool = Path(__file__).parent.parent / "tools" / "build_model.py"
+    answer = subprocess.run(
+        [sys.executable, str(tool), "--weights", str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 1
+    assert "is not the official model: its sha256 is" in answer.stderr

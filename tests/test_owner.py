@@ -1,0 +1,230 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from otterwiki_semantic import __version__
+from otterwiki_semantic.config import Settings
+from otterwiki_semantic.errors import OwnerUnavailableError, RebuildRunningError, RepositoryError, SemanticError
+from otterwiki_semantic.protocol import encode, revive, socket_path
+from otterwiki_semantic.records import IndexStatus, RebuildState
+from otterwiki_semantic.remote_index import RemoteIndex
+from tests.live_wiki import commit, eventually, make_repository
+
+Connect = Callable[..., RemoteIndex]
+
+
+@pytest.fixture
+def settings(tmp_path: Path, handbook: dict[str, str | bytes]) -> Settings:
+    return Settings(make_repository(tmp_path / "repository", handbook), tmp_path / "index", sync_interval=3600)
+
+
+@pytest.fixture
+def connect(settings: Settings) -> Iterator[Connect]:
+    """Give clients of one index; all let go of it at the end."""
+    made: list[RemoteIndex] = []
+
+    def connect(other: Settings = settings) -> RemoteIndex:
+        made.append(RemoteIndex(other))
+        return made[-1]
+
+    yield connect
+    for index in made:
+        index.close()
+
+
+def is_ready(index: RemoteIndex) -> IndexStatus | None:
+    status = index.status()
+    return status if status.status == "ready" and status.index.commit == status.index.head else None
+
+
+def ready(index: RemoteIndex) -> IndexStatus:
+    status = eventually(lambda: is_ready(index))
+    assert status is not None
+    return status
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+
+
+def best(index: RemoteIndex, query: str) -> str:
+    return index.search([query], 1, 1)[0].hits[0].path
+
+
+def test_the_first_question_starts_the_owner(connect: Connect) -> None:
+    index = connect()
+    assert ready(index).owner_pid != os.getpid()
+    assert best(index, "vegetables") == "garden"
+
+
+def test_everyone_asks_the_same_owner(connect: Connect) -> None:
+    first, second = connect(), connect()
+    first.start()
+    second.start()
+    assert ready(first).owner_pid == ready(second).owner_pid
+
+
+def test_a_notice_brings_the_index_to_head(settings: Settings, connect: Connect) -> None:
+    index = connect()
+    ready(index)
+    head = commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    index.notify()
+    eventually(lambda: index.status().index.commit == head)
+
+
+def test_an_error_of_the_owner_is_raised_here(connect: Connect) -> None:
+    index = connect()
+    ready(index)
+    assert index.reindex().state is RebuildState.RUNNING
+    with pytest.raises(RebuildRunningError, match="a rebuild has been running since"):
+        index.reindex()
+
+
+def test_a_killed_owner_is_replaced_and_the_index_kept(connect: Connect) -> None:
+    index = connect()
+    pid = ready(index).owner_pid
+    os.kill(pid, signal.SIGKILL)
+    assert best(index, "vegetables") == "garden"
+    status = ready(index)
+    assert status.owner_pid != pid
+    assert status.embedded_texts == 0
+
+
+def test_the_owner_ends_with_the_last_of_its_users(settings: Settings, connect: Connect) -> None:
+    first, second = connect(), connect()
+    pid = ready(first).owner_pid
+    ready(second)
+    first.close()
+    assert is_running(pid)
+    second.close()
+    eventually(lambda: not is_running(pid), 20)
+    assert not socket_path(settings.data_dir).exists()
+
+
+def test_the_owner_ends_when_its_starter_is_killed(settings: Settings) -> None:
+    script = (
+        "import sys, pathlib\n"
+        "from otterwiki_semantic.config import Settings\n"
+        "from otterwiki_semantic.remote_index import RemoteIndex\n"
+        "index = RemoteIndex(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])))\n"
+        "print(index.status().owner_pid, flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", script, str(settings.repository), str(settings.data_dir)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        pid = int(starter.stdout.readline())
+        assert is_running(pid)
+        starter.kill()
+    eventually(lambda: not is_running(pid), 20)
+
+
+def test_a_socket_that_was_left_behind_is_no_obstacle(settings: Settings, connect: Connect) -> None:
+    settings.data_dir.mkdir()
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(settings.data_dir / "owner.sock"))
+    assert ready(connect()).pages == 5
+
+
+def test_only_its_user_can_reach_the_owner(settings: Settings, connect: Connect) -> None:
+    ready(connect())
+    assert socket_path(settings.data_dir).stat().st_mode & 0o777 == 0o600
+    assert settings.data_dir.stat().st_mode & 0o077 == 0
+    for path in settings.data_dir.rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
+def test_a_data_directory_with_a_long_name_works(settings: Settings, connect: Connect) -> None:
+    far = settings.data_dir / ("d" * 90) / ("e" * 90)
+    long = Settings(settings.repository, far, sync_interval=3600)
+    assert ready(connect(long)).pages == 5
+    assert socket_path(far).parent.stat().st_mode & 0o777 == 0o700
+    assert socket_path(far).parent != far
+
+
+def say(settings: Settings, line: bytes) -> dict[str, object]:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(20)
+        connection.connect(str(socket_path(settings.data_dir)))
+        connection.sendall(line)
+        with connection.makefile("rb") as stream:
+            reply: dict[str, object] = json.loads(stream.readline())
+    return reply
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"garbage\n",
+        b"{}\n",
+        b"[1, 2]\n",
+        encode({"version": __version__, "call": "no such call", "arguments": {}}),
+        encode({"version": __version__, "call": "search", "arguments": {"wrong": 1}}),
+        b"x" * (1 << 20) + b"x\n",
+    ],
+    ids=["text", "empty", "list", "call", "arguments", "long"],
+)
+def test_garbage_is_answered_with_an_error(settings: Settings, connect: Connect, line: bytes) -> None:
+    index = connect()
+    ready(index)
+    assert "error" in say(settings, line)
+    assert best(index, "vegetables") == "garden"
+
+
+def test_an_owner_of_another_version_gives_way(settings: Settings, connect: Connect) -> None:
+    index = connect()
+    pid = ready(index).owner_pid
+    reply = say(settings, encode({"version": "0.0.0", "call": "status", "arguments": {}}))
+    assert "it ends now" in str(reply["error"])
+    eventually(lambda: not is_running(pid), 20)
+    assert ready(index).owner_pid != pid
+
+
+def test_a_data_directory_that_cannot_be_made_is_named(settings: Settings, tmp_path: Path, connect: Connect) -> None:
+    (tmp_path / "file").write_text("in the way")
+    index = connect(Settings(settings.repository, tmp_path / "file" / "index"))
+    with pytest.raises(OwnerUnavailableError, match="set SEMANTIC_DATA_DIR"):
+        index.status()
+
+
+def test_a_directory_that_is_no_repository_is_named(tmp_path: Path, connect: Connect) -> None:
+    (tmp_path / "empty").mkdir()
+    index = connect(Settings(tmp_path / "empty", tmp_path / "index"))
+    with pytest.raises((RepositoryError, OwnerUnavailableError), match=r"not a git repository|see the wiki's log"):
+        index.status()
+
+
+def test_a_data_directory_that_goes_takes_the_owner_along(settings: Settings, connect: Connect) -> None:
+    import shutil
+
+    index = connect()
+    pid = ready(index).owner_pid
+    shutil.rmtree(settings.data_dir)
+    eventually(lambda: not is_running(pid), 20)
+    assert ready(index).pages == 5
+
+
+def test_records_survive_the_way_through_json(connect: Connect) -> None:
+    status = ready(connect())
+    assert revive(IndexStatus, json.loads(encode({"status": status}))["status"]) == status
+
+
+def test_the_errors_of_the_protocol_are_those_of_the_package() -> None:
+    from otterwiki_semantic.protocol import error_from, error_message
+
+    error = error_from(error_message(RepositoryError("why"))["error"])
+    assert type(error) is RepositoryError
+    assert str(error) == "why"
+    assert type(error_from({"type": "OSError", "message": "why"})) is SemanticError

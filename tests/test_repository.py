@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from otterwiki_semantic.errors import RepositoryError
+from otterwiki_semantic.repository import Repository
+from tests.live_wiki import commit, git, head_of, make_repository
+
+
+def test_pages_of_a_commit_and_what_they_say(tmp_path: Path) -> None:
+    make_repository(tmp_path, {"a.md": "A", "d/b c.md": "ß", "d/picture.png": "x", "notes.txt": "x"})
+    repository = Repository(tmp_path)
+    head = repository.head()
+    assert head == head_of(tmp_path)
+    assert head is not None
+    pages = repository.pages(head)
+    assert sorted(pages) == ["a", "d/b c"]
+    assert pages["d/b c"].size == 2
+    assert list(repository.read(page.blob for page in pages.values())) == [b"A", "ß".encode()]
+
+
+def test_head_is_found_wherever_git_keeps_it(tmp_path: Path) -> None:
+    make_repository(tmp_path, {"a.md": "A"})
+    repository = Repository(tmp_path)
+    assert repository.head() == head_of(tmp_path)
+    git(tmp_path, "pack-refs", "--all")
+    assert not (tmp_path / ".git" / "refs" / "heads" / "main").exists()
+    assert repository.head() == head_of(tmp_path)
+    git(tmp_path, "checkout", "-q", "--detach")
+    assert repository.head() == head_of(tmp_path)
+    git(tmp_path, "checkout", "-q", "-b", "other/branch")
+    head = commit(tmp_path, {"b.md": "B"})
+    assert repository.head() == head
+
+
+def test_a_worktree_and_a_bare_clone_are_repositories_too(tmp_path: Path) -> None:
+    origin = make_repository(tmp_path / "origin", {"a.md": "A"})
+    git(origin, "worktree", "add", "-q", "-b", "side", str(tmp_path / "tree"))
+    commit(tmp_path / "tree", {"b.md": "B"})
+    assert Repository(tmp_path / "tree").head() == head_of(tmp_path / "tree") != head_of(origin)
+    git(origin, "clone", "-q", "--bare", ".", str(tmp_path / "bare.git"))
+    assert Repository(tmp_path / "bare.git").head() == head_of(origin)
+
+
+def test_a_repository_without_a_commit_has_no_head(tmp_path: Path) -> None:
+    make_repository(tmp_path, {})
+    assert Repository(tmp_path).head() is None
+
+
+def test_links_and_submodules_are_no_pages(tmp_path: Path) -> None:
+    make_repository(tmp_path, {"a.md": "A"})
+    (tmp_path / "link.md").symlink_to("a.md")
+    head = commit(tmp_path, {})
+    assert sorted(Repository(tmp_path).pages(head)) == ["a"]
+
+
+def test_a_name_that_is_not_utf8_is_shown_with_its_bytes(tmp_path: Path) -> None:
+    make_repository(tmp_path, {"a.md": "A"})
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.md")).write_text("coffee")
+    head = commit(tmp_path, {})
+    assert sorted(Repository(tmp_path).pages(head)) == ["a", "caf\\xe9"]
+
+
+def test_a_directory_that_is_no_repository_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RepositoryError, match=str(tmp_path)):
+        Repository(tmp_path)
+
+
+def test_a_missing_object_is_named(tmp_path: Path) -> None:
+    make_repository(tmp_path, {"a.md": "A"})
+    with pytest.raises(RepositoryError, match="0000000000000000000000000000000000000000"):
+        list(Repository(tmp_path).read(["0" * 40]))
+
+
+def test_a_missing_git_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_repository(tmp_path, {})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(RepositoryError, match="git is not installed"):
+        Repository(tmp_path)
+
+
+def test_a_sha256_repository_is_read(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "-b", "main", "--object-format=sha256", str(tmp_path)], check=True)
+    head = commit(tmp_path, {"a.md": "A"})
+    assert len(head) == 64
+    assert Repository(tmp_path).head() == head
+    assert list(Repository(tmp_path).pages(head)) == ["a"]
