@@ -187,7 +187,7 @@ class LocalIndex:
             if generation is not None and generation is self._serving:
                 self._fail(error)
                 self._recover(generation, error)
-        except (SemanticError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - the job's outermost frame: nothing above would tell anybody
             self._fail(error)
         finally:
             self._syncing = False
@@ -195,8 +195,9 @@ class LocalIndex:
 
     def _fail(self, error: Exception) -> None:
         if not self._stopping.is_set():
-            self._last_error = str(error)
-            log.error("the index could not be brought up to date: %s", error)
+            self._last_error = str(error) or type(error).__name__
+            unforeseen = None if isinstance(error, SemanticError | OSError) else error
+            log.error("the index could not be brought up to date: %s", error, exc_info=unforeseen)
 
     def _open_current(self) -> Generation | None:
         """Open the serving generation; a build is started beside one that was made another way, if it can serve meanwhile."""
@@ -248,8 +249,8 @@ class LocalIndex:
             self._end_rebuild(RebuildState.DONE)
         except Stopped:
             self._end_rebuild(RebuildState.FAILED, "the index process was stopped; it goes on building when it starts again")
-        except (SemanticError, OSError) as error:
-            log.error("the rebuild failed, the old index goes on serving: %s", error)
+        except Exception as error:
+            log.exception("the rebuild failed, the old index goes on serving: %s", error)
             self._end_rebuild(RebuildState.FAILED, str(error))
 
     def _end_rebuild(self, state: RebuildState, error: str | None = None) -> None:

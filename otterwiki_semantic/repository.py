@@ -13,6 +13,8 @@ from otterwiki_semantic.errors import RepositoryError
 _PAGE = b".md"
 _REGULAR_FILE = b"100"
 _TIMEOUT_SECONDS = 120
+_OTHER_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE")
+"""Set in a git hook, these would lead git to another repository than the one asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ class Repository:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._environment = {**os.environ, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+        inherited = {name: value for name, value in os.environ.items() if name not in _OTHER_REPOSITORY}
+        self._environment = {**inherited, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
         directories = self._git("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir").splitlines()
         self._git_dir, self._common_dir = (Path(os.fsdecode(line)) for line in directories)
 

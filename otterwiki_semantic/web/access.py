@@ -39,7 +39,7 @@ def _bears_key(api_key: str | None) -> bool:
         return False
     if api_key is None:
         raise ApiError(401, "no_key_configured", "this wiki has no API key: its administrator has to set OTTERWIKI_API_KEY")
-    if not hmac.compare_digest(given.strip().encode(), api_key.encode()):
+    if not hmac.compare_digest(given.strip().encode("latin-1"), api_key.encode()):
         raise ApiError(401, "wrong_key", "the API key is wrong")
     return True
 

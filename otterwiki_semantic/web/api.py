@@ -89,8 +89,8 @@ class _Api:
 
     def reindex(self) -> tuple[Response, int]:
         require_admin(self._api_key)
-        status = self._service.reindex()
-        return jsonify({"status": "started", "started": status.started}), 202
+        self._service.reindex()
+        return jsonify({"status": "started"}), 202
 
     def reindex_status(self) -> Response:
         require_read(self._api_key)
