@@ -15,9 +15,10 @@ import os
 import shutil
 import threading
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
-from otterwiki_semantic.catalog import SCHEMA, Catalog
+from otterwiki_semantic.catalog import SCHEMA, Catalog, StoredVector
 from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.errors import CatalogError
@@ -61,6 +62,18 @@ class Generation:
         name = f"chroma-{uuid.uuid4().hex[:8]}"
         self.catalog.set_meta("chroma", name)
         return name
+
+    def store_vectors(self, vectors: Sequence[StoredVector]) -> None:
+        """Store vectors in ChromaDB, and note that it holds them."""
+        with self._changing:
+            self.vectors.upsert(vectors)
+            self.catalog.mark_stored(vectors)
+
+    def drop_vectors(self, ids: Sequence[str]) -> None:
+        """Let ChromaDB forget vectors, and note that it has."""
+        with self._changing:
+            self.vectors.delete(ids)
+            self.catalog.mark_dropped(ids)
 
     def verify_vectors(self) -> None:
         """Begin with an empty collection if ChromaDB does not hold what the catalog says it does."""

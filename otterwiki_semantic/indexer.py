@@ -85,11 +85,9 @@ class Indexer:
         """Tell ChromaDB what it has still to be told."""
         while vectors := generation.catalog.vectors_to_store(_VECTORS_PER_WRITE):
             self._check_stop()
-            generation.vectors.upsert(vectors)
-            generation.catalog.mark_stored(vectors)
+            generation.store_vectors(vectors)
         while ids := generation.catalog.vectors_to_drop(_IDS_PER_DELETE):
-            generation.vectors.delete(ids)
-            generation.catalog.mark_dropped(ids)
+            generation.drop_vectors(ids)
 
     def _batches(self, files: Sequence[PageFile], tracker: ProgressTracker) -> Iterator[list[Page]]:
         batch: list[Page] = []

@@ -273,6 +273,7 @@ class LocalIndex:
         self._serving = new
         if old is not None:
             old.destroy()
+        self._jobs.wake()  # a sync of the old index may just have been cut off
         log.info("a new index serves: %s", new.name)
 
 

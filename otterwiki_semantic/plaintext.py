@@ -61,11 +61,13 @@ def heading_anchor(tokens: Iterable[Token]) -> str:
 
 
 def _without_comments(source: str) -> str:
-    """Cut ``<!-- … -->``; a comment that is never closed is text."""
+    """Cut ``<!-- … -->``; one that is never closed is text, and so is one with angle brackets in it: the wiki shows it."""
     kept: list[str] = []
     position = 0
     while (start := source.find("<!--", position)) >= 0 and (end := source.find("-->", start + 4)) >= 0:
-        kept += (source[position:start], _breaks(source[start:end]))
+        comment = source[start : end + 3]
+        is_shown = "<" in comment[4:-3] or ">" in comment[4:-3]
+        kept += (source[position:start], comment if is_shown else _breaks(comment))
         position = end + 3
     return "".join(kept) + source[position:]
 

@@ -14,6 +14,7 @@ from otterwiki_semantic.plaintext import visible_html, visible_text
         ('<img src="x.png" alt="a red door">', "a red door "),
         ("<!-- not shown -->shown", "shown"),
         ("<!-- never closed", "<!-- never closed"),
+        ("<!-- Vec<T> -->", "<!-- Vec<T> -->"),
         ("Vec<T> and <Foo>", "Vec<T> and <Foo>"),
         ("a &lt; b &amp; c", "a < b & c"),
         ("<div\nclass='x'>text</div>", "\n text "),
