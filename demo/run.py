@@ -27,12 +27,14 @@ _START_SECONDS = 120
 def prepare(place: Path) -> dict[str, str]:
     """Make the demo's repository and secrets unless they are there; gives the wiki's settings as environment variables."""
     repository = place / "repository"
-    if not (repository / ".git").exists():
-        place.mkdir(exist_ok=True)
-        shutil.copytree(PAGES, repository, dirs_exist_ok=True)
-        git = ("git", "-C", str(repository), "-c", "user.name=Demo", "-c", "user.email=demo@example.org")
+    if not repository.exists():
+        half_made = place / "repository.new"
+        shutil.rmtree(half_made, ignore_errors=True)
+        shutil.copytree(PAGES, half_made)
+        author = ("-c", "user.name=Demo", "-c", "user.email=demo@example.org", "-c", "commit.gpgsign=false")
         for arguments in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-q", "-m", "The handbook of our home lab")):
-            subprocess.run([*git, *arguments], check=True)
+            subprocess.run(["git", "-C", str(half_made), *author, *arguments], check=True)
+        half_made.rename(repository)
     keys = place / "keys.json"
     if not keys.exists():
         keys.write_text(json.dumps({name: secrets.token_urlsafe(24) for name in ("SECRET_KEY", "OTTERWIKI_API_KEY")}))

@@ -12,15 +12,16 @@ import queue
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from otterwiki_semantic.errors import CatalogError
+from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.errors import CatalogDamagedError, CatalogError
 from otterwiki_semantic.pages import page_name
-from otterwiki_semantic.records import Chunk, Hit, Matrix, Page
+from otterwiki_semantic.records import Chunk, Hit, Page
 
 SCHEMA = 1
 """Raised with every change of the tables below: the index is then built again."""
@@ -44,6 +45,7 @@ CREATE TABLE dropped (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 _VARIABLES = 500
 _BUSY_SECONDS = 30
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +69,28 @@ class Counts:
 class Catalog:
     """One catalog file; safe for several threads of one process. Writers take turns, readers do not wait for them.
 
-    Errors: `CatalogError` when the file cannot be opened, is damaged, or is of another schema.
+    Errors: `CatalogDamagedError` when the file is no catalog, damaged, or of another schema; `CatalogError` for what may pass,
+    such as a full disk.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
-        self._writing = threading.RLock()
+        self._writing = threading.Lock()
         is_new = not path.exists()
         with self._errors():
             self._writer = self._connect()
             if is_new:
-                self._writer.executescript(f"PRAGMA journal_mode = WAL; BEGIN; {_TABLES} COMMIT;")
-                self.set_meta("schema", str(SCHEMA))
-            if self.meta("schema") != str(SCHEMA):
-                raise CatalogError(f"{path} has schema {self.meta('schema')}, this version reads {SCHEMA}")
+                row = f"INSERT INTO meta VALUES ('schema', '{SCHEMA}');"
+                self._writer.executescript(f"PRAGMA journal_mode = WAL; BEGIN; {_TABLES} {row} COMMIT;")
+        if not is_new and not self._has_tables():
+            raise CatalogDamagedError(f"the catalog {path} has no tables")
+        if self.meta("schema") != str(SCHEMA):
+            raise CatalogDamagedError(f"{path} has schema {self.meta('schema')}, this version reads {SCHEMA}")
+
+    def _has_tables(self) -> bool:
+        with self._read() as connection:
+            return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is not None
 
     def close(self) -> None:
         """Close every connection; the catalog cannot be used afterwards."""
@@ -106,7 +115,9 @@ class Catalog:
         try:
             yield
         except sqlite3.Error as error:
-            raise CatalogError(f"the catalog {self.path} cannot be used: {error}") from error
+            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+            kind = CatalogDamagedError if code in _DAMAGED else CatalogError
+            raise kind(f"the catalog {self.path} cannot be used: {error}") from error
 
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:
@@ -132,10 +143,11 @@ class Catalog:
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
+                self._writer.execute("COMMIT")
             except BaseException:
-                self._writer.execute("ROLLBACK")
+                with suppress(sqlite3.Error):
+                    self._writer.execute("ROLLBACK")
                 raise
-            self._writer.execute("COMMIT")
 
     # Facts about the whole
 
@@ -152,6 +164,16 @@ class Catalog:
                 connection.execute("DELETE FROM meta WHERE name = ?", (name,))
             else:
                 connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+    def begin_change(self, commit: str | None) -> None:
+        """Note that pages begin to change towards another commit: until `end_change` the catalog equals none."""
+        self.set_meta("changing", commit or "no commit")
+
+    def end_change(self, commit: str | None) -> None:
+        """Note that the catalog equals a commit."""
+        with self._write() as connection:
+            connection.execute("DELETE FROM meta WHERE name IN ('changing', 'commit')")
+            connection.executemany("INSERT INTO meta VALUES ('commit', ?)", [(commit,)] if commit else [])
 
     def counts(self) -> Counts:
         """Give the number of pages, chunks and vectors."""
@@ -258,14 +280,24 @@ class Catalog:
             connection.execute("UPDATE vectors SET stored = 0")
             connection.execute("DELETE FROM dropped")
 
-    def stored_count(self) -> int:
-        """Give the number of vectors that ChromaDB holds."""
+    def stored_range(self) -> tuple[int, int]:
+        """Give the least and the most vectors that ChromaDB may hold: after a crash it may be a step ahead of the notes."""
         with self._read() as connection:
-            row = connection.execute(
-                "SELECT (SELECT COUNT(*) FROM vectors) - (SELECT COUNT(*) FROM vectors WHERE stored = 0)"
-                " + (SELECT COUNT(*) FROM dropped)"
+            total, unstored, dropped = connection.execute(
+                "SELECT (SELECT COUNT(*) FROM vectors), (SELECT COUNT(*) FROM vectors WHERE stored = 0),"
+                " (SELECT COUNT(*) FROM dropped)"
             ).fetchone()
-            return int(row[0])
+            return total - unstored, total + dropped
+
+    def nearest(self, vector: Matrix, count: int) -> dict[str, float]:
+        """Give the ids of the `count` nearest vectors with their cosine distances, nearest first, by looking at every one."""
+        with self._read() as connection:
+            rows = connection.execute("SELECT id, embedding FROM vectors").fetchall()
+        if not rows:
+            return {}
+        matrix = np.frombuffer(b"".join(row["embedding"] for row in rows), dtype=np.float32).reshape(len(rows), -1)
+        distances = 1 - matrix @ vector
+        return {rows[index]["id"]: float(distances[index]) for index in np.argsort(distances, kind="stable")[:count]}
 
     def any_vector(self) -> StoredVector | None:
         """Give some vector that ChromaDB holds; None if it holds none."""

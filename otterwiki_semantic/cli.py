@@ -81,7 +81,8 @@ def index_command(repository: Path | None, data_dir: Path | None, *, as_json: bo
     """Make the index equal to the repository's HEAD, and wait until it is."""
     with _index(repository, data_dir) as index:
         index.notify()
-        status = _follow(index, "indexing", lambda status: status.progress, _equals_head)
+        known_error = index.status().last_error
+        status = _follow(index, "indexing", lambda status: status.progress, lambda status: _equals_head(status, known_error))
     _print_status(status, as_json=as_json)
 
 
@@ -146,15 +147,15 @@ def _follow(
     return status
 
 
-def _equals_head(status: IndexStatus) -> bool:
-    if status.last_error:
+def _equals_head(status: IndexStatus, known_error: str | None) -> bool:
+    if status.last_error and status.last_error != known_error:
         raise IndexUnavailableError(status.last_error)
     return status.index.commit == status.index.head and status.generation is not None
 
 
 def _rebuild_is_done(status: IndexStatus) -> bool:
-    if status.rebuild.state is RebuildState.FAILED:
-        raise IndexUnavailableError(status.rebuild.error or "the rebuild failed")
+    if status.rebuild.state in {RebuildState.FAILED, RebuildState.IDLE}:
+        raise IndexUnavailableError(status.rebuild.error or "the index process was restarted, and the rebuild is lost")
     return status.rebuild.state is RebuildState.DONE
 
 

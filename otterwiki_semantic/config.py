@@ -69,11 +69,16 @@ def read_settings(
     Errors: `ConfigError` for a name that begins like a setting's but is none, for a value that is not allowed, and when no
     repository is configured.
     """
-    given = {name: str(value) for name, value in {**wiki_config, **environment}.items() if value is not None}
+    given = {
+        name: str(value).strip()
+        for source in (wiki_config, environment)
+        for name, value in source.items()
+        if value or value == 0
+    }
     unknown = sorted(name for name in given if name.startswith(PREFIX) and name not in SETTING_NAMES)
     if unknown:
         raise ConfigError(f"unknown setting {', '.join(unknown)}; the settings are: {', '.join(SETTING_NAMES)}")
-    values = {_field(name): _read(name, given[name]) for name in _READERS if given.get(name, "") != ""}
+    values = {_field(name): _read(name, given[name]) for name in _READERS if given.get(name)}
     place = repository or Path(given.get("REPOSITORY", ""))
     if place == Path():
         raise ConfigError("no repository: set REPOSITORY, in the environment or in the wiki's settings.cfg")
@@ -90,7 +95,7 @@ def read_settings(
 def _read(name: str, value: str) -> Any:
     reader, allowed = _READERS[name]
     try:
-        return reader(value.strip())
+        return reader(value)
     except ValueError:
         raise ConfigError(f"{name} is {value!r}; allowed: {allowed}") from None
 

@@ -4,7 +4,8 @@ SemanticError
 ├── ConfigError            a setting is unknown or has a value that is not allowed
 ├── ModelError             the embedding model's files are missing, damaged or not the expected ones
 ├── RepositoryError        git cannot be run, or the directory is not a git repository
-├── CatalogError           the catalog file is unreadable or of another schema
+├── CatalogError           the catalog cannot be used now
+│   └── CatalogDamagedError  the catalog file is damaged or of another schema
 ├── VectorStoreError       ChromaDB cannot read or write the collection
 ├── ParameterError         a request's parameter is missing or not allowed
 ├── RebuildRunningError    a rebuild was asked for while one runs
@@ -32,7 +33,11 @@ class RepositoryError(SemanticError):
 
 
 class CatalogError(SemanticError):
-    """The catalog file is unreadable or of another schema; the index has to be built again."""
+    """The catalog cannot be used now, for instance because the disk is full; it may be later."""
+
+
+class CatalogDamagedError(CatalogError):
+    """The catalog file is damaged or of another schema; the index has to be built again."""
 
 
 class VectorStoreError(SemanticError):

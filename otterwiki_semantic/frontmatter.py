@@ -10,6 +10,15 @@ _FENCE = "---"
 _MAX_CHARACTERS = 65_536
 
 
+class _PlainLoader(yaml.SafeLoader):
+    """YAML without aliases: a few lines of them can stand for gigabytes."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("front matter has no use for aliases")
+        return super().compose_node(parent, index)
+
+
 def split_front_matter(lines: list[str]) -> tuple[dict[str, Any], int]:
     """Give the front matter of a page and the number of lines it takes, fences included.
 
@@ -21,8 +30,8 @@ def split_front_matter(lines: list[str]) -> tuple[dict[str, Any], int]:
     if not source or len(source) > _MAX_CHARACTERS:
         return {}, 0
     try:
-        value = yaml.safe_load(source)
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
+        value = yaml.load(source, Loader=_PlainLoader)
+    except Exception:  # noqa: BLE001 - PyYAML lets errors of every kind through for values that do not fit their tags
         return {}, 0
     return (value, end) if isinstance(value, dict) else ({}, 0)
 
@@ -39,7 +48,7 @@ def text_field(front_matter: dict[str, Any], name: str) -> str | None:
     value = front_matter.get(name)
     if value is None or isinstance(value, dict | list):
         return None
-    return " ".join(str(value).split()) or None
+    return _clean(value) or None
 
 
 def tags_field(front_matter: dict[str, Any]) -> tuple[str, ...]:
@@ -49,4 +58,10 @@ def tags_field(front_matter: dict[str, Any]) -> tuple[str, ...]:
         values = [str(item) for item in value if not isinstance(item, dict | list) and item is not None]
     else:
         values = (text_field(front_matter, "tags") or "").split(",")
-    return tuple(dict.fromkeys(tag for tag in (" ".join(value.split()) for value in values) if tag))
+    return tuple(dict.fromkeys(tag for tag in map(_clean, values) if tag))
+
+
+def _clean(value: object) -> str:
+    """Give a value as one line of text. YAML can escape half characters; pairs of them are joined, single ones replaced."""
+    text = str(value).encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
+    return " ".join(text.split())

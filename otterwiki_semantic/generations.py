@@ -20,8 +20,9 @@ from pathlib import Path
 
 from otterwiki_semantic.catalog import SCHEMA, Catalog, StoredVector
 from otterwiki_semantic.chunking import Profile
-from otterwiki_semantic.embedding import Embedder
-from otterwiki_semantic.errors import CatalogError
+from otterwiki_semantic.embedding import Embedder, Matrix
+from otterwiki_semantic.embedding.passages import passages_fingerprint
+from otterwiki_semantic.errors import CatalogDamagedError, VectorStoreError
 from otterwiki_semantic.vectors import ChromaVectors
 
 _CATALOG = "catalog.sqlite3"
@@ -31,7 +32,7 @@ log = logging.getLogger(__name__)
 
 def fingerprint(embedder: Embedder, profile: Profile) -> str:
     """Give what tells this way of indexing from others."""
-    parts = (str(SCHEMA), embedder.fingerprint, profile.fingerprint)
+    parts = (str(SCHEMA), passages_fingerprint(embedder, profile.heading_weight), profile.fingerprint)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -43,6 +44,8 @@ class Generation:
         self.name = directory.name
         self.catalog = Catalog(directory / _CATALOG)
         self._changing = threading.Lock()
+        self.is_refilling = bool(self.catalog.vectors_to_store(1))
+        """Whether ChromaDB still lacks vectors that the catalog has; searches then look at the catalog's."""
         self.vectors = self._vectors_of(self.catalog.meta("chroma") or self._new_chroma())
 
     @property
@@ -51,9 +54,15 @@ class Generation:
         return self.catalog.meta("fingerprint")
 
     @property
-    def model(self) -> str | None:
-        """The fingerprint of the model that made its vectors."""
-        return self.catalog.meta("model")
+    def recipe(self) -> str | None:
+        """The fingerprint of what made its vectors: see `passages_fingerprint`."""
+        return self.catalog.meta("recipe")
+
+    def nearest(self, vector: Matrix, count: int) -> dict[str, float]:
+        """Give the ids of the `count` nearest vectors with their cosine distances, nearest first."""
+        if self.is_refilling:
+            return self.catalog.nearest(vector, count)
+        return self.vectors.query(vector, count)
 
     def _vectors_of(self, chroma: str) -> ChromaVectors:
         return ChromaVectors(self.directory / chroma, f"otterwiki-{self.name}")
@@ -77,18 +86,29 @@ class Generation:
 
     def verify_vectors(self) -> None:
         """Begin with an empty collection if ChromaDB does not hold what the catalog says it does."""
-        expected, found = self.catalog.stored_count(), self.vectors.count()
-        if expected != found:
-            log.warning("ChromaDB holds %d vectors, the catalog says %d: filling it again from the catalog", found, expected)
-            self.reset_vectors()
+        vectors = self.vectors
+        try:
+            least, most = self.catalog.stored_range()
+            found = vectors.count()
+            if least <= found <= most:
+                return
+            log.warning("ChromaDB holds %d vectors instead of %d: filling it again from the catalog", found, least)
+        except VectorStoreError as error:
+            log.warning("%s; filling it again from the catalog", error)
+        self.reset_vectors(vectors)
 
-    def reset_vectors(self) -> None:
-        """Begin with an empty collection in a new directory; the next sync fills it from the catalog, without the model."""
+    def reset_vectors(self, failed: ChromaVectors) -> None:
+        """Put an empty collection in a new directory in place of the failed one, unless that has been done.
+
+        The next sync fills it from the catalog, without the model; until then searches look at the catalog's vectors.
+        """
         with self._changing:
-            broken = self.vectors
+            if self.vectors is not failed:
+                return
+            self.is_refilling = True
             self.catalog.store_all_again()
             self.vectors = self._vectors_of(self._new_chroma())
-        broken.destroy()
+        failed.destroy()
 
     def close(self) -> None:
         """Close the catalog and the database."""
@@ -111,15 +131,15 @@ class Generations:
         self._root.mkdir(parents=True, exist_ok=True)
 
     def current(self) -> Generation | None:
-        """Open the serving generation; None when there is none, or it cannot be read (the reason is logged)."""
+        """Open the serving generation; None when there is none, or it is damaged (the reason is logged)."""
         try:
             name = self._pointer.read_text(encoding="ascii").strip()
             directory = self._root / name
             return Generation(directory) if name and (directory / _CATALOG).is_file() else None
         except FileNotFoundError:
             return None
-        except (CatalogError, OSError, ValueError) as error:
-            log.warning("the index cannot be read and is built again: %s", error)
+        except (CatalogDamagedError, ValueError) as error:
+            log.warning("the index is damaged and is built again: %s", error)
             return None
 
     def create(self, embedder: Embedder, profile: Profile) -> Generation:
@@ -129,7 +149,7 @@ class Generations:
         directory.mkdir()
         generation = Generation(directory)
         generation.catalog.set_meta("fingerprint", mark)
-        generation.catalog.set_meta("model", embedder.fingerprint)
+        generation.catalog.set_meta("recipe", passages_fingerprint(embedder, profile.heading_weight))
         return generation
 
     def serve(self, generation: Generation) -> None:
@@ -141,8 +161,8 @@ class Generations:
             os.fsync(stream.fileno())
         scratch.replace(self._pointer)
 
-    def remove_others(self, serving: Generation) -> None:
-        """Remove what is left of every other generation."""
+    def remove_others(self, serving: Generation | None) -> None:
+        """Remove what is left of every generation but the serving one; only when none is being built."""
         for directory in self._root.iterdir():
-            if directory.name != serving.name:
+            if serving is None or directory.name != serving.name:
                 shutil.rmtree(directory, ignore_errors=True)

@@ -14,8 +14,10 @@ from otterwiki_semantic.catalog import Catalog, StoredVector
 from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.embedding.passages import embed_passages
+from otterwiki_semantic.errors import SemanticError
 from otterwiki_semantic.generations import Generation
-from otterwiki_semantic.pages import page_name, read_page
+from otterwiki_semantic.markdown import parse_plain
+from otterwiki_semantic.pages import read_page
 from otterwiki_semantic.progress import ProgressTracker
 from otterwiki_semantic.records import Chunk, Page
 from otterwiki_semantic.repository import PageFile, Repository
@@ -68,17 +70,18 @@ class Indexer:
         """
         catalog = generation.catalog
         head = self._repository.head()
-        if head == catalog.meta("commit"):
+        if head == catalog.meta("commit") and catalog.meta("changing") is None:
             return False
         changed, gone = self.difference(catalog, head)
         tracker.begin(changed, len(gone))
+        catalog.begin_change(head)
         if gone:
             catalog.remove_pages(gone)
         for pages in self._batches(changed, tracker):
             self._index(pages, generation, tracker, donor)
         catalog.settle_vectors()
         self.flush(generation)
-        catalog.set_meta("commit", head)
+        catalog.end_change(head)
         return True
 
     def flush(self, generation: Generation) -> None:
@@ -88,6 +91,7 @@ class Indexer:
             generation.store_vectors(vectors)
         while ids := generation.catalog.vectors_to_drop(_IDS_PER_DELETE):
             generation.drop_vectors(ids)
+        generation.is_refilling = False
 
     def _batches(self, files: Sequence[PageFile], tracker: ProgressTracker) -> Iterator[list[Page]]:
         batch: list[Page] = []
@@ -106,12 +110,14 @@ class Indexer:
             yield batch
 
     def _read(self, file: PageFile, content: bytes) -> Page:
-        """Give the page; one that cannot be read has no chunks, and does not stop the others."""
+        """Give the page; one that the parser cannot take is indexed as plain text, and does not stop the others."""
         try:
             return read_page(file.path, file.blob, content, self._embedder, self._profile)
-        except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, AttributeError) as error:
-            log.exception("the page %s cannot be indexed: %s", file.path, error)
-            return Page(file.path, file.blob, page_name(file.path), None, (), 0, ())
+        except SemanticError:
+            raise
+        except Exception as error:
+            log.exception("the page %s is indexed as plain text: %s", file.path, error)
+            return read_page(file.path, file.blob, content, self._embedder, self._profile, parse=parse_plain)
 
     def _index(self, pages: list[Page], generation: Generation, tracker: ProgressTracker, donor: Catalog | None) -> None:
         ids = [[vector_id(chunk.text) for chunk in page.chunks] for page in pages]

@@ -46,13 +46,19 @@ class Jobs:
         self._wanted.set()
         self._scheduler.modify_job(_SYNC, next_run_time=datetime.now(UTC) + _WAKE_DELAY)
 
+    def retry_in(self, seconds: float) -> None:
+        """Run the next sync after a pause, however it was to be."""
+        self._scheduler.modify_job(_SYNC, next_run_time=datetime.now(UTC) + timedelta(seconds=seconds))
+
     def run_once(self, work: Callable[[], None]) -> None:
         """Run something in the background, now."""
         self._scheduler.add_job(work)
 
-    def stop(self) -> None:
-        """Start nothing more; what runs is not waited for."""
+    def stop(self, timeout: float) -> None:
+        """Start nothing more, and wait for the sync that runs, though not for ever."""
         self._scheduler.shutdown(wait=False)
+        if self._running.acquire(timeout=timeout):
+            self._running.release()
 
     def _run(self) -> None:
         with self._running:

@@ -6,7 +6,6 @@ import logging
 import os
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -16,8 +15,11 @@ import numpy as np
 from otterwiki_semantic import __version__
 from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.config import Settings
+from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.embedding.minilm_model import MiniLM
+from otterwiki_semantic.embedding.passages import passages_fingerprint
 from otterwiki_semantic.errors import (
+    CatalogDamagedError,
     CatalogError,
     IndexUnavailableError,
     RebuildRunningError,
@@ -32,7 +34,6 @@ from otterwiki_semantic.records import (
     Answer,
     Freshness,
     IndexStatus,
-    Matrix,
     RebuildState,
     RebuildStatus,
 )
@@ -40,6 +41,8 @@ from otterwiki_semantic.repository import Repository
 from otterwiki_semantic.searcher import nearest_passages
 
 _QUERY_CACHE = 512
+_CLOSE_SECONDS = 8.0
+_LONGEST_RETRY_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +63,9 @@ class LocalIndex:
         self._rebuild = RebuildStatus()
         self._rebuild_lock = threading.Lock()
         self._syncing = False
+        self._changing = threading.Lock()
+        """Held by whoever syncs the serving generation or puts another in its place."""
+        self._failures = 0
         self._last_sync: str | None = None
         self._last_error: str | None = None
         self._query_vector = lru_cache(_QUERY_CACHE)(self._embed_query)
@@ -74,7 +80,7 @@ class LocalIndex:
     def close(self) -> None:
         """Stop the work between two steps and close the files."""
         self._stopping.set()
-        self._jobs.stop()
+        self._jobs.stop(_CLOSE_SECONDS)
         if self._serving is not None:
             self._serving.close()
 
@@ -86,20 +92,31 @@ class LocalIndex:
         if generation is None:
             return [Answer(query, (), self._freshness(None)) for query in queries]
         vectors = self._query_vectors(queries)
-        try:
-            return self._answers(generation, queries, vectors, n, max_chunks_per_page)
-        except (VectorStoreError, CatalogError) as error:
-            if self._serving is not generation and self._serving is not None:
-                return self._answers(self._serving, queries, vectors, n, max_chunks_per_page)
-            self._recover(generation, error)
-            raise IndexUnavailableError(f"the index is being repaired: {error}") from error
+        while True:
+            store = generation.vectors
+            try:
+                return self._answers(generation, queries, vectors, n, max_chunks_per_page)
+            except VectorStoreError as error:
+                if generation is self._serving:
+                    log.warning("%s; filling it again from the catalog", error)
+                    generation.reset_vectors(store)
+                    self._jobs.wake()
+                    continue
+                failure: SemanticError = error
+            except CatalogError as error:
+                failure = error
+            successor = self._serving
+            if successor is None or successor is generation:
+                self._jobs.wake()
+                raise IndexUnavailableError(f"the index is being repaired: {failure}") from failure
+            generation = successor
 
     def status(self) -> IndexStatus:
         """See `IndexService`."""
         generation = self._serving
         index = self._freshness(generation)
         counts = generation.catalog.counts() if generation else None
-        is_whole = index.commit == index.head and generation is not None
+        is_whole = generation is not None and index.commit == index.head and not generation.is_refilling
         return IndexStatus(
             status="error" if self._last_error else "ready" if is_whole else "indexing",
             index=index,
@@ -170,76 +187,75 @@ class LocalIndex:
     # Keeping the index equal to HEAD
 
     def _sync(self) -> None:
-        """The scheduler's job: whatever goes wrong is logged, shown in the status, and tried again at the next interval."""
+        """The scheduler's job: whatever goes wrong is logged, shown in the status, and tried again after a growing pause."""
         self._syncing = True
-        generation = self._serving
         try:
-            generation = generation or self._first_generation()
-            if self._indexer.sync(generation, self._sync_progress):
-                counts = generation.catalog.counts()
-                log.info("index equals %s: %d pages, %d chunks", generation.catalog.meta("commit"), counts.pages, counts.chunks)
-            else:
-                self._indexer.flush(generation)
-            self._last_sync, self._last_error = _now(), None
+            with self._changing:
+                self._sync_serving(self._sync_progress)
+            self._last_sync, self._last_error, self._failures = _now(), None, 0
         except Stopped:
             return
-        except (VectorStoreError, CatalogError) as error:
-            if generation is not None and generation is self._serving:
-                self._fail(error)
-                self._recover(generation, error)
         except Exception as error:  # noqa: BLE001 - the job's outermost frame: nothing above would tell anybody
             self._fail(error)
         finally:
             self._syncing = False
             self._pending_between.cache_clear()
 
+    def _sync_serving(self, progress: ProgressTracker) -> None:
+        generation = self._serving or self._first_generation()
+        store = generation.vectors
+        try:
+            if self._indexer.sync(generation, progress):
+                counts = generation.catalog.counts()
+                log.info("index equals %s: %d pages, %d chunks", generation.catalog.meta("commit"), counts.pages, counts.chunks)
+            else:
+                self._indexer.flush(generation)
+        except VectorStoreError:
+            if not self._stopping.is_set():
+                generation.reset_vectors(store)
+            raise
+        except CatalogDamagedError:
+            if not self._stopping.is_set():
+                self._serving = None
+                generation.destroy()
+            raise
+
     def _fail(self, error: Exception) -> None:
-        if not self._stopping.is_set():
-            self._last_error = str(error) or type(error).__name__
-            unforeseen = None if isinstance(error, SemanticError | OSError) else error
-            log.error("the index could not be brought up to date: %s", error, exc_info=unforeseen)
+        if self._stopping.is_set():
+            return
+        self._failures += 1
+        self._last_error = str(error) or type(error).__name__
+        unforeseen = None if isinstance(error, SemanticError | OSError) else error
+        log.error("the index could not be brought up to date: %s", error, exc_info=unforeseen)
+        self._jobs.retry_in(min(0.5 * 2**self._failures, _LONGEST_RETRY_SECONDS))
 
     def _open_current(self) -> Generation | None:
         """Open the serving generation; a build is started beside one that was made another way, if it can serve meanwhile."""
         generation = self._generations.current()
+        if generation is not None and generation.recipe != self._recipe:
+            log.info("the index was made with another model and is built again")
+            generation.close()
+            generation = None
+        self._generations.remove_others(generation)
         if generation is None:
             return None
-        try:
-            if generation.fingerprint == fingerprint(self._embedder, self._profile):
-                generation.verify_vectors()
-                return generation
-            if generation.model == self._embedder.fingerprint:
-                log.info("the index was made another way: building a new one beside it")
-                self._rebuild = RebuildStatus(RebuildState.RUNNING, started=_now())
-                self._jobs.run_once(self._run_rebuild)
-                return generation
-        except VectorStoreError as error:
-            log.warning("%s; filling it again from the catalog", error)
-            generation.reset_vectors()
-            return generation
-        except CatalogError as error:
-            log.warning("the index cannot be read and is built again: %s", error)
-        generation.close()
-        return None
+        generation.verify_vectors()
+        if generation.fingerprint != fingerprint(self._embedder, self._profile):
+            log.info("the index was made another way: building a new one beside it")
+            self._rebuild = RebuildStatus(RebuildState.RUNNING, started=_now())
+            self._jobs.run_once(self._run_rebuild)
+        return generation
+
+    @property
+    def _recipe(self) -> str:
+        return passages_fingerprint(self._embedder, self._profile.heading_weight)
 
     def _first_generation(self) -> Generation:
         """Make the generation of an index that has none; it serves at once and fills up while it does."""
         generation = self._generations.create(self._embedder, self._profile)
         self._generations.serve(generation)
-        self._generations.remove_others(generation)
         self._serving = generation
         return generation
-
-    def _recover(self, generation: Generation, error: Exception) -> None:
-        """Mend what failed: ChromaDB from the catalog, the catalog from git."""
-        log.warning("repairing the index after: %s", error)
-        if isinstance(error, VectorStoreError):
-            with suppress(SemanticError):
-                generation.reset_vectors()
-        elif self._serving is generation:
-            self._serving = None
-            generation.destroy()
-        self._jobs.wake()
 
     # Rebuilding
 
@@ -248,7 +264,7 @@ class LocalIndex:
             self._build_beside()
             self._end_rebuild(RebuildState.DONE)
         except Stopped:
-            self._end_rebuild(RebuildState.FAILED, "the index process was stopped; it goes on building when it starts again")
+            self._end_rebuild(RebuildState.FAILED, "the index process was stopped; the old index goes on serving")
         except Exception as error:
             log.exception("the rebuild failed, the old index goes on serving: %s", error)
             self._end_rebuild(RebuildState.FAILED, str(error))
@@ -258,30 +274,34 @@ class LocalIndex:
             self._rebuild = replace(self._rebuild, state=state, finished=_now(), error=error)
 
     def _build_beside(self) -> None:
-        """Build a new generation, check it, and let it take the serving one's place."""
-        old = self._serving
+        """Build a new generation, check it, and let it take the serving one's place. An index not built yet is just built."""
+        with self._changing:
+            serving = self._serving
+            if serving is None or serving.catalog.meta("commit") is None:
+                self._sync_serving(self._rebuild_progress)
+                return
         new = self._generations.create(self._embedder, self._profile)
-        donor = old.catalog if old is not None and old.model == self._embedder.fingerprint else None
         try:
+            donor = serving.catalog if serving.recipe == self._recipe else None
             while self._indexer.sync(new, self._rebuild_progress, donor):
                 pass
             _check(new)
         except BaseException:
             new.destroy()
             raise
-        self._generations.serve(new)
-        self._serving = new
+        with self._changing:
+            old, self._serving = self._serving, new
+            self._generations.serve(new)
         if old is not None:
             old.destroy()
-        self._jobs.wake()  # a sync of the old index may just have been cut off
         log.info("a new index serves: %s", new.name)
+        self._jobs.wake()
 
 
 def _check(generation: Generation) -> None:
     """Refuse a generation that ChromaDB does not hold whole, or cannot search."""
-    stored, found = generation.catalog.stored_count(), generation.vectors.count()
-    vectors = generation.catalog.counts().vectors
-    if not stored == found == vectors:
+    vectors, found = generation.catalog.counts().vectors, generation.vectors.count()
+    if generation.is_refilling or found != vectors:
         raise VectorStoreError(f"the new index is not whole: {vectors} vectors, of which ChromaDB holds {found}")
     probe = generation.catalog.any_vector()
     if probe is not None and probe.id not in generation.vectors.query(probe.embedding, 10):

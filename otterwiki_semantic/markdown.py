@@ -72,6 +72,11 @@ def parse(text: str) -> Document:
     return Document(front_matter, sections)
 
 
+def parse_plain(text: str) -> Document:
+    """Give a page as one section of plain paragraphs, without front matter: what is left if `parse` should fail."""
+    return Document({}, _plain_sections(_LINE_END.sub("\n", text).split("\n"), 0))
+
+
 class _Outline:
     """One page on its way from tokens to sections."""
 

@@ -20,33 +20,29 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any, cast
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import IndexUnavailableError, SemanticError
-from otterwiki_semantic.protocol import MAX_REQUEST_BYTES, VersionMismatchError, encode, error_message, socket_path
+from otterwiki_semantic.protocol import (
+    MAX_REQUEST_BYTES,
+    VersionMismatchError,
+    encode,
+    error_message,
+    settings_from,
+    socket_path,
+)
 from otterwiki_semantic.service import IndexService
 
 GRACE_SECONDS = 5.0
 _WATCH_SECONDS = 0.5
 _CLOSE_SECONDS = 10.0
 _LOG_BYTES = 1 << 20
+_MOST_FILES = 4096
 
 log = logging.getLogger(__name__)
-
-
-def settings_argument(settings: Settings) -> str:
-    """Give what the owner has to know of the settings, as its command line's argument. The key is no business of its."""
-    values = asdict(settings) | {"api_key": None}
-    return json.dumps(values, default=str)
-
-
-def _settings_from(argument: str) -> Settings:
-    values = json.loads(argument)
-    return Settings(**{**values, "repository": Path(values["repository"]), "data_dir": Path(values["data_dir"])})
 
 
 class _Opening:
@@ -57,6 +53,8 @@ class _Opening:
         self._ready = threading.Event()
         self._index: Any = None
         self._error: SemanticError | None = None
+
+    def start(self) -> None:
         threading.Thread(target=self._open, name="opening", daemon=True).start()
 
     def _open(self) -> None:
@@ -101,11 +99,8 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.last_use = time.monotonic()
         self._counting = threading.Lock()
         path.unlink(missing_ok=True)
-        mask = os.umask(0o177)
-        try:
-            super().__init__(str(path), _Handler)
-        finally:
-            os.umask(mask)
+        super().__init__(str(path), _Handler)
+        path.chmod(0o600)
 
     def count_user(self, change: int) -> None:
         with self._counting:
@@ -143,7 +138,7 @@ class _Handler(socketserver.StreamRequestHandler):
             return error_message(SemanticError(f"the index process failed: {error}"))
 
 
-_OPENING_SECONDS = 20.0
+_OPENING_SECONDS = 10.0
 _CALLS: dict[str, Callable[..., Any]] = {
     "search": lambda index, **arguments: index.search(**arguments),
     "status": lambda index: index.status(),
@@ -192,14 +187,22 @@ def _is_in_place(lock: IO[str]) -> bool:
 
 
 def _take_lock(data_dir: Path) -> IO[str] | None:
-    """Give the open lock file; None if another process holds it. The system lets go of it when this process ends."""
+    """Give the open lock file; None if another process holds it for longer than one that ends would.
+
+    The system lets go of it when this process ends.
+    """
     lock = (data_dir / "owner.lock").open("w", encoding="ascii")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        lock.close()
-        return None
-    return lock
+    deadline = time.monotonic() + _CLOSE_SECONDS
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                lock.close()
+                return None
+            time.sleep(_WATCH_SECONDS)
+        else:
+            return lock
 
 
 def _log_to(data_dir: Path) -> None:
@@ -211,20 +214,33 @@ def _log_to(data_dir: Path) -> None:
     logging.getLogger("chromadb").setLevel(logging.WARNING)
 
 
+def main(argument: str, lifeline: int) -> int:
+    """Own an index; `argument` is from `settings_argument`, `lifeline` the reading end of the starter's pipe."""
+    # A server's listening sockets may be inheritable: kept open here they would block its restart.
+    os.closerange(lifeline + 1, _MOST_FILES)
+    os.umask(0o077)
+    settings = settings_from(argument)
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    _log_to(settings.data_dir)
+    try:
+        return run(settings, lifeline)
+    except (OSError, SemanticError) as error:
+        log.error("the index process cannot work in %s: %s", settings.data_dir, error)
+        return 1
+
+
 def run(settings: Settings, lifeline: int | None) -> int:
     """Own the index of a data directory until nobody uses it; gives the exit status, 0 also if another process owns it."""
-    os.umask(0o077)
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
     lock = _take_lock(settings.data_dir)
     if lock is None:
         return 0
-    _log_to(settings.data_dir)
     path = socket_path(settings.data_dir)
     index = _Opening(settings)
     with _Server(path, index) as server:
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: threading.Thread(target=server.shutdown, daemon=True).start())
         threading.Thread(target=_watch, args=(server, lifeline, lock), name="watch", daemon=True).start()
+        index.start()
         log.info("version %s owns the index of %s", __version__, settings.repository)
         server.serve_forever(poll_interval=_WATCH_SECONDS)
     with suppress(OSError):
@@ -239,4 +255,4 @@ def run(settings: Settings, lifeline: int | None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run(_settings_from(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else None))
+    sys.exit(main(sys.argv[1], int(sys.argv[2])))

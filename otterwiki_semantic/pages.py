@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from otterwiki_semantic.chunking import Profile, TokenCounter, chunk_document, count_words
 from otterwiki_semantic.frontmatter import tags_field, text_field
-from otterwiki_semantic.markdown import parse
+from otterwiki_semantic.markdown import parse as parse_markdown
 from otterwiki_semantic.records import Document, Page
 
 
@@ -21,7 +23,14 @@ def page_title(path: str, document: Document) -> str:
     return title or heading or page_name(path)
 
 
-def read_page(path: str, blob: str, content: bytes, counter: TokenCounter, profile: Profile) -> Page:
+def read_page(
+    path: str,
+    blob: str,
+    content: bytes,
+    counter: TokenCounter,
+    profile: Profile,
+    parse: Callable[[str], Document] = parse_markdown,
+) -> Page:
     """Parse and chunk a page. Bytes that are not UTF-8 become the replacement character; no content raises."""
     document = parse(content.decode("utf-8", errors="replace"))
     title = page_title(path, document)

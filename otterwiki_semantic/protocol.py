@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
 from otterwiki_semantic import errors
+from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import OwnerUnavailableError, SemanticError
 
 MAX_REQUEST_BYTES = 1 << 20
@@ -30,6 +31,17 @@ T = TypeVar("T")
 
 class VersionMismatchError(SemanticError):
     """The owner is of another version than its client."""
+
+
+def settings_argument(settings: Settings) -> str:
+    """Give what the owner has to know of the settings, as its command line's argument. The key is no business of its."""
+    return json.dumps(asdict(settings) | {"api_key": None}, default=str)
+
+
+def settings_from(argument: str) -> Settings:
+    """Give the settings that `settings_argument` was made of, without the key."""
+    values = json.loads(argument)
+    return Settings(**{**values, "repository": Path(values["repository"]), "data_dir": Path(values["data_dir"])})
 
 
 def socket_path(data_dir: Path) -> Path:

@@ -6,12 +6,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-Matrix = npt.NDArray[np.float32]
-"""Vectors, one a row: float32, number of texts x dimension, each of unit length."""
-
 
 @dataclass(frozen=True, slots=True)
 class Line:

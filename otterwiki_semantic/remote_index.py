@@ -10,20 +10,21 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import OwnerUnavailableError
-from otterwiki_semantic.owner import settings_argument
-from otterwiki_semantic.protocol import MAX_REPLY_BYTES, encode, error_from, revive, socket_path
+from otterwiki_semantic.protocol import MAX_REPLY_BYTES, encode, error_from, revive, settings_argument, socket_path
 from otterwiki_semantic.records import Answer, IndexStatus, RebuildStatus
 
 _ANSWER_SECONDS = 15.0
 _NOTIFY_SECONDS = 0.05
 _RETRY_SECONDS = 0.05
-_RESTART_SECONDS = 3.0
+_STEADY_SECONDS = 60.0
+_LONGEST_PAUSE_SECONDS = 30
 _GONE = (FileNotFoundError, NotADirectoryError, ConnectionError, BlockingIOError, EOFError)
 _SECRETS = ("OTTERWIKI_API_KEY", "SECRET_KEY")
 
@@ -31,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class RemoteIndex:
-    """An `IndexService` that asks the owner. Holds no thread and nothing that a fork could break.
+    """An `IndexService` that asks the owner. Holds no thread, client or model that a fork would break.
 
     An owner started here prints its warnings on this process's standard error, unless it is to be `quiet`; its log has all.
     Errors: `OwnerUnavailableError` when the owner does not answer in time and none can be started; else what the owner raises.
@@ -41,7 +42,8 @@ class RemoteIndex:
         self._settings = settings
         self._quiet = quiet
         self._starting = threading.Lock()
-        self._started = -_RESTART_SECONDS
+        self._started = 0.0
+        self._failures = 0
         self._owner: int | None = None
         self._status: int | None = None
         self._lifelines: list[int] = []
@@ -72,6 +74,7 @@ class RemoteIndex:
         try:
             with self._connect(_NOTIFY_SECONDS) as connection:
                 connection.sendall(_request("notify", {}))
+            self._hold_lease()
         except _GONE:
             self._start_quietly()
         except (OSError, OwnerUnavailableError) as error:
@@ -122,7 +125,8 @@ class RemoteIndex:
                 line = stream.readline(MAX_REPLY_BYTES)
         if not line.endswith(b"\n"):
             raise EOFError("it ended before it had answered")
-        self._hold_lease()
+        with suppress(OSError):
+            self._hold_lease()
         reply: dict[str, Any] = json.loads(line)
         return reply
 
@@ -148,10 +152,12 @@ class RemoteIndex:
     def _start_owner(self) -> None:
         with self._starting:
             self._reap()
-            recently = time.monotonic() - self._started < _RESTART_SECONDS
-            if recently and self._status is None:
+            if self._owner is not None:
                 return
-            if recently and self._status is not None and self._status > 0:
+            age = time.monotonic() - self._started
+            self._failures = self._failures + 1 if self._status and age < _STEADY_SECONDS else 0
+            if self._failures > 1 and age < min(2**self._failures, _LONGEST_PAUSE_SECONDS):
+                self._failures -= 1
                 raise OwnerUnavailableError(
                     f"the index process ended with status {self._status};"
                     f" see the wiki's log and {self._settings.data_dir / 'owner.log'}"
@@ -177,6 +183,10 @@ class RemoteIndex:
             self._settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise OwnerUnavailableError(f"the data directory cannot be made ({error}); set SEMANTIC_DATA_DIR") from error
+        if self._settings.data_dir.stat().st_uid != os.geteuid():
+            raise OwnerUnavailableError(
+                f"{self._settings.data_dir} belongs to another user; do this as the user that the wiki runs as"
+            )
         if not os.access(self._settings.data_dir, os.W_OK | os.X_OK):
             raise OwnerUnavailableError(
                 f"{self._settings.data_dir} is not writable; set SEMANTIC_DATA_DIR to a directory that is"

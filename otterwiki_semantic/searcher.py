@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.generations import Generation
-from otterwiki_semantic.records import Hit, Matrix
+from otterwiki_semantic.records import Hit
 
 _LEAST_CANDIDATES = 50
 _CANDIDATES_PER_RESULT = 5
@@ -24,7 +25,7 @@ def nearest_passages(generation: Generation, vector: Matrix, n: int, max_chunks_
     """
     count = max(_LEAST_CANDIDATES, _CANDIDATES_PER_RESULT * n)
     while True:
-        distances = generation.vectors.query(vector, count)
+        distances = generation.nearest(vector, count)
         candidates = generation.catalog.hits(distances)
         chosen = _limit_pages(candidates, max_chunks_per_page)[:n]
         if len(chosen) == n or len(distances) < count:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -14,6 +15,8 @@ MAX_RESULTS = 50
 MAX_CHUNKS_PER_PAGE = 5
 DEFAULT_RESULTS = 5
 DEFAULT_CHUNKS_PER_PAGE = 2
+_WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
+_MOST_SHOWN = 60
 
 
 class IndexService(Protocol):
@@ -41,7 +44,9 @@ def checked_query(value: object, name: str = "q") -> str:
     if value is None:
         raise ParameterError(f"{name} is missing; it takes 1 to {MAX_QUERY_CHARACTERS:,} characters")
     if not isinstance(value, str):
-        raise ParameterError(f"{name} is {value!r}; it has to be text")
+        raise ParameterError(f"{name} is {_shown(value)}; it has to be text")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise ParameterError(f"{name} has half characters (lone surrogates) in it; it has to be text")
     query = value.strip()
     if not query:
         raise ParameterError(f"{name} is empty; it takes 1 to {MAX_QUERY_CHARACTERS:,} characters")
@@ -53,7 +58,7 @@ def checked_query(value: object, name: str = "q") -> str:
 def checked_queries(value: object) -> list[str]:
     """Give a list of queries; `ParameterError` when it is no list, empty or too long, or one of them is not allowed."""
     if not isinstance(value, list):
-        raise ParameterError(f"queries is {value!r}; it has to be a list of 1 to {MAX_QUERIES} texts")
+        raise ParameterError(f"queries is {_shown(value)}; it has to be a list of 1 to {MAX_QUERIES} texts")
     if not 1 <= len(value) <= MAX_QUERIES:
         raise ParameterError(f"queries has {len(value)} entries; allowed are 1 to {MAX_QUERIES}")
     return [checked_query(query, f"queries[{position}]") for position, query in enumerate(value)]
@@ -64,12 +69,12 @@ def checked_number(value: object, name: str, default: int, most: int) -> int:
     if value is None:
         return default
     allowed = f"allowed are the whole numbers 1 to {most}"
-    if isinstance(value, bool) or not isinstance(value, int | str):
-        raise ParameterError(f"{name} is {value!r}; {allowed}")
-    try:
-        number = int(value) if len(str(value)) <= 12 else -1
-    except ValueError:
-        number = -1
-    if not 1 <= number <= most:
-        raise ParameterError(f"{name} is {value!r}; {allowed}")
-    return number
+    is_whole = not isinstance(value, bool) and isinstance(value, int | str) and _WHOLE_NUMBER.fullmatch(str(value))
+    if not is_whole or not 1 <= int(str(value)) <= most:
+        raise ParameterError(f"{name} is {_shown(value)}; {allowed}")
+    return int(str(value))
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= _MOST_SHOWN else f"{shown[:_MOST_SHOWN]}…"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.errors import VectorStoreError
-from otterwiki_semantic.records import Matrix
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -38,6 +38,7 @@ class ChromaVectors:
         self.directory = directory
         self.name = collection
         self._opening = threading.Lock()
+        self._is_closed = False
         self._client: Client | None = None
         self._collection: Collection | None = None
 
@@ -69,14 +70,10 @@ class ChromaVectors:
         with self._errors("count vectors"):
             return self._open().count()
 
-    def open(self) -> None:
-        """Open the collection now rather than on first use."""
-        with self._errors("open the collection"):
-            self._open()
-
     def close(self) -> None:
-        """Close the database and let go of its files; it is opened again on the next use."""
+        """Close the database and let go of its files, for good: every later use is an error."""
         with self._opening:
+            self._is_closed = True
             client, self._client, self._collection = self._client, None, None
         if client is not None:
             with self._errors("close the database"):
@@ -92,6 +89,8 @@ class ChromaVectors:
 
     def _open(self) -> Collection:
         with self._opening:
+            if self._is_closed:
+                raise VectorStoreError(f"{self.directory} is closed")
             if self._collection is None:
                 import chromadb
                 from chromadb.config import Settings
@@ -109,7 +108,7 @@ class ChromaVectors:
     def _errors(self, action: str) -> Iterator[None]:
         try:
             yield
-        except (KeyboardInterrupt, SystemExit):
+        except (KeyboardInterrupt, SystemExit, VectorStoreError):
             raise
         except BaseException as error:  # ChromaDB's core panics with an exception outside of Exception
             raise VectorStoreError(f"ChromaDB could not {action} in {self.directory}: {error}") from error

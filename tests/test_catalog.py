@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 import threading
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from otterwiki_semantic.catalog import Catalog, Counts, StoredVector
-from otterwiki_semantic.errors import CatalogError
+from otterwiki_semantic.errors import CatalogDamagedError, CatalogError
 from otterwiki_semantic.records import Chunk, Page
 
 
@@ -97,16 +98,46 @@ def test_a_dropped_vector_that_comes_back_is_not_forgotten(catalog: Catalog) -> 
 
 def test_the_count_of_what_the_store_holds_is_kept(catalog: Catalog) -> None:
     put(catalog, page("a", "one", "two"))
-    assert catalog.stored_count() == 0
+    assert catalog.stored_range() == (0, 2)
     settle(catalog)
-    assert catalog.stored_count() == 2
+    assert catalog.stored_range() == (2, 2)
     put(catalog, page("a", "two"))
     catalog.settle_vectors()
-    assert catalog.stored_count() == 2
+    assert catalog.stored_range() == (1, 2)
     catalog.mark_dropped(catalog.vectors_to_drop(10))
-    assert catalog.stored_count() == 1
+    assert catalog.stored_range() == (1, 1)
     catalog.store_all_again()
-    assert catalog.stored_count() == 0
+    assert catalog.stored_range() == (0, 1)
+
+
+def test_the_exact_search_finds_what_is_nearest(catalog: Catalog) -> None:
+    rows = np.eye(4, dtype=np.float32)
+    catalog.add_vectors([StoredVector(name, row, "a") for name, row in zip("abcd", rows, strict=True)])
+    query = np.array([0.6, 0.8, 0, 0], dtype=np.float32)
+    found = catalog.nearest(query, 2)
+    assert list(found) == ["b", "a"]
+    assert np.allclose(list(found.values()), [0.2, 0.4], atol=1e-6)
+
+
+def test_a_catalog_in_change_equals_no_commit(catalog: Catalog) -> None:
+    catalog.begin_change("new")
+    assert catalog.meta("changing") == "new"
+    catalog.end_change("new")
+    assert (catalog.meta("commit"), catalog.meta("changing")) == ("new", None)
+    catalog.end_change(None)
+    assert catalog.meta("commit") is None
+
+
+def test_what_may_pass_is_no_damage(catalog: Catalog) -> None:
+    other = sqlite3.connect(catalog.path)
+    other.execute("BEGIN EXCLUSIVE")
+    catalog._writer.execute("PRAGMA busy_timeout = 10")
+    with pytest.raises(CatalogError) as caught:
+        catalog.set_meta("x", "y")
+    assert not isinstance(caught.value, CatalogDamagedError)
+    other.close()
+    catalog.set_meta("x", "y")
+    assert catalog.meta("x") == "y"
 
 
 def test_a_failing_transaction_changes_nothing(catalog: Catalog) -> None:
@@ -143,7 +174,7 @@ def test_readers_and_a_writer_do_not_disturb_each_other(catalog: Catalog) -> Non
 def test_an_unreadable_file_is_named(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "catalog.sqlite3"
     path.write_bytes(content)
-    with pytest.raises(CatalogError, match=r"catalog\.sqlite3"):
+    with pytest.raises(CatalogDamagedError, match=r"catalog\.sqlite3"):
         Catalog(path)
 
 
@@ -151,5 +182,5 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path / "catalog.sqlite3")
     catalog.set_meta("schema", "99")
     catalog.close()
-    with pytest.raises(CatalogError, match="has schema 99"):
+    with pytest.raises(CatalogDamagedError, match="has schema 99"):
         Catalog(tmp_path / "catalog.sqlite3")

@@ -26,6 +26,11 @@ def test_the_environment_wins_over_the_wikis_configuration() -> None:
     assert settings.api_key == "from the environment"
 
 
+def test_an_empty_value_hides_none() -> None:
+    assert read_settings({**REPOSITORY, "OTTERWIKI_API_KEY": " key "}, {"OTTERWIKI_API_KEY": ""}).api_key == "key"
+    assert read_settings({**REPOSITORY, "SEMANTIC_THREADS": 0}, {}).threads == 0
+
+
 def test_an_empty_value_is_no_value() -> None:
     settings = read_settings(REPOSITORY, {"SEMANTIC_MODEL": "", "OTTERWIKI_API_KEY": "", "SEMANTIC_DATA_DIR": ""})
     assert settings.model == "minilm"

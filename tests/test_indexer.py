@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from otterwiki_semantic.chunking import Profile
+from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.embedding.minilm_model import MiniLM
 from otterwiki_semantic.generations import Generation, Generations
 from otterwiki_semantic.indexer import Indexer, Stopped
 from otterwiki_semantic.progress import ProgressTracker
-from otterwiki_semantic.records import Matrix
 from otterwiki_semantic.repository import Repository
 from tests.live_wiki import commit, git, make_repository
 
@@ -170,14 +170,24 @@ def test_a_repository_without_a_commit_is_an_empty_index(tmp_path: Path) -> None
 
 @pytest.mark.parametrize(
     "content",
-    [b"\xff\xfe\x00text \x80 that is not UTF-8", b">" * 1000 + b" quoted", b"- " * 1000 + b"x", b"\x00" * 5000, b"[" * 50_000],
-    ids=["undecodable", "quotes", "lists", "zeros", "brackets"],
+    [
+        b"\xff\xfe\x00text \x80 that is not UTF-8",
+        b">" * 1000 + b" quoted",
+        b"- " * 1000 + b"x",
+        b"[" * 50_000,
+        b'---\ncategory: "\\ud800"\ntitle: "\\ud83d\\ude00"\n---\nhidden',
+        b'---\nx: !!int ""\n---\nhidden',
+        b"---\na: &a {k: v}\n" + b"b: &b {<<: [*a, *a, *a, *a]}\n" * 20 + b"---\nhidden",
+    ],
+    ids=["undecodable", "quotes", "lists", "brackets", "surrogates", "tags", "aliases"],
 )
 def test_a_bad_page_is_indexed_as_well_as_can_be_and_stops_no_other(bench: Bench, content: bytes) -> None:
     commit(bench.repository, {"bad.md": content, "good.md": "# Good\n\nA page like any other.\n"})
     bench.sync()
-    assert "good" in bench.snippets()
+    snippets = bench.snippets()
+    assert "good" in snippets
     assert "bad" in bench.generation.catalog.blobs()
+    assert snippets["bad"]
 
 
 def test_a_page_of_ten_megabytes_is_read_and_the_small_ones_come_first(tmp_path: Path, model: MiniLM) -> None:
@@ -218,3 +228,18 @@ def test_progress_ends_at_the_whole(bench: Bench) -> None:
     assert progress.pages_done == progress.pages_total == 5
     assert progress.chunks_done == progress.chunks_total == bench.generation.catalog.counts().chunks
     assert progress.seconds_left == 0
+
+
+def test_a_head_that_moves_back_after_a_broken_sync_is_noticed(bench: Bench) -> None:
+    before = bench.snippets()
+    start = git(bench.repository, "rev-parse", "HEAD")
+    commit(bench.repository, {"garden.md": "# Garden\n\nOnly weeds grow here now.\n"})
+    catalog = bench.generation.catalog
+    settle, catalog.settle_vectors = catalog.settle_vectors, lambda: (_ for _ in ()).throw(Stopped)  # type: ignore[method-assign]
+    with pytest.raises(Stopped):
+        bench.sync()
+    catalog.settle_vectors = settle  # type: ignore[method-assign]
+    assert bench.snippets() != before
+    git(bench.repository, "reset", "-q", "--hard", start)
+    bench.sync()
+    assert bench.snippets() == before

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.config import Settings
-from otterwiki_semantic.errors import IndexUnavailableError, RebuildRunningError, RepositoryError
+from otterwiki_semantic.errors import RebuildRunningError, RepositoryError
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.records import IndexStatus, RebuildState
 from tests.live_wiki import commit, eventually, make_repository
@@ -169,14 +169,49 @@ def test_an_index_made_another_way_serves_until_the_new_one_is_whole(settings: S
     index.close()
 
 
-def test_chroma_that_breaks_at_work_is_filled_again(settings: Settings, index: LocalIndex) -> None:
-    assert index._serving is not None
-    index._serving.vectors.close()
-    (chroma,) = only_directory(settings).glob("chroma-*")
-    (chroma / "chroma.sqlite3").write_bytes(b"garbage" * 1000)
-    with pytest.raises(IndexUnavailableError, match="is being repaired"):
-        index.search(["x"], 1, 1)
-    eventually(lambda: index.status().status == "ready" and len(paths(index, "vegetables", 5)) == 5)
+def test_searches_go_on_while_broken_chroma_is_filled_again(index: LocalIndex) -> None:
+    serving = index._serving
+    assert serving is not None
+    before = index.search(["vegetables"], 5, 2)[0].hits
+    broken = serving.vectors
+    broken.close()
+    after = index.search(["vegetables"], 5, 2)[0].hits
+    assert [hit.path for hit in after] == [hit.path for hit in before]
+    eventually(lambda: index.status().status == "ready" and not serving.is_refilling)
+    assert serving.vectors is not broken
+    assert not broken.directory.exists()
+    assert serving.vectors.count() == index.status().vectors
+    assert index.search(["vegetables"], 5, 2)[0].hits[0].path == "garden"
+
+
+def test_closing_in_the_midst_of_a_build_keeps_what_is_done(settings: Settings) -> None:
+    commit(settings.repository, {f"p{i}.md": f"# Page {i}\n\nNumber {i} is a page of its own.\n" for i in range(300)})
+    first = LocalIndex(settings)
+    first.start()
+    eventually(lambda: first.status().vectors > 0)
+    first.close()
+    second = opened(settings)
+    assert 0 < second.status().embedded_texts < 306
+    assert second.status().chunks == 306
+    second.close()
+
+
+def test_a_rebuild_of_an_index_that_is_not_built_yet_is_its_first_build(settings: Settings) -> None:
+    index = LocalIndex(settings)
+    index.start()
+    index.reindex()
+    eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
+    assert index.status().rebuild.state is RebuildState.DONE
+    assert index.status().embedded_texts == index.status().chunks == 6
+    index.close()
+
+
+def test_what_a_broken_rebuild_left_is_removed(settings: Settings) -> None:
+    opened(settings).close()
+    left = settings.data_dir / "generations" / "left-over"
+    left.mkdir()
+    opened(settings).close()
+    assert not left.exists()
 
 
 def test_a_missing_repository_is_named(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from otterwiki_semantic.catalog import StoredVector
+from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.errors import VectorStoreError
-from otterwiki_semantic.records import Matrix
 from otterwiki_semantic.vectors import ChromaVectors
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from otterwiki_semantic.records import Matrix
+import numpy as np
+import numpy.typing as npt
+
+Matrix = npt.NDArray[np.float32]
+"""Vectors, one a row: float32, number of texts x dimension, each of unit length. A single vector is one row of it."""
 
 
 class Embedder(Protocol):

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.errors import ModelError
-from otterwiki_semantic.records import Matrix
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession

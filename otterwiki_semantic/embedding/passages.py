@@ -10,8 +10,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from otterwiki_semantic.embedding import Embedder
-from otterwiki_semantic.records import Chunk, Matrix
+from otterwiki_semantic.embedding import Embedder, Matrix
+from otterwiki_semantic.records import Chunk
+
+RECIPE = 1
+"""Raised with every change of how a passage's vector is made of the model's."""
+
+
+def passages_fingerprint(embedder: Embedder, heading_weight: float) -> str:
+    """Tells vectors of passages apart: under one fingerprint the same passage always gets the same vector."""
+    return f"{embedder.fingerprint}/{RECIPE}/{heading_weight}"
 
 
 def embed_passages(embedder: Embedder, chunks: Sequence[Chunk], heading_weight: float) -> Matrix:

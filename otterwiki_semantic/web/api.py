@@ -42,7 +42,8 @@ def make_blueprint(service: IndexService, settings: Settings) -> Blueprint:
     _route(blueprint, "/reindex/status", GET=api.reindex_status)
     _route(blueprint, "/chroma-status", GET=api.chroma_status)
     for prefix in ("semantic-search", "reindex", "chroma-status"):
-        blueprint.add_url_rule(f"/{prefix}/<path:rest>", f"no_{prefix}", _not_found, methods=_METHODS)
+        for rule in (f"/{prefix}/", f"/{prefix}/<path:rest>"):
+            blueprint.add_url_rule(rule, f"no_{prefix}", _not_found, methods=_METHODS)
     handle_errors(blueprint)
     return blueprint
 
@@ -60,7 +61,7 @@ def _route(blueprint: Blueprint, rule: str, **views: View) -> None:
     blueprint.add_url_rule(rule, rule.strip("/").replace("/", "_").replace("-", "_"), dispatch, methods=_METHODS)
 
 
-def _not_found(rest: str) -> NoReturn:
+def _not_found(rest: str = "") -> NoReturn:
     raise NotFound(f"the search API has nothing at {rest!r}")
 
 
@@ -120,7 +121,7 @@ def _json_body() -> dict[str, Any]:
         raise ApiError(413, "too_large", f"the body has {request.content_length:,} bytes; allowed are {_MAX_BODY_BYTES:,}")
     try:
         body = request.get_json(force=True)
-    except BadRequest as error:
+    except (BadRequest, RecursionError) as error:
         raise ApiError(400, "bad_request", 'the body is not JSON; send {"queries": ["…"]}') from error
     if not isinstance(body, dict):
         raise ApiError(400, "bad_request", 'the body is not a JSON object; send {"queries": ["…"]}')
