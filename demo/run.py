@@ -37,6 +37,7 @@ def prepare(place: Path) -> dict[str, str]:
         half_made.rename(repository)
     keys = place / "keys.json"
     if not keys.exists():
+        keys.touch(mode=0o600)
         keys.write_text(json.dumps({name: secrets.token_urlsafe(24) for name in ("SECRET_KEY", "OTTERWIKI_API_KEY")}))
     return {
         **json.loads(keys.read_text()),
@@ -65,7 +66,8 @@ def wait_until_indexed(api: str, server: subprocess.Popen[bytes], log: Path) -> 
         if status["pending_pages"] == 0 and status["indexed_commit"] == status["head_commit"]:
             return status
         done, total = status["progress"]["pages_done"], status["progress"]["pages_total"]
-        print(f"\rindexing: {done} of {total} pages ", end="", flush=True)
+        if total and sys.stdout.isatty():
+            print(f"\rindexing: {done} of {total} pages ", end="", flush=True)
         time.sleep(0.2)
     tail = "\n".join(log.read_text(errors="replace").splitlines()[-20:])
     sys.exit(f"\nthe wiki did not start; the end of {log}:\n{tail}")
@@ -86,6 +88,8 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=8080)
     parser.add_argument("--place", type=Path, default=ROOT / ".demo", help="where the demo's repository and index are kept")
     options = parser.parse_args()
+    if not 1 <= options.port <= 65535:
+        parser.error(f"PORT is {options.port}; allowed are 1 to 65535")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -99,7 +103,8 @@ def main() -> None:
     site = f"http://127.0.0.1:{options.port}"
     api = f"{site}/api/v1"
     command = [sys.executable, "-m", "flask", "--app", "otterwiki.server", "run", "--port", str(options.port)]
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, lambda *_: sys.exit(0))
     with (
         log.open("wb") as output,
         subprocess.Popen(
@@ -107,6 +112,7 @@ def main() -> None:
         ) as server,
     ):
         try:
+            print("the wiki starts and is indexed …", flush=True)
             status = wait_until_indexed(api, server, log)
             embedded = status["embedded_texts"]
             print(f"\r{status['pages']} pages, {status['chunks']} passages; {embedded} texts embedded at this start.\n")
@@ -115,7 +121,7 @@ def main() -> None:
             print(f"The wiki:      {site}")
             print(f"Ask it:        curl -G {api}/semantic-search --data-urlencode 'q=…'")
             print(f"Rebuild it:    curl -X POST -H 'Authorization: Bearer {settings['OTTERWIKI_API_KEY']}' {api}/reindex")
-            print(f"Its pages:     {settings['REPOSITORY']} (a git repository: commit there, it is found a moment later)")
+            print(f"Its pages:     {settings['REPOSITORY']} (a git repository; a commit is found within a minute)")
             print("Ctrl-C ends it.", flush=True)
             server.wait()
             sys.exit(f"the wiki ended; see {log}")

@@ -6,11 +6,11 @@ Exit codes: 0 done; 1 it failed, the reason is on standard error; 2 the command 
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from flask import Config
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.config import read_settings
-from otterwiki_semantic.errors import IndexUnavailableError, SemanticError
+from otterwiki_semantic.errors import ConfigError, IndexUnavailableError, ParameterError, SemanticError
+from otterwiki_semantic.presentation import answer_json, status_json
 from otterwiki_semantic.records import Hit, IndexStatus, Progress, RebuildState
 from otterwiki_semantic.remote_index import RemoteIndex
 from otterwiki_semantic.repository import Repository
@@ -41,6 +42,8 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
+        except ParameterError as error:
+            raise click.UsageError(str(error)) from error
         except SemanticError as error:
             raise click.ClickException(str(error)) from error
 
@@ -58,15 +61,26 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 @contextmanager
 def _index(repository: Path | None, data_dir: Path | None) -> Iterator[RemoteIndex]:
     """Lend the index: the wiki's own process answers if it runs, else one that ends soon after this command."""
-    wiki_config = Config(Path.cwd())
-    wiki_config.from_envvar("OTTERWIKI_SETTINGS", silent=True)
-    settings = read_settings(wiki_config, repository=repository, data_dir=data_dir)
-    Repository(settings.repository)  # says what is wrong with it before anything is made beside it
-    index = RemoteIndex(settings, quiet=True)
+    settings = read_settings(_wiki_config(), repository=repository, data_dir=data_dir)
+    # Says what is wrong with the repository before anything is made beside it, and takes a subfolder for the whole.
+    root = Repository(settings.repository).root
+    index = RemoteIndex(read_settings(_wiki_config(), repository=root, data_dir=data_dir), quiet=True)
     try:
+        index.start()
         yield index
     finally:
         index.close()
+
+
+def _wiki_config() -> Config:
+    config = Config(Path.cwd())
+    path = os.environ.get("OTTERWIKI_SETTINGS")
+    try:
+        if path:
+            config.from_pyfile(path)
+    except (OSError, SyntaxError) as error:
+        raise ConfigError(f"OTTERWIKI_SETTINGS names a file that cannot be read: {error}") from error
+    return config
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -123,12 +137,13 @@ def search_command(
     with _index(repository, data_dir) as index:
         answer = index.search([question], n, max_chunks_per_page)[0]
     if as_json:
-        click.echo(json.dumps(asdict(answer), ensure_ascii=False, indent=2))
+        click.echo(json.dumps(answer_json(answer), ensure_ascii=False, indent=2))
         return
     for hit in answer.hits:
         _print_hit(hit)
     if answer.index.commit != answer.index.head:
-        click.echo(f"The index is not up to date: {answer.index.pending_pages} pages are pending. Try: index", err=True)
+        pending = answer.index.pending_pages
+        click.echo(f"The index is behind by {pending} pages. To wait for it: otterwiki-semantic index", err=True)
     elif not answer.hits:
         click.echo("The index is empty.", err=True)
 
@@ -137,7 +152,7 @@ def _follow(
     index: RemoteIndex, label: str, part: Callable[[IndexStatus], Progress], is_done: Callable[[IndexStatus], bool]
 ) -> IndexStatus:
     """Show a progress bar until the work is done; `SemanticError` when it fails."""
-    with click.progressbar(length=1, label=label, file=sys.stderr) as bar:
+    with click.progressbar(length=1, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         while not is_done(status := index.status()):
             progress = part(status)
             length = bar.length = max(progress.chunks_total, 1)
@@ -161,9 +176,12 @@ def _rebuild_is_done(status: IndexStatus) -> bool:
 
 def _print_status(status: IndexStatus, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(asdict(status), indent=2))
+        click.echo(json.dumps(status_json(status), indent=2))
         return
     index = status.index
+    if index.head is None and index.commit is None:
+        click.echo("the repository has no commit yet: there is nothing to index")
+        return
     commit = (index.commit or "nothing yet")[:12]
     head = (
         "HEAD"
@@ -179,4 +197,6 @@ def _print_hit(hit: Hit) -> None:
     trail = " > ".join(hit.section_path)
     click.secho(f"{hit.path}:{hit.start_line}", fg="green", nl=False)
     click.echo(f"  {1 - hit.distance:.2f}  {trail}")
-    click.echo(click.wrap_text(hit.snippet.partition("] ")[2], 100, "    ", "    ") + "\n")
+    for line in hit.snippet[hit.prefix_length :].splitlines():
+        click.echo(click.wrap_text(line, 100, "    ", "    "))
+    click.echo()

@@ -79,10 +79,9 @@ def read_settings(
     if unknown:
         raise ConfigError(f"unknown setting {', '.join(unknown)}; the settings are: {', '.join(SETTING_NAMES)}")
     values = {_field(name): _read(name, given[name]) for name in _READERS if given.get(name)}
-    place = repository or Path(given.get("REPOSITORY", ""))
-    if place == Path():
+    if repository is None and not given.get("REPOSITORY"):
         raise ConfigError("no repository: set REPOSITORY, in the environment or in the wiki's settings.cfg")
-    place = place.absolute()
+    place = (repository or Path(given["REPOSITORY"])).resolve()
     configured = Path(given["SEMANTIC_DATA_DIR"]).absolute() if given.get("SEMANTIC_DATA_DIR") else None
     return Settings(
         repository=place,

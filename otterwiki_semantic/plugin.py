@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pluggy
+from otterwiki import fatal_error
 
 from otterwiki_semantic.config import read_settings
-from otterwiki_semantic.errors import OwnerUnavailableError
+from otterwiki_semantic.errors import ConfigError, OwnerUnavailableError
 from otterwiki_semantic.remote_index import RemoteIndex
 from otterwiki_semantic.web.api import make_blueprint
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from flask import Flask
-
-    from otterwiki_semantic.config import Settings
 
 NAME = "Semantic search"
 _EXTENSION = "otterwiki_semantic"
@@ -37,15 +35,21 @@ class SemanticSearchPlugin:
 
     @hookimpl
     def setup(self, app: Flask, storage: Any) -> None:
-        """Register the routes and see that the index has an owner. Errors: `ConfigError`, before the wiki serves anything."""
-        settings = _settings(app, storage.path)
+        """Register the routes and see that the index has an owner. A bad setting ends the start, as one of the wiki's does."""
+        try:
+            settings = read_settings(app.config, repository=Path(storage.path))
+        except ConfigError as error:
+            fatal_error(error)
+            raise
         index = RemoteIndex(settings)
         blueprint = make_blueprint(index, settings)
         app.register_blueprint(blueprint)
         app.extensions["csrf"].exempt(blueprint)
         app.extensions[_EXTENSION] = self._index = index
         if settings.api_key is None:
-            app.logger.warning("semantic search: OTTERWIKI_API_KEY is not set, so only logged-in sessions may use the API")
+            app.logger.warning(
+                "semantic search: OTTERWIKI_API_KEY is not set; programs have no key, people may what the wiki lets them"
+            )
         try:
             index.start()
         except OwnerUnavailableError as error:
@@ -79,12 +83,6 @@ class SemanticSearchPlugin:
     def _wake(self) -> None:
         if self._index is not None:
             self._index.notify()
-
-
-def _settings(app: Flask, repository: Path | str) -> Settings:
-    from pathlib import Path
-
-    return read_settings(app.config, repository=Path(repository))
 
 
 plugin = SemanticSearchPlugin()

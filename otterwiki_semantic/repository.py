@@ -39,6 +39,16 @@ class Repository:
         directories = self._git("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir").splitlines()
         self._git_dir, self._common_dir = (Path(os.fsdecode(line)) for line in directories)
 
+    @property
+    def root(self) -> Path:
+        """The directory the repository is known by: the top of the work tree, or a bare repository itself."""
+        top = self._run("rev-parse", "--show-toplevel")
+        if top.returncode == 0:
+            return Path(os.fsdecode(top.stdout.removesuffix(b"\n")))
+        if self._git("rev-parse", "--is-bare-repository").strip() == b"true":
+            return self._git_dir
+        raise RepositoryError(f"{self.directory} is the inside of a repository; name the directory that holds .git")
+
     def head(self) -> str | None:
         """Give the commit that HEAD is; None in a repository without a commit.
 

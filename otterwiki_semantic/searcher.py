@@ -68,8 +68,8 @@ def _with_text(hit: Hit, run: Sequence[Hit]) -> Hit:
         return hit
     text = run[0].snippet
     for before, following in pairwise(run):
-        is_same_section = before.section_path == following.section_path
+        goes_on = following.overlap_length > 0 or before.section_path == following.section_path
         new = following.snippet[following.prefix_length + following.overlap_length :]
-        text += ("" if new[:1].isspace() else "\n\n") + new if is_same_section else f"\n\n{following.snippet}"
+        text += ("" if new[:1].isspace() else "\n\n") + new if goes_on else f"\n\n{following.snippet}"
     lines = [line for part in run for line in (part.start_line, part.end_line)]
     return replace(hit, text=text, text_start_line=min(lines), text_end_line=max(lines))

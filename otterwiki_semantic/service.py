@@ -57,6 +57,8 @@ def checked_query(value: object, name: str = "q") -> str:
 
 def checked_queries(value: object) -> list[str]:
     """Give a list of queries; `ParameterError` when it is no list, empty or too long, or one of them is not allowed."""
+    if value is None:
+        raise ParameterError(f"queries is missing; it has to be a list of 1 to {MAX_QUERIES} texts")
     if not isinstance(value, list):
         raise ParameterError(f"queries is {_shown(value)}; it has to be a list of 1 to {MAX_QUERIES} texts")
     if not 1 <= len(value) <= MAX_QUERIES:

@@ -141,7 +141,7 @@ def test_many_queries_get_the_answers_they_get_alone(client: FlaskClient) -> Non
 @pytest.mark.parametrize(
     ("body", "part"),
     [
-        ({}, "queries is None"),
+        ({}, "queries is missing"),
         ({"queries": []}, "queries has 0 entries"),
         ({"queries": ["x"] * 33}, "queries has 33 entries; allowed are 1 to 32"),
         ({"queries": "x"}, "it has to be a list"),
@@ -245,6 +245,7 @@ def test_an_index_that_cannot_answer_is_unavailable(app: Flask, client: FlaskCli
     index = app.extensions["otterwiki_semantic"]
     nowhere = Settings(index._settings.repository, index._settings.repository / "home.md" / "index")
     monkeypatch.setattr(index, "_settings", nowhere)
+    monkeypatch.setattr(index, "_owner", None)
     response = search(client, q="x")
     assert_error(response, 503, "index_unavailable", "SEMANTIC_DATA_DIR")
     assert response.headers["Retry-After"] == "5"

@@ -31,7 +31,6 @@ def test_any_repository_is_indexed_and_searched(repository: Path) -> None:
     answer = run("index", "--repository", repository)
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.startswith("ready: 5 pages, 6 chunks, at ")
-    assert "indexing" in answer.stderr
     answer = run("search", "--repository", repository, "-n", "1", "bleeding", "radiators")
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.startswith("house/heating:17 ")
@@ -42,9 +41,10 @@ def test_any_repository_is_indexed_and_searched(repository: Path) -> None:
 def test_json_is_for_programs(repository: Path) -> None:
     run("index", "--repository", repository)
     answer = json.loads(run("search", "--repository", repository, "--json", "vegetables").stdout)
-    assert answer["hits"][0]["path"] == "garden"
+    assert answer["results"][0]["path"] == "garden"
+    assert answer["results"][0]["similarity"] > 0.3
     status = json.loads(run("status", "--repository", repository, "--json").stdout)
-    assert status["index"]["commit"] == status["index"]["head"]
+    assert status["indexed_commit"] == status["head_commit"]
 
 
 def test_a_change_is_shown_as_pending_until_it_is_indexed(repository: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_running_wikis_index_is_shared(wiki: LiveWiki) -> None:
         (("status", "--repository", "/nonexistent"), 1, "git cannot read the repository /nonexistent"),
         (("search", "--repository", "."), 2, "Missing argument"),
         (("search", "--repository", ".", "-n", "0", "x"), 2, "1<=x<=50"),
-        (("search", "--repository", ".", " "), 1, "QUERY is empty"),
+        (("search", "--repository", ".", " "), 2, "QUERY is empty"),
         (("find",), 2, "No such command"),
     ],
 )
@@ -102,6 +102,22 @@ def test_a_directory_that_is_no_repository_is_named(tmp_path: Path) -> None:
     assert "not a git repository" in answer.stderr
     assert "Traceback" not in answer.stderr
     assert not (tmp_path / "empty-semantic").exists()
+
+
+def test_a_folder_of_a_repository_stands_for_the_whole(repository: Path) -> None:
+    answer = run("status", "--repository", repository / "house")
+    assert answer.returncode == 0, answer.stderr
+    assert "6 chunks" in answer.stdout
+    assert not (repository / "house-semantic").exists()
+    answer = run("status", "--repository", repository / ".git")
+    assert answer.returncode == 1
+    assert "name the directory that holds .git" in answer.stderr
+
+
+def test_settings_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    answer = run("status", OTTERWIKI_SETTINGS=str(tmp_path / "nowhere.cfg"))
+    assert answer.returncode == 1
+    assert "OTTERWIKI_SETTINGS names a file that cannot be read" in answer.stderr
 
 
 def test_help_explains_every_command() -> None:

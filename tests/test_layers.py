@@ -11,7 +11,7 @@ LAYERS = (
     {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "pages"},
     {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "catalog", "vectors"},
     {"generations", "progress", "indexer", "searcher", "jobs"},
-    {"service", "local_index", "protocol", "owner", "remote_index"},
+    {"service", "presentation", "local_index", "protocol", "owner", "remote_index"},
     {"web", "web.errors", "web.access", "web.api", "plugin", "cli"},
 )
 ROOT_NAME = "otterwiki_semantic"

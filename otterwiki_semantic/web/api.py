@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from typing import Any, NoReturn
 
 from flask import Blueprint, Response, jsonify, request, url_for
@@ -11,7 +10,8 @@ from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotFound
 
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import SemanticError
-from otterwiki_semantic.records import Answer, Hit, IndexStatus, RebuildState, RebuildStatus
+from otterwiki_semantic.presentation import answer_json, rebuild_json, status_json
+from otterwiki_semantic.records import Answer, Hit
 from otterwiki_semantic.service import (
     DEFAULT_CHUNKS_PER_PAGE,
     DEFAULT_RESULTS,
@@ -27,7 +27,6 @@ from otterwiki_semantic.web.errors import ApiError, handle_errors
 
 _MAX_BODY_BYTES = 1 << 20
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
-_UNDER_WAY = "the index is being built; results are incomplete until it is done"
 
 View = Callable[[], tuple[Response, int] | Response]
 
@@ -86,7 +85,7 @@ class _Api:
 
     def status(self) -> Response:
         require_read(self._api_key)
-        return jsonify(_status_json(self._service.status()))
+        return jsonify(status_json(self._service.status()))
 
     def reindex(self) -> tuple[Response, int]:
         require_admin(self._api_key)
@@ -128,54 +127,9 @@ def _json_body() -> dict[str, Any]:
     return body
 
 
-def page_url(path: str, anchor: str) -> str:
-    """Give the address of a page in the wiki, at a heading."""
-    return url_for("view", path=path, _anchor=anchor or None)
-
-
-def _hit_json(hit: Hit) -> dict[str, Any]:
-    return asdict(hit) | {
-        "distance": round(hit.distance, 6),
-        "similarity": round(1 - hit.distance, 6),
-        "url": page_url(hit.path, hit.anchor),
-    }
+def _page_url(hit: Hit) -> str:
+    return url_for("view", path=hit.path, _anchor=hit.anchor or None)
 
 
 def _answer_json(answer: Answer) -> dict[str, Any]:
-    body = {
-        "query": answer.query,
-        "results": [_hit_json(hit) for hit in answer.hits],
-        "total": len(answer.hits),
-        "index": asdict(answer.index),
-    }
-    is_first_build = answer.index.commit is None and answer.index.head is not None
-    return body | {"message": _UNDER_WAY} if is_first_build else body
-
-
-def _status_json(status: IndexStatus) -> dict[str, Any]:
-    body = asdict(status)
-    index = body.pop("index")
-    return {
-        "status": body.pop("status"),
-        "indexed_commit": index["commit"],
-        "head_commit": index["head"],
-        "pending_pages": index["pending_pages"],
-        **body,
-        "rebuild": rebuild_json(status.rebuild),
-    }
-
-
-def rebuild_json(status: RebuildStatus) -> dict[str, Any]:
-    """Give a rebuild's state as the API and the command line show it."""
-    progress = status.progress
-    return {
-        "state": status.state,
-        "pages_done": progress.pages_done,
-        "pages_total": progress.pages_total,
-        "chunks_done": progress.chunks_done,
-        "chunks_total": progress.chunks_total,
-        "started": status.started,
-        "finished": status.finished,
-        "error": status.error,
-        "seconds_left": progress.seconds_left if status.state is RebuildState.RUNNING else None,
-    }
+    return answer_json(answer, _page_url)
