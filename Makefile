@@ -12,7 +12,7 @@ help: ## Show what there is to make
 $(VENV)/.for-%: setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
 	@test -x $(BIN)/pip || { echo "making $(VENV)"; $(PYTHON) -m venv $(VENV); }
-	@echo "installing what 'make $*' needs into $(VENV); this takes a minute"
+	@echo "installing into $(VENV); this takes a minute"
 	@PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$*]'
 	@touch $@
 
