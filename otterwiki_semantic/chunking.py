@@ -70,8 +70,14 @@ class _Piece:
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?![a-z\s])|(?<=[。！？])(?![。！？])")
 _WORD_CHARACTER = re.compile(r"\w")
+_LONGEST_HEADING = 300
 _MAX_WORD = 50
 """Characters that count as one word of a chunk: a long run without spaces may be a single word piece, yet has to be divided."""
+
+
+def shortened(heading: str) -> str:
+    """Give a heading as it is named in every chunk of its section: cut if it is a text of its own."""
+    return heading if len(heading) <= _LONGEST_HEADING else f"{heading[:_LONGEST_HEADING]}…"
 
 
 def count_words(text: str) -> int:
@@ -250,9 +256,9 @@ class _Chunker:
             text=text,
             prefix_length=len(prefix),
             overlap_length=len(_join([piece for piece in shown if piece.is_overlap])),
-            section=section.heading,
-            section_path=section.path,
-            headings=tuple(dict.fromkeys(found.heading for found in sections if found.heading)),
+            section=shortened(section.heading),
+            section_path=tuple(map(shortened, section.path)),
+            headings=tuple(dict.fromkeys(shortened(found.heading) for found in sections if found.heading)),
             anchor=section.anchor,
             start_line=min(piece.first_line for piece in pieces),
             end_line=max(piece.last_line for piece in pieces),

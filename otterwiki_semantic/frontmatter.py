@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import yaml
@@ -46,22 +47,23 @@ def front_matter_end(lines: list[str]) -> int:
 def text_field(front_matter: dict[str, Any], name: str) -> str | None:
     """Give a field as one line of text; None when it is missing, empty or not a single value."""
     value = front_matter.get(name)
-    if value is None or isinstance(value, dict | list):
-        return None
     return _clean(value) or None
 
 
 def tags_field(front_matter: dict[str, Any]) -> tuple[str, ...]:
     """Give the tags, from a list or from text with commas, each once and in order."""
     value = front_matter.get("tags")
-    if isinstance(value, list):
-        values = [str(item) for item in value if not isinstance(item, dict | list) and item is not None]
-    else:
-        values = (text_field(front_matter, "tags") or "").split(",")
+    values = value if isinstance(value, list) else (text_field(front_matter, "tags") or "").split(",")
     return tuple(dict.fromkeys(tag for tag in map(_clean, values) if tag))
 
 
 def _clean(value: object) -> str:
     """Give a value as one line of text. YAML can escape half characters; pairs of them are joined, single ones replaced."""
-    text = str(value).encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
+    if not isinstance(value, str | int | float | date):
+        return ""
+    try:
+        text = str(value)
+    except ValueError:  # a number of more digits than Python writes out
+        return ""
+    text = text.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
     return " ".join(text.split())

@@ -43,6 +43,8 @@ from otterwiki_semantic.searcher import nearest_passages
 _QUERY_CACHE = 512
 _CLOSE_SECONDS = 8.0
 _LONGEST_RETRY_SECONDS = 60.0
+_SAME = 1e-3
+"""Cosine distance below which two vectors are one, rounding apart."""
 
 log = logging.getLogger(__name__)
 
@@ -232,14 +234,19 @@ class LocalIndex:
     def _open_current(self) -> Generation | None:
         """Open the serving generation; a build is started beside one that was made another way, if it can serve meanwhile."""
         generation = self._generations.current()
-        if generation is not None and generation.recipe != self._recipe:
-            log.info("the index was made with another model and is built again")
-            generation.close()
+        try:
+            if generation is not None and generation.recipe == self._recipe:
+                generation.verify_vectors()
+            elif generation is not None:
+                log.info("the index was made with another model and is built again")
+                generation.close()
+                generation = None
+        except CatalogDamagedError as error:
+            log.warning("the index is damaged and is built again: %s", error)
             generation = None
         self._generations.remove_others(generation)
         if generation is None:
             return None
-        generation.verify_vectors()
         if generation.fingerprint != fingerprint(self._embedder, self._profile):
             log.info("the index was made another way: building a new one beside it")
             self._rebuild = RebuildStatus(RebuildState.RUNNING, started=_now())
@@ -304,8 +311,11 @@ def _check(generation: Generation) -> None:
     if generation.is_refilling or found != vectors:
         raise VectorStoreError(f"the new index is not whole: {vectors} vectors, of which ChromaDB holds {found}")
     probe = generation.catalog.any_vector()
-    if probe is not None and probe.id not in generation.vectors.query(probe.embedding, 10):
-        raise VectorStoreError(f"the new index does not find its own vector {probe.id}")
+    if probe is None:
+        return
+    nearest = min(generation.vectors.query(probe.embedding, 10).values(), default=2.0)
+    if nearest > _SAME:
+        raise VectorStoreError(f"the new index finds nothing nearer than {nearest:.3f} to its own vector {probe.id}")
 
 
 def _now() -> str:

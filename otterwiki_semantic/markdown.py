@@ -25,6 +25,8 @@ _Token = dict[str, Any]
 _LINE_END = re.compile(r"\r\n?|\n")
 _MAX_INLINE = 20_000
 """Characters of one paragraph (or line of it) that are parsed for links and emphasis; a longer one is taken as it is."""
+_MAX_BRACKET_WORK = 2_000_000
+"""Characters times opening brackets up to which a paragraph's links are parsed: mistune's time grows with their product."""
 _LOOK_AHEAD = 64
 """Lines searched for the source line of a piece of text: it stands at the very next ones unless markup lies between."""
 
@@ -136,7 +138,7 @@ class _Outline:
 
     def _inline(self, text: str) -> list[_Token]:
         text = text.strip(" \r\n\t\f")
-        if len(text) <= _MAX_INLINE:
+        if len(text) <= _MAX_INLINE and len(text) * text.count("[") <= _MAX_BRACKET_WORK:
             return _PARSER.inline(text, self._env)
         lines = text.split("\n")
         if len(lines) == 1:

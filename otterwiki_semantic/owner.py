@@ -28,7 +28,7 @@ from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import IndexUnavailableError, SemanticError
 from otterwiki_semantic.protocol import (
     MAX_REQUEST_BYTES,
-    VersionMismatchError,
+    MismatchError,
     encode,
     error_message,
     settings_from,
@@ -93,8 +93,9 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, path: Path, index: _Opening) -> None:
+    def __init__(self, path: Path, index: _Opening, repository: Path) -> None:
         self.index = index
+        self.repository = repository
         self.users = 0
         self.last_use = time.monotonic()
         self._counting = threading.Lock()
@@ -115,27 +116,37 @@ class _Handler(socketserver.StreamRequestHandler):
     server: _Server
 
     def handle(self) -> None:
-        self.server.count_user(+1)
+        is_user = False
         try:
             while line := self.rfile.readline(MAX_REQUEST_BYTES + 1):
-                self.wfile.write(encode(self._reply(line)))
+                reply, is_ours = self._reply(line)
+                if is_ours and not is_user:
+                    is_user = True
+                    self.server.count_user(+1)
+                self.wfile.write(encode(reply))
         finally:
-            self.server.count_user(-1)
+            if is_user:
+                self.server.count_user(-1)
 
-    def _reply(self, line: bytes) -> dict[str, Any]:
+    def _reply(self, line: bytes) -> tuple[dict[str, Any], bool]:
+        """Give the reply to a request, and whether it comes from a user of this index."""
+        is_ours = False
         try:
             if len(line) > MAX_REQUEST_BYTES:
                 raise SemanticError(f"the request is longer than {MAX_REQUEST_BYTES:,} bytes")
             message = json.loads(line)
             if message["version"] != __version__:
                 threading.Thread(target=self.server.shutdown, daemon=True).start()
-                raise VersionMismatchError(f"this index process is of version {__version__}; it ends now")
-            return {"result": _call(self.server.index, message["call"], message["arguments"])}
+                raise MismatchError(f"this index process is of version {__version__}; it ends now")
+            if message["repository"] != str(self.server.repository):
+                raise MismatchError(f"this data directory is in use for the repository {self.server.repository}")
+            is_ours = True
+            return {"result": _call(self.server.index, message["call"], message["arguments"])}, is_ours
         except SemanticError as error:
-            return error_message(error)
+            return error_message(error), is_ours
         except Exception as error:
             log.exception("a request failed")
-            return error_message(SemanticError(f"the index process failed: {error}"))
+            return error_message(SemanticError(f"the index process failed: {error}")), is_ours
 
 
 _OPENING_SECONDS = 10.0
@@ -236,7 +247,7 @@ def run(settings: Settings, lifeline: int | None) -> int:
         return 0
     path = socket_path(settings.data_dir)
     index = _Opening(settings)
-    with _Server(path, index) as server:
+    with _Server(path, index, settings.repository) as server:
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: threading.Thread(target=server.shutdown, daemon=True).start())
         threading.Thread(target=_watch, args=(server, lifeline, lock), name="watch", daemon=True).start()

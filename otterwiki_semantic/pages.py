@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from otterwiki_semantic.chunking import Profile, TokenCounter, chunk_document, count_words
+from otterwiki_semantic.chunking import Profile, TokenCounter, chunk_document, count_words, shortened
 from otterwiki_semantic.frontmatter import tags_field, text_field
 from otterwiki_semantic.markdown import parse as parse_markdown
 from otterwiki_semantic.records import Document, Page
@@ -20,7 +20,7 @@ def page_title(path: str, document: Document) -> str:
     title = text_field(document.front_matter, "title")
     first = next((section for section in document.sections if section.level), None)
     heading = first.heading if first is not None and first.level == 1 else None
-    return title or heading or page_name(path)
+    return shortened(title or heading or page_name(path))
 
 
 def read_page(

@@ -1,7 +1,8 @@
 """What the owner of an index and its clients say to each other: one JSON object a line over a Unix socket.
 
-Request: ``{"version", "call", "arguments"}``. Reply: ``{"result"}`` or ``{"error": {"type", "message"}}``, with the name of a
-class of `errors`. Both sides must be of the same version of this package: an owner that is not ends, and is replaced.
+Request: ``{"version", "repository", "call", "arguments"}``. Reply: ``{"result"}`` or ``{"error": {"type", "message"}}``, with the
+name of a class of `errors`. Both sides must be of the same version of this package: an owner that is not ends, and is replaced. One
+of another repository answers nothing and counts no users; it ends when its own have gone.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _MAX_SOCKET_PATH = 100
 T = TypeVar("T")
 
 
-class VersionMismatchError(SemanticError):
-    """The owner is of another version than its client."""
+class MismatchError(SemanticError):
+    """The owner is of another version than its client, or of another repository; its client may wait for its end."""
 
 
 def settings_argument(settings: Settings) -> str:
@@ -72,7 +73,7 @@ def error_message(error: SemanticError) -> dict[str, Any]:
 
 def error_from(message: dict[str, str]) -> SemanticError:
     """Give the error that a reply tells of."""
-    kind = getattr(errors, message["type"], None)
+    kind = OwnerUnavailableError if message["type"] == "MismatchError" else getattr(errors, message["type"], None)
     known = isinstance(kind, type) and issubclass(kind, SemanticError)
     return kind(message["message"]) if known else SemanticError(message["message"])  # type: ignore[misc]
 

@@ -73,7 +73,7 @@ class RemoteIndex:
         """See `IndexService`."""
         try:
             with self._connect(_NOTIFY_SECONDS) as connection:
-                connection.sendall(_request("notify", {}))
+                connection.sendall(self._request("notify", {}))
             self._hold_lease()
         except _GONE:
             self._start_quietly()
@@ -101,7 +101,7 @@ class RemoteIndex:
         deadline = time.monotonic() + _ANSWER_SECONDS
         while True:
             try:
-                reply = self._exchange(_request(call, arguments), deadline)
+                reply = self._exchange(self._request(call, arguments), deadline)
             except TimeoutError:
                 raise OwnerUnavailableError(f"the index process did not answer within {_ANSWER_SECONDS:.0f} s") from None
             except _GONE as error:
@@ -114,9 +114,13 @@ class RemoteIndex:
                 raise OwnerUnavailableError(f"the index process cannot be reached: {error}") from error
             if "error" not in reply:
                 return reply["result"]
-            if reply["error"]["type"] != "VersionMismatchError" or time.monotonic() > deadline:
+            if reply["error"]["type"] != "MismatchError" or time.monotonic() > deadline:
                 raise error_from(reply["error"])
             time.sleep(_RETRY_SECONDS)
+
+    def _request(self, call: str, arguments: dict[str, Any]) -> bytes:
+        repository = str(self._settings.repository)
+        return encode({"version": __version__, "repository": repository, "call": call, "arguments": arguments})
 
     def _exchange(self, request: bytes, deadline: float) -> dict[str, Any]:
         with self._connect(max(_RETRY_SECONDS, deadline - time.monotonic())) as connection:
@@ -144,6 +148,7 @@ class RemoteIndex:
         """Keep one connection open for as long as this process lives, so that the owner does, too."""
         if self._lease is None or self._lease[0] != os.getpid() or _is_closed(self._lease[1]):
             connection = self._connect(_NOTIFY_SECONDS)
+            connection.sendall(self._request("hello", {}))
             connection.setblocking(False)
             if self._lease is not None:
                 self._lease[1].close()
@@ -211,13 +216,10 @@ class RemoteIndex:
             os.close(theirs)
 
 
-def _request(call: str, arguments: dict[str, Any]) -> bytes:
-    return encode({"version": __version__, "call": call, "arguments": arguments})
-
-
 def _is_closed(connection: socket.socket) -> bool:
+    """Tell whether the other side has gone; its reply to the greeting is read here and of no interest."""
     try:
-        return connection.recv(1) == b""
+        return connection.recv(4096) == b""
     except BlockingIOError:
         return False
     except OSError:

@@ -84,6 +84,8 @@ class Repository:
             facts, _, name = entry.partition(b"\t")
             _mode, _kind, blob, size = facts.split()
             path = name.removesuffix(_PAGE).decode("utf-8", errors="backslashreplace")
+            if not path or path.endswith("/"):
+                continue  # a file named ".md" has no name as a page
             found[path] = PageFile(path, blob.decode("ascii"), int(size))
         return found
 

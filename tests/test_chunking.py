@@ -184,3 +184,10 @@ def test_chunks_know_their_lines(model: MiniLM) -> None:
 def test_links_do_not_count(model: MiniLM) -> None:
     (chunk,) = chunks_of("See [the manual](https://example.org/a/very/long/target) and ![a map](map.png).", model)
     assert chunk.text == "[Title] See the manual and a map."
+
+
+def test_a_heading_as_long_as_a_text_is_named_in_short_and_kept_in_full(model: MiniLM) -> None:
+    heading = " ".join(f"giraffe{i}" for i in range(2_000))
+    chunks = chunks_of(f"# {heading}\n\ntext\n", model)
+    assert max(len(part) for chunk in chunks for part in (chunk.section, *chunk.section_path, *chunk.headings)) <= 301
+    assert is_subsequence(heading.split(), " ".join(new_text(chunk) for chunk in chunks).split())

@@ -52,6 +52,7 @@ def test_a_field_is_one_line_of_text() -> None:
     assert text_field({"title": 2024}, "title") == "2024"
     assert text_field({"title": ["a"]}, "title") is None
     assert text_field({"title": ""}, "title") is None
+    assert text_field({"title": int("9" * 4000) ** 2}, "title") is None
     assert text_field({"title": "\ud83d\ude00 \ud800"}, "title") == "\U0001f600 \ufffd"
 
 

@@ -151,6 +151,29 @@ def test_a_damaged_index_mends_itself(settings: Settings, damage: str) -> None:
     index.close()
 
 
+def test_catalog_and_chroma_damaged_together_are_built_again(settings: Settings) -> None:
+    opened(settings).close()
+    directory = only_directory(settings)
+    (chroma,) = directory.glob("chroma-*")
+    content = bytearray((directory / "catalog.sqlite3").read_bytes())
+    content[4096 * 2 : -4096] = b"\xff" * len(content[4096 * 2 : -4096])
+    (directory / "catalog.sqlite3").write_bytes(content)
+    (chroma / "chroma.sqlite3").write_bytes(b"garbage" * 1000)
+    index = opened(settings)
+    assert paths(index, "vegetables", 1) == ["garden"]
+    index.close()
+
+
+def test_a_wiki_whose_texts_have_equal_vectors_is_rebuilt(settings: Settings) -> None:
+    unknown = {f"key{i}.md": f"---\ntitle: Key\n---\n{'0123456789abcdef' * 9}{i:06}\n" for i in range(40)}
+    commit(settings.repository, unknown)
+    index = opened(settings)
+    index.reindex()
+    eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
+    assert index.status().rebuild.error is None
+    index.close()
+
+
 def test_an_index_made_another_way_serves_until_the_new_one_is_whole(settings: Settings) -> None:
     opened(settings).close()
     from otterwiki_semantic.generations import Generations

@@ -170,8 +170,8 @@ def say(settings: Settings, line: bytes) -> dict[str, object]:
         b"garbage\n",
         b"{}\n",
         b"[1, 2]\n",
-        encode({"version": __version__, "call": "no such call", "arguments": {}}),
-        encode({"version": __version__, "call": "search", "arguments": {"wrong": 1}}),
+        b'{"version": "VERSION", "repository": "REPOSITORY", "call": "no such call", "arguments": {}}\n',
+        b'{"version": "VERSION", "repository": "REPOSITORY", "call": "search", "arguments": {"wrong": 1}}\n',
         b"x" * (1 << 20) + b"x\n",
     ],
     ids=["text", "empty", "list", "call", "arguments", "long"],
@@ -179,6 +179,7 @@ def say(settings: Settings, line: bytes) -> dict[str, object]:
 def test_garbage_is_answered_with_an_error(settings: Settings, connect: Connect, line: bytes) -> None:
     index = connect()
     ready(index)
+    line = line.replace(b"VERSION", __version__.encode()).replace(b"REPOSITORY", str(settings.repository).encode())
     assert "error" in say(settings, line)
     assert best(index, "vegetables") == "garden"
 
@@ -190,6 +191,22 @@ def test_an_owner_of_another_version_gives_way(settings: Settings, connect: Conn
     assert "it ends now" in str(reply["error"])
     eventually(lambda: not is_running(pid), 20)
     assert ready(index).owner_pid != pid
+
+
+def test_an_owner_answers_for_its_own_repository_only(settings: Settings, tmp_path: Path, connect: Connect) -> None:
+    first = connect()
+    pid = ready(first).owner_pid
+    other = Settings(make_repository(tmp_path / "other", {"only.md": "# Only\n\nThe only page.\n"}), settings.data_dir)
+    reply = say(
+        settings, encode({"version": __version__, "repository": str(other.repository), "call": "status", "arguments": {}})
+    )
+    assert f"is in use for the repository {settings.repository}" in str(reply["error"])
+    first.close()
+    second = connect(other)
+    status = ready(second)
+    assert status.owner_pid != pid
+    assert status.pages == 1
+    assert best(second, "page") == "only"
 
 
 def test_a_data_directory_that_cannot_be_made_is_named(settings: Settings, tmp_path: Path, connect: Connect) -> None:
