@@ -77,6 +77,7 @@ class Catalog:
         self.path = path
         self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._writing = threading.Lock()
+        self._is_closed = False
         is_new = not path.exists()
         with self._errors():
             self._writer = self._connect()
@@ -93,7 +94,8 @@ class Catalog:
             return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is not None
 
     def close(self) -> None:
-        """Close every connection; the catalog cannot be used afterwards."""
+        """Close every connection, for good: every later use is an error."""
+        self._is_closed = True
         with self._writing:
             self._writer.close()
         while True:
@@ -122,6 +124,8 @@ class Catalog:
     @contextmanager
     def _read(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection that sees one state of the catalog throughout."""
+        if self._is_closed:
+            raise CatalogError(f"the catalog {self.path} is closed")
         with self._errors():
             try:
                 connection = self._idle.get_nowait()
@@ -134,7 +138,10 @@ class Catalog:
                 connection.close()
                 raise
             connection.execute("COMMIT")
-            self._idle.put(connection)
+            if self._is_closed:
+                connection.close()
+            else:
+                self._idle.put(connection)
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:

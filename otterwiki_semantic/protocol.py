@@ -1,8 +1,8 @@
 """What the owner of an index and its clients say to each other: one JSON object a line over a Unix socket.
 
-Request: ``{"version", "repository", "call", "arguments"}``. Reply: ``{"result"}`` or ``{"error": {"type", "message"}}``, with the
-name of a class of `errors`. Both sides must be of the same version of this package: an owner that is not ends, and is replaced. One
-of another repository answers nothing and counts no users; it ends when its own have gone.
+Request: ``{"version", "repository", "call", "arguments"}``. Reply: ``{"result"}`` or ``{"error": {"type", "message"}}``, with
+the name of a class of `errors`. Both sides must be of the same version of this package: an owner that is not ends, and is
+replaced. One of another repository answers nothing and counts no users; it ends when its own have gone.
 """
 
 from __future__ import annotations
