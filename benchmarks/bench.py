@@ -66,12 +66,12 @@ def make_renderer(place: Path) -> Any:
 
 
 def shown_words(renderer: Any, source: str) -> list[str]:
-    """Give the words a reader of the page sees; a code block's language, shown only if unknown, does not count."""
+    """Give the words of the page that a reader sees, without what the wiki adds: numbers of notes, titles of boxes."""
     from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(renderer.markdown(FENCE.sub(r"\1", source))[0], "html.parser")
-    for hidden in soup.select("#frontmatter"):
-        hidden.decompose()
+    for added in soup.select("#frontmatter, .quote-alert-header, sup a, .footnotes sup, .footnotes a.footnote"):
+        added.decompose()
     joined = set(WORD.findall(soup.get_text()))
     return [word for word in WORD.findall(soup.get_text(" ")) if word in joined]
 
