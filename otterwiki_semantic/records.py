@@ -92,8 +92,8 @@ class Page:
 class Hit:
     """A passage that answers a query, nearest first. `distance` is the cosine distance (0 = same, 2 = opposite).
 
-    `snippet` is the chunk that was found, `text` the same joined with the neighbours that are nearly as near; for the lengths
-    see `Chunk`. Lines are 1-based, both included.
+    `snippet` is the chunk that was found, `text` the same joined with the neighbours that are nearly as near, `headings` all
+    whose sections have a part in `text`; for the lengths see `Chunk`. Lines are 1-based, both included.
     """
 
     name: str

@@ -72,4 +72,5 @@ def _with_text(hit: Hit, run: Sequence[Hit]) -> Hit:
         new = following.snippet[following.prefix_length + following.overlap_length :]
         text += ("" if new[:1].isspace() else "\n\n") + new if goes_on else f"\n\n{following.snippet}"
     lines = [line for part in run for line in (part.start_line, part.end_line)]
-    return replace(hit, text=text, text_start_line=min(lines), text_end_line=max(lines))
+    headings = tuple(dict.fromkeys(heading for part in run for heading in part.headings))
+    return replace(hit, text=text, headings=headings, text_start_line=min(lines), text_end_line=max(lines))

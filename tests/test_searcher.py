@@ -62,9 +62,11 @@ def test_a_neighbour_before_is_joined_in_front() -> None:
 
 
 def test_a_neighbour_of_another_section_brings_its_heading_path() -> None:
-    first, second = hit(1, "One."), hit(2, "Two.", section="T")
+    first, second = hit(1, "One."), replace(hit(2, "Two.", section="T"), headings=("T",))
     (joined,) = join_neighbours([first], [first, second])
     assert joined.text == "[P] One.\n\n[P] Two."
+    assert joined.headings == ("S", "T")
+    assert joined.section == "S"
 
 
 def test_a_result_is_not_joined_to_another_one() -> None:
