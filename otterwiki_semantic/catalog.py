@@ -164,13 +164,10 @@ class Catalog:
             row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return None if row is None else str(row[0])
 
-    def set_meta(self, name: str, value: str | None) -> None:
-        """Set a fact, or with None take it back."""
+    def set_meta(self, name: str, value: str) -> None:
+        """Set a fact."""
         with self._write() as connection:
-            if value is None:
-                connection.execute("DELETE FROM meta WHERE name = ?", (name,))
-            else:
-                connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
     def begin_change(self, commit: str | None) -> None:
         """Note that pages begin to change towards another commit: until `end_change` the catalog equals none."""
@@ -224,13 +221,13 @@ class Catalog:
         """Give those of the ids that have no vector yet, each once and in order."""
         wanted = dict.fromkeys(ids)
         with self._read() as connection:
-            known = {row[0] for part in _parts(list(wanted)) for row in _select(connection, "id", "vectors", "id", part)}
+            known = {row[0] for part in _parts(list(wanted)) for row in _vectors(connection, "id", part)}
         return [vector for vector in wanted if vector not in known]
 
     def vectors(self, ids: Sequence[str]) -> dict[str, Matrix]:
         """Give those of the vectors that are known, by id."""
         with self._read() as connection:
-            rows = (row for part in _parts(ids) for row in _select(connection, "id, embedding", "vectors", "id", part))
+            rows = (row for part in _parts(ids) for row in _vectors(connection, "id, embedding", part))
             return {vector: np.frombuffer(embedding, dtype=np.float32) for vector, embedding in rows}
 
     def add_vectors(self, vectors: Sequence[StoredVector]) -> None:
@@ -386,8 +383,8 @@ def _marks(values: Sequence[str]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _select(connection: sqlite3.Connection, columns: str, table: str, key: str, values: Sequence[str]) -> sqlite3.Cursor:
-    return connection.execute(f"SELECT {columns} FROM {table} WHERE {key} IN ({_marks(values)})", values)
+def _vectors(connection: sqlite3.Connection, columns: str, ids: Sequence[str]) -> sqlite3.Cursor:
+    return connection.execute(f"SELECT {columns} FROM vectors WHERE id IN ({_marks(ids)})", ids)
 
 
 def _dump(values: tuple[str, ...]) -> str:

@@ -95,7 +95,8 @@ def chunk_document(document: Document, title: str, counter: TokenCounter, profil
     return tuple(chunk for group in _merge_stubs(document.sections, profile.stub_words) for chunk in chunker.chunks(group))
 
 
-def _section_words(section: Section) -> int:
+def section_words(section: Section) -> int:
+    """Give the number of words below a section's heading."""
     return sum(count_words(line.text) for block in section.blocks for line in block.lines)
 
 
@@ -106,20 +107,19 @@ def _merge_stubs(sections: Iterable[Section], stub_words: int) -> list[list[Sect
     for section in sections:
         if groups and words[-1] < stub_words and section.level >= groups[-1][0].level:
             groups[-1].append(section)
-            words[-1] += _section_words(section)
+            words[-1] += section_words(section)
         else:
-            if len(groups) > 1 and words[-1] < stub_words:
-                _merge_last(groups, words)
+            _merge_trailing_stub(groups, words, stub_words)
             groups.append([section])
-            words.append(_section_words(section))
-    if len(groups) > 1 and words[-1] < stub_words:
-        _merge_last(groups, words)
+            words.append(section_words(section))
+    _merge_trailing_stub(groups, words, stub_words)
     return groups
 
 
-def _merge_last(groups: list[list[Section]], words: list[int]) -> None:
-    groups[-2:] = [groups[-2] + groups[-1]]
-    words[-2:] = [words[-2] + words[-1]]
+def _merge_trailing_stub(groups: list[list[Section]], words: list[int], stub_words: int) -> None:
+    if len(groups) > 1 and words[-1] < stub_words:
+        groups[-2:] = [groups[-2] + groups[-1]]
+        words[-2:] = [words[-2] + words[-1]]
 
 
 class _Chunker:
@@ -217,7 +217,8 @@ class _Chunker:
         pack = _Pack(packs[-1].room, packs[-1].target_words)
         overlap = self._overlap(packs[-1].pieces, following)
         if not following.is_heading and sum(piece.tokens for piece in overlap) + following.tokens <= pack.room:
-            pack.overlap(overlap)
+            for piece in overlap:
+                pack.add(piece)
         packs.append(pack)
         return pack
 
@@ -273,6 +274,7 @@ class _Pack:
         self.target_words = target_words
         self.pieces: list[_Piece] = []
         self.new: list[_Piece] = []
+        """The pieces that are no overlap."""
         self.new_words = 0
         self.words = 0
         self.tokens = 0
@@ -288,15 +290,11 @@ class _Pack:
 
     def add(self, piece: _Piece) -> None:
         self.pieces.append(piece)
-        self.new.append(piece)
-        self.new_words += piece.words
         self.words += piece.words
         self.tokens += piece.tokens
-
-    def overlap(self, pieces: Sequence[_Piece]) -> None:
-        self.pieces.extend(pieces)
-        self.words += sum(piece.words for piece in pieces)
-        self.tokens += sum(piece.tokens for piece in pieces)
+        if not piece.is_overlap:
+            self.new.append(piece)
+            self.new_words += piece.words
 
 
 def _join_short_tail(packs: list[_Pack], stub_words: int) -> list[_Pack]:

@@ -61,10 +61,11 @@ def _options(command: Callable[..., None]) -> Callable[..., None]:
 @contextmanager
 def _index(repository: Path | None, data_dir: Path | None) -> Iterator[RemoteIndex]:
     """Lend the index: the wiki's own process answers if it runs, else one that ends soon after this command."""
-    settings = read_settings(_wiki_config(), repository=repository, data_dir=data_dir)
+    wiki_config = _wiki_config()
+    settings = read_settings(wiki_config, repository=repository, data_dir=data_dir)
     # Says what is wrong with the repository before anything is made beside it, and takes a subfolder for the whole.
     root = Repository(settings.repository).root
-    index = RemoteIndex(read_settings(_wiki_config(), repository=root, data_dir=data_dir), quiet=True)
+    index = RemoteIndex(read_settings(wiki_config, repository=root, data_dir=data_dir), quiet=True)
     try:
         index.start()
         yield index

@@ -10,6 +10,7 @@ SemanticError
 ├── ParameterError         a request's parameter is missing or not allowed
 ├── RebuildRunningError    a rebuild was asked for while one runs
 ├── OwnerUnavailableError  the process that owns the index does not answer
+│   └── OwnerMismatchError   it is of another version or repository than its client
 └── IndexUnavailableError  the index cannot answer now
 """
 
@@ -54,6 +55,10 @@ class RebuildRunningError(SemanticError):
 
 class OwnerUnavailableError(SemanticError):
     """The process that owns the index does not answer."""
+
+
+class OwnerMismatchError(OwnerUnavailableError):
+    """The owner is of another version than its client, or of another repository; its client may wait for its end."""
 
 
 class IndexUnavailableError(SemanticError):

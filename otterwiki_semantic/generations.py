@@ -84,6 +84,11 @@ class Generation:
             self.vectors.delete(ids)
             self.catalog.mark_dropped(ids)
 
+    def end_refilling(self) -> None:
+        """Note that ChromaDB lacks nothing, unless it was replaced by an empty one meanwhile."""
+        with self._changing:
+            self.is_refilling = bool(self.catalog.vectors_to_store(1))
+
     def verify_vectors(self) -> None:
         """Begin with an empty collection if ChromaDB does not hold what the catalog says it does."""
         vectors = self.vectors

@@ -91,7 +91,7 @@ class Indexer:
             generation.store_vectors(vectors)
         while ids := generation.catalog.vectors_to_drop(_IDS_PER_DELETE):
             generation.drop_vectors(ids)
-        generation.is_refilling = False
+        generation.end_refilling()
 
     def _batches(self, files: Sequence[PageFile], tracker: ProgressTracker) -> Iterator[list[Page]]:
         batch: list[Page] = []

@@ -99,7 +99,7 @@ class LocalIndex:
             try:
                 return self._answers(generation, queries, vectors, n, max_chunks_per_page)
             except VectorStoreError as error:
-                if generation is self._serving:
+                if generation is self._serving and not self._stopping.is_set():
                     log.warning("%s; filling it again from the catalog", error)
                     generation.reset_vectors(store)
                     self._jobs.wake()
@@ -109,7 +109,8 @@ class LocalIndex:
                 failure = error
             successor = self._serving
             if successor is None or successor is generation:
-                self._jobs.wake()
+                if not self._stopping.is_set():
+                    self._jobs.wake()
                 raise IndexUnavailableError(f"the index is being repaired: {failure}") from failure
             generation = successor
 
@@ -293,12 +294,12 @@ class LocalIndex:
             while self._indexer.sync(new, self._rebuild_progress, donor):
                 pass
             _check(new)
+            with self._changing:
+                self._generations.serve(new)
+                old, self._serving = self._serving, new
         except BaseException:
             new.destroy()
             raise
-        with self._changing:
-            old, self._serving = self._serving, new
-            self._generations.serve(new)
         if old is not None:
             old.destroy()
         log.info("a new index serves: %s", new.name)

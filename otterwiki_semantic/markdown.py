@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from typing import Any
 
 import mistune
@@ -65,8 +65,9 @@ def parse(text: str) -> Document:
     source = _LINE_END.sub("\n", text.replace("\0", "\ufffd").removeprefix("\ufeff"))
     lines = source.split("\n")
     front_matter, skipped = split_front_matter(lines)
-    unread = "" if skipped else "\n".join(lines[: front_matter_end(lines)])
-    body = "\n" * (skipped or unread.count("\n") + bool(unread)) + "\n".join(lines[skipped or front_matter_end(lines) :])
+    end = front_matter_end(lines)
+    unread = "" if skipped else "\n".join(lines[:end])
+    body = "\n" * end + "\n".join(lines[end:])
     try:
         sections = _Outline(body, lines).sections(unread)
     except (RecursionError, re.error, ValueError, KeyError, IndexError, AttributeError):
@@ -88,12 +89,12 @@ class _Outline:
         self._offsets = [0, *(match.end() for match in re.finditer("\n", self._source))]
         self._cursor = 0
         self._anchors: Counter[str] = Counter()
-        self._env: dict[str, Any] = {}
+        self._env: MutableMapping[str, Any] = {}
 
     def sections(self, unread_front_matter: str) -> tuple[Section, ...]:
         state = _State()
         state.process(self._source)
-        self._env = state.env  # type: ignore[assignment]
+        self._env = state.env
         _PARSER.block.parse(state)
 
         open_headings: list[tuple[int, str]] = []

@@ -25,10 +25,9 @@ from typing import IO, Any, cast
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.config import Settings
-from otterwiki_semantic.errors import IndexUnavailableError, SemanticError
+from otterwiki_semantic.errors import IndexUnavailableError, OwnerMismatchError, SemanticError
 from otterwiki_semantic.protocol import (
     MAX_REQUEST_BYTES,
-    MismatchError,
     encode,
     error_message,
     settings_from,
@@ -36,7 +35,8 @@ from otterwiki_semantic.protocol import (
 )
 from otterwiki_semantic.service import IndexService
 
-GRACE_SECONDS = 5.0
+_GRACE_SECONDS = 5.0
+_OPENING_SECONDS = 10.0
 _WATCH_SECONDS = 0.5
 _CLOSE_SECONDS = 10.0
 _LOG_BYTES = 1 << 20
@@ -137,9 +137,9 @@ class _Handler(socketserver.StreamRequestHandler):
             message = json.loads(line)
             if message["version"] != __version__:
                 threading.Thread(target=self.server.shutdown, daemon=True).start()
-                raise MismatchError(f"this index process is of version {__version__}; it ends now")
+                raise OwnerMismatchError(f"this index process is of version {__version__}; it ends now")
             if message["repository"] != str(self.server.repository):
-                raise MismatchError(f"this data directory is in use for the repository {self.server.repository}")
+                raise OwnerMismatchError(f"this data directory is in use for the repository {self.server.repository}")
             is_ours = True
             return {"result": _call(self.server.index, message["call"], message["arguments"])}, is_ours
         except SemanticError as error:
@@ -149,7 +149,6 @@ class _Handler(socketserver.StreamRequestHandler):
             return error_message(SemanticError(f"the index process failed: {error}")), is_ours
 
 
-_OPENING_SECONDS = 10.0
 _CALLS: dict[str, Callable[..., Any]] = {
     "search": lambda index, **arguments: index.search(**arguments),
     "status": lambda index: index.status(),
@@ -166,11 +165,11 @@ def _call(index: _Opening, name: str, arguments: dict[str, Any]) -> Any:
     return _CALLS[name](index.get(_OPENING_SECONDS), **arguments)
 
 
-def _watch(server: _Server, lifeline: int | None, lock: IO[str]) -> None:
+def _watch(server: _Server, lifeline: int, lock: IO[str]) -> None:
     """End the server when nobody is left that uses it, or the data directory has gone."""
-    starter_lives = lifeline is not None
+    starter_lives = True
     while True:
-        if starter_lives and lifeline is not None:
+        if starter_lives:
             readable, _, _ = select.select([lifeline], [], [], _WATCH_SECONDS)
             if readable:
                 starter_lives = False
@@ -178,7 +177,7 @@ def _watch(server: _Server, lifeline: int | None, lock: IO[str]) -> None:
                 _let_go_of_terminal()
         else:
             time.sleep(_WATCH_SECONDS)
-        unused = not starter_lives and not server.users and time.monotonic() - server.last_use > GRACE_SECONDS
+        unused = not starter_lives and not server.users and time.monotonic() - server.last_use > _GRACE_SECONDS
         if unused or server.index.failed or not _is_in_place(lock) or not Path(str(server.server_address)).exists():
             server.shutdown()
             return
@@ -240,7 +239,7 @@ def main(argument: str, lifeline: int) -> int:
         return 1
 
 
-def run(settings: Settings, lifeline: int | None) -> int:
+def run(settings: Settings, lifeline: int) -> int:
     """Own the index of a data directory until nobody uses it; gives the exit status, 0 also if another process owns it."""
     lock = _take_lock(settings.data_dir)
     if lock is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from otterwiki_semantic.chunking import Profile, TokenCounter, chunk_document, count_words, shortened
+from otterwiki_semantic.chunking import Profile, TokenCounter, chunk_document, count_words, section_words, shortened
 from otterwiki_semantic.frontmatter import tags_field, text_field
 from otterwiki_semantic.markdown import parse as parse_markdown
 from otterwiki_semantic.records import Document, Page
@@ -34,10 +34,7 @@ def read_page(
     """Parse and chunk a page. Bytes that are not UTF-8 become the replacement character; no content raises."""
     document = parse(content.decode("utf-8", errors="replace"))
     title = page_title(path, document)
-    words = sum(
-        count_words(section.heading) + sum(count_words(line.text) for block in section.blocks for line in block.lines)
-        for section in document.sections
-    )
+    words = sum(count_words(section.heading) + section_words(section) for section in document.sections)
     return Page(
         path=path,
         blob=blob,

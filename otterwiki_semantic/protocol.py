@@ -15,6 +15,7 @@ import tempfile
 import types
 from dataclasses import asdict, fields, is_dataclass
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -28,10 +29,6 @@ _MAX_SOCKET_PATH = 100
 """Bytes of a path that a Unix socket can be bound to on every system; the limit is 104 or 108."""
 
 T = TypeVar("T")
-
-
-class MismatchError(SemanticError):
-    """The owner is of another version than its client, or of another repository; its client may wait for its end."""
 
 
 def settings_argument(settings: Settings) -> str:
@@ -73,7 +70,7 @@ def error_message(error: SemanticError) -> dict[str, Any]:
 
 def error_from(message: dict[str, str]) -> SemanticError:
     """Give the error that a reply tells of."""
-    kind = OwnerUnavailableError if message["type"] == "MismatchError" else getattr(errors, message["type"], None)
+    kind = getattr(errors, message["type"], None)
     known = isinstance(kind, type) and issubclass(kind, SemanticError)
     return kind(message["message"]) if known else SemanticError(message["message"])  # type: ignore[misc]
 
@@ -82,6 +79,11 @@ def revive(kind: type[T], value: Any) -> T:
     """Give the record that JSON was made of: dataclasses, tuples, enumerations and optional values, to any depth."""
     revived: T = _revive(kind, value)
     return revived
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _revive(kind: Any, value: Any) -> Any:
@@ -93,6 +95,6 @@ def _revive(kind: Any, value: Any) -> Any:
     if get_origin(kind) in {tuple, list}:
         return get_origin(kind)(_revive(arguments[0], item) for item in value)
     if isinstance(kind, type) and is_dataclass(kind):
-        hints = get_type_hints(kind)
+        hints = _hints(kind)
         return kind(**{field.name: _revive(hints[field.name], value[field.name]) for field in fields(kind)})
     return kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else value

@@ -16,7 +16,7 @@ from typing import Any
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.config import Settings
-from otterwiki_semantic.errors import OwnerUnavailableError
+from otterwiki_semantic.errors import OwnerMismatchError, OwnerUnavailableError
 from otterwiki_semantic.protocol import MAX_REPLY_BYTES, encode, error_from, revive, settings_argument, socket_path
 from otterwiki_semantic.records import Answer, IndexStatus, RebuildStatus
 
@@ -26,6 +26,8 @@ _RETRY_SECONDS = 0.05
 _STEADY_SECONDS = 60.0
 _LONGEST_PAUSE_SECONDS = 30
 _GONE = (FileNotFoundError, NotADirectoryError, ConnectionError, BlockingIOError, EOFError)
+_LIFELINE = 3
+"""The number under which the owner finds the reading end of the pipe; the only file it inherits beside the streams."""
 _SECRETS = ("OTTERWIKI_API_KEY", "SECRET_KEY")
 
 log = logging.getLogger(__name__)
@@ -46,7 +48,7 @@ class RemoteIndex:
         self._failures = 0
         self._owner: int | None = None
         self._status: int | None = None
-        self._lifelines: list[int] = []
+        self._lifeline: int | None = None
         self._lease: tuple[int, socket.socket] | None = None
 
     def start(self) -> None:
@@ -91,11 +93,12 @@ class RemoteIndex:
         if self._lease is not None:
             self._lease[1].close()
             self._lease = None
-        self._close_lifelines()
+        self._close_lifeline()
 
-    def _close_lifelines(self) -> None:
-        while self._lifelines:
-            os.close(self._lifelines.pop())
+    def _close_lifeline(self) -> None:
+        if self._lifeline is not None:
+            os.close(self._lifeline)
+            self._lifeline = None
 
     def _call(self, call: str, **arguments: Any) -> Any:
         deadline = time.monotonic() + _ANSWER_SECONDS
@@ -114,8 +117,9 @@ class RemoteIndex:
                 raise OwnerUnavailableError(f"the index process cannot be reached: {error}") from error
             if "error" not in reply:
                 return reply["result"]
-            if reply["error"]["type"] != "MismatchError" or time.monotonic() > deadline:
-                raise error_from(reply["error"])
+            error_of_owner = error_from(reply["error"])
+            if not isinstance(error_of_owner, OwnerMismatchError) or time.monotonic() > deadline:
+                raise error_of_owner
             time.sleep(_RETRY_SECONDS)
 
     def _request(self, call: str, arguments: dict[str, Any]) -> bytes:
@@ -196,17 +200,15 @@ class RemoteIndex:
             raise OwnerUnavailableError(
                 f"{self._settings.data_dir} is not writable; set SEMANTIC_DATA_DIR to a directory that is"
             )
-        theirs, ours = os.pipe()
-        self._close_lifelines()
-        self._lifelines.append(ours)
+        self._close_lifeline()
+        theirs, self._lifeline = os.pipe()
         environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
         environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
-        lifeline = 3
-        command = [_python(), "-P", "-m", "otterwiki_semantic.owner", settings_argument(self._settings), str(lifeline)]
+        command = [_python(), "-P", "-m", "otterwiki_semantic.owner", settings_argument(self._settings), str(_LIFELINE)]
         closed = [0, 1, 2] if self._quiet else [0, 1]
         files = [
             *((os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in closed),
-            (os.POSIX_SPAWN_DUP2, theirs, lifeline),
+            (os.POSIX_SPAWN_DUP2, theirs, _LIFELINE),
         ]
         try:
             return os.posix_spawnp(command[0], command, environment, file_actions=files, setsid=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from flask import Blueprint, Response, jsonify, request, url_for
-from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotFound
+from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotFound, RequestEntityTooLarge
 
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import SemanticError
@@ -116,10 +116,10 @@ def _limits(values: Any) -> dict[str, int]:
 
 def _json_body() -> dict[str, Any]:
     request.max_content_length = _MAX_BODY_BYTES
-    if (request.content_length or 0) > _MAX_BODY_BYTES:
-        raise ApiError(413, "too_large", f"the body has {request.content_length:,} bytes; allowed are {_MAX_BODY_BYTES:,}")
     try:
         body = request.get_json(force=True)
+    except RequestEntityTooLarge as error:
+        raise ApiError(413, "too_large", f"the body is too large; allowed are {_MAX_BODY_BYTES:,} bytes") from error
     except (BadRequest, RecursionError) as error:
         raise ApiError(400, "bad_request", 'the body is not JSON; send {"queries": ["…"]}') from error
     if not isinstance(body, dict):
