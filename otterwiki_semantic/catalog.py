@@ -1,51 +1,56 @@
 """The catalog: a SQLite file with the pages, chunks and vectors of one generation, and which commit it equals.
 
-It is the truth of the index; ChromaDB only finds ids. What ChromaDB has still to be told is kept here, too, and changes in the
-same transaction as the pages: a vector is `stored` once ChromaDB has it, and one that is no longer needed stays in `dropped`
-until ChromaDB has forgotten it. After a crash the rest of the way is simply gone again.
+It is the truth of the index; ChromaDB only finds ids. Words, names, tags and links change in one transaction with their page;
+`lookup` reads them for a search. What ChromaDB has still to be told changes with them, too: a vector is `stored` once ChromaDB
+has it, and one that is no longer needed stays in `dropped` until ChromaDB has forgotten it. After a crash the rest of the way
+is simply gone again.
 """
 
 from __future__ import annotations
 
 import json
-import queue
 import sqlite3
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from otterwiki_semantic.database import Database, marks, parts
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.errors import CatalogDamagedError, CatalogError
+from otterwiki_semantic.errors import CatalogDamagedError
+from otterwiki_semantic.lookup import Lookup
 from otterwiki_semantic.pages import page_name
-from otterwiki_semantic.records import Chunk, Hit, Page
+from otterwiki_semantic.records import Chunk, Page
+from otterwiki_semantic.terms import fold, indexed_text, name_key
 
-SCHEMA = 1
+SCHEMA = 2
 """Raised with every change of the tables below: the index is then built again."""
 
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE pages (
     path TEXT PRIMARY KEY, blob TEXT NOT NULL, title TEXT NOT NULL, category TEXT, tags TEXT NOT NULL,
-    word_count INTEGER NOT NULL, chunk_count INTEGER NOT NULL
+    word_count INTEGER NOT NULL, chunk_count INTEGER NOT NULL, path_key TEXT NOT NULL, category_key TEXT, updated INTEGER
 ) WITHOUT ROWID;
+CREATE TABLE page_tags (tag_key TEXT, path TEXT, PRIMARY KEY (tag_key, path)) WITHOUT ROWID;
+CREATE INDEX page_tags_by_path ON page_tags (path);
+CREATE TABLE links (path TEXT, target TEXT, PRIMARY KEY (path, target)) WITHOUT ROWID;
+CREATE TABLE names (key TEXT, path TEXT, ordinal INTEGER, PRIMARY KEY (key, path, ordinal)) WITHOUT ROWID;
+CREATE INDEX names_by_path ON names (path);
 CREATE TABLE chunks (
-    path TEXT NOT NULL, ordinal INTEGER NOT NULL, vector TEXT NOT NULL, text TEXT NOT NULL, prefix_length INTEGER NOT NULL,
-    overlap_length INTEGER NOT NULL, section TEXT NOT NULL, section_path TEXT NOT NULL, headings TEXT NOT NULL,
-    anchor TEXT NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, PRIMARY KEY (path, ordinal)
+    id INTEGER PRIMARY KEY, path TEXT NOT NULL, ordinal INTEGER NOT NULL, vector TEXT NOT NULL, text TEXT NOT NULL,
+    prefix_length INTEGER NOT NULL, overlap_length INTEGER NOT NULL, section TEXT NOT NULL, section_path TEXT NOT NULL,
+    headings TEXT NOT NULL, anchor TEXT NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, UNIQUE (path, ordinal)
 );
+CREATE VIRTUAL TABLE keywords USING fts5 (title, headings, body, tokenize = "ascii tokenchars '#+'");
+CREATE VIRTUAL TABLE keyword_counts USING fts5vocab (keywords, row);
 CREATE INDEX chunks_by_vector ON chunks (vector);
 CREATE TABLE vectors (id TEXT PRIMARY KEY, embedding BLOB NOT NULL, path TEXT NOT NULL, stored INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX vectors_to_store ON vectors (id) WHERE stored = 0;
 CREATE TABLE suspects (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE dropped (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 """
-_VARIABLES = 500
-_BUSY_SECONDS = 30
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +79,13 @@ class Catalog:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
-        self._writing = threading.Lock()
-        self._is_closed = False
         is_new = not path.exists()
-        with self._errors():
-            self._writer = self._connect()
-            if is_new:
-                row = f"INSERT INTO meta VALUES ('schema', '{SCHEMA}');"
-                self._writer.executescript(f"PRAGMA journal_mode = WAL; BEGIN; {_TABLES} {row} COMMIT;")
+        row = f"INSERT INTO meta VALUES ('schema', '{SCHEMA}');"
+        self.path = path
+        self._database = Database(path, _TABLES + row)
+        self.lookup = Lookup(self._database)
+        self._read = self._database.read
+        self._write = self._database.write
         if not is_new and not self._has_tables():
             raise CatalogDamagedError(f"the catalog {path} has no tables")
         if self.meta("schema") != str(SCHEMA):
@@ -95,66 +97,7 @@ class Catalog:
 
     def close(self) -> None:
         """Close every connection, for good: every later use is an error."""
-        self._is_closed = True
-        with self._writing:
-            self._writer.close()
-        while True:
-            try:
-                self._idle.get_nowait().close()
-            except queue.Empty:
-                return
-
-    # Connections
-
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.row_factory = sqlite3.Row
-        return connection
-
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            kind = CatalogDamagedError if code in _DAMAGED else CatalogError
-            raise kind(f"the catalog {self.path} cannot be used: {error}") from error
-
-    @contextmanager
-    def _read(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection that sees one state of the catalog throughout."""
-        if self._is_closed:
-            raise CatalogError(f"the catalog {self.path} is closed")
-        with self._errors():
-            try:
-                connection = self._idle.get_nowait()
-            except queue.Empty:
-                connection = self._connect()
-            try:
-                connection.execute("BEGIN")
-                yield connection
-            except BaseException:
-                connection.close()
-                raise
-            connection.execute("COMMIT")
-            if self._is_closed:
-                connection.close()
-            else:
-                self._idle.put(connection)
-
-    @contextmanager
-    def _write(self) -> Iterator[sqlite3.Connection]:
-        """Lend the writing connection for one transaction: all of it happens, or nothing."""
-        with self._writing, self._errors():
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._writer
-                self._writer.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):
-                    self._writer.execute("ROLLBACK")
-                raise
+        self._database.close()
 
     # Facts about the whole
 
@@ -197,17 +140,7 @@ class Catalog:
         with self._write() as connection:
             for page, vectors in pages:
                 _forget(connection, page.path)
-                connection.execute(
-                    "INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (page.path, page.blob, page.title, page.category, _dump(page.tags), page.word_count, len(page.chunks)),
-                )
-                connection.executemany(
-                    f"INSERT INTO chunks VALUES ({_marks('x' * 12)})",
-                    (
-                        _chunk_row(page.path, ordinal, vector, chunk)
-                        for ordinal, (chunk, vector) in enumerate(zip(page.chunks, vectors, strict=True))
-                    ),
-                )
+                _insert(connection, page, vectors)
 
     def remove_pages(self, paths: Iterable[str]) -> None:
         """Remove pages and their chunks, in one transaction."""
@@ -215,19 +148,26 @@ class Catalog:
             for path in paths:
                 _forget(connection, path)
 
+    def set_updated(self, times: Mapping[str, int]) -> None:
+        """Note when pages were last changed, in seconds since 1970."""
+        with self._write() as connection:
+            connection.executemany(
+                "UPDATE pages SET updated = ? WHERE path = ?", ((time, path) for path, time in times.items())
+            )
+
     # Vectors
 
     def missing_vectors(self, ids: Iterable[str]) -> list[str]:
         """Give those of the ids that have no vector yet, each once and in order."""
         wanted = dict.fromkeys(ids)
         with self._read() as connection:
-            known = {row[0] for part in _parts(list(wanted)) for row in _vectors(connection, "id", part)}
+            known = {row[0] for part in parts(list(wanted)) for row in _vectors(connection, "id", part)}
         return [vector for vector in wanted if vector not in known]
 
     def vectors(self, ids: Sequence[str]) -> dict[str, Matrix]:
         """Give those of the vectors that are known, by id."""
         with self._read() as connection:
-            rows = (row for part in _parts(ids) for row in _vectors(connection, "id, embedding", part))
+            rows = (row for part in parts(ids) for row in _vectors(connection, "id, embedding", part))
             return {vector: np.frombuffer(embedding, dtype=np.float32) for vector, embedding in rows}
 
     def add_vectors(self, vectors: Sequence[StoredVector]) -> None:
@@ -293,103 +233,67 @@ class Catalog:
             ).fetchone()
             return total - unstored, total + dropped
 
-    def nearest(self, vector: Matrix, count: int) -> dict[str, float]:
-        """Give the ids of the `count` nearest vectors with their cosine distances, nearest first, by looking at every one."""
-        with self._read() as connection:
-            rows = connection.execute("SELECT id, embedding FROM vectors").fetchall()
-        if not rows:
-            return {}
-        matrix = np.frombuffer(b"".join(row["embedding"] for row in rows), dtype=np.float32).reshape(len(rows), -1)
-        distances = 1 - matrix @ vector
-        return {rows[index]["id"]: float(distances[index]) for index in np.argsort(distances, kind="stable")[:count]}
-
     def any_vector(self) -> StoredVector | None:
         """Give some vector that ChromaDB holds; None if it holds none."""
         with self._read() as connection:
             row = connection.execute("SELECT id, embedding, path FROM vectors WHERE stored = 1 LIMIT 1").fetchone()
         return None if row is None else StoredVector(row[0], np.frombuffer(row[1], np.float32), row[2])
 
-    # Search
 
-    def hits(self, distances: dict[str, float]) -> list[Hit]:
-        """Give the chunks with these vectors, nearest first; equally near ones by path and place."""
-        with self._read() as connection:
-            rows = [row for part in _parts(list(distances)) for row in connection.execute(_HITS.format(_marks(part)), part)]
-        found = [_hit(row, distances[row["vector"]]) for row in rows]
-        return sorted(found, key=lambda hit: (hit.distance, hit.path, hit.chunk_index))
-
-
-_HITS = """
-SELECT vector, path, title, category, tags, text, prefix_length, overlap_length, section, section_path, headings, anchor,
-       start_line, end_line, ordinal, chunk_count, word_count
-FROM chunks JOIN pages USING (path) WHERE vector IN ({})
-"""
-
-
-def _hit(row: sqlite3.Row, distance: float) -> Hit:
-    return Hit(
-        name=page_name(row["path"]),
-        path=row["path"],
-        title=row["title"],
-        category=row["category"],
-        tags=_load(row["tags"]),
-        snippet=row["text"],
-        prefix_length=row["prefix_length"],
-        overlap_length=row["overlap_length"],
-        distance=distance,
-        section=row["section"],
-        section_path=_load(row["section_path"]),
-        headings=_load(row["headings"]),
-        anchor=row["anchor"],
-        start_line=row["start_line"],
-        end_line=row["end_line"],
-        chunk_index=row["ordinal"],
-        total_chunks=row["chunk_count"],
-        page_word_count=row["word_count"],
-        text=row["text"],
-        text_start_line=row["start_line"],
-        text_end_line=row["end_line"],
+def _insert(connection: sqlite3.Connection, page: Page, vectors: Sequence[str]) -> None:
+    """Insert a page with all that is known of it: ids of chunks are those of their words in the keyword index."""
+    connection.execute(
+        "INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+        (
+            *(page.path, page.blob, page.title, page.category, _dump(page.tags), page.word_count, len(page.chunks)),
+            *(fold(page.path), fold(page.category) if page.category else None),
+        ),
     )
+    tags = {fold(tag) for tag in page.tags}
+    connection.executemany("INSERT INTO page_tags VALUES (?, ?)", ((tag, page.path) for tag in tags))
+    connection.executemany("INSERT INTO links VALUES (?, ?)", ((page.path, target) for target in page.links_to))
+    title_words = indexed_text(f"{page.title} {page.path.replace('/', ' ')}")
+    for ordinal, (chunk, vector) in enumerate(zip(page.chunks, vectors, strict=True)):
+        row = (page.path, ordinal, vector, *_chunk_facts(chunk))
+        identity = connection.execute(f"INSERT INTO chunks VALUES (NULL, {marks(row)})", row).lastrowid
+        headings = dict.fromkeys((*chunk.section_path, *chunk.headings))
+        headings.pop(page.title, None)
+        connection.execute(
+            "INSERT INTO keywords (rowid, title, headings, body) VALUES (?, ?, ?, ?)",
+            (identity, title_words, indexed_text(" / ".join(headings)), indexed_text(chunk.text[chunk.prefix_length :])),
+        )
+    connection.executemany("INSERT INTO names VALUES (?, ?, ?)", _names(page))
 
 
-def _chunk_row(path: str, ordinal: int, vector: str, chunk: Chunk) -> tuple[str | int, ...]:
+def _names(page: Page) -> Iterator[tuple[str, str, int]]:
+    """Give the keys of the page's names: title and last part of its path (ordinal -1), and each heading's first chunk."""
+    keys = {name_key(page.title), name_key(page_name(page.path)), name_key(page.path)} - {""}
+    yield from ((key, page.path, -1) for key in keys)
+    for ordinal, chunk in enumerate(page.chunks):
+        for key in dict.fromkeys(map(name_key, chunk.headings)):
+            if key and key not in keys:
+                keys.add(key)
+                yield key, page.path, ordinal
+
+
+def _chunk_facts(chunk: Chunk) -> tuple[str | int, ...]:
     return (
-        path,
-        ordinal,
-        vector,
-        chunk.text,
-        chunk.prefix_length,
-        chunk.overlap_length,
-        chunk.section,
-        _dump(chunk.section_path),
-        _dump(chunk.headings),
-        chunk.anchor,
-        chunk.start_line,
-        chunk.end_line,
+        *(chunk.text, chunk.prefix_length, chunk.overlap_length),
+        *(chunk.section, _dump(chunk.section_path), _dump(chunk.headings), chunk.anchor),
+        *(chunk.start_line, chunk.end_line),
     )
 
 
 def _forget(connection: sqlite3.Connection, path: str) -> None:
     connection.execute("INSERT OR IGNORE INTO suspects SELECT vector FROM chunks WHERE path = ?", (path,))
-    connection.execute("DELETE FROM chunks WHERE path = ?", (path,))
-    connection.execute("DELETE FROM pages WHERE path = ?", (path,))
-
-
-def _parts(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (ids[start : start + _VARIABLES] for start in range(0, len(ids), _VARIABLES))
-
-
-def _marks(values: Sequence[str]) -> str:
-    return ", ".join("?" * len(values))
+    connection.execute("DELETE FROM keywords WHERE rowid IN (SELECT id FROM chunks WHERE path = ?)", (path,))
+    for table in ("chunks", "pages", "page_tags", "links", "names"):
+        connection.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
 
 
 def _vectors(connection: sqlite3.Connection, columns: str, ids: Sequence[str]) -> sqlite3.Cursor:
-    return connection.execute(f"SELECT {columns} FROM vectors WHERE id IN ({_marks(ids)})", ids)
+    return connection.execute(f"SELECT {columns} FROM vectors WHERE id IN ({marks(ids)})", ids)
 
 
 def _dump(values: tuple[str, ...]) -> str:
     return json.dumps(values, ensure_ascii=False)
-
-
-def _load(value: str) -> tuple[str, ...]:
-    return tuple(json.loads(value))

@@ -20,17 +20,19 @@ from flask import Config
 from otterwiki_semantic import __version__
 from otterwiki_semantic.config import read_settings
 from otterwiki_semantic.errors import ConfigError, IndexUnavailableError, ParameterError, SemanticError
-from otterwiki_semantic.presentation import answer_json, status_json
-from otterwiki_semantic.records import Hit, IndexStatus, Progress, RebuildState
-from otterwiki_semantic.remote_index import RemoteIndex
-from otterwiki_semantic.repository import Repository
-from otterwiki_semantic.service import (
+from otterwiki_semantic.parameters import (
     DEFAULT_CHUNKS_PER_PAGE,
     DEFAULT_RESULTS,
     MAX_CHUNKS_PER_PAGE,
+    MAX_CONTEXT,
     MAX_RESULTS,
     checked_query,
+    search_options,
 )
+from otterwiki_semantic.presentation import answer_json, status_json
+from otterwiki_semantic.records import Answer, Explanation, Hit, IndexStatus, Mode, Progress, RebuildState, Side
+from otterwiki_semantic.remote_index import RemoteIndex
+from otterwiki_semantic.repository import Repository
 
 _POLL_SECONDS = 0.1
 _directory = click.Path(file_okay=False, path_type=Path)
@@ -129,24 +131,39 @@ def status_command(repository: Path | None, data_dir: Path | None, *, as_json: b
     show_default=True,
     help="Results of one page.",
 )
+@click.option("--mode", type=click.Choice(list(Mode)), default=Mode.HYBRID, show_default=True, help="Rank by both, or by one.")
+@click.option("--semantic-ratio", type=float, help="Share of meaning in a hybrid ranking, 0 to 1.  [default: 0.5]")
+@click.option("--category", help="Only pages of this category.")
+@click.option("--tag", multiple=True, help="Only pages with this tag; give it again for pages that have both.")
+@click.option("--path", help="Only pages whose path begins so, such as garden/.")
+@click.option("--updated-since", metavar="DATE", help="Only pages changed since this date (ISO 8601).")
+@click.option("--min-similarity", type=float, help="Only passages with at least this cosine similarity.")
+@click.option("--diversity", type=float, help="0 (best first) to 1 (as different as they can be).  [default: 0]")
+@click.option("--context", type=click.IntRange(0, MAX_CONTEXT), help="Passages to show before and after each result.")
+@click.option("--explain", is_flag=True, help="Say why each result stands where it does.")
 @click.argument("query", nargs=-1, required=True)
 def search_command(
-    repository: Path | None, data_dir: Path | None, query: tuple[str, ...], n: int, max_chunks_per_page: int, *, as_json: bool
+    repository: Path | None,
+    data_dir: Path | None,
+    query: tuple[str, ...],
+    tag: tuple[str, ...],
+    *,
+    as_json: bool,
+    **values: Any,
 ) -> None:
-    """Find the passages nearest in meaning to QUERY."""
+    """Find the passages that answer QUERY.
+
+    In QUERY, "exact words" have to stand in a passage as they are, and a -word must not stand there. Give a query that begins
+    with a minus after two dashes: search -- -word other
+    """
     question = checked_query(" ".join(query), "QUERY")
+    options = search_options(values | {"tag": list(tag)})
     with _index(repository, data_dir) as index:
-        answer = index.search([question], n, max_chunks_per_page)[0]
+        answer = index.search([question], options)[0]
     if as_json:
         click.echo(json.dumps(answer_json(answer), ensure_ascii=False, indent=2))
         return
-    for hit in answer.hits:
-        _print_hit(hit)
-    if answer.index.commit != answer.index.head:
-        pending = answer.index.pending_pages
-        click.echo(f"The index is behind by {pending} pages. To wait for it: otterwiki-semantic index", err=True)
-    elif not answer.hits:
-        click.echo("The index is empty.", err=True)
+    _print_answer(answer)
 
 
 def _follow(
@@ -194,10 +211,39 @@ def _print_status(status: IndexStatus, *, as_json: bool) -> None:
         click.echo(f"last error: {status.last_error}")
 
 
+def _print_answer(answer: Answer) -> None:
+    for hit in answer.hits:
+        _print_hit(hit)
+    if answer.degraded:
+        click.echo(answer.degraded, err=True)
+    if answer.index.commit != answer.index.head:
+        pending = answer.index.pending_pages
+        click.echo(f"The index is behind by {pending} pages. To wait for it: otterwiki-semantic index", err=True)
+    elif not answer.hits:
+        click.echo("Nothing was found.", err=True)
+    elif not answer.confident:
+        click.echo("Nothing relevant was found; these are the nearest passages.", err=True)
+
+
 def _print_hit(hit: Hit) -> None:
     trail = " > ".join(hit.section_path)
     click.secho(f"{hit.path}:{hit.start_line}", fg="green", nl=False)
-    click.echo(f"  {1 - hit.distance:.2f}  {trail}")
-    for line in hit.snippet[hit.prefix_length :].splitlines():
-        click.echo(click.wrap_text(line, 100, "    ", "    "))
+    click.echo(f"  {_number(None if hit.distance is None else 1 - hit.distance)}  {trail}")
+    for text in (hit.context_before, hit.snippet[hit.prefix_length :], hit.context_after):
+        for line in (text or "").splitlines():
+            click.echo(click.wrap_text(line, 100, "    ", "    "))
+    if hit.also_on:
+        click.echo(f"    (nearly the same on {', '.join(hit.also_on)})")
+    if hit.explain:
+        why = hit.explain
+        sides = (f"{name} {_number(side.score)} (rank {side.rank or '-'})" for name, side in _sides(why))
+        click.echo(f"    {why.rule}: {', '.join(sides)}, fused {why.fused:.2f} + page {why.page_credit:.2f}")
     click.echo()
+
+
+def _sides(why: Explanation) -> tuple[tuple[str, Side], tuple[str, Side]]:
+    return ("meaning", why.semantic), ("words", why.keyword)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

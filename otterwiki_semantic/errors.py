@@ -8,6 +8,7 @@ SemanticError
 │   └── CatalogDamagedError  the catalog file is damaged or of another schema
 ├── VectorStoreError       ChromaDB cannot read or write the collection
 ├── ParameterError         a request's parameter is missing or not allowed
+├── PageUnknownError       the index has no such page
 ├── RebuildRunningError    a rebuild was asked for while one runs
 ├── OwnerUnavailableError  the process that owns the index does not answer
 │   └── OwnerMismatchError   it is of another version or repository than its client
@@ -47,6 +48,10 @@ class VectorStoreError(SemanticError):
 
 class ParameterError(SemanticError):
     """A request's parameter is missing or not allowed."""
+
+
+class PageUnknownError(SemanticError):
+    """The index has no such page."""
 
 
 class RebuildRunningError(SemanticError):

@@ -18,6 +18,7 @@ import uuid
 from collections.abc import Sequence
 from pathlib import Path
 
+from otterwiki_semantic import terms
 from otterwiki_semantic.catalog import SCHEMA, Catalog, StoredVector
 from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.embedding import Embedder, Matrix
@@ -32,7 +33,7 @@ log = logging.getLogger(__name__)
 
 def fingerprint(embedder: Embedder, profile: Profile) -> str:
     """Give what tells this way of indexing from others."""
-    parts = (str(SCHEMA), passages_fingerprint(embedder, profile.heading_weight), profile.fingerprint)
+    parts = (str(SCHEMA), passages_fingerprint(embedder, profile.heading_weight), profile.fingerprint, terms.ALGORITHM)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
@@ -61,7 +62,7 @@ class Generation:
     def nearest(self, vector: Matrix, count: int) -> dict[str, float]:
         """Give the ids of the `count` nearest vectors with their cosine distances, nearest first."""
         if self.is_refilling:
-            return self.catalog.nearest(vector, count)
+            return self.catalog.lookup.nearest(vector, count)
         return self.vectors.query(vector, count)
 
     def _vectors_of(self, chroma: str) -> ChromaVectors:

@@ -72,6 +72,7 @@ class Indexer:
         head = self._repository.head()
         if head == catalog.meta("commit") and catalog.meta("changing") is None:
             return False
+        since = catalog.meta("commit") if catalog.meta("changing") is None else None
         changed, gone = self.difference(catalog, head)
         tracker.begin(changed, len(gone))
         catalog.begin_change(head)
@@ -81,6 +82,8 @@ class Indexer:
             self._index(pages, generation, tracker, donor)
         catalog.settle_vectors()
         self.flush(generation)
+        if head:
+            catalog.set_updated(self._repository.updated(head, since))
         catalog.end_change(head)
         return True
 

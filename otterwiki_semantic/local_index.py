@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
-
-import numpy as np
+from typing import TypeVar
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.chunking import Profile
@@ -22,6 +21,7 @@ from otterwiki_semantic.errors import (
     CatalogDamagedError,
     CatalogError,
     IndexUnavailableError,
+    PageUnknownError,
     RebuildRunningError,
     SemanticError,
     VectorStoreError,
@@ -30,21 +30,27 @@ from otterwiki_semantic.generations import Generation, Generations, fingerprint
 from otterwiki_semantic.indexer import Indexer, Stopped
 from otterwiki_semantic.jobs import Jobs
 from otterwiki_semantic.progress import ProgressTracker
+from otterwiki_semantic.query import parse_query
 from otterwiki_semantic.records import (
     Answer,
     Freshness,
     IndexStatus,
     RebuildState,
     RebuildStatus,
+    RelatedPages,
+    SearchOptions,
 )
+from otterwiki_semantic.related import related_pages
 from otterwiki_semantic.repository import Repository
-from otterwiki_semantic.searcher import nearest_passages
+from otterwiki_semantic.searcher import search_passages
 
 _QUERY_CACHE = 512
 _CLOSE_SECONDS = 8.0
 _LONGEST_RETRY_SECONDS = 60.0
 _SAME = 1e-3
 """Cosine distance below which two vectors are one, rounding apart."""
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -88,16 +94,46 @@ class LocalIndex:
 
     # Questions
 
-    def search(self, queries: Sequence[str], n: int, max_chunks_per_page: int) -> list[Answer]:
+    def search(self, queries: Sequence[str], options: SearchOptions) -> list[Answer]:
         """See `IndexService`."""
+        parsed = [parse_query(query) for query in queries]
+        vectors, failure = self._query_vectors([query.text for query in parsed])
+
+        def answers(generation: Generation) -> list[Answer]:
+            index = self._freshness(generation)
+            found = (
+                search_passages(generation, query, vector, options, self._embedder.calibration)
+                for query, vector in zip(parsed, vectors, strict=True)
+            )
+            return [
+                Answer(asked, each.hits, index, each.confident, failure or each.degraded, each.facets)
+                for asked, each in zip(queries, found, strict=True)
+            ]
+
+        nothing = [Answer(query, (), self._freshness(None)) for query in queries]
+        return self._ask(answers) or nothing
+
+    def related(self, path: str, n: int) -> RelatedPages:
+        """See `IndexService`."""
+
+        def pages(generation: Generation) -> RelatedPages:
+            known = generation.catalog.lookup.path_like(path)
+            if known is None:
+                raise PageUnknownError(f"the index has no page {path!r}")
+            return RelatedPages(known, related_pages(generation, known, n), self._freshness(generation))
+
+        found = self._ask(pages)
+        if found is None:
+            raise PageUnknownError(f"the index has no page {path!r} yet: it is being built")
+        return found
+
+    def _ask(self, question: Callable[[Generation], T]) -> T | None:
+        """Give what the serving generation answers, None if there is none; one that fails or is replaced is asked again."""
         generation = self._serving
-        if generation is None:
-            return [Answer(query, (), self._freshness(None)) for query in queries]
-        vectors = self._query_vectors(queries)
-        while True:
+        while generation is not None:
             store = generation.vectors
             try:
-                return self._answers(generation, queries, vectors, n, max_chunks_per_page)
+                return question(generation)
             except VectorStoreError as error:
                 if generation is self._serving and not self._stopping.is_set():
                     log.warning("%s; filling it again from the catalog", error)
@@ -113,6 +149,7 @@ class LocalIndex:
                     self._jobs.wake()
                 raise IndexUnavailableError(f"the index is being repaired: {failure}") from failure
             generation = successor
+        return None
 
     def status(self) -> IndexStatus:
         """See `IndexService`."""
@@ -152,17 +189,13 @@ class LocalIndex:
         """See `IndexService`."""
         self._jobs.wake()
 
-    def _answers(
-        self, generation: Generation, queries: Sequence[str], vectors: Matrix, n: int, max_chunks_per_page: int
-    ) -> list[Answer]:
-        index = self._freshness(generation)
-        return [
-            Answer(query, nearest_passages(generation, vector, n, max_chunks_per_page), index)
-            for query, vector in zip(queries, vectors, strict=True)
-        ]
-
-    def _query_vectors(self, queries: Sequence[str]) -> Matrix:
-        return np.stack([self._query_vector(query) for query in queries])
+    def _query_vectors(self, queries: Sequence[str]) -> tuple[Sequence[Matrix | None], str | None]:
+        """Give the vectors of queries, or none of them and the reason."""
+        try:
+            return [self._query_vector(query) for query in queries], None
+        except Exception as error:
+            log.exception("a query could not be embedded: %s", error)
+            return [None] * len(queries), f"the embedding model failed, the answer is by words alone: {error}"
 
     def _embed_query(self, query: str) -> Matrix:
         vector: Matrix = self._embedder.embed_queries([query])[0]

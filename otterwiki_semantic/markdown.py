@@ -17,8 +17,8 @@ from mistune.plugins.url import url
 
 from otterwiki_semantic import wikisyntax
 from otterwiki_semantic.frontmatter import front_matter_end, split_front_matter
-from otterwiki_semantic.plaintext import heading_anchor, visible_html, visible_text
-from otterwiki_semantic.records import Block, BlockKind, Document, Line, Section
+from otterwiki_semantic.plaintext import heading_anchor, links_in, visible_html, visible_text
+from otterwiki_semantic.records import Block, BlockKind, Document, Line, Link, Section
 
 _Token = dict[str, Any]
 
@@ -68,11 +68,11 @@ def parse(text: str) -> Document:
     end = front_matter_end(lines)
     unread = "" if skipped else "\n".join(lines[:end])
     body = "\n" * end + "\n".join(lines[end:])
+    outline = _Outline(body, lines)
     try:
-        sections = _Outline(body, lines).sections(unread)
+        return Document(front_matter, outline.sections(unread), tuple(outline.links))
     except (RecursionError, re.error, ValueError, KeyError, IndexError, AttributeError):
-        sections = _plain_sections(lines, skipped)
-    return Document(front_matter, sections)
+        return Document(front_matter, _plain_sections(lines, skipped))
 
 
 def parse_plain(text: str) -> Document:
@@ -90,6 +90,7 @@ class _Outline:
         self._cursor = 0
         self._anchors: Counter[str] = Counter()
         self._env: MutableMapping[str, Any] = {}
+        self.links: list[Link] = []
 
     def sections(self, unread_front_matter: str) -> tuple[Section, ...]:
         state = _State()
@@ -140,7 +141,9 @@ class _Outline:
     def _inline(self, text: str) -> list[_Token]:
         text = text.strip(" \r\n\t\f")
         if len(text) <= _MAX_INLINE and len(text) * text.count("[") <= _MAX_BRACKET_WORK:
-            return _PARSER.inline(text, self._env)
+            tokens = _PARSER.inline(text, self._env)
+            self.links.extend(links_in(tokens))
+            return tokens
         lines = text.split("\n")
         if len(lines) == 1:
             return [{"type": "text", "raw": text}]

@@ -30,9 +30,11 @@ from otterwiki_semantic.protocol import (
     MAX_REQUEST_BYTES,
     encode,
     error_message,
+    revive,
     settings_from,
     socket_path,
 )
+from otterwiki_semantic.records import SearchOptions
 from otterwiki_semantic.service import IndexService
 
 _GRACE_SECONDS = 5.0
@@ -150,7 +152,8 @@ class _Handler(socketserver.StreamRequestHandler):
 
 
 _CALLS: dict[str, Callable[..., Any]] = {
-    "search": lambda index, **arguments: index.search(**arguments),
+    "search": lambda index, queries, options: index.search(queries, revive(SearchOptions, options)),
+    "related": lambda index, path, n: index.related(path, n),
     "status": lambda index: index.status(),
     "reindex": lambda index: index.reindex(),
     "notify": lambda index: index.notify(),

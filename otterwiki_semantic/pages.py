@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from otterwiki_semantic.chunking import Profile, TokenCounter, chunk_document, count_words, section_words, shortened
 from otterwiki_semantic.frontmatter import tags_field, text_field
+from otterwiki_semantic.links import linked_pages
 from otterwiki_semantic.markdown import parse as parse_markdown
 from otterwiki_semantic.records import Document, Page
 
@@ -43,4 +44,5 @@ def read_page(
         tags=tags_field(document.front_matter),
         word_count=words,
         chunks=chunk_document(document, title, counter, profile),
+        links_to=linked_pages(document.links, path),
     )

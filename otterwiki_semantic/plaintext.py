@@ -5,8 +5,10 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+
+from otterwiki_semantic.records import Link
 
 Token = Mapping[str, Any]
 
@@ -50,6 +52,15 @@ def visible_text(tokens: Iterable[Token]) -> str:
     return "".join(_shown(token, with_images=True) for token in tokens)
 
 
+def links_in(tokens: Iterable[Token]) -> Iterator[Link]:
+    """Give the links in a parsed run of inline markdown, in order."""
+    for token in tokens:
+        if token["type"] in {"link", "wiki_link"}:
+            yield Link(str(token["attrs"]["url"]), " ".join(_shown(token, with_images=True).split()))
+        else:
+            yield from links_in(token.get("children", ()))
+
+
 def heading_anchor(tokens: Iterable[Token]) -> str:
     """Give the id the wiki gives a heading, before repeats are numbered: its text as a slug, without images.
 
@@ -90,6 +101,7 @@ def _image(token: Token, with_images: bool) -> str:
 
 _SHOWN: dict[str, Callable[[Token, bool], str]] = {
     "text": lambda token, _: html.unescape(token["raw"]),
+    "wiki_link": lambda token, _: html.unescape(token["raw"]),
     "inline_html": lambda token, _: visible_html(token["raw"]),
     "softbreak": lambda _token, _: "\n",
     "linebreak": lambda _token, _: "\n",

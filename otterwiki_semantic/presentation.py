@@ -6,20 +6,64 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from otterwiki_semantic.records import Answer, Hit, IndexStatus, RebuildState, RebuildStatus
+from otterwiki_semantic.records import Answer, Facets, Hit, IndexStatus, RebuildState, RebuildStatus, RelatedPages
 
+PageUrl = Callable[[str, str], str]
+"""Makes the address of a page of its path and an anchor (which may be empty)."""
 UNDER_WAY = "the index is being built; results are incomplete until it is done"
 
 
-def answer_json(answer: Answer, page_url: Callable[[Hit], str] | None = None) -> dict[str, Any]:
-    """Give an answer; with `page_url` each result gets the `url` it makes."""
-    results = []
-    for hit in answer.hits:
-        result = asdict(hit) | {"distance": round(hit.distance, 6), "similarity": round(1 - hit.distance, 6)}
-        results.append(result | {"url": page_url(hit)} if page_url else result)
-    body = {"query": answer.query, "results": results, "total": len(results), "index": asdict(answer.index)}
+def answer_json(answer: Answer, page_url: PageUrl | None = None) -> dict[str, Any]:
+    """Give an answer; with `page_url` each result gets the `url` it makes of a path and an anchor."""
+    results = [_hit_json(hit, page_url) for hit in answer.hits]
+    body = {
+        "query": answer.query,
+        "results": results,
+        "total": len(results),
+        "confident": answer.confident,
+        "index": asdict(answer.index),
+    }
     is_first_build = answer.index.commit is None and answer.index.head is not None
-    return body | {"message": UNDER_WAY} if is_first_build else body
+    return {
+        **body,
+        **({"message": UNDER_WAY} if is_first_build else {}),
+        **({"degraded": answer.degraded} if answer.degraded else {}),
+        **({"facets": _facets_json(answer.facets)} if answer.facets else {}),
+    }
+
+
+def _hit_json(hit: Hit, page_url: PageUrl | None) -> dict[str, Any]:
+    result = asdict(hit)
+    similarity = None if hit.distance is None else round(1 - hit.distance, 6)
+    result |= {"distance": _rounded(hit.distance), "similarity": similarity, "score": _rounded(hit.score)}
+    for optional in ("context_before", "context_after", "explain"):
+        if result[optional] is None:
+            del result[optional]
+    if hit.explain is not None:
+        result["explain"] = _all_rounded(result["explain"])
+    return result | {"url": page_url(hit.path, hit.anchor)} if page_url else result
+
+
+def _facets_json(facets: Facets) -> dict[str, dict[str, int]]:
+    return {name: {facet["value"]: facet["count"] for facet in values} for name, values in asdict(facets).items()}
+
+
+def related_json(related: RelatedPages, page_url: PageUrl | None = None) -> dict[str, Any]:
+    """Give the pages near to one; with `page_url` each gets the `url` it makes."""
+    pages = [_all_rounded(asdict(page)) | ({"url": page_url(page.path, "")} if page_url else {}) for page in related.pages]
+    return {"path": related.path, "results": pages, "total": len(pages), "index": asdict(related.index)}
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
+def _all_rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _all_rounded(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_all_rounded(part) for part in value]
+    return _rounded(value) if isinstance(value, float) else value
 
 
 def status_json(status: IndexStatus) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from otterwiki_semantic import __version__
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import OwnerMismatchError, OwnerUnavailableError
 from otterwiki_semantic.protocol import MAX_REPLY_BYTES, encode, error_from, revive, settings_argument, socket_path
-from otterwiki_semantic.records import Answer, IndexStatus, RebuildStatus
+from otterwiki_semantic.records import Answer, IndexStatus, RebuildStatus, RelatedPages, SearchOptions
 
 _ANSWER_SECONDS = 15.0
 _NOTIFY_SECONDS = 0.05
@@ -58,10 +58,13 @@ class RemoteIndex:
         except OSError:
             self._start_owner()
 
-    def search(self, queries: Sequence[str], n: int, max_chunks_per_page: int) -> list[Answer]:
+    def search(self, queries: Sequence[str], options: SearchOptions) -> list[Answer]:
         """See `IndexService`."""
-        answers = self._call("search", queries=list(queries), n=n, max_chunks_per_page=max_chunks_per_page)
-        return [revive(Answer, answer) for answer in answers]
+        return [revive(Answer, answer) for answer in self._call("search", queries=list(queries), options=options)]
+
+    def related(self, path: str, n: int) -> RelatedPages:
+        """See `IndexService`."""
+        return revive(RelatedPages, self._call("related", path=path, n=n))
 
     def status(self) -> IndexStatus:
         """See `IndexService`."""

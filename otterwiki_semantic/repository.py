@@ -83,11 +83,29 @@ class Repository:
                 continue
             facts, _, name = entry.partition(b"\t")
             _mode, _kind, blob, size = facts.split()
-            path = name.removesuffix(_PAGE).decode("utf-8", errors="backslashreplace")
+            path = _page_path(name)
             if not path or path.endswith("/"):
                 continue  # a file named ".md" has no name as a page
             found[path] = PageFile(path, blob.decode("ascii"), int(size))
         return found
+
+    def updated(self, commit: str, since: str | None = None) -> dict[str, int]:
+        """Give when each page was last changed up to a commit, in seconds since 1970: the time of its last commit.
+
+        With `since`, only what commits changed after that one; if it is no ancestor, as after a forced push, everything.
+        """
+        follows = since is not None and self._run("merge-base", "--is-ancestor", since, commit).returncode == 0
+        span = f"{since}..{commit}" if follows else commit
+        shown = ("--format=%x01%ct", "--name-only", "-c", "-z", "--no-renames", "--no-relative")
+        log = self._run("-c", "log.showRoot=true", "log", *shown, span, "--", ":(top)*.md", timeout=None)
+        if log.returncode:
+            raise RepositoryError(f"git cannot read the history of {self.directory}: {_message(log.stderr)}")
+        times: dict[str, int] = {}
+        for entry in log.stdout.split(b"\x01")[1:]:
+            time, _, names = entry.partition(b"\0")
+            for name in names.split(b"\0"):
+                times.setdefault(_page_path(name.lstrip(b"\n")), int(time))
+        return times
 
     def read(self, blobs: Iterable[str]) -> Iterator[bytes]:
         """Give the content of each object, in order, through one git process."""
@@ -114,14 +132,18 @@ class Repository:
             raise RepositoryError(f"git cannot read the repository {self.directory}: {_message(answer.stderr)}")
         return answer.stdout
 
-    def _run(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+    def _run(self, *arguments: str, timeout: float | None = _TIMEOUT_SECONDS) -> subprocess.CompletedProcess[bytes]:
         command = ["git", "-C", str(self.directory), *arguments]
         try:
-            return subprocess.run(command, capture_output=True, env=self._environment, timeout=_TIMEOUT_SECONDS, check=False)
+            return subprocess.run(command, capture_output=True, env=self._environment, timeout=timeout, check=False)
         except FileNotFoundError:
             raise RepositoryError("git is not installed, or not on the PATH of this process") from None
         except subprocess.TimeoutExpired:
-            raise RepositoryError(f"git did not answer within {_TIMEOUT_SECONDS} s: {' '.join(command)}") from None
+            raise RepositoryError(f"git did not answer within {timeout} s: {' '.join(command)}") from None
+
+
+def _page_path(name: bytes) -> str:
+    return name.removesuffix(_PAGE).decode("utf-8", errors="backslashreplace")
 
 
 def _message(stderr: bytes) -> str:

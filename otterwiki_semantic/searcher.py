@@ -1,76 +1,259 @@
-"""From a query's vector to passages: the nearest vectors, their chunks, each page's share limited, neighbours joined."""
+"""From a query to passages: gather candidates, rank them, keep what was asked for, and say why."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
+from otterwiki_semantic.candidates import Pool, Rule, gather
+from otterwiki_semantic.diversity import Repeats, diverse_order
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.generations import Generation
-from otterwiki_semantic.records import Hit
+from otterwiki_semantic.joining import add_context, join_neighbours
+from otterwiki_semantic.lookup import scope_of
+from otterwiki_semantic.query import Query, has_phrase
+from otterwiki_semantic.records import Explanation, Facet, Facets, Hit, SearchOptions, Side
+from otterwiki_semantic.relevance import Calibration, coverage, relevance
+from otterwiki_semantic.terms import words
 
-_LEAST_CANDIDATES = 50
+_CANDIDATES = 100
 _CANDIDATES_PER_RESULT = 5
 _GROWTH = 4
-_JOINABLE_PER_RESULT = 3
-_MOST_JOINED = 3
+_SEEN_PER_RESULT = 4
+"""Candidates looked at, for each result, for passages that repeat another one and for those to choose different ones from."""
+_JOINED_SHARE = 0.7
+"""A neighbour is joined if its score is at least this share of the best one's."""
+_NO_SIDE = Side(None, None)
 
 
-def nearest_passages(generation: Generation, vector: Matrix, n: int, max_chunks_per_page: int) -> tuple[Hit, ...]:
-    """Give the `n` passages nearest to a query's vector, at most `max_chunks_per_page` of one page; fewer if there are fewer.
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search gives: see `Answer`."""
 
-    A page with many near passages can crowd out the candidates; then more of them are asked for.
+    hits: tuple[Hit, ...]
+    confident: bool
+    degraded: str | None
+    facets: Facets | None
+
+
+def search_passages(
+    generation: Generation, query: Query, vector: Matrix | None, options: SearchOptions, calibration: Calibration
+) -> Found:
+    """Give the passages for a query; `vector` is its text's, None if the model failed.
+
+    One page can crowd out the others, and filters can leave few; then more candidates are asked for. Errors: those of the
+    catalog and of ChromaDB.
     """
-    count = max(_LEAST_CANDIDATES, _CANDIDATES_PER_RESULT * n)
+    scope = scope_of(options.filters, query)
+    count = max(_CANDIDATES, _CANDIDATES_PER_RESULT * options.n)
     while True:
-        distances = generation.nearest(vector, count)
-        candidates = generation.catalog.hits(distances)
-        chosen = _limit_pages(candidates, max_chunks_per_page)[:n]
-        if len(chosen) == n or len(distances) < count:
-            return tuple(join_neighbours(chosen, candidates[: _JOINABLE_PER_RESULT * n]))
+        pool = gather(generation, query, vector, scope, options, count)
+        selection = _Selection(generation, query, pool, options, calibration)
+        chosen = selection.chosen()
+        if len(chosen) == options.n or pool.is_whole:
+            return selection.found(chosen)
         count *= _GROWTH
 
 
-def _limit_pages(hits: Iterable[Hit], most: int) -> list[Hit]:
+class _Selection:
+    """One pool on its way to results."""
+
+    def __init__(
+        self, generation: Generation, query: Query, pool: Pool, options: SearchOptions, calibration: Calibration
+    ) -> None:
+        self._catalog = generation.catalog
+        self._lookup = generation.catalog.lookup
+        self._query = query
+        self._pool = pool
+        self._options = options
+        self._calibration = calibration
+        self._repeated_on: dict[int, set[str]] = {}
+        self._ranked = self._allowed(pool.ranked())
+
+    # Which
+
+    def chosen(self) -> list[int]:
+        """Give the chunks to show, in order."""
+        options = self._options
+        distinct = list(self._distinct(self._ranked))
+        if not options.diversity:
+            return list(_limited(distinct, self._paths(), options.n, options.max_chunks_per_page))
+        seen = list(_limited(distinct, self._paths(), _SEEN_PER_RESULT * options.n, len(self._ranked)))
+        vectors = self._vectors(seen)
+        scores = {chunk: self._pool.score(chunk) for chunk in seen}
+        return diverse_order(
+            [chunk for chunk in seen if chunk in vectors],
+            scores,
+            vectors,
+            self._paths(),
+            options.diversity,
+            options.n,
+            options.max_chunks_per_page,
+        )
+
+    def _allowed(self, ranked: list[int]) -> list[int]:
+        least = self._options.min_similarity
+        if least is not None:
+            ranked = [chunk for chunk in ranked if self._pool.similarity.get(chunk, -1.0) >= least]
+        if self._query.phrases:
+            hits = self._lookup.hits(ranked)
+            ranked = [
+                chunk
+                for chunk in ranked
+                if chunk in hits and all(has_phrase(hits[chunk].snippet, phrase) for phrase in self._query.phrases)
+            ]
+        return ranked
+
+    def _distinct(self, ranked: Sequence[int]) -> Iterator[int]:
+        """Give each passage once: of those that nearly repeat another page's, the first; the others' pages are noted.
+
+        Who asks for one passage a page asks for a ranking of pages: a page then keeps its place, with its next best passage.
+        """
+        seen = ranked[: _SEEN_PER_RESULT * max(self._options.n, 10)]
+        texts = self._lookup.stored_words(seen)
+        repeats = Repeats({chunk: texts[chunk][1] if chunk in texts else "" for chunk in seen})
+        used: set[int] = set()
+        for place, chunk in enumerate(seen):
+            if chunk in used:
+                continue
+            original = repeats.original(chunk)
+            if original is None or self._pool.rule(chunk) > Rule.SCORE:
+                repeats.keep(chunk)
+                yield chunk
+                continue
+            path = self._pool.candidates[chunk].path
+            if path == self._pool.candidates[original].path:
+                continue
+            self._repeated_on.setdefault(original, set()).add(path)
+            if self._options.max_chunks_per_page == 1:
+                later = (other for other in seen[place + 1 :] if self._pool.candidates[other].path == path)
+                stand_in = next((other for other in later if repeats.original(other) is None), None)
+                if stand_in is not None:
+                    used.add(stand_in)
+                    repeats.keep(stand_in)
+                    yield stand_in
+        yield from ranked[len(seen) :]
+
+    def _paths(self) -> Mapping[int, str]:
+        return {chunk: candidate.path for chunk, candidate in self._pool.candidates.items()}
+
+    def _vectors(self, chunks: Iterable[int]) -> dict[int, Matrix]:
+        ids = {chunk: self._pool.candidates[chunk].vector for chunk in chunks}
+        vectors = self._catalog.vectors(list(set(ids.values())))
+        return {chunk: vectors[vector] for chunk, vector in ids.items() if vector in vectors}
+
+    # How they are shown
+
+    def found(self, chosen: Sequence[int]) -> Found:
+        """Give the answer with these chunks."""
+        near = self._neighbours(chosen)
+        shown = self._lookup.hits([*chosen, *near])
+        chosen = [chunk for chunk in chosen if chunk in shown]
+        relevances = self._relevances(chosen)
+        hits = [self._hit(shown[chunk], chunk, relevances[chunk]) for chunk in chosen]
+        hits = join_neighbours(hits, [shown[chunk] for chunk in near if chunk in shown])
+        if self._options.context:
+            hits = [add_context(hit, self._options.context, self._lookup.page_hits) for hit in hits]
+        if self._options.explain:
+            hits = [
+                replace(hit, explain=self._explanation(chunk, *relevances[chunk], place))
+                for place, (hit, chunk) in enumerate(zip(hits, chosen, strict=True))
+            ]
+        facets = self._facets(chosen) if self._options.facets else None
+        return Found(tuple(hits), any(hit.relevant for hit in hits), self._pool.degraded, facets)
+
+    def _neighbours(self, chosen: Sequence[int]) -> list[int]:
+        """Give the candidates that may be joined to results: nearly as good as the best, and close to one in its page."""
+        places = [(self._pool.candidates[chunk].path, self._pool.candidates[chunk].ordinal) for chunk in chosen]
+        least = _JOINED_SHARE * max((self._pool.score(chunk) for chunk in self._ranked), default=0.0)
+        return [
+            chunk
+            for chunk in sorted(self._ranked, key=lambda chunk: -self._pool.score(chunk))
+            if self._pool.score(chunk) >= least > 0 and self._is_close(chunk, places)
+        ]
+
+    def _is_close(self, chunk: int, places: Iterable[tuple[str, int]]) -> bool:
+        candidate = self._pool.candidates[chunk]
+        return any(path == candidate.path and 1 <= abs(place - candidate.ordinal) <= 2 for path, place in places)
+
+    def _hit(self, hit: Hit, chunk: int, facts: tuple[float, float]) -> Hit:
+        similarity = self._pool.similarity.get(chunk)
+        return replace(
+            hit,
+            distance=None if similarity is None else max(0.0, 1 - similarity),
+            score=self._pool.score(chunk),
+            relevant=facts[1] >= 0,
+            highlights=self._highlights(hit.snippet),
+            also_on=tuple(sorted(self._repeated_on.get(chunk, ()))),
+        )
+
+    def _highlights(self, snippet: str) -> tuple[tuple[int, int], ...]:
+        wanted = {*self._pool.weights, *self._query.wholes}
+        single = tuple(self._query.prefixes)
+        ranges: list[tuple[int, int]] = []
+        for word in words(snippet):
+            is_match = word.whole in wanted or not wanted.isdisjoint(word.parts) or (single and word.whole.startswith(single))
+            if not is_match:
+                continue
+            if ranges and word.start <= ranges[-1][1]:
+                ranges[-1] = (ranges[-1][0], max(word.end, ranges[-1][1]))
+            else:
+                ranges.append((word.start, word.end))
+        return tuple(ranges)
+
+    def _relevances(self, chunks: Sequence[int]) -> dict[int, tuple[float, float]]:
+        """Give the coverage of each chunk and how far it is above the floor; what the query names is relevant."""
+        texts = self._lookup.stored_words(chunks)
+        weights = self._pool.weights
+        facts: dict[int, tuple[float, float]] = {}
+        for chunk in chunks:
+            present = set(" ".join(texts.get(chunk, ())).split())
+            covered = coverage(weights, present) if weights else float(chunk in self._pool.keyword)
+            above = relevance(self._pool.similarity.get(chunk), covered, len(weights), self._calibration)
+            facts[chunk] = covered, max(above, 0.0) if self._pool.rule(chunk) > Rule.SCORE else above
+        return facts
+
+    def _explanation(self, chunk: int, covered: float, above: float, place: int) -> Explanation:
+        pool = self._pool
+        rule = pool.rule(chunk)
+        by_diversity = self._options.diversity > 0 and place > 0 and rule is Rule.SCORE
+        similarity = pool.similarity.get(chunk)
+        return Explanation(
+            semantic=pool.semantic.get(chunk, Side(None, similarity)),
+            keyword=pool.keyword.get(chunk, _NO_SIDE),
+            fused=pool.fused[chunk],
+            page_credit=pool.score(chunk) - pool.fused[chunk],
+            rule="diversity" if by_diversity else rule.shown,
+            coverage=covered,
+            relevance=above,
+        )
+
+    # What else there is
+
+    def _facets(self, chosen: Sequence[int]) -> Facets:
+        """Count the pages of the results, and of every other candidate that is relevant."""
+        relevances = self._relevances(self._ranked)
+        found = {*chosen, *(chunk for chunk, (_, above) in relevances.items() if above >= 0)}
+        labels = self._lookup.page_labels(sorted({self._pool.candidates[chunk].path for chunk in found}))
+        return Facets(
+            category=_counted(category for category, _ in labels.values() if category),
+            tag=_counted(tag for _, tags in labels.values() for tag in tags),
+            path=_counted(path.split("/")[0] + "/" for path in labels if "/" in path),
+        )
+
+
+def _limited(ranked: Iterable[int], paths: Mapping[int, str], n: int, most_of_a_page: int) -> Iterator[int]:
+    """Give the first `n` chunks, at most so many of one page."""
     taken: Counter[str] = Counter()
-    kept: list[Hit] = []
-    for hit in hits:
-        if taken[hit.path] < most:
-            taken[hit.path] += 1
-            kept.append(hit)
-    return kept
+    for chunk in ranked:
+        if sum(taken.values()) == n:
+            return
+        if taken[paths[chunk]] < most_of_a_page:
+            taken[paths[chunk]] += 1
+            yield chunk
 
 
-def join_neighbours(chosen: Sequence[Hit], candidates: Sequence[Hit]) -> list[Hit]:
-    """Give the chosen hits with the `text` of those candidates joined that stand right before or after them in the page.
-
-    What an answer needs often goes on beyond a chunk's end. A candidate that is a result itself is joined to no other one, and
-    at most three chunks make a text.
-    """
-    taken = {(hit.path, hit.chunk_index) for hit in chosen}
-    runs = [[hit] for hit in chosen]
-    for candidate in candidates:
-        if (candidate.path, candidate.chunk_index) in taken:
-            continue
-        for run in runs:
-            is_next = candidate.chunk_index in (run[0].chunk_index - 1, run[-1].chunk_index + 1)
-            if candidate.path == run[0].path and is_next and len(run) < _MOST_JOINED:
-                run.insert(0 if candidate.chunk_index < run[0].chunk_index else len(run), candidate)
-                taken.add((candidate.path, candidate.chunk_index))
-                break
-    return [_with_text(hit, run) for hit, run in zip(chosen, runs, strict=True)]
-
-
-def _with_text(hit: Hit, run: Sequence[Hit]) -> Hit:
-    if len(run) == 1:
-        return hit
-    text = run[0].snippet
-    for before, following in pairwise(run):
-        goes_on = following.overlap_length > 0 or before.section_path == following.section_path
-        new = following.snippet[following.prefix_length + following.overlap_length :]
-        text += ("" if new[:1].isspace() else "\n\n") + new if goes_on else f"\n\n{following.snippet}"
-    lines = [line for part in run for line in (part.start_line, part.end_line)]
-    headings = tuple(dict.fromkeys(heading for part in run for heading in part.headings))
-    return replace(hit, text=text, headings=headings, text_start_line=min(lines), text_end_line=max(lines))
+def _counted(values: Iterable[str]) -> tuple[Facet, ...]:
+    counts = Counter(values)
+    return tuple(Facet(value, count) for value, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])))

@@ -105,11 +105,13 @@ def math_blocks(md: Markdown) -> None:
 
 
 def wiki_links(md: Markdown) -> None:
-    """``[[Page]]`` and ``[[Page|Title]]``: the part the reader sees is what stands before the bar."""
+    """``[[Page]]`` and ``[[Title|Page]]``: the reader sees what stands before the bar, the link leads to what stands behind."""
 
     def parse(_inline: InlineParser, m: re.Match[str], state: InlineState) -> int:
-        shown = m.group(0)[2:-2].split("|")[0]
-        state.append_token({"type": "text", "raw": shown})
+        shown, _, target = m.group(0)[2:-2].partition("|")
+        target = (target or shown).strip()
+        url = target if target.startswith(("/", "#")) else f"/{target}"
+        state.append_token({"type": "wiki_link", "raw": shown, "attrs": {"url": url}})
         return m.end()
 
     md.inline.register("wiki_link", _WIKI_LINK, parse, before="link")

@@ -46,8 +46,13 @@ def test_an_answer_has_every_field(client: FlaskClient) -> None:
     assert body == {
         "query": "bleeding a radiator that gurgles",
         "total": 1,
+        "confident": True,
         "index": {"commit": commit, "head": commit, "pending_pages": 0},
     }
+    assert hit.pop("updated").endswith("+00:00")
+    assert hit.pop("score") > 0
+    marked = {hit["snippet"][start:end] for start, end in hit.pop("highlights")}
+    assert marked >= {"Bleeding", "radiator", "gurgles"}
     assert hit.pop("snippet").startswith("[Heating > Bleeding a radiator] If it gurgles")
     assert hit.pop("text").endswith("fill up to one and a half bar.")
     assert hit.pop("similarity") == pytest.approx(1 - hit.pop("distance"))
@@ -70,6 +75,8 @@ def test_an_answer_has_every_field(client: FlaskClient) -> None:
         "page_word_count": 137,
         "prefix_length": len("[Heating > Bleeding a radiator] "),
         "overlap_length": 0,
+        "relevant": True,
+        "also_on": [],
     }
 
 
@@ -80,8 +87,8 @@ def test_the_url_leads_to_the_heading_as_the_wiki_renders_it(client: FlaskClient
     assert f'id="{anchor}"' in client.get(path).text
 
 
-def test_results_come_nearest_first_and_limited(client: FlaskClient) -> None:
-    body = search(client, q="radiator", n=4, max_chunks_per_page=1).json
+def test_results_by_meaning_come_nearest_first_and_limited(client: FlaskClient) -> None:
+    body = search(client, q="radiator", n=4, max_chunks_per_page=1, mode="semantic").json
     assert body is not None
     distances = [hit["distance"] for hit in body["results"]]
     assert distances == sorted(distances)

@@ -10,6 +10,7 @@ import pytest
 from otterwiki_semantic.catalog import Catalog, Counts, StoredVector
 from otterwiki_semantic.errors import CatalogDamagedError, CatalogError
 from otterwiki_semantic.records import Chunk, Page
+from tests.catalog_reading import hits_of
 
 
 @pytest.fixture
@@ -43,18 +44,18 @@ def settle(catalog: Catalog) -> tuple[set[str], set[str]]:
 
 def test_a_hit_says_where_it_stands(catalog: Catalog) -> None:
     put(catalog, page("dir/a", "one", "two"))
-    (hit,) = catalog.hits({"two": 0.25})
+    (hit,) = hits_of(catalog, ["two"])
     assert (hit.name, hit.path, hit.title, hit.category, hit.tags) == ("a", "dir/a", "Dir/A", "category", ("tag", "täg"))
-    assert (hit.snippet, hit.distance, hit.chunk_index, hit.total_chunks) == ("two", 0.25, 1, 2)
+    assert (hit.snippet, hit.chunk_index, hit.total_chunks) == ("two", 1, 2)
     assert (hit.section, hit.section_path, hit.headings, hit.anchor) == ("S", ("A", "S"), ("S",), "s")
     assert (hit.start_line, hit.end_line, hit.page_word_count) == (2, 3, 10)
 
 
-def test_hits_come_nearest_first(catalog: Catalog) -> None:
+def test_chunks_with_the_same_vector_are_all_found(catalog: Catalog) -> None:
     put(catalog, page("a", "one", "two"))
     put(catalog, page("b", "one", "three"))
-    hits = catalog.hits({"one": 0.3, "two": 0.1, "three": 0.2, "gone": 0.0})
-    assert [(hit.path, hit.snippet) for hit in hits] == [("a", "two"), ("b", "three"), ("a", "one"), ("b", "one")]
+    hits = hits_of(catalog, ["one", "two", "gone"])
+    assert [(hit.path, hit.snippet) for hit in hits] == [("a", "one"), ("a", "two"), ("b", "one")]
 
 
 def test_a_changed_page_replaces_what_stood_there(catalog: Catalog) -> None:
@@ -114,7 +115,7 @@ def test_the_exact_search_finds_what_is_nearest(catalog: Catalog) -> None:
     rows = np.eye(4, dtype=np.float32)
     catalog.add_vectors([StoredVector(name, row, "a") for name, row in zip("abcd", rows, strict=True)])
     query = np.array([0.6, 0.8, 0, 0], dtype=np.float32)
-    found = catalog.nearest(query, 2)
+    found = catalog.lookup.nearest(query, 2)
     assert list(found) == ["b", "a"]
     assert np.allclose(list(found.values()), [0.2, 0.4], atol=1e-6)
 
@@ -131,7 +132,7 @@ def test_a_catalog_in_change_equals_no_commit(catalog: Catalog) -> None:
 def test_what_may_pass_is_no_damage(catalog: Catalog) -> None:
     other = sqlite3.connect(catalog.path)
     other.execute("BEGIN EXCLUSIVE")
-    catalog._writer.execute("PRAGMA busy_timeout = 10")
+    catalog._database._writer.execute("PRAGMA busy_timeout = 10")
     with pytest.raises(CatalogError) as caught:
         catalog.set_meta("x", "y")
     assert not isinstance(caught.value, CatalogDamagedError)
@@ -145,7 +146,7 @@ def test_a_failing_transaction_changes_nothing(catalog: Catalog) -> None:
     with pytest.raises(ValueError, match="shorter"):
         catalog.put_pages([(page("a", "two"), ["two"]), (page("b", "three", "four"), ["three"])])
     assert catalog.counts() == Counts(pages=1, chunks=1, vectors=1)
-    assert [hit.snippet for hit in catalog.hits({"one": 0.0, "two": 0.0})] == ["one"]
+    assert [hit.snippet for hit in hits_of(catalog, ["one", "two"])] == ["one"]
 
 
 def test_readers_and_a_writer_do_not_disturb_each_other(catalog: Catalog) -> None:
@@ -155,7 +156,7 @@ def test_readers_and_a_writer_do_not_disturb_each_other(catalog: Catalog) -> Non
 
     def read() -> None:
         while not done.is_set():
-            hits = catalog.hits({f"text {i}": 0.0 for i in range(100)})
+            hits = hits_of(catalog, [f"text {i}" for i in range(100)])
             if len(hits) != 50:
                 wrong.append(len(hits))
 

@@ -10,6 +10,7 @@ import pytest
 from demo.run import PAGES, QUESTIONS
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.local_index import LocalIndex
+from otterwiki_semantic.records import SearchOptions
 from tests.live_wiki import eventually, make_repository
 
 ANSWERS = {
@@ -46,7 +47,7 @@ def test_there_are_enough_pages_of_every_kind(demo: LocalIndex) -> None:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_question_is_answered_by_a_page_that_has_none_of_its_words(demo: LocalIndex, question: str) -> None:
-    (hit,) = demo.search([question], 1, 1)[0].hits
+    (hit,) = demo.search([question], SearchOptions(1, 1))[0].hits
     assert hit.path == ANSWERS[question]
     words = {stem(word) for word in re.findall(r"\w+", (PAGES / f"{hit.path}.md").read_text(encoding="utf-8"))}
     assert {stem(word) for word in question.split() if word not in SMALL_WORDS} & words == set()

@@ -13,6 +13,7 @@ from otterwiki_semantic.generations import Generation, Generations
 from otterwiki_semantic.indexer import Indexer, Stopped
 from otterwiki_semantic.progress import ProgressTracker
 from otterwiki_semantic.repository import Repository
+from tests.catalog_reading import hits_of
 from tests.live_wiki import commit, git, make_repository
 
 
@@ -52,7 +53,7 @@ class Bench:
         generation = generation or self.generation
         distances = generation.vectors.query(np.full(384, 384**-0.5, dtype=np.float32), 10_000)
         found: dict[str, list[str]] = {}
-        for hit in sorted(generation.catalog.hits(distances), key=lambda hit: (hit.path, hit.chunk_index)):
+        for hit in hits_of(generation.catalog, distances):
             found.setdefault(hit.path, []).append(hit.snippet)
         return found
 

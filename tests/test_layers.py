@@ -8,10 +8,11 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent.parent / "otterwiki_semantic"
 LAYERS = (
     {"errors", "records", "config"},
-    {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "pages"},
-    {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "catalog", "vectors"},
-    {"generations", "progress", "indexer", "searcher", "jobs"},
-    {"service", "presentation", "local_index", "protocol", "owner", "remote_index"},
+    {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "terms", "links", "pages"},
+    {"query", "fusion", "relevance"},
+    {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "lookup", "catalog", "vectors"},
+    {"generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"},
+    {"service", "parameters", "presentation", "local_index", "protocol", "owner", "remote_index"},
     {"web", "web.errors", "web.access", "web.api", "plugin", "cli"},
 )
 ROOT_NAME = "otterwiki_semantic"

@@ -8,7 +8,7 @@ import pytest
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import RebuildRunningError, RepositoryError
 from otterwiki_semantic.local_index import LocalIndex
-from otterwiki_semantic.records import IndexStatus, RebuildState
+from otterwiki_semantic.records import IndexStatus, Mode, RebuildState, SearchOptions
 from tests.live_wiki import commit, eventually, make_repository
 
 
@@ -43,34 +43,36 @@ def index(settings: Settings) -> Iterator[LocalIndex]:
 
 
 def paths(index: LocalIndex, query: str, n: int = 3) -> list[str]:
-    return [hit.path for hit in index.search([query], n, 1)[0].hits]
+    return [hit.path for hit in index.search([query], SearchOptions(n, 1))[0].hits]
 
 
 def test_a_question_finds_the_passage_that_answers_it(index: LocalIndex) -> None:
-    (hit,) = index.search(["trapped bubbles make a noise, how do I let them out"], 1, 1)[0].hits
+    (hit,) = index.search(["trapped bubbles make a noise, how do I let them out"], SearchOptions(1, 1))[0].hits
     assert (hit.path, hit.section) == ("house/heating", "Bleeding a radiator")
     assert hit.snippet.startswith("[Heating > Bleeding a radiator] If it gurgles")
 
 
 def test_several_questions_are_answered_in_order(index: LocalIndex) -> None:
-    answers = index.search(["broken hard drive", "vegetables"], 1, 1)
+    answers = index.search(["broken hard drive", "vegetables"], SearchOptions(1, 1))
     assert [answer.query for answer in answers] == ["broken hard drive", "vegetables"]
     assert [answer.hits[0].path for answer in answers] == ["machines/nas", "garden"]
 
 
 def test_a_page_gets_no_more_than_its_share(index: LocalIndex) -> None:
     assert paths(index, "radiator", 5).count("house/heating") == 1
-    hits = index.search(["radiator"], 5, 2)[0].hits
+    hits = index.search(["radiator"], SearchOptions(5, 2, Mode.SEMANTIC))[0].hits
     assert [hit.path for hit in hits].count("house/heating") == 2
-    assert [hit.distance for hit in hits] == sorted(hit.distance for hit in hits)
+    distances = [hit.distance for hit in hits if hit.distance is not None]
+    assert len(distances) == len(hits)
+    assert distances == sorted(distances)
 
 
 def test_an_answer_says_which_commit_it_equals(settings: Settings, index: LocalIndex) -> None:
-    before = index.search(["x"], 1, 1)[0].index
+    before = index.search(["x"], SearchOptions(1, 1))[0].index
     assert before.commit == before.head
     assert before.pending_pages == 0
     head = commit(settings.repository, {"new.md": "# New\n\nnew\n", "garden.md": "# Garden\n\nother\n", "home.md": None})
-    after = index.search(["x"], 1, 1)[0].index
+    after = index.search(["x"], SearchOptions(1, 1))[0].index
     assert (after.commit, after.head, after.pending_pages) == (before.commit, head, 3)
 
 
@@ -195,16 +197,16 @@ def test_an_index_made_another_way_serves_until_the_new_one_is_whole(settings: S
 def test_searches_go_on_while_broken_chroma_is_filled_again(index: LocalIndex) -> None:
     serving = index._serving
     assert serving is not None
-    before = index.search(["vegetables"], 5, 2)[0].hits
+    before = index.search(["vegetables"], SearchOptions(5, 2))[0].hits
     broken = serving.vectors
     broken.close()
-    after = index.search(["vegetables"], 5, 2)[0].hits
+    after = index.search(["vegetables"], SearchOptions(5, 2))[0].hits
     assert [hit.path for hit in after] == [hit.path for hit in before]
     eventually(lambda: index.status().status == "ready" and not serving.is_refilling)
     assert serving.vectors is not broken
     assert not broken.directory.exists()
     assert serving.vectors.count() == index.status().vectors
-    assert index.search(["vegetables"], 5, 2)[0].hits[0].path == "garden"
+    assert index.search(["vegetables"], SearchOptions(5, 2))[0].hits[0].path == "garden"
 
 
 def test_closing_in_the_midst_of_a_build_keeps_what_is_done(settings: Settings) -> None:

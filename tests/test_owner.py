@@ -15,7 +15,7 @@ from otterwiki_semantic import __version__
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import OwnerUnavailableError, RebuildRunningError, RepositoryError, SemanticError
 from otterwiki_semantic.protocol import encode, revive, socket_path
-from otterwiki_semantic.records import IndexStatus, RebuildState
+from otterwiki_semantic.records import IndexStatus, RebuildState, SearchOptions
 from otterwiki_semantic.remote_index import RemoteIndex
 from tests.live_wiki import commit, eventually, make_repository
 
@@ -60,7 +60,7 @@ def is_running(pid: int) -> bool:
 
 
 def best(index: RemoteIndex, query: str) -> str:
-    return index.search([query], 1, 1)[0].hits[0].path
+    return index.search([query], SearchOptions(1, 1))[0].hits[0].path
 
 
 def test_the_first_question_starts_the_owner(connect: Connect) -> None:

@@ -8,6 +8,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from otterwiki_semantic.relevance import Calibration
+
 Matrix = npt.NDArray[np.float32]
 """Vectors, one a row: float32, number of texts x dimension, each of unit length. A single vector is one row of it."""
 
@@ -23,6 +25,11 @@ class Embedder(Protocol):
     @property
     def fingerprint(self) -> str:
         """Tells models apart: texts embedded under one fingerprint always get the same vectors."""
+        ...
+
+    @property
+    def calibration(self) -> Calibration:
+        """Tells from how near a passage is whether it is about the question."""
         ...
 
     @property

@@ -20,6 +20,7 @@ import numpy as np
 
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.errors import ModelError
+from otterwiki_semantic.relevance import Calibration
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
@@ -33,6 +34,10 @@ _BACKGROUND_NICENESS = 10
 class _Opened(NamedTuple):
     tokenizer: Tokenizer
     session: InferenceSession
+
+
+_CALIBRATION = Calibration(similarity=14.0, coverage=5.0, brevity=-4.0, floor=5.5, keyword_floor=0.5)
+"""Fitted by tools/fit_relevance.py."""
 
 
 class MiniLM:
@@ -50,6 +55,7 @@ class MiniLM:
         self._provenance = _read_provenance(directory / _PROVENANCE)
         self.dimension = int(self._provenance["dimension"])
         self.max_tokens = int(self._provenance["max_tokens"])
+        self.calibration = _CALIBRATION
         self._lock = threading.Lock()
         self._opened: _Opened | None = None
         self._pool: ThreadPoolExecutor | None = None

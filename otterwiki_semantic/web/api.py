@@ -1,4 +1,4 @@
-"""The routes under ``/api/v1``: search, reindex, and how the index is."""
+"""The routes under ``/api/v1``: search, related pages, reindex, and how the index is."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotFound, RequestE
 
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import SemanticError
-from otterwiki_semantic.presentation import answer_json, rebuild_json, status_json
-from otterwiki_semantic.records import Answer, Hit
-from otterwiki_semantic.service import (
-    DEFAULT_CHUNKS_PER_PAGE,
-    DEFAULT_RESULTS,
-    MAX_CHUNKS_PER_PAGE,
+from otterwiki_semantic.parameters import (
+    DEFAULT_RELATED,
     MAX_RESULTS,
-    IndexService,
     checked_number,
     checked_queries,
     checked_query,
+    checked_text,
+    search_options,
 )
+from otterwiki_semantic.presentation import answer_json, rebuild_json, related_json, status_json
+from otterwiki_semantic.records import Answer
+from otterwiki_semantic.service import IndexService
 from otterwiki_semantic.web.access import require_admin, require_read
 from otterwiki_semantic.web.errors import ApiError, handle_errors
 
@@ -37,10 +37,11 @@ def make_blueprint(service: IndexService, settings: Settings) -> Blueprint:
     blueprint = Blueprint("semantic_search", __name__, url_prefix="/api/v1")
     _route(blueprint, "/semantic-search", GET=api.search, POST=api.search_many)
     _route(blueprint, "/semantic-search/status", GET=api.status)
+    _route(blueprint, "/related", GET=api.related)
     _route(blueprint, "/reindex", POST=api.reindex)
     _route(blueprint, "/reindex/status", GET=api.reindex_status)
     _route(blueprint, "/chroma-status", GET=api.chroma_status)
-    for prefix in ("semantic-search", "reindex", "chroma-status"):
+    for prefix in ("semantic-search", "related", "reindex", "chroma-status"):
         for rule in (f"/{prefix}/", f"/{prefix}/<path:rest>"):
             blueprint.add_url_rule(rule, f"no_{prefix}", _not_found, methods=_METHODS)
     handle_errors(blueprint)
@@ -74,14 +75,21 @@ class _Api:
     def search(self) -> Response:
         require_read(self._api_key)
         query = checked_query(request.args.get("q"))
-        return jsonify(_answer_json(self._service.search([query], **_limits(request.args))[0]))
+        options = search_options(request.args.to_dict() | {"tag": request.args.getlist("tag")})
+        return jsonify(_answer_json(self._service.search([query], options)[0]))
 
     def search_many(self) -> Response:
         require_read(self._api_key)
         body = _json_body()
         queries = checked_queries(body.get("queries"))
-        answers = self._service.search(queries, **_limits(body))
+        answers = self._service.search(queries, search_options(body))
         return jsonify({"answers": [_answer_json(answer) for answer in answers]})
+
+    def related(self) -> Response:
+        require_read(self._api_key)
+        path = checked_text(request.args.get("path"), "path").strip("/").removesuffix(".md")
+        n = checked_number(request.args.get("n"), "n", DEFAULT_RELATED, MAX_RESULTS)
+        return jsonify(related_json(self._service.related(path, n), _page_url))
 
     def status(self) -> Response:
         require_read(self._api_key)
@@ -105,15 +113,6 @@ class _Api:
         return jsonify({"status": "ok", "collection": status.collection, "document_count": status.chunks}), 200
 
 
-def _limits(values: Any) -> dict[str, int]:
-    return {
-        "n": checked_number(values.get("n"), "n", DEFAULT_RESULTS, MAX_RESULTS),
-        "max_chunks_per_page": checked_number(
-            values.get("max_chunks_per_page"), "max_chunks_per_page", DEFAULT_CHUNKS_PER_PAGE, MAX_CHUNKS_PER_PAGE
-        ),
-    }
-
-
 def _json_body() -> dict[str, Any]:
     request.max_content_length = _MAX_BODY_BYTES
     try:
@@ -127,8 +126,8 @@ def _json_body() -> dict[str, Any]:
     return body
 
 
-def _page_url(hit: Hit) -> str:
-    return url_for("view", path=hit.path, _anchor=hit.anchor or None)
+def _page_url(path: str, anchor: str) -> str:
+    return url_for("view", path=path, _anchor=anchor or None)
 
 
 def _answer_json(answer: Answer) -> dict[str, Any]:

@@ -7,7 +7,7 @@ import logging
 from flask import Blueprint, Response, jsonify
 from werkzeug.exceptions import HTTPException
 
-from otterwiki_semantic.errors import ParameterError, RebuildRunningError, SemanticError
+from otterwiki_semantic.errors import PageUnknownError, ParameterError, RebuildRunningError, SemanticError
 
 _RETRY_AFTER_SECONDS = "5"
 _CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_media_type"}
@@ -29,6 +29,7 @@ def handle_errors(blueprint: Blueprint) -> None:
     """Make every error of a blueprint's views an answer in JSON."""
     blueprint.register_error_handler(ApiError, lambda error: _answer(error.status, error.code, error.message))
     blueprint.register_error_handler(ParameterError, lambda error: _answer(422, "invalid_parameter", str(error)))
+    blueprint.register_error_handler(PageUnknownError, lambda error: _answer(404, "page_unknown", str(error)))
     blueprint.register_error_handler(RebuildRunningError, lambda error: _answer(409, "reindex_running", str(error)))
     blueprint.register_error_handler(SemanticError, _unavailable)
     blueprint.register_error_handler(HTTPException, _http_error)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from otterwiki_semantic.joining import join_neighbours
 from otterwiki_semantic.records import Hit
-from otterwiki_semantic.searcher import join_neighbours
 
 HIT = Hit(
     name="p",

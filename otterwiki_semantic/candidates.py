@@ -1,0 +1,237 @@
+"""The candidates of a search: what either side finds, what has the query for a name, and one score for each."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.errors import CatalogError
+from otterwiki_semantic.fusion import PAIR_WEIGHT, fused_score, page_credits
+from otterwiki_semantic.generations import Generation
+from otterwiki_semantic.lookup import Candidate, Scope
+from otterwiki_semantic.query import Query, any_of, any_pair
+from otterwiki_semantic.records import Mode, SearchOptions, Side
+from otterwiki_semantic.relevance import word_weights
+
+_EXACT_CHUNKS = 4_000
+"""Up to this many chunks in a scope each is compared; with more of them, ChromaDB is asked for enough to pass the filter."""
+_SPARE = 1.3
+_MOST_TERMS = 48
+"""Words of a query that are looked up, the rarest first; a question has ten."""
+_RARE_SHARE = 0.01
+_RARE_CHUNKS = 3
+_LEAST_IDENTIFIER = 3
+
+log = logging.getLogger(__name__)
+
+
+class Rule(IntEnum):
+    """What places a passage: what it is named by comes before any score."""
+
+    SCORE = 0
+    RARE_IDENTIFIER = 1
+    EXACT_HEADING = 2
+    EXACT_TITLE = 3
+
+    @property
+    def shown(self) -> str:
+        """The rule's name for people."""
+        return self.name.lower().replace("_", " ")
+
+
+@dataclass(slots=True)
+class Pool:
+    """Candidates by the id of their chunk, and what is known of them. `is_whole` tells that there are no others.
+
+    `weights` are those of the query's words, `degraded` says which side failed and why.
+    """
+
+    candidates: dict[int, Candidate] = field(default_factory=dict)
+    similarity: dict[int, float] = field(default_factory=dict)
+    semantic: dict[int, Side] = field(default_factory=dict)
+    keyword: dict[int, Side] = field(default_factory=dict)
+    fused: dict[int, float] = field(default_factory=dict)
+    credits: dict[str, float] = field(default_factory=dict)
+    rules: dict[int, Rule] = field(default_factory=dict)
+    weights: dict[str, float] = field(default_factory=dict)
+    is_whole: bool = True
+    degraded: str | None = None
+
+    def score(self, chunk: int) -> float:
+        """Give the score that ranks a chunk among those of the same rule."""
+        return self.fused[chunk] + self.credits.get(self.candidates[chunk].path, 0.0)
+
+    def rule(self, chunk: int) -> Rule:
+        """Give the rule that places a chunk."""
+        return self.rules.get(chunk, Rule.SCORE)
+
+    def ranked(self) -> list[int]:
+        """Give the chunks, best first; equally good ones by path and place."""
+        return sorted(
+            self.candidates,
+            key=lambda chunk: (
+                -self.rule(chunk),
+                -self.score(chunk),
+                self.candidates[chunk].path,
+                self.candidates[chunk].ordinal,
+            ),
+        )
+
+
+def gather(
+    generation: Generation, query: Query, vector: Matrix | None, scope: Scope, options: SearchOptions, count: int
+) -> Pool:
+    """Give the pool of a query: up to `count` candidates of either side, and what it names.
+
+    `vector` is the query's; without it, words alone decide. Errors: those of the catalog if
+    no side can answer, and those of ChromaDB.
+    """
+    return _Gathering(generation, query, vector, scope, options).pool(count)
+
+
+class _Gathering:
+    def __init__(
+        self, generation: Generation, query: Query, vector: Matrix | None, scope: Scope, options: SearchOptions
+    ) -> None:
+        self._generation = generation
+        self._lookup = generation.catalog.lookup
+        self._query = query
+        self._vector = vector
+        self._scope = scope
+        self._mode = options.mode if vector is not None else Mode.KEYWORD
+        shares = {Mode.SEMANTIC: 1.0, Mode.KEYWORD: 0.0}
+        self._ratio = shares.get(self._mode, options.semantic_ratio)
+        self._total = 0
+        self._words: list[str] = []
+        self._titled: set[str] = set()
+        self._floor = 0.0
+        """What a candidate's keyword score is taken for that was not listed: half of the least one listed."""
+        self._pool = Pool()
+
+    def pool(self, count: int) -> Pool:
+        try:
+            self._weigh_words()
+            if self._ratio < 1:
+                self._add_matching(count)
+                self._add_named()
+        except CatalogError as error:
+            self._do_without_words(error)
+        if self._mode is not Mode.KEYWORD:
+            self._add_nearest(count)
+        self._compare_all()
+        self._score_all()
+        return self._pool
+
+    def _weigh_words(self) -> None:
+        query = self._query
+        self._total, frequencies = self._lookup.frequencies([*query.parts, *query.wholes])
+        self._pool.weights = word_weights(query.parts, frequencies, self._total)
+        known = [word for word in (*self._pool.weights, *query.wholes) if frequencies[word]]
+        self._words = sorted(known, key=lambda word: frequencies[word])[:_MOST_TERMS]
+
+    def _do_without_words(self, error: CatalogError) -> None:
+        if self._vector is None:
+            raise error
+        log.warning("%s; answering by meaning alone", error)
+        self._pool = Pool(degraded=f"the keyword index failed, the answer is by meaning alone: {error}")
+        self._mode, self._ratio = Mode.SEMANTIC, 1.0
+
+    # By meaning
+
+    def _add_nearest(self, count: int) -> None:
+        assert self._vector is not None
+        distances = self._nearest(self._vector, count)
+        found = self._lookup.candidates(self._scope, vectors=distances)
+        found.sort(key=lambda candidate: (distances[candidate.vector], candidate.path, candidate.ordinal))
+        self._pool.is_whole &= len(distances) < count
+        self._add(found)
+        for rank, candidate in enumerate(found, 1):
+            similarity = self._pool.similarity[candidate.id] = 1 - distances[candidate.vector]
+            self._pool.semantic[candidate.id] = Side(rank, similarity)
+
+    def _nearest(self, vector: Matrix, count: int) -> dict[str, float]:
+        if not self._scope:
+            return self._generation.nearest(vector, count)
+        size, total = self._lookup.size(self._scope), self._lookup.size(Scope())
+        if size <= _EXACT_CHUNKS:
+            return self._lookup.nearest(vector, count, self._scope)
+        return self._generation.nearest(vector, min(total, int(_SPARE * count * total / size)))
+
+    # By words
+
+    def _add_matching(self, count: int) -> None:
+        query = self._query
+        pairs = [pair for pair in query.pairs if pair[0] in self._words or pair[1] in self._words]
+        words = self._scores(any_of(self._words, query.prefixes), count)
+        neighbours = self._scores(any_pair(pairs[:_MOST_TERMS]), count)
+        self._pool.is_whole &= len(words) < count
+        floors = [min(scores.values()) / 2 if len(scores) == count else 0.0 for scores in (words, neighbours)]
+        self._floor = floors[0] + PAIR_WEIGHT * floors[1]
+        total = {
+            chunk: words.get(chunk, floors[0]) + PAIR_WEIGHT * neighbours.get(chunk, floors[1])
+            for chunk in words.keys() | neighbours.keys()
+        }
+        ranked = sorted(total, key=lambda chunk: (-total[chunk], chunk))
+        for rank, chunk in enumerate(ranked, 1):
+            self._pool.keyword[chunk] = Side(rank, total[chunk])
+        self._add(self._lookup.candidates(Scope(), ids=(chunk for chunk in ranked if chunk not in self._pool.candidates)))
+
+    def _scores(self, expression: str, count: int) -> dict[int, float]:
+        return self._lookup.keyword_scores(expression, self._scope, count) if expression else {}
+
+    # By name
+
+    def _add_named(self) -> None:
+        if not self._query.name:
+            return
+        pages, sections = self._lookup.named(self._query.name, self._scope)
+        self._add((*pages, *sections))
+        self._place(sections, Rule.EXACT_HEADING)
+        self._titled = {candidate.path for candidate in pages}
+        if len(self._query.identifier) >= _LEAST_IDENTIFIER:
+            most = max(_RARE_CHUNKS, int(_RARE_SHARE * self._total))
+            holders = self._lookup.holders(any_of([self._query.identifier]), self._scope, most + 1)
+            if len(holders) <= most:
+                found = self._lookup.candidates(Scope(), ids=holders)
+                self._add(found)
+                self._place(found, Rule.RARE_IDENTIFIER)
+
+    def _place(self, candidates: Iterable[Candidate], rule: Rule) -> None:
+        for candidate in candidates:
+            self._pool.rules[candidate.id] = max(rule, self._pool.rule(candidate.id))
+
+    # Together
+
+    def _add(self, candidates: Iterable[Candidate]) -> None:
+        self._pool.candidates.update((candidate.id, candidate) for candidate in candidates)
+
+    def _compare_all(self) -> None:
+        """Compare those with the query that only words or a name have found."""
+        if self._vector is None:
+            return
+        new = {chunk: candidate for chunk, candidate in self._pool.candidates.items() if chunk not in self._pool.similarity}
+        vectors = self._generation.catalog.vectors(list({candidate.vector for candidate in new.values()}))
+        for chunk, candidate in new.items():
+            if candidate.vector in vectors:
+                self._pool.similarity[chunk] = float(vectors[candidate.vector] @ self._vector)
+
+    def _score_all(self) -> None:
+        pool = self._pool
+        is_by_words = self._mode is Mode.KEYWORD
+        for chunk in pool.candidates:
+            side = pool.keyword.get(chunk)
+            words = self._floor if side is None or side.score is None else side.score
+            pool.fused[chunk] = words if is_by_words else fused_score(pool.similarity.get(chunk), words, self._ratio)
+        if self._ratio < 1:
+            pool.credits = page_credits(pool.fused, {chunk: candidate.path for chunk, candidate in pool.candidates.items()})
+        self._place_titled()
+
+    def _place_titled(self) -> None:
+        """Of a page that is named, its best passage comes first."""
+        titled = [chunk for chunk, candidate in self._pool.candidates.items() if candidate.path in self._titled]
+        titled.sort(key=lambda chunk: self._pool.fused[chunk])
+        best = {self._pool.candidates[chunk].path: chunk for chunk in titled}
+        self._pool.rules.update(dict.fromkeys(best.values(), Rule.EXACT_TITLE))

@@ -1,0 +1,36 @@
+"""One ranking of two: meaning and words, added up as evidence.
+
+BM25 is a sum of log odds (Robertson and Zaragoza, 2009), and the bundled model was trained so that a multiple of its cosine is
+one, too. So the two are added as they are, without stretching either to a common range: a question of many rare words weighs
+its words, a question of few its meaning. See docs/quality.md for what was tried.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+COSINE_WEIGHT = 25.0
+"""BM25 points that a cosine similarity of 1 is worth at equal shares; 20 to 33 rank about the same."""
+PAIR_WEIGHT = 0.5
+"""What the BM25 score of pairs of neighbouring words counts beside that of the words (after Metzler and Croft, 2005)."""
+_SECOND_CREDIT, _THIRD_CREDIT = 0.1, 0.05
+
+
+def fused_score(similarity: float | None, keyword: float, semantic_ratio: float) -> float:
+    """Give the score of a passage; without a similarity, of its words alone."""
+    if similarity is None:
+        return keyword
+    return 2 * (semantic_ratio * COSINE_WEIGHT * similarity + (1 - semantic_ratio) * keyword)
+
+
+def page_credits(scores: Mapping[int, float], paths: Mapping[int, str]) -> dict[str, float]:
+    """Give what a page's second and third passage add to the score of all its passages: a tenth and a twentieth of theirs."""
+    by_page: defaultdict[str, list[float]] = defaultdict(list)
+    for chunk, score in scores.items():
+        by_page[paths[chunk]].append(max(score, 0.0))
+    credit_of = {}
+    for path, values in by_page.items():
+        _first, second, third, *_ = (*sorted(values, reverse=True), 0.0, 0.0)
+        credit_of[path] = _SECOND_CREDIT * second + _THIRD_CREDIT * third
+    return credit_of

@@ -1,0 +1,51 @@
+"""Whether a passage is about the question at all: a floor, fitted for each model, below which it is not.
+
+A logistic regression on how near the passage is, and on the share of the question's words that it has, weighted by their
+rarity. A few words are found together by chance more often than many, hence the third weight. `tools/fit_relevance.py` fits the
+weights on the judged questions that come with the tests; docs/quality.md has the error rates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """The weights for one model; the sum is the log odds that a passage is relevant, minus those at the floor.
+
+    `keyword_floor` is the least coverage that counts as relevant when there is no similarity.
+    """
+
+    similarity: float
+    coverage: float
+    brevity: float
+    floor: float
+    keyword_floor: float
+
+
+def word_weights(words: Sequence[str], frequencies: Mapping[str, int], total: int) -> dict[str, float]:
+    """Give what each word of a question tells: its inverse document frequency (Robertson and Spärck Jones, 1976).
+
+    Words that stand in more than half of all passages tell nothing, unless all do.
+    """
+    telling = [word for word in words if frequencies[word] <= total / 2] or list(words)
+    return {word: math.log(1 + (total - frequencies[word] + 0.5) / (frequencies[word] + 0.5)) for word in telling}
+
+
+def coverage(weights: Mapping[str, float], present: Container[str]) -> float:
+    """Give the share of a question's words that a passage has, weighted; 0 for a question without words."""
+    whole = sum(weights.values())
+    return sum(weight for word, weight in weights.items() if word in present) / whole if whole else 0.0
+
+
+def relevance(similarity: float | None, covered: float, words: int, calibration: Calibration) -> float:
+    """Give how far a passage is above the floor: from 0 on it counts as relevant. `words` is the question's number of words."""
+    if similarity is None:
+        return covered - calibration.keyword_floor
+    evidence = (
+        calibration.similarity * similarity + calibration.coverage * covered + calibration.brevity / math.sqrt(max(words, 1))
+    )
+    return evidence - calibration.floor

@@ -1,0 +1,120 @@
+"""The words of a text as the keyword index knows them: folded, stemmed, and identifiers both in parts and whole.
+
+Case, accents and compatibility forms fold away (NFKD, Unicode Standard Annex 15). `TargetWords`, ``max_chunks_per_page`` and
+``10.0.0.5`` are found by their parts, in their order, and whole, whatever stands between the parts. English words are stemmed
+(Porter, 1980, as revised in Snowball). Scripts written without spaces become overlapping pairs of characters.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import version
+
+import regex
+import snowballstemmer
+
+ALGORITHM = f"1/{version('snowballstemmer')}"
+"""What the stored words depend on: with another one, the index is built again."""
+
+_CACHED_WORDS = 100_000
+_LONGEST_CACHED = 64
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc"
+_LETTER = r"[\p{L}\p{M}\p{N}_]"
+_LANGUAGE = rf"[A-Za-z](?:\+\+|\#)(?!{_LETTER})"
+"""``C++``, ``C#``: the signs are part of the name."""
+_WORD = regex.compile(rf"(?<!{_LETTER}){_LANGUAGE}|{_LETTER}+(?:[-._'’]{_LETTER}+)*")
+_UNSPACED_RUN = regex.compile(rf"([{_UNSPACED}\p{{M}}]*[{_UNSPACED}][{_UNSPACED}\p{{M}}]*)")
+_PIECE = regex.compile(r"[^\W_][\p{L}\p{M}\p{N}]*")
+_NAME_PIECE = regex.compile(rf"(?<!{_LETTER}){_LANGUAGE}|{_PIECE.pattern}")
+_HUMP = regex.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+[a-z]*")
+_POSSESSIVE = regex.compile(r"['’]s$", regex.IGNORECASE)
+_COMBINING = regex.compile(r"[\u0300-\u036f]")
+_NO_DECOMPOSITION = str.maketrans({"ø": "o", "đ": "d", "ł": "l", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d"})
+_STEMMER = snowballstemmer.stemmer("english")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word and where it stands in its text (`start` to before `end`).
+
+    `parts` are its pieces as they are stored, `exact` the same not stemmed, `whole` all of them as one. A pair of characters of
+    a script without spaces is a word, too; the last character of a run once more stands alone, as `is_tail`.
+    """
+
+    start: int
+    end: int
+    parts: tuple[str, ...]
+    exact: tuple[str, ...]
+    whole: str
+    is_tail: bool = False
+
+
+def words(text: str) -> Iterator[Word]:
+    """Give the words of a text in order."""
+    for match in _WORD.finditer(text):
+        if match[0].isascii():
+            yield from _word(match[0], match.start())
+            continue
+        start = match.start()
+        for run in _UNSPACED_RUN.split(match[0]):
+            yield from _pairs(run, start) if _UNSPACED_RUN.fullmatch(run) else _word(run, start)
+            start += len(run)
+
+
+def indexed_text(text: str) -> str:
+    """Give a text as the keyword index stores it: the parts of its words in order, then the words of several parts whole."""
+    found = list(words(text))
+    parts = [part for word in found for part in word.parts]
+    return " ".join((*parts, *(word.whole for word in found if len(word.parts) > 1)))
+
+
+def name_key(text: str) -> str:
+    """Give what two spellings of a name have in common: its letters and digits, folded."""
+    return "".join(fold(match[0]) for match in _NAME_PIECE.finditer(text))
+
+
+def fold(text: str) -> str:
+    """Give a text without case, accents and compatibility forms."""
+    bare = _COMBINING.sub("", unicodedata.normalize("NFKD", text))
+    return unicodedata.normalize("NFC", bare).casefold().translate(_NO_DECOMPOSITION)
+
+
+@lru_cache(_CACHED_WORDS)
+def stem(word: str) -> str:
+    """Give the stem of a folded English word; others stay nearly as they are."""
+    return str(_STEMMER.stemWord(word)) if word.isascii() and word.isalpha() else word
+
+
+@lru_cache(_CACHED_WORDS)
+def _analysed(word: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    if word.endswith(("+", "#")):
+        language = word.casefold()
+        return (language,), (language,), language
+    word = _POSSESSIVE.sub("", word)
+    exact = tuple(fold(hump) for piece in _PIECE.findall(word) for hump in _humps(piece))
+    return tuple(stem(part) for part in exact), exact, stem("".join(exact))
+
+
+def _word(run: str, start: int) -> Iterator[Word]:
+    parts, exact, whole = _analysed(run) if len(run) <= _LONGEST_CACHED else _analysed.__wrapped__(run)
+    if parts:
+        yield Word(start, start + len(run), parts, exact, whole)
+
+
+def _humps(piece: str) -> list[str]:
+    """Divide ``camelCase``; a word with only a first capital, or with none, stays whole."""
+    is_plain = not piece.isascii() or piece.islower() or piece.isupper() or piece[1:].islower()
+    return [piece] if is_plain else _HUMP.findall(piece)
+
+
+def _pairs(run: str, start: int) -> Iterator[Word]:
+    characters = [(match.start(), fold(match[0])) for match in regex.finditer(r"\X", run)]
+    ends = [place for place, _ in characters[1:]] + [len(run)]
+    for (place, first), (_, second), end in zip(characters, characters[1:], ends[1:], strict=False):
+        pair = first + second
+        yield Word(start + place, start + end, (pair,), (pair,), pair)
+    place, last = characters[-1]
+    yield Word(start + place, start + len(run), (last,), (last,), last, is_tail=True)
