@@ -129,7 +129,8 @@ class _Gathering:
         query = self._query
         self._total, frequencies = self._lookup.frequencies([*query.parts, *query.wholes])
         self._pool.weights = word_weights(query.parts, frequencies, self._total)
-        known = [word for word in (*self._pool.weights, *query.wholes) if frequencies[word]]
+        telling = [word for word in query.sought if word in self._pool.weights] or query.sought
+        known = [word for word in (*telling, *query.wholes) if frequencies[word]]
         self._words = sorted(known, key=lambda word: frequencies[word])[:_MOST_TERMS]
 
     def _do_without_words(self, error: CatalogError) -> None:

@@ -6,20 +6,18 @@ Exit codes: 0 done; 1 it failed, the reason is on standard error; 2 the command 
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
-from flask import Config
 
 from otterwiki_semantic import __version__
-from otterwiki_semantic.config import read_settings
-from otterwiki_semantic.errors import ConfigError, IndexUnavailableError, ParameterError, SemanticError
+from otterwiki_semantic.cli_eval import evaluate
+from otterwiki_semantic.cli_index import index_options, lend_index
+from otterwiki_semantic.errors import IndexUnavailableError, ParameterError, SemanticError
 from otterwiki_semantic.parameters import (
     DEFAULT_CHUNKS_PER_PAGE,
     DEFAULT_RESULTS,
@@ -32,7 +30,6 @@ from otterwiki_semantic.parameters import (
 from otterwiki_semantic.presentation import answer_json, status_json
 from otterwiki_semantic.records import Answer, Explanation, Hit, IndexStatus, Mode, Progress, RebuildState, Side
 from otterwiki_semantic.remote_index import RemoteIndex
-from otterwiki_semantic.repository import Repository
 
 _POLL_SECONDS = 0.1
 _directory = click.Path(file_okay=False, path_type=Path)
@@ -50,42 +47,6 @@ class _Commands(click.Group):
             raise click.ClickException(str(error)) from error
 
 
-def _options(command: Callable[..., None]) -> Callable[..., None]:
-    for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print JSON for programs."),
-        click.option("--data-dir", type=_directory, help="Where the index lives. [default: beside the repository]"),
-        click.option("--repository", type=_directory, help="Git repository of markdown. [default: the wiki's REPOSITORY]"),
-    ):
-        command = option(command)
-    return command
-
-
-@contextmanager
-def _index(repository: Path | None, data_dir: Path | None) -> Iterator[RemoteIndex]:
-    """Lend the index: the wiki's own process answers if it runs, else one that ends soon after this command."""
-    wiki_config = _wiki_config()
-    settings = read_settings(wiki_config, repository=repository, data_dir=data_dir)
-    # Says what is wrong with the repository before anything is made beside it, and takes a subfolder for the whole.
-    root = Repository(settings.repository).root
-    index = RemoteIndex(read_settings(wiki_config, repository=root, data_dir=data_dir), quiet=True)
-    try:
-        index.start()
-        yield index
-    finally:
-        index.close()
-
-
-def _wiki_config() -> Config:
-    config = Config(Path.cwd())
-    path = os.environ.get("OTTERWIKI_SETTINGS")
-    try:
-        if path:
-            config.from_pyfile(path)
-    except (OSError, SyntaxError) as error:
-        raise ConfigError(f"OTTERWIKI_SETTINGS names a file that cannot be read: {error}") from error
-    return config
-
-
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def main() -> None:
@@ -93,10 +54,10 @@ def main() -> None:
 
 
 @main.command("index")
-@_options
+@index_options
 def index_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
     """Make the index equal to the repository's HEAD, and wait until it is."""
-    with _index(repository, data_dir) as index:
+    with lend_index(repository, data_dir) as index:
         index.notify()
         known_error = index.status().last_error
         status = _follow(index, "indexing", lambda status: status.progress, lambda status: _equals_head(status, known_error))
@@ -104,25 +65,25 @@ def index_command(repository: Path | None, data_dir: Path | None, *, as_json: bo
 
 
 @main.command("reindex")
-@_options
+@index_options
 def reindex_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
     """Build a new index beside the serving one and let it take its place. Unchanged text is not embedded again."""
-    with _index(repository, data_dir) as index:
+    with lend_index(repository, data_dir) as index:
         index.reindex()
         status = _follow(index, "rebuilding", lambda status: status.rebuild.progress, _rebuild_is_done)
     _print_status(status, as_json=as_json)
 
 
 @main.command("status")
-@_options
+@index_options
 def status_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
     """Show what the index holds, and which commit it equals."""
-    with _index(repository, data_dir) as index:
+    with lend_index(repository, data_dir) as index:
         _print_status(index.status(), as_json=as_json)
 
 
 @main.command("search")
-@_options
+@index_options
 @click.option("-n", "n", type=click.IntRange(1, MAX_RESULTS), default=DEFAULT_RESULTS, show_default=True, help="Results.")
 @click.option(
     "--max-chunks-per-page",
@@ -131,7 +92,13 @@ def status_command(repository: Path | None, data_dir: Path | None, *, as_json: b
     show_default=True,
     help="Results of one page.",
 )
-@click.option("--mode", type=click.Choice(list(Mode)), default=Mode.HYBRID, show_default=True, help="Rank by both, or by one.")
+@click.option(
+    "--mode",
+    type=click.Choice([mode.value for mode in Mode]),
+    default=Mode.HYBRID.value,
+    show_default=True,
+    help="Rank by both, or by one.",
+)
 @click.option("--semantic-ratio", type=float, help="Share of meaning in a hybrid ranking, 0 to 1.  [default: 0.5]")
 @click.option("--category", help="Only pages of this category.")
 @click.option("--tag", multiple=True, help="Only pages with this tag; give it again for pages that have both.")
@@ -158,12 +125,15 @@ def search_command(
     """
     question = checked_query(" ".join(query), "QUERY")
     options = search_options(values | {"tag": list(tag)})
-    with _index(repository, data_dir) as index:
+    with lend_index(repository, data_dir) as index:
         answer = index.search([question], options)[0]
     if as_json:
         click.echo(json.dumps(answer_json(answer), ensure_ascii=False, indent=2))
         return
     _print_answer(answer)
+
+
+main.add_command(evaluate)
 
 
 def _follow(

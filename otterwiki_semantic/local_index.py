@@ -60,12 +60,12 @@ class LocalIndex:
 
     def __init__(self, settings: Settings) -> None:
         self._profile = Profile()
-        self._embedder = MiniLM(threads=settings.threads or None)
+        self.embedder = MiniLM(threads=settings.threads or None)
         self._repository = Repository(settings.repository)
         self._generations = Generations(settings.data_dir)
         self._serving: Generation | None = None
         self._stopping = threading.Event()
-        self._indexer = Indexer(self._repository, self._embedder, self._profile, self._stopping.is_set)
+        self._indexer = Indexer(self._repository, self.embedder, self._profile, self._stopping.is_set)
         self._sync_progress = ProgressTracker()
         self._rebuild_progress = ProgressTracker()
         self._rebuild = RebuildStatus()
@@ -102,7 +102,7 @@ class LocalIndex:
         def answers(generation: Generation) -> list[Answer]:
             index = self._freshness(generation)
             found = (
-                search_passages(generation, query, vector, options, self._embedder.calibration)
+                search_passages(generation, query, vector, options, self.embedder.calibration)
                 for query, vector in zip(parsed, vectors, strict=True)
             )
             return [
@@ -163,7 +163,7 @@ class LocalIndex:
             pages=counts.pages if counts else 0,
             chunks=counts.chunks if counts else 0,
             vectors=counts.vectors if counts else 0,
-            model=self._embedder.name,
+            model=self.embedder.name,
             generation=generation.name if generation else None,
             collection=generation.vectors.name if generation else None,
             progress=self._sync_progress.snapshot(),
@@ -198,7 +198,7 @@ class LocalIndex:
             return [None] * len(queries), f"the embedding model failed, the answer is by words alone: {error}"
 
     def _embed_query(self, query: str) -> Matrix:
-        vector: Matrix = self._embedder.embed_queries([query])[0]
+        vector: Matrix = self.embedder.embed_queries([query])[0]
         return vector
 
     def _freshness(self, generation: Generation | None) -> Freshness:
@@ -281,7 +281,7 @@ class LocalIndex:
         self._generations.remove_others(generation)
         if generation is None:
             return None
-        if generation.fingerprint != fingerprint(self._embedder, self._profile):
+        if generation.fingerprint != fingerprint(self.embedder, self._profile):
             log.info("the index was made another way: building a new one beside it")
             self._rebuild = RebuildStatus(RebuildState.RUNNING, started=_now())
             self._jobs.run_once(self._run_rebuild)
@@ -289,11 +289,11 @@ class LocalIndex:
 
     @property
     def _recipe(self) -> str:
-        return passages_fingerprint(self._embedder, self._profile.heading_weight)
+        return passages_fingerprint(self.embedder, self._profile.heading_weight)
 
     def _first_generation(self) -> Generation:
         """Make the generation of an index that has none; it serves at once and fills up while it does."""
-        generation = self._generations.create(self._embedder, self._profile)
+        generation = self._generations.create(self.embedder, self._profile)
         self._generations.serve(generation)
         self._serving = generation
         return generation
@@ -321,7 +321,7 @@ class LocalIndex:
             if serving is None or serving.catalog.meta("commit") is None:
                 self._sync_serving(self._rebuild_progress)
                 return
-        new = self._generations.create(self._embedder, self._profile)
+        new = self._generations.create(self.embedder, self._profile)
         try:
             donor = serving.catalog if serving.recipe == self._recipe else None
             while self._indexer.sync(new, self._rebuild_progress, donor):

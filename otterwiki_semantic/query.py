@@ -19,19 +19,31 @@ _PHRASE = r'"(?P<phrase>[^"]+)"'
 _SYNTAX = regex.compile(f"{_EXCLUSION}|{_PHRASE}")
 _CURLY = str.maketrans("“”„«»", '"' * 5)
 _LONGEST_NAME = 100
+_FUNCTION_WORDS = frozenset(
+    stem(word)
+    for line in (
+        "a an and are as at be been by can could did do does for from had has have how i if in into is it its me my not of on",
+        "or our should so that the their them then there these they this to was we were what when where which who whom whose",
+        "why will with would you your",
+    )
+    for word in line.split()
+)
+"""Words that join others: no passage is looked for because it has one of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """A query: `text` is what is asked, without the syntax.
 
-    `parts` are its words as they are stored, identifiers divided; `wholes` are those identifiers undivided; `pairs` are parts
-    that stand next to each other, `prefixes` single characters of scripts without spaces. `phrases` have to stand in a passage
-    as they are, what is `without` must not; both as runs of words.
+    `parts` are its words as they are stored, identifiers divided; `sought` are those that passages are looked for by: all
+    but the function words, unless there are no others. `wholes` are the identifiers undivided, `pairs` are parts next to each
+    other, `prefixes` single characters of scripts without spaces. `phrases` have to stand in a passage as they are, what is
+    `without` must not; both as runs of words.
     """
 
     text: str
     parts: tuple[str, ...]
+    sought: tuple[str, ...]
     wholes: tuple[str, ...]
     pairs: tuple[tuple[str, str], ...]
     prefixes: tuple[str, ...]
@@ -63,9 +75,11 @@ def parse_query(text: str) -> Query:
 def _query(text: str, phrases: Iterable[tuple[Word, ...]], without: Iterable[tuple[Word, ...]]) -> Query:
     found = _run(text)
     parts = [part for word in found if not word.is_tail for part in word.parts]
+    sought = [part for part in parts if part not in _FUNCTION_WORDS]
     return Query(
         text=text,
         parts=tuple(dict.fromkeys(parts)),
+        sought=tuple(dict.fromkeys(sought or parts)),
         wholes=tuple(dict.fromkeys(word.whole for word in found if len(word.parts) > 1)),
         pairs=tuple(dict.fromkeys(pairwise(parts))),
         prefixes=tuple(dict.fromkeys(word.whole for word in found if word.is_tail)),

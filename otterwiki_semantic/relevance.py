@@ -1,8 +1,8 @@
 """Whether a passage is about the question at all: a floor, fitted for each model, below which it is not.
 
-A logistic regression on how near the passage is, and on the share of the question's words that it has, weighted by their
-rarity. A few words are found together by chance more often than many, hence the third weight. `tools/fit_relevance.py` fits the
-weights on the judged questions that come with the tests; docs/quality.md has the error rates.
+What is compared with the floor is the cosine similarity, plus a part for the share of the question's words that the passage
+has, weighted by their rarity, minus a part for short questions, whose few words are found together by chance more often.
+`tools/fit_relevance.py` fits the floor on the judged questions that come with the tests; docs/quality.md has the error rates.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The weights for one model; the sum is the log odds that a passage is relevant, minus those at the floor.
+    """The floor of one model, and what counts beside the similarity.
 
-    `keyword_floor` is the least coverage that counts as relevant when there is no similarity.
+    `coverage` is what all the question's words are worth, `brevity` what a question of one word loses (it falls with the square
+    root of their number). `keyword_floor` is the least coverage that counts as relevant when there is no similarity.
     """
 
-    similarity: float
-    coverage: float
-    brevity: float
     floor: float
-    keyword_floor: float
+    coverage: float = 0.3
+    brevity: float = 0.1
+    keyword_floor: float = 0.5
 
 
 def word_weights(words: Sequence[str], frequencies: Mapping[str, int], total: int) -> dict[str, float]:
@@ -45,7 +45,5 @@ def relevance(similarity: float | None, covered: float, words: int, calibration:
     """Give how far a passage is above the floor: from 0 on it counts as relevant. `words` is the question's number of words."""
     if similarity is None:
         return covered - calibration.keyword_floor
-    evidence = (
-        calibration.similarity * similarity + calibration.coverage * covered + calibration.brevity / math.sqrt(max(words, 1))
-    )
-    return evidence - calibration.floor
+    chance = calibration.brevity / math.sqrt(max(words, 1))
+    return similarity + calibration.coverage * covered - chance - calibration.floor

@@ -189,7 +189,7 @@ class _Selection:
         )
 
     def _highlights(self, snippet: str) -> tuple[tuple[int, int], ...]:
-        wanted = {*self._pool.weights, *self._query.wholes}
+        wanted = {*self._query.sought, *self._query.wholes}
         single = tuple(self._query.prefixes)
         ranges: list[tuple[int, int]] = []
         for word in words(snippet):

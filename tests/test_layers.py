@@ -9,11 +9,11 @@ PACKAGE = Path(__file__).parent.parent / "otterwiki_semantic"
 LAYERS = (
     {"errors", "records", "config"},
     {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "terms", "links", "pages"},
-    {"query", "fusion", "relevance"},
+    {"query", "fusion", "relevance", "evaluation", "drafting"},
     {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "lookup", "catalog", "vectors"},
     {"generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"},
-    {"service", "parameters", "presentation", "local_index", "protocol", "owner", "remote_index"},
-    {"web", "web.errors", "web.access", "web.api", "plugin", "cli"},
+    {"service", "parameters", "presentation", "local_index", "protocol", "owner", "remote_index", "measuring"},
+    {"web", "web.errors", "web.access", "web.api", "plugin", "cli", "cli_eval", "cli_index"},
 )
 ROOT_NAME = "otterwiki_semantic"
 

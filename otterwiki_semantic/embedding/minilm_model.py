@@ -36,7 +36,7 @@ class _Opened(NamedTuple):
     session: InferenceSession
 
 
-_CALIBRATION = Calibration(similarity=14.0, coverage=5.0, brevity=-4.0, floor=5.5, keyword_floor=0.5)
+_CALIBRATION = Calibration(floor=0.34)
 """Fitted by tools/fit_relevance.py."""
 
 
