@@ -104,7 +104,8 @@ class Repository:
         for entry in log.stdout.split(b"\x01")[1:]:
             time, _, names = entry.partition(b"\0")
             for name in names.split(b"\0"):
-                times.setdefault(_page_path(name.lstrip(b"\n")), int(time))
+                if name.endswith(_PAGE):
+                    times.setdefault(_page_path(name.lstrip(b"\n")), int(time))
         return times
 
     def read(self, blobs: Iterable[str]) -> Iterator[bytes]:

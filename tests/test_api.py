@@ -116,10 +116,23 @@ def test_defaults_are_five_results_two_a_page(client: FlaskClient) -> None:
         ({"q": "x", "n": "9" * 5000}, ("n is", "1 to 50")),
         ({"q": "x", "max_chunks_per_page": "6"}, ("max_chunks_per_page is '6'", "1 to 5")),
         ({"q": "x", "max_chunks_per_page": "-1"}, ("max_chunks_per_page is '-1'", "1 to 5")),
+        ({"q": "x", "mode": "fuzzy"}, ("mode is 'fuzzy'", "hybrid, semantic, keyword")),
+        ({"q": "x", "semantic_ratio": "2"}, ("semantic_ratio is '2'", "0 to 1")),
+        ({"q": "x", "semantic_ratio": "nan"}, ("semantic_ratio is 'nan'", "0 to 1")),
+        ({"q": "x", "semantic_ratio": "0.5", "mode": "keyword"}, ("semantic_ratio goes with mode=hybrid", "keyword")),
+        ({"q": "x", "min_similarity": "1.5"}, ("min_similarity is '1.5'", "-1 to 1")),
+        ({"q": "x", "diversity": "high"}, ("diversity is 'high'", "0 to 1")),
+        ({"q": "x", "context": "4"}, ("context is '4'", "0 to 3")),
+        ({"q": "x", "facets": "perhaps"}, ("facets is 'perhaps'", "true and false")),
+        ({"q": "x", "explain": ""}, ("explain is ''", "true and false")),
+        ({"q": "x", "category": " "}, ("category is ' '", "1 to 1,000")),
+        ({"q": "x", "path": "a\nb"}, ("path is 'a", "one line")),
+        ({"q": "x", "updated_since": "yesterday"}, ("updated_since is 'yesterday'", "2026-01-31")),
+        ({"q": "x", "tag": ["a"] * 21}, ("tag is given 21 times", "20")),
     ],
 )
 def test_a_bad_parameter_is_named_with_what_is_allowed(
-    client: FlaskClient, parameters: dict[str, str], parts: tuple[str, ...]
+    client: FlaskClient, parameters: dict[str, Any], parts: tuple[str, ...]
 ) -> None:
     assert_error(search(client, **parameters), 422, "invalid_parameter", *parts)
 
@@ -257,3 +270,95 @@ def test_an_index_that_cannot_answer_is_unavailable(app: Flask, client: FlaskCli
     assert_error(response, 503, "index_unavailable", "SEMANTIC_DATA_DIR")
     assert response.headers["Retry-After"] == "5"
     assert client.get("/api/v1/chroma-status").status_code == 503
+
+
+def test_a_filter_is_given_by_parameters(client: FlaskClient) -> None:
+    for parameters, expected in (
+        ({"category": "House"}, {"house/heating"}),
+        ({"tag": ["winter", "Pipes"]}, {"house/heating"}),
+        ({"tag": "summer"}, set()),
+        ({"path": "house/"}, {"house/heating", "house/alarm"}),
+        ({"updated_since": "2020-01-31"}, {"house/heating", "house/alarm", "home", "garden", "machines/nas"}),
+        ({"updated_since": "2999-01-01T00:00:00+02:00"}, set()),
+    ):
+        body = search(client, q="the house", n=50, **parameters).json
+        assert body is not None
+        assert {hit["path"] for hit in body["results"]} == expected
+        assert body["confident"] is bool(expected & {"house/heating", "house/alarm", "home"})
+
+
+def test_what_is_asked_for_besides_is_in_the_answer(client: FlaskClient) -> None:
+    body = search(client, q="bleeding a radiator", n=1, context=1, facets="true", explain="1").json
+    assert body is not None
+    assert body["facets"]["category"] == {"house": 1}
+    assert body["facets"]["tag"] == {"pipes": 1, "winter": 1}
+    assert body["facets"]["path"] == {"house/": 1}
+    (hit,) = body["results"]
+    assert hit["context_before"].startswith("[Heating] ")
+    assert "context_after" not in hit
+    assert hit["explain"]["rule"] == "exact heading"
+    assert hit["explain"]["semantic"]["rank"] == hit["explain"]["keyword"]["rank"] == 1
+    plain = search(client, q="bleeding a radiator", n=1).json
+    assert plain is not None
+    assert not {"facets", "degraded", "message"} & plain.keys()
+    assert not {"context_before", "explain"} & plain["results"][0].keys()
+
+
+def test_options_are_the_same_in_a_body(client: FlaskClient) -> None:
+    options = {"n": 2, "mode": "keyword", "tag": ["winter"], "facets": True, "explain": True}
+    body = post(client, {"queries": ["radiator"], **options}).json
+    assert body is not None
+    assert body["answers"] == [search(client, q="radiator", n=2, mode="keyword", tag="winter", facets="on", explain="on").json]
+    for name, value in (
+        ("mode", 1),
+        ("tag", [1]),
+        ("tag", {}),
+        ("diversity", []),
+        ("facets", 2),
+        ("path", 1),
+        ("updated_since", 5),
+    ):
+        assert_error(post(client, {"queries": ["x"], name: value}), 422, "invalid_parameter", f"{name} is")
+
+
+def test_nothing_relevant_is_said(client: FlaskClient) -> None:
+    body = search(client, q="pension contributions of employees").json
+    assert body is not None
+    assert body["confident"] is False
+    assert [hit["relevant"] for hit in body["results"]] == [False] * body["total"]
+
+
+def related(client: FlaskClient, **parameters: Any) -> TestResponse:
+    return client.get("/api/v1/related", query_string=parameters, headers=BEARER)
+
+
+def test_related_pages(client: FlaskClient) -> None:
+    body = related(client, path="/House/Heating.md", n=2).json
+    assert body is not None
+    assert (body["path"], body["total"], len(body["results"])) == ("house/heating", 2, 2)
+    page = body["results"][0]
+    assert page["url"] == f"/{page['path']}"
+    assert page["linked"] is False
+    assert set(page["sections"][0]) == {"section", "anchor", "related_section", "related_anchor", "similarity"}
+    assert page["similarity"] >= body["results"][1]["similarity"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "status", "code", "part"),
+    [
+        ({}, 422, "invalid_parameter", "path is None"),
+        ({"path": "garden", "n": "0"}, 422, "invalid_parameter", "n is '0'"),
+        ({"path": "no/such"}, 404, "page_unknown", "'no/such'"),
+        ({"path": "/"}, 404, "page_unknown", "''"),
+    ],
+)
+def test_related_pages_of_nothing(client: FlaskClient, parameters: dict[str, str], status: int, code: str, part: str) -> None:
+    assert_error(related(client, **parameters), status, code, part)
+
+
+def test_related_pages_are_for_readers(client: FlaskClient) -> None:
+    response = client.get("/api/v1/related?path=garden", headers={"Authorization": "Bearer wrong"})
+    assert (
+        response.status_code == client.get("/api/v1/semantic-search?q=x", headers={"Authorization": "Bearer wrong"}).status_code
+    )
+    assert client.post("/api/v1/related", headers=BEARER).status_code == 405

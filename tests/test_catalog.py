@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -185,3 +186,42 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
     catalog.close()
     with pytest.raises(CatalogDamagedError, match="has schema 99"):
         Catalog(tmp_path / "catalog.sqlite3")
+
+
+def rows(catalog: Catalog) -> dict[str, list[tuple[object, ...]]]:
+    """All that is stored beside the chunks, without their ids."""
+    statements = {
+        "keywords": "SELECT path, ordinal, title, k.headings, body FROM keywords AS k JOIN chunks ON chunks.id = k.rowid",
+        "names": "SELECT key, path, ordinal FROM names",
+        "tags": "SELECT tag_key, path FROM page_tags",
+        "links": "SELECT path, target FROM links",
+    }
+    with sqlite3.connect(catalog.path) as connection:
+        found = {name: sorted(connection.execute(statement)) for name, statement in statements.items()}
+        found["orphans"] = connection.execute(
+            "SELECT rowid FROM keywords WHERE rowid NOT IN (SELECT id FROM chunks)"
+        ).fetchall()
+    connection.close()
+    return found
+
+
+def test_words_names_tags_and_links_follow_their_page(catalog: Catalog, tmp_path: Path) -> None:
+    put(catalog, page("a", "one", "two", "three"))
+    put(catalog, replace(page("b", "four"), tags=("Täg", "täg", "other"), links_to=("a", "c")))
+    put(catalog, replace(page("a", "five"), title="New", links_to=("b",)))
+    put(catalog, page("c", "six"))
+    catalog.remove_pages(["c", "not there"])
+    fresh = Catalog(tmp_path / "fresh.sqlite3")
+    put(fresh, replace(page("b", "four"), tags=("Täg", "täg", "other"), links_to=("a", "c")))
+    put(fresh, replace(page("a", "five"), title="New", links_to=("b",)))
+    assert rows(catalog) == rows(fresh)
+    assert rows(catalog)["orphans"] == []
+    assert rows(catalog)["tags"] == [("other", "b"), ("tag", "a"), ("tag", "b")]
+    fresh.close()
+
+
+def test_a_page_without_a_known_time_has_none(catalog: Catalog) -> None:
+    put(catalog, page("a", "one"))
+    put(catalog, page("b", "two"))
+    catalog.set_updated({"a": 0, "gone": 5})
+    assert [hit.updated for hit in hits_of(catalog, ["one", "two"])] == ["1970-01-01T00:00:00+00:00", None]

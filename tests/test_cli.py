@@ -125,3 +125,107 @@ def test_help_explains_every_command() -> None:
     for command in ("index", "reindex", "search", "status"):
         assert command in text
         assert len(run(command, "--help").stdout.splitlines()) > 5
+
+
+def test_a_search_takes_the_options_of_the_api(repository: Path) -> None:
+    run("index", "--repository", repository)
+    answer = run("search", "--repository", repository, "--mode", "keyword", "--tag", "winter", "--explain", "radiator")
+    assert answer.stdout.startswith("house/heating:")
+    assert "words " in answer.stdout
+    assert run("search", "--repository", repository, "--path", "nowhere/", "radiator").stderr == "Nothing was found.\n"
+    answer = run("search", "--repository", repository, "pension contributions of employees")
+    assert "Nothing relevant was found" in answer.stderr
+    assert answer.stdout
+    answer = run("search", "--repository", repository, "--semantic-ratio", "3", "x")
+    assert (answer.returncode, answer.stderr.splitlines()[-1]) == (
+        2,
+        "Error: semantic_ratio is 3.0; allowed are the numbers 0 to 1",
+    )
+    assert "lettuce" not in run("search", "--repository", repository, "--", "-lettuce", "vegetables").stdout
+
+
+@pytest.fixture(scope="module")
+def judged(repository: Path) -> Path:
+    path = repository.parent / "queries.json"
+    questions = [
+        {"query": "gurgling radiator", "relevant": ["house/heating"]},
+        {"query": "broken disk", "relevant": ["machines/nas"], "exclude": ["home"]},
+        {"query": "siren", "relevant": ["garden"]},
+    ]
+    path.write_text(json.dumps(questions), encoding="utf-8")
+    return path
+
+
+def evaluate(repository: Path, *arguments: str | Path) -> Answer:
+    return run("eval", *arguments, "--repository", repository)
+
+
+def test_a_ranking_is_measured(repository: Path, judged: Path) -> None:
+    written, picture = repository.parent / "run.json", repository.parent / "run.svg"
+    answer = evaluate(repository, judged, "--mode", "hybrid", "--mode", "keyword", "--output", written, "--plot", picture)
+    assert answer.returncode == 0, answer.stderr
+    head, hybrid, keyword = answer.stdout.splitlines()
+    assert head.split()[:3] == ["ndcg", "mrr", "recall@1"]
+    assert hybrid.startswith("hybrid")
+    assert keyword.startswith("keyword")
+    runs = json.loads(written.read_text())["runs"]
+    assert [run["name"] for run in runs] == ["hybrid", "keyword"]
+    assert runs[0]["metrics"]["recall@1"] == pytest.approx(2 / 3)
+    assert [row["recall@1"] for row in runs[0]["queries"]] == [1.0, 1.0, 0.0]
+    assert set(runs[0]["latency_ms"]) == {"p50", "p95", "p99"}
+    assert picture.read_text().startswith("<?xml")
+    assert "hybrid" in picture.read_text() or "path" in picture.read_text()
+
+
+def test_two_runs_are_compared(repository: Path, judged: Path) -> None:
+    written = repository.parent / "before.json"
+    assert evaluate(repository, judged, "--output", written).returncode == 0
+    answer = evaluate(repository, judged, "--compare", written)
+    assert "hybrid against hybrid before" in answer.stdout
+    assert "ndcg        +0.000  [+0.000, +0.000]  no difference that is more than noise" in answer.stdout
+    other = repository.parent / "other.json"
+    other.write_text(json.dumps([{"query": "x", "relevant": ["home"]}]))
+    answer = evaluate(repository, other, "--compare", written)
+    assert answer.returncode == 2
+    assert "asked other questions" in answer.stderr
+
+
+def test_a_mean_that_is_too_low_fails(repository: Path, judged: Path) -> None:
+    assert evaluate(repository, judged, "--fail-under", "recall@1=0.6").returncode == 0
+    answer = evaluate(repository, judged, "--fail-under", "recall@1=0.7")
+    assert answer.returncode == 1
+    assert "hybrid: recall@1 is 0.667, which is below 0.7" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        ("{", (), "cannot be read as JSON"),
+        ("[]", (), "with at least one entry"),
+        ('[{"query": "x"}]', (), "names no relevant page"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "beauty=1"), "'beauty=1' is none of METRIC=VALUE"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--plot", "picture.txt"), "ends in .png or .svg"),
+    ],
+)
+def test_what_cannot_be_measured_is_told(
+    repository: Path, tmp_path: Path, content: str, arguments: tuple[str, ...], message: str
+) -> None:
+    path = tmp_path / "queries.json"
+    path.write_text(content)
+    answer = evaluate(repository, path, *arguments)
+    assert answer.returncode == 2
+    assert message in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_questions_are_drafted_from_the_links(tmp_path: Path) -> None:
+    place = make_repository(
+        tmp_path / "repository",
+        {"home.md": "[how to bleed a radiator](/heating), [here](/heating)\n", "heating.md": "# Heating\n"},
+    )
+    answer = run("eval", "make", "--repository", place)
+    assert json.loads(answer.stdout) == [{"query": "how to bleed a radiator", "relevant": ["heating"], "exclude": ["home"]}]
+    assert answer.stderr == "1 questions from the links of 2 pages\n"
+    path = tmp_path / "queries.json"
+    assert run("eval", "make", "--repository", place, "--output", path).stdout == ""
+    assert evaluate(place, path).returncode == 0

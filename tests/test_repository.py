@@ -89,3 +89,52 @@ def test_a_sha256_repository_is_read(tmp_path: Path) -> None:
     assert len(head) == 64
     assert Repository(tmp_path).head() == head
     assert list(Repository(tmp_path).pages(head)) == ["a"]
+
+
+def updated(place: Path, since: str | None = None) -> dict[str, int]:
+    repository = Repository(place)
+    head = repository.head()
+    assert head is not None
+    return repository.updated(head, since)
+
+
+def test_a_page_was_last_changed_by_the_last_commit_that_touched_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def commit_at(second: int, files: dict[str, str | bytes | None]) -> str:
+        monkeypatch.setenv("GIT_COMMITTER_DATE", f"@{1_600_000_000 + second} +0200")
+        return commit(tmp_path, files)
+
+    make_repository(tmp_path, {})
+    git(tmp_path, "config", "log.showRoot", "false")
+    git(tmp_path, "config", "diff.renames", "copies")
+    commit_at(1, {"a.md": "A", "dir/ü b.md": "B", "picture.png": "x"})
+    first = commit_at(2, {"a.md": "A2"})
+    assert updated(tmp_path) == {"a": 1_600_000_002, "dir/ü b": 1_600_000_001}
+    commit_at(3, {"c.md": "C"})
+    commit_at(4, {"c.md": None, "d.md": "C"})
+    assert updated(tmp_path)["d"] == 1_600_000_004
+    assert updated(tmp_path, since=first) == {"c": 1_600_000_004, "d": 1_600_000_004}
+
+
+def test_a_page_mixed_in_a_merge_was_changed_by_the_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = [f"line {number}\n" for number in range(20)]
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "@1600000001 +0000")
+    make_repository(tmp_path, {"a.md": "".join(lines), "b.md": "B"})
+    git(tmp_path, "checkout", "-q", "-b", "side")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "@1600000002 +0000")
+    commit(tmp_path, {"a.md": "".join(["side\n", *lines[1:]]), "b.md": "from the side"})
+    git(tmp_path, "checkout", "-q", "main")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "@1600000003 +0000")
+    here = commit(tmp_path, {"a.md": "".join([*lines[:-1], "main\n"])})
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "@1600000004 +0000")
+    git(tmp_path, "merge", "-q", "--no-edit", "side")
+    assert updated(tmp_path) == {"a": 1_600_000_004, "b": 1_600_000_002}
+    assert updated(tmp_path, since=here) == {"a": 1_600_000_004, "b": 1_600_000_002}
+
+
+def test_after_a_forced_push_the_whole_history_is_read(tmp_path: Path) -> None:
+    make_repository(tmp_path, {"a.md": "A"})
+    gone = commit(tmp_path, {"b.md": "B"})
+    git(tmp_path, "reset", "-q", "--hard", "HEAD~1")
+    commit(tmp_path, {"c.md": "C"})
+    assert set(updated(tmp_path, since=gone)) == {"a", "c"}
+    assert set(updated(tmp_path, since="0" * 40)) == {"a", "c"}
