@@ -6,23 +6,27 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import accumulate
 
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.errors import CatalogError
+from otterwiki_semantic.errors import CatalogDamagedError, CatalogError
 from otterwiki_semantic.fusion import PAIR_WEIGHT, fused_score, page_credits
 from otterwiki_semantic.generations import Generation
 from otterwiki_semantic.lookup import Candidate, Scope
 from otterwiki_semantic.query import Query, any_of, any_pair
 from otterwiki_semantic.records import Mode, SearchOptions, Side
 from otterwiki_semantic.relevance import word_weights
+from otterwiki_semantic.terms import words
 
 _EXACT_CHUNKS = 4_000
 """Up to this many chunks in a scope each is compared; with more of them, ChromaDB is asked for enough to pass the filter."""
 _SPARE = 1.3
 _MOST_TERMS = 48
 """Words of a query that are looked up, the rarest first; a question has ten."""
+_MOST_PLACES, _LEAST_WORDS = 20_000, 3
+"""Common words are left out from where the rarer ones stand in so many chunks; BM25 looks at every one of them."""
 _RARE_SHARE = 0.01
-_RARE_CHUNKS = 3
+_LEAST_RARE, _MOST_RARE = 3, 20
 _LEAST_IDENTIFIER = 3
 
 log = logging.getLogger(__name__)
@@ -46,7 +50,7 @@ class Rule(IntEnum):
 class Pool:
     """Candidates by the id of their chunk, and what is known of them. `is_whole` tells that there are no others.
 
-    `weights` are those of the query's words, `degraded` says which side failed and why.
+    `weights` are those of the query's words. `degraded` says which side failed and why, `is_damaged` that it stays so.
     """
 
     candidates: dict[int, Candidate] = field(default_factory=dict)
@@ -59,6 +63,7 @@ class Pool:
     weights: dict[str, float] = field(default_factory=dict)
     is_whole: bool = True
     degraded: str | None = None
+    is_damaged: bool = False
 
     def score(self, chunk: int) -> float:
         """Give the score that ranks a chunk among those of the same rule."""
@@ -105,6 +110,8 @@ class _Gathering:
         shares = {Mode.SEMANTIC: 1.0, Mode.KEYWORD: 0.0}
         self._ratio = shares.get(self._mode, options.semantic_ratio)
         self._total = 0
+        self._least = options.n
+        self._known: list[str] = []
         self._words: list[str] = []
         self._titled: set[str] = set()
         self._floor = 0.0
@@ -129,16 +136,20 @@ class _Gathering:
         query = self._query
         self._total, frequencies = self._lookup.frequencies([*query.parts, *query.wholes])
         self._pool.weights = word_weights(query.parts, frequencies, self._total)
-        telling = [word for word in query.sought if word in self._pool.weights] or query.sought
-        known = [word for word in (*telling, *query.wholes) if frequencies[word]]
-        self._words = sorted(known, key=lambda word: frequencies[word])[:_MOST_TERMS]
+        known = [word for word in (*query.sought, *query.wholes) if frequencies[word]]
+        self._known = sorted(known, key=lambda word: frequencies[word])[:_MOST_TERMS]
+        places = list(accumulate(frequencies[word] for word in self._known))
+        affordable = sum(place <= _MOST_PLACES for place in places)
+        self._words = self._known[: max(_LEAST_WORDS, affordable)]
 
     def _do_without_words(self, error: CatalogError) -> None:
         if self._vector is None:
             raise error
         log.warning("%s; answering by meaning alone", error)
         self._pool = Pool(degraded=f"the keyword index failed, the answer is by meaning alone: {error}")
+        self._pool.is_damaged = isinstance(error, CatalogDamagedError)
         self._mode, self._ratio = Mode.SEMANTIC, 1.0
+        self._scope = Scope(self._scope.pages)
 
     # By meaning
 
@@ -164,21 +175,24 @@ class _Gathering:
     # By words
 
     def _add_matching(self, count: int) -> None:
-        query = self._query
-        pairs = [pair for pair in query.pairs if pair[0] in self._words or pair[1] in self._words]
-        words = self._scores(any_of(self._words, query.prefixes), count)
+        matches = self._scores(any_of(self._words, self._query.prefixes), count)
+        if len(matches) < self._least and self._words != self._known:
+            self._words = self._known  # too few have one of the rarer words; all of them, whatever it takes
+            matches = self._scores(any_of(self._words, self._query.prefixes), count)
+        kept = set(self._words)
+        pairs = [pair for pair in self._query.pairs if kept.issuperset(pair)]
         neighbours = self._scores(any_pair(pairs[:_MOST_TERMS]), count)
-        self._pool.is_whole &= len(words) < count
-        floors = [min(scores.values()) / 2 if len(scores) == count else 0.0 for scores in (words, neighbours)]
+        self._pool.is_whole &= len(matches) < count
+        floors = [min(scores.values()) / 2 if len(scores) == count else 0.0 for scores in (matches, neighbours)]
         self._floor = floors[0] + PAIR_WEIGHT * floors[1]
         total = {
-            chunk: words.get(chunk, floors[0]) + PAIR_WEIGHT * neighbours.get(chunk, floors[1])
-            for chunk in words.keys() | neighbours.keys()
+            chunk: matches.get(chunk, floors[0]) + PAIR_WEIGHT * neighbours.get(chunk, floors[1])
+            for chunk in matches.keys() | neighbours.keys()
         }
         ranked = sorted(total, key=lambda chunk: (-total[chunk], chunk))
         for rank, chunk in enumerate(ranked, 1):
             self._pool.keyword[chunk] = Side(rank, total[chunk])
-        self._add(self._lookup.candidates(Scope(), ids=(chunk for chunk in ranked if chunk not in self._pool.candidates)))
+        self._add(self._lookup.candidates(Scope(), ids=ranked))
 
     def _scores(self, expression: str, count: int) -> dict[int, float]:
         return self._lookup.keyword_scores(expression, self._scope, count) if expression else {}
@@ -192,13 +206,26 @@ class _Gathering:
         self._add((*pages, *sections))
         self._place(sections, Rule.EXACT_HEADING)
         self._titled = {candidate.path for candidate in pages}
-        if len(self._query.identifier) >= _LEAST_IDENTIFIER:
-            most = max(_RARE_CHUNKS, int(_RARE_SHARE * self._total))
-            holders = self._lookup.holders(any_of([self._query.identifier]), self._scope, most + 1)
-            if len(holders) <= most:
-                found = self._lookup.candidates(Scope(), ids=holders)
-                self._add(found)
-                self._place(found, Rule.RARE_IDENTIFIER)
+        holders = self._holders()
+        self._add(holders)
+        self._place(holders, Rule.RARE_IDENTIFIER)
+
+    def _holders(self) -> list[Candidate]:
+        """Give the chunks with the identifier that the query is; none if it is none, or stands in many."""
+        identifier = self._query.identifier
+        if len(identifier) < _LEAST_IDENTIFIER:
+            return []
+        most = min(_MOST_RARE, max(_LEAST_RARE, int(_RARE_SHARE * self._total)))
+        ids = self._lookup.holders(any_of([identifier]), most + 1)
+        if len(ids) > most:
+            return []
+        found = self._lookup.candidates(self._scope, ids=ids)
+        if self._query.wholes or any(character.isdigit() for character in identifier):
+            return found
+        # A plain word is an identifier only where it is written as one, such as TargetWords.
+        shown = self._lookup.hits([candidate.id for candidate in found])
+        written = {chunk for chunk, hit in shown.items() if _is_written_in_parts(identifier, hit.snippet)}
+        return [candidate for candidate in found if candidate.id in written]
 
     def _place(self, candidates: Iterable[Candidate], rule: Rule) -> None:
         for candidate in candidates:
@@ -221,11 +248,10 @@ class _Gathering:
 
     def _score_all(self) -> None:
         pool = self._pool
-        is_by_words = self._mode is Mode.KEYWORD
         for chunk in pool.candidates:
             side = pool.keyword.get(chunk)
-            words = self._floor if side is None or side.score is None else side.score
-            pool.fused[chunk] = words if is_by_words else fused_score(pool.similarity.get(chunk), words, self._ratio)
+            keyword = self._floor if side is None or side.score is None else side.score
+            pool.fused[chunk] = fused_score(pool.similarity.get(chunk), keyword, self._ratio)
         if self._ratio < 1:
             pool.credits = page_credits(pool.fused, {chunk: candidate.path for chunk, candidate in pool.candidates.items()})
         self._place_titled()
@@ -236,3 +262,7 @@ class _Gathering:
         titled.sort(key=lambda chunk: self._pool.fused[chunk])
         best = {self._pool.candidates[chunk].path: chunk for chunk in titled}
         self._pool.rules.update(dict.fromkeys(best.values(), Rule.EXACT_TITLE))
+
+
+def _is_written_in_parts(identifier: str, text: str) -> bool:
+    return any(len(word.parts) > 1 and word.whole == identifier for word in words(text))

@@ -39,9 +39,10 @@ CREATE TABLE links (path TEXT, target TEXT, PRIMARY KEY (path, target)) WITHOUT 
 CREATE TABLE names (key TEXT, path TEXT, ordinal INTEGER, PRIMARY KEY (key, path, ordinal)) WITHOUT ROWID;
 CREATE INDEX names_by_path ON names (path);
 CREATE TABLE chunks (
-    id INTEGER PRIMARY KEY, path TEXT NOT NULL, ordinal INTEGER NOT NULL, vector TEXT NOT NULL, text TEXT NOT NULL,
-    prefix_length INTEGER NOT NULL, overlap_length INTEGER NOT NULL, section TEXT NOT NULL, section_path TEXT NOT NULL,
-    headings TEXT NOT NULL, anchor TEXT NOT NULL, start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, UNIQUE (path, ordinal)
+    id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, ordinal INTEGER NOT NULL, vector TEXT NOT NULL,
+    text TEXT NOT NULL, prefix_length INTEGER NOT NULL, overlap_length INTEGER NOT NULL, section TEXT NOT NULL,
+    section_path TEXT NOT NULL, headings TEXT NOT NULL, anchor TEXT NOT NULL, start_line INTEGER NOT NULL,
+    end_line INTEGER NOT NULL, UNIQUE (path, ordinal)
 );
 CREATE VIRTUAL TABLE keywords USING fts5 (title, headings, body, tokenize = "ascii tokenchars '#+'");
 CREATE VIRTUAL TABLE keyword_counts USING fts5vocab (keywords, row);
@@ -79,14 +80,14 @@ class Catalog:
     """
 
     def __init__(self, path: Path) -> None:
-        is_new = not path.exists()
         row = f"INSERT INTO meta VALUES ('schema', '{SCHEMA}');"
         self.path = path
         self._database = Database(path, _TABLES + row)
         self.lookup = Lookup(self._database)
+        self.snapshot = self._database.snapshot
         self._read = self._database.read
         self._write = self._database.write
-        if not is_new and not self._has_tables():
+        if not self._database.is_new and not self._has_tables():
             raise CatalogDamagedError(f"the catalog {path} has no tables")
         if self.meta("schema") != str(SCHEMA):
             raise CatalogDamagedError(f"{path} has schema {self.meta('schema')}, this version reads {SCHEMA}")
@@ -243,10 +244,10 @@ class Catalog:
 def _insert(connection: sqlite3.Connection, page: Page, vectors: Sequence[str]) -> None:
     """Insert a page with all that is known of it: ids of chunks are those of their words in the keyword index."""
     connection.execute(
-        "INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+        "INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *(page.path, page.blob, page.title, page.category, _dump(page.tags), page.word_count, len(page.chunks)),
-            *(fold(page.path), fold(page.category) if page.category else None),
+            *(fold(page.path), fold(page.category) if page.category else None, page.updated),
         ),
     )
     tags = {fold(tag) for tag in page.tags}
@@ -266,7 +267,7 @@ def _insert(connection: sqlite3.Connection, page: Page, vectors: Sequence[str]) 
 
 
 def _names(page: Page) -> Iterator[tuple[str, str, int]]:
-    """Give the keys of the page's names: title and last part of its path (ordinal -1), and each heading's first chunk."""
+    """Give the keys of the page's names: title, path and last part of it (ordinal -1), and each heading's first chunk."""
     keys = {name_key(page.title), name_key(page_name(page.path)), name_key(page.path)} - {""}
     yield from ((key, page.path, -1) for key in keys)
     for ordinal, chunk in enumerate(page.chunks):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,14 +12,13 @@ from typing import Any
 
 import click
 
-from otterwiki_semantic.cli_index import index_options, lend_index
+from otterwiki_semantic.cli_index import index_options, lend_index, named_repository
 from otterwiki_semantic.drafting import draft_questions
-from otterwiki_semantic.evaluation import METRICS, Judged
+from otterwiki_semantic.evaluation import GAINS, Judged
 from otterwiki_semantic.markdown import parse
 from otterwiki_semantic.measuring import comparison, drawer, failures, measure, read_questions, read_run, table
 from otterwiki_semantic.parameters import MAX_RESULTS
 from otterwiki_semantic.records import Mode, SearchOptions
-from otterwiki_semantic.repository import Repository
 from otterwiki_semantic.service import IndexService
 
 _RANKED = 20
@@ -33,11 +33,11 @@ class _Minimum(click.ParamType[tuple[str, float]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
         metric, _, least = str(value).partition("=")
         try:
-            if metric not in METRICS:
-                raise ValueError(metric)
-            return metric, float(least)
+            if metric in GAINS and 0 <= float(least) <= 1:
+                return metric, float(least)
         except ValueError:
-            self.fail(f"{value!r} is none of METRIC=VALUE with one of {', '.join(METRICS)}", param, ctx)
+            pass
+        return self.fail(f"{value!r} is no METRIC=VALUE with a value from 0 to 1 and one of {', '.join(GAINS)}", param, ctx)
 
 
 class _EvalGroup(click.Group):
@@ -86,6 +86,8 @@ def run_command(
     names = list(dict.fromkeys(modes)) or [Mode.HYBRID.value]
     earlier = {name: read_run(compare, name) for name in names} if compare else {}
     draw = drawer(plot) if plot else None
+    for path in filter(None, (output, plot)):
+        _check_writable(path)
     ranked = min(MAX_RESULTS, _RANKED + max(len(judged.exclude) for judged in questions))
     runs = []
     with lend_index(repository, data_dir) as index:
@@ -98,7 +100,7 @@ def run_command(
     for run in runs if compare else ():
         click.echo(comparison(earlier[run["name"]], run), err=as_json)
     if output:
-        output.write_text(f"{written}\n", encoding="utf-8")
+        _write(output, written)
     if draw:
         draw(runs)
     if failed := failures(runs, dict(least)):
@@ -106,14 +108,18 @@ def run_command(
 
 
 @evaluate.command("make")
-@click.option("--repository", type=_directory, required=True, help="Git repository of markdown.")
-@click.option("--output", type=_file, help="Where to write the file.  [default: standard output]")
-def make_command(repository: Path, output: Path | None) -> None:
+@click.option("--repository", type=_directory, help="Git repository of markdown. [default: the wiki's REPOSITORY]")
+@click.option("--output", type=_file, help="Where to write the file; it must not be there yet.  [default: standard output]")
+def make_command(repository: Path | None, output: Path | None) -> None:
     """Draft a query file from the wiki's own link texts; look through it before you trust it.
 
     A link's text is the question, the page it leads to the answer; the page it stands on is left out of the ranking.
     """
-    git = Repository(repository)
+    if output:
+        _check_writable(output)
+        if output.exists():
+            raise click.UsageError(f"{output} is there already; remove it, or name another file")
+    git = named_repository(repository)
     head = git.head()
     files = git.pages(head) if head else {}
     contents = git.read(file.blob for file in files.values())
@@ -121,10 +127,23 @@ def make_command(repository: Path, output: Path | None) -> None:
     drafts = draft_questions({path: parse(content.decode("utf-8", errors="replace")).links for path, content in pages})
     written = json.dumps(drafts, ensure_ascii=False, indent=1)
     if output:
-        output.write_text(f"{written}\n", encoding="utf-8")
+        _write(output, written)
     else:
         click.echo(written)
     click.echo(f"{len(drafts)} questions from the links of {len(files)} pages", err=True)
+
+
+def _check_writable(path: Path) -> None:
+    """Say at once, not after the work, that a file cannot be written."""
+    if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
+        raise click.UsageError(f"{path} cannot be written")
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error}") from error
 
 
 def _shown(label: str) -> Callable[[Sequence[Judged]], Iterable[Judged]]:

@@ -44,6 +44,11 @@ def lend_index(repository: Path | None, data_dir: Path | None) -> Iterator[Remot
         index.close()
 
 
+def named_repository(repository: Path | None) -> Repository:
+    """Give the repository that the option names, else the wiki's."""
+    return Repository(read_settings(_wiki_config(), repository=repository).repository)
+
+
 def _wiki_config() -> Config:
     config = Config(Path.cwd())
     path = os.environ.get("OTTERWIKI_SETTINGS")

@@ -31,10 +31,13 @@ class Database:
         self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._writing = threading.Lock()
         self._is_closed = False
-        is_new = not path.exists()
+        self.changes = 0
+        """How often the file was written to by this object."""
+        self._snapshots = threading.local()
+        self.is_new = not path.exists()
         with self._errors():
             self._writer = self._connect()
-            if is_new:
+            if self.is_new:
                 self._writer.executescript(f"PRAGMA journal_mode = WAL; BEGIN; {tables} COMMIT;")
 
     def close(self) -> None:
@@ -42,6 +45,9 @@ class Database:
         self._is_closed = True
         with self._writing:
             self._writer.close()
+        self._close_idle()
+
+    def _close_idle(self) -> None:
         while True:
             try:
                 self._idle.get_nowait().close()
@@ -49,8 +55,23 @@ class Database:
                 return
 
     @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Let all that this thread reads within see one and the same state of the file."""
+        with self.read() as connection:
+            self._snapshots.connection = connection
+            try:
+                yield
+            finally:
+                self._snapshots.connection = None
+
+    @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection that sees one state of the file throughout."""
+        shared = getattr(self._snapshots, "connection", None)
+        if shared is not None:
+            with self._errors():
+                yield shared
+            return
         if self._is_closed:
             raise CatalogError(f"the catalog {self.path} is closed")
         with self._errors():
@@ -65,10 +86,9 @@ class Database:
                 connection.close()
                 raise
             connection.execute("COMMIT")
+            self._idle.put(connection)
             if self._is_closed:
-                connection.close()
-            else:
-                self._idle.put(connection)
+                self._close_idle()
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
@@ -78,6 +98,7 @@ class Database:
             try:
                 yield self._writer
                 self._writer.execute("COMMIT")
+                self.changes += 1
             except BaseException:
                 with suppress(sqlite3.Error):
                     self._writer.execute("ROLLBACK")

@@ -25,7 +25,7 @@ class Passage:
         """Tell whether two texts share nine tenths of all their runs of three words (resemblance: Broder, 1997)."""
         few, many = sorted((len(self._vocabulary), len(other._vocabulary)))
         if few < _NEARLY_THE_SAME * many or len(self._vocabulary & other._vocabulary) < _NEARLY_THE_SAME * many:
-            return False  # what differs in its words differs more in its runs
+            return False  # quick, and right for passages of ordinary text: other words make other runs
         one, two = self._shingles(), other._shingles()
         common = len(one & two)
         return common >= _NEARLY_THE_SAME * (len(one) + len(two) - common)
@@ -42,17 +42,35 @@ class Repeats:
     """The passages kept so far, and which of them another one nearly repeats; by the ids of chunks."""
 
     def __init__(self, texts: Mapping[int, str]) -> None:
-        self._passages = {chunk: Passage(text) for chunk, text in texts.items()}
+        self._texts = texts
+        self._copies: dict[str, list[int]] = {}
+        for chunk, text in texts.items():
+            self._copies.setdefault(text, []).append(chunk)
+        self._passages: dict[int, Passage] = {}
         self._kept: dict[int, Passage] = {}
+        self._original_of_text: dict[str, int] = {}
 
     def original(self, chunk: int) -> int | None:
         """Give the kept passage that this one nearly repeats; None if it is a new one."""
-        passage = self._passages[chunk]
+        same = self._original_of_text.get(self._texts[chunk])
+        if same is not None:
+            return same
+        passage = self._passage(chunk)
         return next((other for other, known in self._kept.items() if passage.nearly_repeats(known)), None)
+
+    def copies(self, chunk: int) -> list[int]:
+        """Give the others with the very same text."""
+        return [other for other in self._copies[self._texts[chunk]] if other != chunk]
 
     def keep(self, chunk: int) -> None:
         """Keep a passage."""
-        self._kept[chunk] = self._passages[chunk]
+        self._kept[chunk] = self._passage(chunk)
+        self._original_of_text.setdefault(self._texts[chunk], chunk)
+
+    def _passage(self, chunk: int) -> Passage:
+        if chunk not in self._passages:
+            self._passages[chunk] = Passage(self._texts[chunk])
+        return self._passages[chunk]
 
 
 def diverse_order(

@@ -1,23 +1,26 @@
 """How good a ranking is, against questions whose answers are known; and whether a difference is more than noise.
 
-Recall, precision, reciprocal rank and normalised discounted cumulative gain with binary judgements (Järvelin and Kekäläinen,
-2002); the mean difference of two rankings with a paired bootstrap interval (Efron, 1979; for rankings: Sakai, 2006).
+Recall, precision, reciprocal rank (Voorhees, 1999) and normalised discounted cumulative gain with binary judgements (Järvelin
+and Kekäläinen, 2002); the mean difference of two rankings with a paired bootstrap interval (Efron, 1979; Sakai, 2006).
 """
 
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
+import numpy as np
+
 from otterwiki_semantic.errors import ParameterError
 
 CUTOFFS = (1, 5, 10)
-METRICS = ("ndcg", "mrr", *(f"recall@{k}" for k in CUTOFFS), *(f"precision@{k}" for k in CUTOFFS), "zero")
-"""Of each query, by page, at 10 ranks if nothing else is said; `zero` is 1 for a query without any result."""
+GAINS = ("ndcg", "mrr", *(f"recall@{k}" for k in CUTOFFS), *(f"precision@{k}" for k in CUTOFFS))
+"""Of each query, by page, at 10 ranks if nothing else is said; 1 is best."""
+LOSSES = ("zero", "flagged")
+"""Of each query: 1 if there is no result at all, and 1 if none is said to be relevant; 0 is best."""
 _DEPTH = 10
 _RESAMPLES = 10_000
 _INTERVAL = 0.95
@@ -62,11 +65,13 @@ def _judged(entry: object, position: int) -> Judged:
     relevant, exclude = (_paths(entry.get(name, []), f"{name} of {where}") for name in ("relevant", "exclude"))
     if not relevant:
         raise ParameterError(f"{where} ({entry['query']!r}) names no relevant page")
+    if set(relevant) <= set(exclude):
+        raise ParameterError(f"{where} ({entry['query']!r}) leaves out every relevant page")
     return Judged(entry["query"].strip(), relevant, exclude)
 
 
 def _paths(value: object, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(path, str) for path in value):
+    if not isinstance(value, list) or not all(isinstance(path, str) and _key(path) for path in value):
         raise ParameterError(f"{where} has to be a list of page paths")
     return tuple(dict.fromkeys(_key(path) for path in value))
 
@@ -75,7 +80,7 @@ def _key(path: str) -> str:
     return path.strip().strip("/").removesuffix(".md").casefold()
 
 
-def score(judged: Judged, ranking: Iterable[str]) -> dict[str, float]:
+def score(judged: Judged, ranking: Iterable[str], *, confident: bool = True) -> dict[str, float]:
     """Give the metrics of one ranking of pages (their paths, best first); a path that comes again does not count."""
     pages = [path for path in dict.fromkeys(map(_key, ranking)) if path not in judged.exclude]
     ranks = [rank for rank, path in enumerate(pages, 1) if path in judged.relevant]
@@ -88,25 +93,26 @@ def score(judged: Judged, ranking: Iterable[str]) -> dict[str, float]:
         **{f"recall@{k}": found[k] / len(judged.relevant) for k in CUTOFFS},
         **{f"precision@{k}": found[k] / k for k in CUTOFFS},
         "zero": float(not pages),
+        "flagged": float(not confident),
     }
 
 
 def means(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Give the mean of each metric over the queries."""
-    return {metric: fmean(row[metric] for row in rows) for metric in METRICS}
+    return {metric: fmean(row[metric] for row in rows) for metric in (*GAINS, *LOSSES)}
 
 
 def percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
-    """Give the latencies that half, 95 % and 99 % of the queries stay below."""
+    """Give the latencies that half, 95 % and 99 % of the queries do not exceed."""
     ordered = sorted(milliseconds)
     return {f"p{share}": ordered[min(len(ordered) - 1, math.ceil(len(ordered) * share / 100) - 1)] for share in (50, 95, 99)}
 
 
 def difference(before: Sequence[float], after: Sequence[float]) -> Difference:
     """Give the mean difference of two runs over the same queries, in the same order, with its bootstrap interval."""
-    changes = [new - old for old, new in zip(before, after, strict=True)]
-    draw = random.Random(0)
-    resampled = sorted(fmean(draw.choices(changes, k=len(changes))) for _ in range(_RESAMPLES))
+    changes = np.array(after, dtype=float) - np.array(before, dtype=float)
+    draw = np.random.default_rng(0)  # the same runs always give the same interval
+    resampled = [changes[draw.integers(len(changes), size=len(changes))].mean() for _ in range(_RESAMPLES)]
     outside = (1 - _INTERVAL) / 2
-    low, high = (resampled[int(share * (_RESAMPLES - 1))] for share in (outside, 1 - outside))
-    return Difference(fmean(changes), low, high)
+    low, high = np.quantile(resampled, (outside, 1 - outside))
+    return Difference(float(changes.mean()), float(low), float(high))

@@ -1,8 +1,8 @@
 """One ranking of two: meaning and words, added up as evidence.
 
-BM25 is a sum of log odds (Robertson and Zaragoza, 2009), and the bundled model was trained so that a multiple of its cosine is
-one, too. So the two are added as they are, without stretching either to a common range: a question of many rare words weighs
-its words, a question of few its meaning. See docs/quality.md for what was tried.
+BM25 approximates a sum of log odds (Robertson and Zaragoza, 2009), and the bundled model was trained so that a multiple of its
+cosine is one, too, up to a constant for each query. So the two are added as they are, without stretching either to a common
+range: a question of many rare words weighs its words, a question of few its meaning. See docs/quality.md for what was tried.
 """
 
 from __future__ import annotations
@@ -18,10 +18,8 @@ _SECOND_CREDIT, _THIRD_CREDIT = 0.1, 0.05
 
 
 def fused_score(similarity: float | None, keyword: float, semantic_ratio: float) -> float:
-    """Give the score of a passage; without a similarity, of its words alone."""
-    if similarity is None:
-        return keyword
-    return 2 * (semantic_ratio * COSINE_WEIGHT * similarity + (1 - semantic_ratio) * keyword)
+    """Give the score of a passage; a similarity that is not known counts nothing."""
+    return 2 * (semantic_ratio * COSINE_WEIGHT * (similarity or 0.0) + (1 - semantic_ratio) * keyword)
 
 
 def page_credits(scores: Mapping[int, float], paths: Mapping[int, str]) -> dict[str, float]:

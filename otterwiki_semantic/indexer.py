@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from otterwiki_semantic.catalog import Catalog, StoredVector
 from otterwiki_semantic.chunking import Profile
@@ -73,17 +74,17 @@ class Indexer:
         if head == catalog.meta("commit") and catalog.meta("changing") is None:
             return False
         since = catalog.meta("commit") if catalog.meta("changing") is None else None
+        times = self._repository.updated(head, since) if head else {}
         changed, gone = self.difference(catalog, head)
         tracker.begin(changed, len(gone))
         catalog.begin_change(head)
         if gone:
             catalog.remove_pages(gone)
-        for pages in self._batches(changed, tracker):
+        for pages in self._batches(changed, tracker, times):
             self._index(pages, generation, tracker, donor)
         catalog.settle_vectors()
         self.flush(generation)
-        if head:
-            catalog.set_updated(self._repository.updated(head, since))
+        catalog.set_updated(times)
         catalog.end_change(head)
         return True
 
@@ -96,13 +97,13 @@ class Indexer:
             generation.drop_vectors(ids)
         generation.end_refilling()
 
-    def _batches(self, files: Sequence[PageFile], tracker: ProgressTracker) -> Iterator[list[Page]]:
+    def _batches(self, files: Sequence[PageFile], tracker: ProgressTracker, times: Mapping[str, int]) -> Iterator[list[Page]]:
         batch: list[Page] = []
         chunks = 0
         contents = self._repository.read(file.blob for file in files)
         for file, content in zip(files, contents, strict=True):
             self._check_stop()
-            page = self._read(file, content)
+            page = replace(self._read(file, content), updated=times.get(file.path))
             tracker.page_read(file.size, len(page.chunks))
             batch.append(page)
             chunks += len(page.chunks)

@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -73,6 +74,8 @@ class LocalIndex:
         self._syncing = False
         self._changing = threading.Lock()
         """Held by whoever syncs the serving generation or puts another in its place."""
+        self._replaced: Generation | None = None
+        """The generation that was last found damaged."""
         self._failures = 0
         self._last_sync: str | None = None
         self._last_error: str | None = None
@@ -101,17 +104,22 @@ class LocalIndex:
 
         def answers(generation: Generation) -> list[Answer]:
             index = self._freshness(generation)
-            found = (
+            found = [
                 search_passages(generation, query, vector, options, self.embedder.calibration)
                 for query, vector in zip(parsed, vectors, strict=True)
-            )
+            ]
+            if any(each.is_damaged for each in found):
+                self._replace(generation)
             return [
                 Answer(asked, each.hits, index, each.confident, failure or each.degraded, each.facets)
                 for asked, each in zip(queries, found, strict=True)
             ]
 
-        nothing = [Answer(query, (), self._freshness(None)) for query in queries]
-        return self._ask(answers) or nothing
+        found = self._ask(answers)
+        if found is None:
+            index = self._freshness(None)
+            found = [Answer(query, (), index) for query in queries]
+        return found
 
     def related(self, path: str, n: int) -> RelatedPages:
         """See `IndexService`."""
@@ -133,7 +141,8 @@ class LocalIndex:
         while generation is not None:
             store = generation.vectors
             try:
-                return question(generation)
+                with generation.catalog.snapshot():
+                    return question(generation)
             except VectorStoreError as error:
                 if generation is self._serving and not self._stopping.is_set():
                     log.warning("%s; filling it again from the catalog", error)
@@ -215,6 +224,13 @@ class LocalIndex:
             return len(self._repository.pages(head)) if head else 0
         changed, gone = self._indexer.difference(generation.catalog, head)
         return len(changed) + len(gone)
+
+    def _replace(self, damaged: Generation) -> None:
+        """Build a new generation beside one whose words are damaged, once; it goes on serving by meaning meanwhile."""
+        if self._replaced is not damaged and not self._stopping.is_set():
+            self._replaced = damaged
+            with suppress(RebuildRunningError):
+                self.reindex()
 
     def _rebuild_status(self) -> RebuildStatus:
         with self._rebuild_lock:

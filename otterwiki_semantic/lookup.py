@@ -20,23 +20,47 @@ from otterwiki_semantic.terms import fold
 _TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT = 5.0, 3.0, 1.0
 """What a word counts in the page's title, in the heading path and in the text. Half or twice as much ranks about the same."""
 _MOST_NAMED = 50
+_MOST_REMEMBERED = 20_000
 _LAST_CHARACTER = "\U0010ffff"
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """Which chunks may answer: an SQL condition on the table `chunks`; an empty one lets all pass."""
+class Condition:
+    """A condition of SQL and its values; an empty one is always true."""
 
-    condition: str = ""
+    text: str = ""
     values: tuple[str | int, ...] = ()
 
+    @classmethod
+    def all_of(cls, conditions: Sequence[Condition]) -> Condition:
+        """Give the condition that all of them hold."""
+        real = [condition for condition in conditions if condition.text]
+        values = tuple(value for condition in real for value in condition.values)
+        return cls(" AND ".join(f"({condition.text})" for condition in real), values)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Which chunks may answer: those on pages that pass, and that pass themselves. An empty one lets all pass."""
+
+    pages: Condition = Condition()
+    chunks: Condition = Condition()
+
     def __bool__(self) -> bool:
-        return bool(self.condition)
+        return bool(self.pages.text or self.chunks.text)
 
     @property
-    def also(self) -> str:
-        """The condition as a further one of a statement."""
-        return f" AND {self.condition}" if self else ""
+    def ids(self) -> Condition:
+        """The condition as a set of chunks' ids, for a statement without the tables of chunks and pages."""
+        if not self:
+            return Condition()
+        whole = Condition.all_of((self.pages, self.chunks))
+        return Condition(f"SELECT chunks.id FROM chunks JOIN pages USING (path) WHERE {whole.text}", whole.values)
+
+    def also(self) -> Condition:
+        """The condition as a further one of a statement with both tables, in its text and values."""
+        whole = Condition.all_of((self.pages, self.chunks))
+        return Condition(f" AND {whole.text}" if whole.text else "", whole.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,73 +75,98 @@ class Candidate:
 
 def scope_of(filters: Filters, query: Query) -> Scope:
     """Give the scope of a query: its page filters, the phrases that have to be there, and the words that must not."""
-    pages: list[tuple[str, tuple[str | int, ...]]] = []
+    return Scope(Condition.all_of(_page_conditions(filters)), Condition.all_of(_chunk_conditions(query)))
+
+
+def _page_conditions(filters: Filters) -> list[Condition]:
+    conditions = [
+        Condition("EXISTS (SELECT 1 FROM page_tags WHERE tag_key = ? AND page_tags.path = pages.path)", (fold(tag),))
+        for tag in filters.tags
+    ]
     if filters.category is not None:
-        pages.append(("category_key = ?", (fold(filters.category),)))
-    pages += [("path IN (SELECT path FROM page_tags WHERE tag_key = ?)", (fold(tag),)) for tag in filters.tags]
+        conditions.append(Condition("pages.category_key = ?", (fold(filters.category),)))
     if filters.path is not None:
         start = fold(filters.path.lstrip("/"))
-        pages.append(("path_key >= ? AND path_key < ?", (start, start + _LAST_CHARACTER)))
+        conditions.append(Condition("pages.path_key >= ? AND pages.path_key < ?", (start, start + _LAST_CHARACTER)))
     if filters.updated_since is not None:
-        pages.append(("updated >= ?", (filters.updated_since,)))
-    conditions = []
-    if pages:
-        condition = " AND ".join(condition for condition, _ in pages)
-        values = tuple(value for _, values in pages for value in values)
-        conditions.append((f"chunks.path IN (SELECT path FROM pages WHERE {condition})", values))
+        conditions.append(Condition("pages.updated >= ?", (filters.updated_since,)))
+    return conditions
+
+
+def _chunk_conditions(query: Query) -> list[Condition]:
+    # The plus keeps SQLite from looking into the keyword index once for every chunk.
     matching = "(SELECT rowid FROM keywords WHERE keywords MATCH ?)"
+    conditions = [Condition("instr(chunks.text, ?)", (literal,)) for literal in query.literals]
     if query.phrases:
-        conditions.append((f"chunks.id IN {matching}", (all_phrases(query.phrases),)))
+        conditions.append(Condition(f"+chunks.id IN {matching}", (all_phrases(query.phrases),)))
     if query.without:
-        conditions.append((f"chunks.id NOT IN {matching}", (any_phrase(query.without),)))
-    return Scope(
-        " AND ".join(condition for condition, _ in conditions), tuple(value for _, values in conditions for value in values)
-    )
+        conditions.append(Condition(f"+chunks.id NOT IN {matching}", (any_phrase(query.without),)))
+    return conditions
 
 
 class Lookup:
     """Reads a catalog for searches. Errors: those of `Database`."""
 
     def __init__(self, database: Database) -> None:
+        self._database = database
         self._read = database.read
+        self._frequencies: dict[str, int] = {}
+        self._total = 0
+        self._counted_at = -1
 
     # Words and names
 
     def frequencies(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
-        """Give the number of chunks, and for each of the stored words the number of chunks that have it."""
+        """Give the number of chunks, and for each of the stored words the number of chunks that have it.
+
+        Counting walks through all places of a word; what was counted is remembered until the catalog changes.
+        """
+        state = self._database.changes
+        known = dict(self._frequencies) if state == self._counted_at else {}
+        missing = [word for word in dict.fromkeys(words) if word not in known]
         with self._read() as connection:
-            total = connection.execute("SELECT COUNT(*) FROM chunks").fetchone()[0]
-            found = dict.fromkeys(words, 0)
-            for part in parts(words):
-                found.update(
+            total = self._total if known else connection.execute("SELECT COUNT(*) FROM chunks").fetchone()[0]
+            for part in parts(missing):
+                known.update(dict.fromkeys(part, 0))
+                known.update(
                     connection.execute(f"SELECT term, doc FROM keyword_counts WHERE term IN ({marks(part)})", part).fetchall()
                 )
-        return total, found
+        if len(known) > _MOST_REMEMBERED:
+            self._frequencies, self._total, self._counted_at = {}, total, -1
+        else:
+            self._frequencies, self._total, self._counted_at = known, total, state
+        return total, {word: known[word] for word in words}
 
     def keyword_scores(self, expression: str, scope: Scope, limit: int) -> dict[int, float]:
-        """Give up to `limit` chunks that match, best first, with their BM25 scores (Robertson et al., 1994)."""
+        """Give up to `limit` chunks that match, best first, with their BM25 scores (Robertson et al., 1994).
+
+        A word in more than half of all chunks scores next to nothing: FTS5 takes its weight for 0.000001.
+        """
+        ids = scope.ids
+        only = f" AND +rowid IN ({ids.text})" if ids.text else ""
         statement = (
             f"SELECT rowid, -bm25(keywords, {_TITLE_WEIGHT}, {_HEADINGS_WEIGHT}, {_BODY_WEIGHT}) AS score FROM keywords"
-            f" WHERE keywords MATCH ?{_scoped('rowid', scope)} ORDER BY score DESC, rowid LIMIT ?"
+            f" WHERE keywords MATCH ?{only} ORDER BY score DESC, rowid LIMIT ?"
         )
         with self._read() as connection:
-            return dict(connection.execute(statement, (expression, *scope.values, limit)).fetchall())
+            return dict(connection.execute(statement, (expression, *ids.values, limit)).fetchall())
 
-    def holders(self, expression: str, scope: Scope, limit: int) -> list[int]:
+    def holders(self, expression: str, limit: int) -> list[int]:
         """Give up to `limit` chunks that match an expression, in no order."""
-        statement = f"SELECT rowid FROM keywords WHERE keywords MATCH ?{_scoped('rowid', scope)} LIMIT ?"
         with self._read() as connection:
-            return [row[0] for row in connection.execute(statement, (expression, *scope.values, limit))]
+            rows = connection.execute("SELECT rowid FROM keywords WHERE keywords MATCH ? LIMIT ?", (expression, limit))
+            return [row[0] for row in rows]
 
     def named(self, key: str, scope: Scope) -> tuple[list[Candidate], list[Candidate]]:
         """Give the first chunks of the pages with this name, and those of the sections with this heading."""
+        also = scope.also()
         statement = (
             "SELECT names.ordinal < 0 AS is_page, chunks.id, chunks.vector, chunks.path, chunks.ordinal"
             " FROM names JOIN chunks ON chunks.path = names.path AND chunks.ordinal = MAX(names.ordinal, 0)"
-            f" WHERE names.key = ?{scope.also} ORDER BY is_page DESC, names.path LIMIT ?"
+            f" JOIN pages ON pages.path = names.path WHERE names.key = ?{also.text} ORDER BY is_page DESC, names.path LIMIT ?"
         )
         with self._read() as connection:
-            rows = connection.execute(statement, (key, *scope.values, _MOST_NAMED)).fetchall()
+            rows = connection.execute(statement, (key, *also.values, _MOST_NAMED)).fetchall()
         pages, sections = ([Candidate(*row[1:]) for row in rows if bool(row["is_page"]) is wanted] for wanted in (True, False))
         return pages, sections
 
@@ -136,25 +185,33 @@ class Lookup:
 
     def size(self, scope: Scope) -> int:
         """Give the number of chunks in a scope."""
+        where = f" WHERE {scope.pages.text}" if scope.pages.text else ""
+        statement, values = f"SELECT COALESCE(SUM(chunk_count), 0) FROM pages{where}", scope.pages.values
+        if scope.chunks.text:
+            statement, values = f"SELECT COUNT(*) FROM ({scope.ids.text})", scope.ids.values
         with self._read() as connection:
-            where = f" WHERE {scope.condition}" if scope else ""
-            return int(connection.execute(f"SELECT COUNT(*) FROM chunks{where}", scope.values).fetchone()[0])
+            return int(connection.execute(statement, values).fetchone()[0])
 
     def candidates(self, scope: Scope, *, ids: Iterable[int] = (), vectors: Iterable[str] = ()) -> list[Candidate]:
         """Give the chunks in a scope that have one of these ids or one of these vectors."""
+        also = scope.also()
         found: list[Candidate] = []
         with self._read() as connection:
-            for column, values in (("id", list(ids)), ("vector", list(vectors))):
+            for column, values in (("chunks.id", list(ids)), ("chunks.vector", list(vectors))):
                 for part in parts(values):
-                    statement = f"SELECT id, vector, path, ordinal FROM chunks WHERE {column} IN ({marks(part)}){scope.also}"
-                    found += [Candidate(*row) for row in connection.execute(statement, (*part, *scope.values))]
+                    statement = (
+                        "SELECT chunks.id, chunks.vector, chunks.path, chunks.ordinal FROM chunks JOIN pages USING (path)"
+                        f" WHERE {column} IN ({marks(part)}){also.text}"
+                    )
+                    found += [Candidate(*row) for row in connection.execute(statement, (*part, *also.values))]
         return found
 
     def nearest(self, vector: Matrix, count: int, scope: Scope | None = None) -> dict[str, float]:
         """Give the ids of the `count` nearest vectors with their cosine distances, nearest first, by looking at every one."""
-        chosen = f" WHERE id IN (SELECT vector FROM chunks WHERE {scope.condition})" if scope else ""
+        ids = scope.ids if scope else Condition()
+        chosen = f" WHERE id IN (SELECT vector FROM chunks WHERE id IN ({ids.text}))" if ids.text else ""
         with self._read() as connection:
-            rows = connection.execute(f"SELECT id, embedding FROM vectors{chosen}", scope.values if scope else ()).fetchall()
+            rows = connection.execute(f"SELECT id, embedding FROM vectors{chosen}", ids.values).fetchall()
         if not rows:
             return {}
         distances = 1 - _matrix(rows) @ vector
@@ -222,10 +279,6 @@ SELECT chunks.id, path, title, category, tags, updated, text, prefix_length, ove
 FROM chunks JOIN pages USING (path)"""
 
 
-def _scoped(column: str, scope: Scope) -> str:
-    return f" AND {column} IN (SELECT id FROM chunks WHERE {scope.condition})" if scope else ""
-
-
 def _matrix(rows: Sequence[sqlite3.Row]) -> Matrix:
     return np.frombuffer(b"".join(row["embedding"] for row in rows), dtype=np.float32).reshape(len(rows), -1)
 
@@ -257,8 +310,11 @@ def _hit(row: sqlite3.Row) -> Hit:
     )
 
 
-def _iso(seconds: int) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+def _iso(seconds: int) -> str | None:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):  # a commit's time can be any number
+        return None
 
 
 def _load(value: str) -> tuple[str, ...]:

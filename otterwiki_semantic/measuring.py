@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from otterwiki_semantic.errors import ConfigError, ParameterError
-from otterwiki_semantic.evaluation import Judged, difference, means, percentiles, read_judged, score
+from otterwiki_semantic.evaluation import LOSSES, Judged, difference, means, percentiles, read_judged, score
+from otterwiki_semantic.parameters import checked_query
 from otterwiki_semantic.records import SearchOptions
 from otterwiki_semantic.service import IndexService
 
-SHOWN = ("ndcg", "mrr", "recall@1", "recall@5", "recall@10", "precision@5", "zero")
+SHOWN = ("ndcg", "mrr", "recall@1", "recall@5", "recall@10", "precision@5", *LOSSES)
 _WARM_UP = 3
 _PICTURES = (".png", ".svg")
 
@@ -37,7 +38,8 @@ def measure(
         start = time.perf_counter()
         answer = index.search([judged.query], options)[0]
         latencies.append((time.perf_counter() - start) * 1000)
-        rows.append({"query": judged.query, **score(judged, (hit.path for hit in answer.hits))})
+        facts = {"query": judged.query, "relevant": list(judged.relevant), "exclude": list(judged.exclude)}
+        rows.append(facts | score(judged, (hit.path for hit in answer.hits), confident=answer.confident))
     return {"name": name, "metrics": means(rows), "latency_ms": percentiles(latencies), "queries": rows}
 
 
@@ -45,7 +47,7 @@ def table(runs: Sequence[Run]) -> str:
     """Give the runs as a table, one a line."""
     width = max(len(run["name"]) for run in runs)
     head = " ".join(f"{metric:>11}" for metric in (*SHOWN, "p50 ms", "p95 ms", "p99 ms"))
-    lines = [f"{'':{width}} {head}"]
+    lines = [f"{len(runs[0]['queries'])} questions, pages ranked", f"{'':{width}} {head}"]
     for run in runs:
         values = [f"{run['metrics'][metric]:11.3f}" for metric in SHOWN]
         values += [f"{value:11.1f}" for value in run["latency_ms"].values()]
@@ -54,17 +56,20 @@ def table(runs: Sequence[Run]) -> str:
 
 
 def comparison(before: Run, after: Run) -> str:
-    """Say how two runs over the same questions differ; `ParameterError` if the questions are others."""
-    if [row["query"] for row in before["queries"]] != [row["query"] for row in after["queries"]]:
+    """Say how two runs over the same questions differ; `ParameterError` if the questions or their answers are others."""
+    if _questions_of(before) != _questions_of(after):
         raise ParameterError("the earlier run asked other questions; runs can be compared only over the same ones")
     lines = [f"{after['name']} against {before['name']} before (difference, 95 % interval):"]
     for metric in SHOWN:
         change = difference([row[metric] for row in before["queries"]], [row[metric] for row in after["queries"]])
-        verdict = "no difference that is more than noise" if change.is_noise else "better" if change.mean > 0 else "worse"
-        if metric == "zero" and not change.is_noise:
-            verdict = "worse" if change.mean > 0 else "better"
+        is_better = change.mean < 0 if metric in LOSSES else change.mean > 0
+        verdict = "no difference that is more than noise" if change.is_noise else "better" if is_better else "worse"
         lines.append(f"  {metric:11} {change.mean:+.3f}  [{change.low:+.3f}, {change.high:+.3f}]  {verdict}")
     return "\n".join(lines)
+
+
+def _questions_of(run: Run) -> list[tuple[str, set[str], set[str]]]:
+    return [(row["query"], set(row["relevant"]), set(row["exclude"])) for row in run["queries"]]
 
 
 def failures(runs: Sequence[Run], least: Mapping[str, float]) -> list[str]:
@@ -79,25 +84,47 @@ def failures(runs: Sequence[Run], least: Mapping[str, float]) -> list[str]:
 
 def read_run(path: Path, name: str) -> Run:
     """Give the run of this name from an earlier run's file, or its only one; `ParameterError` if there is none."""
-    runs = _read_json(path)
-    runs = runs.get("runs") if isinstance(runs, dict) else None
-    known = [run for run in runs or () if isinstance(run, dict) and {"name", "queries"} <= run.keys()]
-    fitting = [run for run in known if run["name"] == name] or (known if len(known) == 1 else [])
+    content = _read_json(path)
+    runs = content.get("runs") if isinstance(content, dict) else None
+    if not isinstance(runs, list) or not all(map(_is_run, runs)):
+        raise ParameterError(f"{path} is no file that --output has written")
+    fitting = [run for run in runs if run["name"] == name] or (runs if len(runs) == 1 else [])
     if not fitting:
-        raise ParameterError(f"{path} has no run {name!r}; it has {', '.join(run['name'] for run in known) or 'none at all'}")
+        raise ParameterError(f"{path} has no run {name!r}; it has {', '.join(run['name'] for run in runs) or 'none at all'}")
     return dict(fitting[0])
 
 
+def _is_run(value: object) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str) or not isinstance(value.get("queries"), list):
+        return False
+    return all(map(_is_row, value["queries"]))
+
+
+def _is_row(value: object) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("query"), str):
+        return False
+    paths = (value.get("relevant"), value.get("exclude"))
+    is_judged = all(isinstance(part, list) and all(isinstance(path, str) for path in part) for part in paths)
+    return is_judged and all(isinstance(value.get(metric), int | float) and 0 <= value[metric] <= 1 for metric in SHOWN)
+
+
 def read_questions(path: Path) -> list[Judged]:
-    """Give the judged questions of a file; `ParameterError` if it holds none."""
-    return read_judged(_read_json(path))
+    """Give the judged questions of a file; `ParameterError` if it holds none, or one that cannot be asked."""
+    questions = read_judged(_read_json(path))
+    for position, judged in enumerate(questions):
+        checked_query(judged.query, f"the query of entry {position}")
+    return questions
 
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ParameterError(f"{path} cannot be read as JSON: {error}") from error
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, ValueError) as error:
+        raise ParameterError(f"{path} cannot be read: {error}") from error
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ParameterError(f"{path} is not JSON: {error}") from error
 
 
 def drawer(path: Path) -> Callable[[Sequence[Run]], None]:
@@ -110,7 +137,7 @@ def drawer(path: Path) -> Callable[[Sequence[Run]], None]:
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ConfigError("a picture needs matplotlib: pip install 'otterwiki-semantic[eval]'") from None
+        raise ConfigError("a picture needs matplotlib: pip install matplotlib") from None
 
     def draw(runs: Sequence[Run]) -> None:
         figure = Figure(figsize=(9, 4), layout="constrained")

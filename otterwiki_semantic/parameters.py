@@ -22,6 +22,7 @@ DEFAULT_RELATED = 5
 MAX_CONTEXT = 3
 MAX_TAGS = 20
 MAX_PATH_CHARACTERS = 1_000
+_NOT_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
 _MOST_SHOWN = 60
 _YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
@@ -61,8 +62,8 @@ def _filters(values: Mapping[str, Any]) -> Filters:
     if len(tags) > MAX_TAGS:
         raise ParameterError(f"tag is given {len(tags)} times; allowed are {MAX_TAGS}")
     return Filters(
-        category=_optional(values.get("category"), lambda value: checked_text(value, "category")),
-        tags=tuple(checked_text(tag, "tag") for tag in tags),
+        category=_optional(values.get("category"), lambda value: " ".join(checked_text(value, "category").split())),
+        tags=tuple(" ".join(checked_text(tag, "tag").split()) for tag in tags),
         path=_optional(values.get("path"), lambda value: checked_text(value, "path")),
         updated_since=_optional(values.get("updated_since"), lambda value: checked_time(value, "updated_since")),
     )
@@ -146,7 +147,9 @@ def checked_choice(value: object, name: str, default: E) -> E:
 
 def checked_text(value: object, name: str) -> str:
     """Give a text without surrounding space; `ParameterError` when it is empty, too long or no text."""
-    if not isinstance(value, str) or not value.strip() or len(value) > MAX_PATH_CHARACTERS or not value.isprintable():
+    if value is None:
+        raise ParameterError(f"{name} is missing; it takes 1 to {MAX_PATH_CHARACTERS:,} characters on one line")
+    if not isinstance(value, str) or not value.strip() or len(value) > MAX_PATH_CHARACTERS or _NOT_IN_A_LINE.search(value):
         raise ParameterError(f"{name} is {_shown(value)}; it takes 1 to {MAX_PATH_CHARACTERS:,} characters on one line")
     return value.strip()
 

@@ -14,11 +14,15 @@ import regex
 
 from otterwiki_semantic.terms import Word, name_key, stem, words
 
-_EXCLUSION = r"""(?<!\S)-(?:"(?P<no_phrase>[^"]+)"|(?P<no_word>\p{L}[\p{L}\p{M}\p{N}_'’.-]{2,}))(?!\S)"""
-_PHRASE = r'"(?P<phrase>[^"]+)"'
+_UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+_EXCLUDED_WORD = rf"{_UNSPACED}[\p{{L}}\p{{M}}\p{{N}}]*|\p{{L}}[\p{{L}}\p{{M}}\p{{N}}_'’.-]{{2,}}"
+_EXCLUSION = rf'(?<!\S)-(?:"(?P<no_phrase>[^"]+)"|(?P<no_word>{_EXCLUDED_WORD}))(?!\S)'
+_PHRASE = r'(?<![\p{L}\p{N}"])"(?P<phrase>[^"]+)"(?![\p{L}\p{N}])'
+"""A quote right behind a letter or digit opens none: it is the sign of inches."""
 _SYNTAX = regex.compile(f"{_EXCLUSION}|{_PHRASE}")
+_MOST_PHRASES = 16
 _CURLY = str.maketrans("“”„«»", '"' * 5)
-_LONGEST_NAME = 100
+_LONGEST_NAME = 300
 _FUNCTION_WORDS = frozenset(
     stem(word)
     for line in (
@@ -38,7 +42,8 @@ class Query:
     `parts` are its words as they are stored, identifiers divided; `sought` are those that passages are looked for by: all
     but the function words, unless there are no others. `wholes` are the identifiers undivided, `pairs` are parts next to each
     other, `prefixes` single characters of scripts without spaces. `phrases` have to stand in a passage as they are, what is
-    `without` must not; both as runs of words.
+    `without` must not; both as runs of words. `literals` are phrases
+    without a word, such as ``->``.
     """
 
     text: str
@@ -49,6 +54,7 @@ class Query:
     prefixes: tuple[str, ...]
     phrases: tuple[tuple[Word, ...], ...]
     without: tuple[tuple[Word, ...], ...]
+    literals: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -62,17 +68,36 @@ class Query:
 
 
 def parse_query(text: str) -> Query:
-    """Take a query apart. One that excludes everything it names is taken as plain text."""
+    """Take a query apart. One that excludes all it names is plain text; so is what is quoted or excluded beyond 16 times."""
     source = text.translate(_CURLY)
-    phrases = [run for match in _SYNTAX.finditer(source) if (run := _run(match["phrase"]))]
-    without = [run for match in _SYNTAX.finditer(source) if (run := _run(match["no_phrase"] or match["no_word"]))]
-    asked = " ".join(_SYNTAX.sub(lambda match: match["phrase"] or "", source).split())
-    if not any(True for _ in words(asked)):
-        return _query(text, [], []) if without else _query(text, phrases, [])
-    return _query(asked, phrases, without)
+    found = list(_SYNTAX.finditer(source))[:_MOST_PHRASES]
+    asked = " ".join(_without_syntax(source, found).split())
+    phrases = [match["phrase"] for match in found if match["phrase"]]
+    without = [match["no_phrase"] or match["no_word"] for match in found if not match["phrase"]]
+    if not any(words(asked)):
+        asked, without = text, []
+    literals = [phrase.strip() for phrase in phrases if not _run(phrase) and phrase.strip()]
+    return _query(asked, _runs(phrases), _runs(without), tuple(dict.fromkeys(literals)))
 
 
-def _query(text: str, phrases: Iterable[tuple[Word, ...]], without: Iterable[tuple[Word, ...]]) -> Query:
+def _without_syntax(source: str, found: Sequence[regex.Match[str]]) -> str:
+    """Give the text with phrases without their quotes, and without what is excluded."""
+    parts, end = [], 0
+    for match in found:
+        parts += [source[end : match.start()], match["phrase"] or ""]
+        end = match.end()
+    return "".join((*parts, source[end:]))
+
+
+def _runs(texts: Iterable[str]) -> tuple[tuple[Word, ...], ...]:
+    """Give the runs of words of texts, each once; none for a text without words."""
+    runs = {tuple(part for word in run for part in word.exact): run for run in map(_run, texts) if run}
+    return tuple(runs.values())
+
+
+def _query(
+    text: str, phrases: tuple[tuple[Word, ...], ...], without: tuple[tuple[Word, ...], ...], literals: tuple[str, ...]
+) -> Query:
     found = _run(text)
     parts = [part for word in found if not word.is_tail for part in word.parts]
     sought = [part for part in parts if part not in _FUNCTION_WORDS]
@@ -83,8 +108,9 @@ def _query(text: str, phrases: Iterable[tuple[Word, ...]], without: Iterable[tup
         wholes=tuple(dict.fromkeys(word.whole for word in found if len(word.parts) > 1)),
         pairs=tuple(dict.fromkeys(pairwise(parts))),
         prefixes=tuple(dict.fromkeys(word.whole for word in found if word.is_tail)),
-        phrases=tuple(phrases),
-        without=tuple(without),
+        phrases=phrases,
+        without=without,
+        literals=literals,
     )
 
 
@@ -132,13 +158,17 @@ def _quoted(text: str) -> str:
     return f'"{doubled}"'
 
 
-def has_phrase(text: str, phrase: Sequence[Word]) -> bool:
-    """Tell whether a text has a run of words as they are, not only their stems."""
+def has_phrases(text: str, phrases: Sequence[Sequence[Word]]) -> bool:
+    """Tell whether a text has every one of these runs of words as they are, not only their stems."""
+    found = list(words(text))
+    parts = [part for word in found if not word.is_tail for part in word.exact]
+    return all(_has_phrase(found, parts, phrase) for phrase in phrases)
+
+
+def _has_phrase(found: Sequence[Word], parts: Sequence[str], phrase: Sequence[Word]) -> bool:
     wanted = [part for word in phrase for part in word.exact]
-    if len(phrase) == 1 and phrase[0].is_tail:
-        return any(wanted[0] in word.exact[0] for word in words(text))
-    found = [word for word in words(text) if not word.is_tail]
-    if len(phrase) == 1 and any("".join(word.exact) == "".join(wanted) for word in found):
-        return True
-    parts = [part for word in found for part in word.exact]
+    if len(phrase) == 1:
+        whole = "".join(wanted)
+        if any(whole in word.exact[0] if phrase[0].is_tail else whole == "".join(word.exact) for word in found):
+            return True
     return any(parts[start : start + len(wanted)] == wanted for start in range(len(parts) - len(wanted) + 1))

@@ -97,6 +97,8 @@ class Page:
     chunks: tuple[Chunk, ...]
     links_to: tuple[str, ...] = ()
     """The pages it links to, each once, as `links.page_key` names them, whether they exist or not."""
+    updated: int | None = None
+    """When a commit last changed it, in seconds since 1970."""
 
 
 class Mode(StrEnum):
@@ -122,7 +124,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions:
-    """How to search, beyond the query; `service` has what is allowed.
+    """How to search, beyond the query; `parameters` has what is allowed.
 
     `semantic_ratio` is the share of meaning in a hybrid ranking, 0 to 1. `diversity` is 0 (best first) to 1 (as different as
     they can be). `context` is the number of chunks to show before and after each result.

@@ -24,7 +24,7 @@ def related_pages(generation: Generation, path: str, n: int) -> tuple[RelatedPag
     """Give the `n` pages nearest in meaning to the page at `path`, nearest first, with the sections that match best.
 
     Two pages are as near as the mean of their three nearest pairs of passages, each passage in one pair. The page has to be in
-    the catalog; one without text is near to none.
+    the catalog, which must not change meanwhile (`Database.snapshot`); one without text is near to none.
     """
     lookup = generation.catalog.lookup
     own = lookup.page_vectors([path]).get(path)

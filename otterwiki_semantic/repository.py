@@ -15,6 +15,7 @@ _REGULAR_FILE = b"100"
 _TIMEOUT_SECONDS = 120
 _OTHER_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE")
 """Set in a git hook, these would lead git to another repository than the one asked about."""
+_OTHER_PATHSPECS = ("GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class Repository:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        inherited = {name: value for name, value in os.environ.items() if name not in _OTHER_REPOSITORY}
+        unwanted = {*_OTHER_REPOSITORY, *_OTHER_PATHSPECS}
+        inherited = {name: value for name, value in os.environ.items() if name not in unwanted}
         self._environment = {**inherited, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
         directories = self._git("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir").splitlines()
         self._git_dir, self._common_dir = (Path(os.fsdecode(line)) for line in directories)
@@ -92,21 +94,30 @@ class Repository:
     def updated(self, commit: str, since: str | None = None) -> dict[str, int]:
         """Give when each page was last changed up to a commit, in seconds since 1970: the time of its last commit.
 
-        With `since`, only what commits changed after that one; if it is no ancestor, as after a forced push, everything.
+        With `since`, only what was changed after that commit; but everything if there are merges among the commits since then,
+        or it is no ancestor of theirs: then they alone cannot tell.
         """
-        follows = since is not None and self._run("merge-base", "--is-ancestor", since, commit).returncode == 0
-        span = f"{since}..{commit}" if follows else commit
-        shown = ("--format=%x01%ct", "--name-only", "-c", "-z", "--no-renames", "--no-relative")
+        span = f"{since}..{commit}" if since is not None and self._is_straight(since, commit) else commit
+        shown = ("--format=%x00//%ct", "--encoding=UTF-8", "--name-only", "-c", "-z", "--no-renames", "--no-relative")
         log = self._run("-c", "log.showRoot=true", "log", *shown, span, "--", ":(top)*.md", timeout=None)
         if log.returncode:
             raise RepositoryError(f"git cannot read the history of {self.directory}: {_message(log.stderr)}")
         times: dict[str, int] = {}
-        for entry in log.stdout.split(b"\x01")[1:]:
-            time, _, names = entry.partition(b"\0")
-            for name in names.split(b"\0"):
-                if name.endswith(_PAGE):
-                    times.setdefault(_page_path(name.lstrip(b"\n")), int(time))
+        time, before = 0, b""
+        for field in log.stdout.split(b"\0"):  # two slashes and the commit's time, which begin no path; then the paths
+            if field.startswith(b"//"):
+                time = int(field[2:])
+            elif field:
+                name = field.removeprefix(b"\n") if before.startswith(b"//") else field
+                times.setdefault(_page_path(name), time)
+            before = field
         return times
+
+    def _is_straight(self, since: str, commit: str) -> bool:
+        """Whether only commits of one parent lead from one commit to the other."""
+        if self._run("merge-base", "--is-ancestor", since, commit).returncode:
+            return False
+        return not self._git("rev-list", "--min-parents=2", "--max-count=1", f"{since}..{commit}")
 
     def read(self, blobs: Iterable[str]) -> Iterator[bytes]:
         """Give the content of each object, in order, through one git process."""

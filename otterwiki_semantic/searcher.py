@@ -12,7 +12,7 @@ from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.generations import Generation
 from otterwiki_semantic.joining import add_context, join_neighbours
 from otterwiki_semantic.lookup import scope_of
-from otterwiki_semantic.query import Query, has_phrase
+from otterwiki_semantic.query import Query, has_phrases
 from otterwiki_semantic.records import Explanation, Facet, Facets, Hit, SearchOptions, Side
 from otterwiki_semantic.relevance import Calibration, coverage, relevance
 from otterwiki_semantic.terms import words
@@ -20,8 +20,11 @@ from otterwiki_semantic.terms import words
 _CANDIDATES = 100
 _CANDIDATES_PER_RESULT = 5
 _GROWTH = 4
+_MOST_CANDIDATES = 6_400
 _SEEN_PER_RESULT = 4
-"""Candidates looked at, for each result, for passages that repeat another one and for those to choose different ones from."""
+"""Candidates, for each result, that those different from each other are chosen from."""
+_LONG_ENOUGH = 30
+"""Words of a passage from which on its heading does not make it another one."""
 _JOINED_SHARE = 0.7
 """A neighbour is joined if its score is at least this share of the best one's."""
 _NO_SIDE = Side(None, None)
@@ -29,12 +32,13 @@ _NO_SIDE = Side(None, None)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search gives: see `Answer`."""
+    """What a search gives: see `Answer`. `is_damaged` tells that the index has to be built again."""
 
     hits: tuple[Hit, ...]
     confident: bool
     degraded: str | None
     facets: Facets | None
+    is_damaged: bool = False
 
 
 def search_passages(
@@ -42,8 +46,8 @@ def search_passages(
 ) -> Found:
     """Give the passages for a query; `vector` is its text's, None if the model failed.
 
-    One page can crowd out the others, and filters can leave few; then more candidates are asked for. Errors: those of the
-    catalog and of ChromaDB.
+    One page can crowd out the others, and repeats can leave few; then more candidates are asked for, up to 6,400. Errors: those
+    of the catalog and of ChromaDB.
     """
     scope = scope_of(options.filters, query)
     count = max(_CANDIDATES, _CANDIDATES_PER_RESULT * options.n)
@@ -51,7 +55,7 @@ def search_passages(
         pool = gather(generation, query, vector, scope, options, count)
         selection = _Selection(generation, query, pool, options, calibration)
         chosen = selection.chosen()
-        if len(chosen) == options.n or pool.is_whole:
+        if len(chosen) == options.n or pool.is_whole or count >= _MOST_CANDIDATES or selection.has_reached_the_end():
             return selection.found(chosen)
         count *= _GROWTH
 
@@ -76,64 +80,79 @@ class _Selection:
     def chosen(self) -> list[int]:
         """Give the chunks to show, in order."""
         options = self._options
-        distinct = list(self._distinct(self._ranked))
+        distinct, paths = self._distinct(), self._paths()
         if not options.diversity:
-            return list(_limited(distinct, self._paths(), options.n, options.max_chunks_per_page))
-        seen = list(_limited(distinct, self._paths(), _SEEN_PER_RESULT * options.n, len(self._ranked)))
+            return list(_limited(distinct, paths, options.n, options.max_chunks_per_page))
+        share = _SEEN_PER_RESULT * options.max_chunks_per_page
+        seen = list(_limited(distinct, paths, _SEEN_PER_RESULT * options.n, share))
         vectors = self._vectors(seen)
-        scores = {chunk: self._pool.score(chunk) for chunk in seen}
         return diverse_order(
             [chunk for chunk in seen if chunk in vectors],
-            scores,
+            {chunk: self._pool.score(chunk) for chunk in seen},
             vectors,
-            self._paths(),
+            paths,
             options.diversity,
             options.n,
             options.max_chunks_per_page,
         )
 
+    def has_reached_the_end(self) -> bool:
+        """Whether further candidates by meaning would all be less similar than is asked for."""
+        least = self._options.min_similarity
+        nearest = [side.score for side in self._pool.semantic.values() if side.score is not None]
+        return least is not None and bool(nearest) and min(nearest) < least
+
     def _allowed(self, ranked: list[int]) -> list[int]:
         least = self._options.min_similarity
         if least is not None:
             ranked = [chunk for chunk in ranked if self._pool.similarity.get(chunk, -1.0) >= least]
-        if self._query.phrases:
+        phrases, without = self._query.phrases, self._query.without if self._pool.degraded else ()
+        if phrases or without:
             hits = self._lookup.hits(ranked)
             ranked = [
                 chunk
                 for chunk in ranked
-                if chunk in hits and all(has_phrase(hits[chunk].snippet, phrase) for phrase in self._query.phrases)
+                if chunk in hits
+                and has_phrases(hits[chunk].snippet, phrases)
+                and not any(has_phrases(hits[chunk].snippet, [phrase]) for phrase in without)
             ]
         return ranked
 
-    def _distinct(self, ranked: Sequence[int]) -> Iterator[int]:
-        """Give each passage once: of those that nearly repeat another page's, the first; the others' pages are noted.
+    def _distinct(self) -> Iterator[int]:
+        """Give each passage once, best first: of those that nearly repeat another page's, the first; the other pages are noted.
 
         Who asks for one passage a page asks for a ranking of pages: a page then keeps its place, with its next best passage.
         """
-        seen = ranked[: _SEEN_PER_RESULT * max(self._options.n, 10)]
-        texts = self._lookup.stored_words(seen)
-        repeats = Repeats({chunk: texts[chunk][1] if chunk in texts else "" for chunk in seen})
+        texts = self._lookup.stored_words(self._ranked)
+        repeats = Repeats({chunk: _compared(*texts.get(chunk, ("", ""))) for chunk in self._ranked})
         used: set[int] = set()
-        for place, chunk in enumerate(seen):
+        for place, chunk in enumerate(self._ranked):
             if chunk in used:
                 continue
             original = repeats.original(chunk)
             if original is None or self._pool.rule(chunk) > Rule.SCORE:
+                self._note_copies(chunk, repeats)
                 repeats.keep(chunk)
                 yield chunk
                 continue
+            self._note(original, chunk)
             path = self._pool.candidates[chunk].path
-            if path == self._pool.candidates[original].path:
-                continue
-            self._repeated_on.setdefault(original, set()).add(path)
-            if self._options.max_chunks_per_page == 1:
-                later = (other for other in seen[place + 1 :] if self._pool.candidates[other].path == path)
+            if self._options.max_chunks_per_page == 1 and path != self._pool.candidates[original].path:
+                later = (other for other in self._ranked[place + 1 :] if self._pool.candidates[other].path == path)
                 stand_in = next((other for other in later if repeats.original(other) is None), None)
                 if stand_in is not None:
                     used.add(stand_in)
                     repeats.keep(stand_in)
                     yield stand_in
-        yield from ranked[len(seen) :]
+
+    def _note_copies(self, chunk: int, repeats: Repeats) -> None:
+        for copy in repeats.copies(chunk):
+            self._note(chunk, copy)
+
+    def _note(self, original: int, copy: int) -> None:
+        pages = [self._pool.candidates[chunk].path for chunk in (original, copy)]
+        if pages[0] != pages[1]:
+            self._repeated_on.setdefault(original, set()).add(pages[1])
 
     def _paths(self) -> Mapping[int, str]:
         return {chunk: candidate.path for chunk, candidate in self._pool.candidates.items()}
@@ -161,7 +180,7 @@ class _Selection:
                 for place, (hit, chunk) in enumerate(zip(hits, chosen, strict=True))
             ]
         facets = self._facets(chosen) if self._options.facets else None
-        return Found(tuple(hits), any(hit.relevant for hit in hits), self._pool.degraded, facets)
+        return Found(tuple(hits), any(hit.relevant for hit in hits), self._pool.degraded, facets, self._pool.is_damaged)
 
     def _neighbours(self, chosen: Sequence[int]) -> list[int]:
         """Give the candidates that may be joined to results: nearly as good as the best, and close to one in its page."""
@@ -183,7 +202,7 @@ class _Selection:
             hit,
             distance=None if similarity is None else max(0.0, 1 - similarity),
             score=self._pool.score(chunk),
-            relevant=facts[1] >= 0,
+            relevant=self._is_relevant(chunk, facts[1]),
             highlights=self._highlights(hit.snippet),
             also_on=tuple(sorted(self._repeated_on.get(chunk, ()))),
         )
@@ -203,16 +222,19 @@ class _Selection:
         return tuple(ranges)
 
     def _relevances(self, chunks: Sequence[int]) -> dict[int, tuple[float, float]]:
-        """Give the coverage of each chunk and how far it is above the floor; what the query names is relevant."""
+        """Give the coverage of each chunk, and how far it is above the floor."""
         texts = self._lookup.stored_words(chunks)
         weights = self._pool.weights
         facts: dict[int, tuple[float, float]] = {}
         for chunk in chunks:
             present = set(" ".join(texts.get(chunk, ())).split())
             covered = coverage(weights, present) if weights else float(chunk in self._pool.keyword)
-            above = relevance(self._pool.similarity.get(chunk), covered, len(weights), self._calibration)
-            facts[chunk] = covered, max(above, 0.0) if self._pool.rule(chunk) > Rule.SCORE else above
+            facts[chunk] = covered, relevance(self._pool.similarity.get(chunk), covered, len(weights), self._calibration)
         return facts
+
+    def _is_relevant(self, chunk: int, above: float) -> bool:
+        """What the query names is relevant, whatever it scores."""
+        return above >= 0 or self._pool.rule(chunk) > Rule.SCORE
 
     def _explanation(self, chunk: int, covered: float, above: float, place: int) -> Explanation:
         pool = self._pool
@@ -234,13 +256,18 @@ class _Selection:
     def _facets(self, chosen: Sequence[int]) -> Facets:
         """Count the pages of the results, and of every other candidate that is relevant."""
         relevances = self._relevances(self._ranked)
-        found = {*chosen, *(chunk for chunk, (_, above) in relevances.items() if above >= 0)}
+        found = {*chosen, *(chunk for chunk, (_, above) in relevances.items() if self._is_relevant(chunk, above))}
         labels = self._lookup.page_labels(sorted({self._pool.candidates[chunk].path for chunk in found}))
         return Facets(
             category=_counted(category for category, _ in labels.values() if category),
             tag=_counted(tag for _, tags in labels.values() for tag in tags),
             path=_counted(path.split("/")[0] + "/" for path in labels if "/" in path),
         )
+
+
+def _compared(headings: str, body: str) -> str:
+    """Give the words by which passages are told apart: a few words say one thing here and another thing there."""
+    return body if body.count(" ") >= _LONG_ENOUGH else f"{headings} {body}"
 
 
 def _limited(ranked: Iterable[int], paths: Mapping[int, str], n: int, most_of_a_page: int) -> Iterator[int]:

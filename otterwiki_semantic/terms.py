@@ -19,14 +19,14 @@ import snowballstemmer
 ALGORITHM = f"1/{version('snowballstemmer')}"
 """What the stored words depend on: with another one, the index is built again."""
 
-_CACHED_WORDS = 100_000
+_CACHED_WORDS = 20_000
 _LONGEST_CACHED = 64
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc"
 _LETTER = r"[\p{L}\p{M}\p{N}_]"
 _LANGUAGE = rf"[A-Za-z](?:\+\+|\#)(?!{_LETTER})"
 """``C++``, ``C#``: the signs are part of the name."""
 _WORD = regex.compile(rf"(?<!{_LETTER}){_LANGUAGE}|{_LETTER}+(?:[-._'’]{_LETTER}+)*")
-_UNSPACED_RUN = regex.compile(rf"([{_UNSPACED}\p{{M}}]*[{_UNSPACED}][{_UNSPACED}\p{{M}}]*)")
+_UNSPACED_RUN = regex.compile(rf"([{_UNSPACED}][{_UNSPACED}\p{{M}}]*)")
 _PIECE = regex.compile(r"[^\W_][\p{L}\p{M}\p{N}]*")
 _NAME_PIECE = regex.compile(rf"(?<!{_LETTER}){_LANGUAGE}|{_PIECE.pattern}")
 _HUMP = regex.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+[a-z]*")
@@ -72,8 +72,8 @@ def indexed_text(text: str) -> str:
 
 
 def name_key(text: str) -> str:
-    """Give what two spellings of a name have in common: its letters and digits, folded."""
-    return "".join(fold(match[0]) for match in _NAME_PIECE.finditer(text))
+    """Give what spellings of a name have in common: its letters and digits, folded; of one without any, all but the spaces."""
+    return "".join(fold(match[0]) for match in _NAME_PIECE.finditer(text)) or "".join(fold(text).split())
 
 
 def fold(text: str) -> str:

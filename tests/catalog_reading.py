@@ -11,6 +11,7 @@ from otterwiki_semantic.records import Hit
 
 def hits_of(catalog: Catalog, vectors: Iterable[str]) -> list[Hit]:
     """Give the passages with these vectors, by path and place."""
-    found = catalog.lookup.candidates(Scope(), vectors=list(vectors))
-    shown = catalog.lookup.hits([candidate.id for candidate in found])
+    with catalog.snapshot():
+        found = catalog.lookup.candidates(Scope(), vectors=list(vectors))
+        shown = catalog.lookup.hits([candidate.id for candidate in found])
     return sorted(shown.values(), key=lambda hit: (hit.path, hit.chunk_index))

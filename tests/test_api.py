@@ -346,7 +346,7 @@ def test_related_pages(client: FlaskClient) -> None:
 @pytest.mark.parametrize(
     ("parameters", "status", "code", "part"),
     [
-        ({}, 422, "invalid_parameter", "path is None"),
+        ({}, 422, "invalid_parameter", "path is missing"),
         ({"path": "garden", "n": "0"}, 422, "invalid_parameter", "n is '0'"),
         ({"path": "no/such"}, 404, "page_unknown", "'no/such'"),
         ({"path": "/"}, 404, "page_unknown", "''"),

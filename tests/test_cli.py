@@ -164,7 +164,8 @@ def test_a_ranking_is_measured(repository: Path, judged: Path) -> None:
     written, picture = repository.parent / "run.json", repository.parent / "run.svg"
     answer = evaluate(repository, judged, "--mode", "hybrid", "--mode", "keyword", "--output", written, "--plot", picture)
     assert answer.returncode == 0, answer.stderr
-    head, hybrid, keyword = answer.stdout.splitlines()
+    title, head, hybrid, keyword = answer.stdout.splitlines()
+    assert title == "3 questions, pages ranked"
     assert head.split()[:3] == ["ndcg", "mrr", "recall@1"]
     assert hybrid.startswith("hybrid")
     assert keyword.startswith("keyword")
@@ -190,6 +191,25 @@ def test_two_runs_are_compared(repository: Path, judged: Path) -> None:
     assert "asked other questions" in answer.stderr
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[]",
+        '{"runs": 5}',
+        '{"runs": [{"name": 1, "queries": []}]}',
+        '{"runs": [{"name": "hybrid", "queries": 5}]}',
+        '{"runs": [{"name": "hybrid", "queries": [{"query": "x"}]}]}',
+        '{"runs": [{"name": "hybrid", "queries": [{"query": "x", "relevant": [], "exclude": [], "ndcg": NaN}]}]}',
+    ],
+)
+def test_a_file_that_is_no_earlier_run_is_refused(repository: Path, judged: Path, tmp_path: Path, content: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(content)
+    answer = evaluate(repository, judged, "--compare", path)
+    assert answer.returncode == 2
+    assert "is no file that --output has written" in answer.stderr
+
+
 def test_a_mean_that_is_too_low_fails(repository: Path, judged: Path) -> None:
     assert evaluate(repository, judged, "--fail-under", "recall@1=0.6").returncode == 0
     answer = evaluate(repository, judged, "--fail-under", "recall@1=0.7")
@@ -200,10 +220,16 @@ def test_a_mean_that_is_too_low_fails(repository: Path, judged: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "arguments", "message"),
     [
-        ("{", (), "cannot be read as JSON"),
+        ("{", (), "is not JSON"),
         ("[]", (), "with at least one entry"),
         ('[{"query": "x"}]', (), "names no relevant page"),
-        ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "beauty=1"), "'beauty=1' is none of METRIC=VALUE"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "beauty=1"), "'beauty=1' is no METRIC=VALUE"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "ndcg=nan"), "'ndcg=nan' is no METRIC=VALUE"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "zero=0.1"), "'zero=0.1' is no METRIC=VALUE"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--output", "/nowhere/run.json"), "/nowhere/run.json cannot be written"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--compare", "setup.cfg"), "setup.cfg is not JSON"),
+        ('[{"query": "a\\ud800", "relevant": ["home"]}]', (), "half characters"),
+        ('[{"query": "x", "relevant": ["home"], "exclude": ["Home"]}]', (), "leaves out every relevant page"),
         ('[{"query": "x", "relevant": ["home"]}]', ("--plot", "picture.txt"), "ends in .png or .svg"),
     ],
 )
@@ -227,5 +253,6 @@ def test_questions_are_drafted_from_the_links(tmp_path: Path) -> None:
     assert json.loads(answer.stdout) == [{"query": "how to bleed a radiator", "relevant": ["heating"], "exclude": ["home"]}]
     assert answer.stderr == "1 questions from the links of 2 pages\n"
     path = tmp_path / "queries.json"
-    assert run("eval", "make", "--repository", place, "--output", path).stdout == ""
+    assert run("eval", "make", "--output", path, REPOSITORY=str(place)).stdout == ""
+    assert "is there already" in run("eval", "make", "--repository", place, "--output", path).stderr
     assert evaluate(place, path).returncode == 0

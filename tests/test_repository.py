@@ -138,3 +138,27 @@ def test_after_a_forced_push_the_whole_history_is_read(tmp_path: Path) -> None:
     commit(tmp_path, {"c.md": "C"})
     assert set(updated(tmp_path, since=gone)) == {"a", "c"}
     assert set(updated(tmp_path, since="0" * 40)) == {"a", "c"}
+
+
+def test_pages_with_odd_names_have_their_times(tmp_path: Path) -> None:
+    names = ["a\x01b", "line\nend", "\nfirst", "//x", "ü ü"]
+    make_repository(tmp_path, {f"{name.strip('/')}.md": "x" for name in names})
+    git(tmp_path, "config", "i18n.logOutputEncoding", "UTF-16")
+    repository = Repository(tmp_path)
+    head = repository.head()
+    assert head is not None
+    assert set(repository.updated(head)) == set(repository.pages(head)) == {name.strip("/") for name in names}
+
+
+def test_a_merge_that_keeps_what_was_here_leaves_the_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "@1600000001 +0000")
+    make_repository(tmp_path, {"a.md": "A"})
+    git(tmp_path, "checkout", "-q", "-b", "side")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "@1600000005 +0000")
+    commit(tmp_path, {"a.md": "side"})
+    git(tmp_path, "checkout", "-q", "main")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "@1600000010 +0000")
+    here = commit(tmp_path, {"a.md": "main"})
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "@1600000011 +0000")
+    git(tmp_path, "merge", "-q", "--no-edit", "-s", "ours", "side")
+    assert updated(tmp_path, since=here) == updated(tmp_path) == {"a": 1_600_000_010}

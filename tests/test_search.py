@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from otterwiki_semantic import candidates
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import ModelError, PageUnknownError
 from otterwiki_semantic.local_index import LocalIndex
@@ -419,3 +420,124 @@ def test_related_pages_are_found_without_the_model(index: LocalIndex, monkeypatc
 def test_the_same_question_gets_the_same_answer(index: LocalIndex) -> None:
     answers = [ask(index, "water", n=20, explain=True) for _ in range(3)]
     assert answers[0] == answers[1] == replace(answers[2])
+
+
+# What an attacker or an unlucky page might do
+
+
+def served(place: Path, pages: dict[str, str | bytes]) -> LocalIndex:
+    made = LocalIndex(Settings(make_repository(place / "repository", pages), place / "index"))
+    made.start()
+    eventually(lambda: made.status().status == "ready" and made.status().index.pending_pages == 0)
+    return made
+
+
+def test_a_passage_on_a_hundred_pages_appears_once(tmp_path: Path) -> None:
+    pages: dict[str, str | bytes] = {f"copies/{number}.md": f"# Team {number}\n\n{BOILERPLATE}" for number in range(120)}
+    pages |= {
+        f"other/{number}.md": f"# Other {number}\n\nMistakes of kind {number} are reported by hand.\n" for number in range(9)
+    }
+    index = served(tmp_path, pages)
+    try:
+        for share in (1, 2):
+            hits = ask(index, "where to report mistakes on a page", n=8, max_chunks_per_page=share).hits
+            assert len(hits) == 8
+            assert sum("shared mailbox" in hit.snippet for hit in hits) == 1
+    finally:
+        index.close()
+
+
+def test_a_page_keeps_its_place_in_a_ranking_of_pages_when_its_best_passage_is_a_copy(tmp_path: Path) -> None:
+    own = "\n\n## Members\n\n" + "Ada mends the pumps and Bert the roof, each on another day of the week. " * 6
+    notice = f"# Notice\n\n{BOILERPLATE * 2}"
+    index = served(tmp_path, {"a.md": notice + own, "b.md": notice + own.replace("Ada", "Carla").replace("Bert", "Dora")})
+    try:
+        query = "report mistakes in the mailbox"
+        assert find(index, query, max_chunks_per_page=1) == ["a", "b"]
+        hits = ask(index, query, max_chunks_per_page=1).hits
+        assert sum("shared mailbox" in hit.snippet for hit in hits) == 1
+    finally:
+        index.close()
+
+
+def test_one_long_page_does_not_starve_a_diverse_answer(tmp_path: Path) -> None:
+    texts = (f"## Pump {number}\n\n" + f"Pump {number} lifts water to bed {number}. " * 12 for number in range(50))
+    sections = "\n\n".join(texts)
+    pages: dict[str, str | bytes] = {"pumps.md": f"# Pumps\n\n{sections}\n"}
+    pages |= {f"bed{number}.md": f"# Bed {number}\n\nIt has water from a pump.\n" for number in range(6)}
+    index = served(tmp_path, pages)
+    try:
+        for diversity in (0.0, 0.3, 1.0):
+            assert len(find(index, "which pump lifts water", diversity=diversity)) == 5
+    finally:
+        index.close()
+
+
+def test_a_filter_that_many_pass_is_exact_too(index: LocalIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    exact = find(index, "water", n=20, filters=Filters(path="garden/"))
+    monkeypatch.setattr(candidates, "_EXACT_CHUNKS", 0)
+    assert find(index, "water", n=20, filters=Filters(path="garden/")) == exact
+
+
+def test_common_words_are_looked_for_when_rare_ones_find_too_little(tmp_path: Path) -> None:
+    pages: dict[str, str | bytes] = {f"{number}.md": f"The widget number {number} is great.\n" for number in range(30)}
+    pages["unlike.md"] = "---\ncategory: rare\n---\nSomething unlike.\n"
+    pages["7.md"] = "---\ncategory: rare\n---\nThe widget number seven is great.\n"
+    index = served(tmp_path, pages)
+    try:
+        found = find(index, "widget unlike", mode=Mode.KEYWORD, filters=Filters(category="rare"))
+        assert sorted(found) == ["7", "unlike"]
+        assert len(find(index, "widget unlike", mode=Mode.KEYWORD, n=20)) == 20
+    finally:
+        index.close()
+
+
+def test_signs_in_quotes_have_to_stand_there(index: LocalIndex) -> None:
+    assert {hit.path for hit in ask(index, 'settings "`"', n=20).hits} == set()
+    assert set(find(index, 'water "; "', n=20)) == {"garden/beds"}
+
+
+def test_the_sign_of_inches_is_no_quote(index: LocalIndex) -> None:
+    assert len(ask(index, 'a 5" disk and a 3" disk').hits) == 5
+
+
+def test_a_page_full_of_marks_is_indexed_and_found_quickly(tmp_path: Path) -> None:
+    index = served(tmp_path, {"marks.md": "# T\n\na" + "\u0301" * 50_000 + "\n\nA pump.\n", "odd.md": "# 🚀🚀\n\nNothing.\n"})
+    try:
+        assert find(index, "pump")[0] == "marks"
+        assert find(index, "🚀🚀", mode=Mode.KEYWORD) == ["odd"]
+    finally:
+        index.close()
+
+
+def test_a_time_beyond_all_calendars_is_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "@253402300800 +0000")
+    index = served(tmp_path, {"a.md": "water\n"})
+    try:
+        assert top(index, "water").updated is None
+    finally:
+        index.close()
+
+
+def test_many_quoted_common_words_are_answered(index: LocalIndex) -> None:
+    assert ask(index, '"the" ' * 300, n=20).hits
+    assert (
+        ask(index, " ".join(f'"{word} {other}"' for word in ("the", "of", "to") for other in ("a", "of", "it")), n=20).hits
+        == ()
+    )
+
+
+def test_a_damaged_keyword_index_is_built_again(tmp_path: Path) -> None:
+    index = served(tmp_path, PAGES)
+    try:
+        (catalog,) = (tmp_path / "index").rglob("catalog.sqlite3")
+        with sqlite3.connect(catalog) as connection:
+            connection.execute("DELETE FROM keywords_data WHERE id > 10")
+        connection.close()
+        before = index.status().generation
+        assert ask(index, 'vegetables "raised beds" -pager').hits[0].path == "garden/beds"
+        eventually(lambda: index.status().generation != before)
+        assert ask(index, "vegetables").degraded is None
+        assert index.status().embedded_texts > 0
+    finally:
+        index.close()
