@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import accumulate
@@ -23,8 +23,8 @@ _EXACT_CHUNKS = 4_000
 _SPARE = 1.3
 _MOST_TERMS = 48
 """Words of a query that are looked up, the rarest first; a question has ten."""
-_MOST_PLACES, _LEAST_WORDS = 20_000, 3
-"""Common words are left out from where the rarer ones stand in so many chunks; BM25 looks at every one of them."""
+_MOST_PLACES, _MOST_PLACES_OF_PAIRS, _LEAST_WORDS = 20_000, 60_000, 3
+"""Common words are left out from where the rarer ones stand in so many chunks, since BM25 looks at every one of them."""
 _RARE_SHARE = 0.01
 _LEAST_RARE, _MOST_RARE = 3, 20
 _LEAST_IDENTIFIER = 3
@@ -50,7 +50,8 @@ class Rule(IntEnum):
 class Pool:
     """Candidates by the id of their chunk, and what is known of them. `is_whole` tells that there are no others.
 
-    `weights` are those of the query's words. `degraded` says which side failed and why, `is_damaged` that it stays so.
+    `passages` is the number of all in the index. `weights` are those of the query's words. `degraded` says which side failed
+    and why, `is_damaged` that it stays so.
     """
 
     candidates: dict[int, Candidate] = field(default_factory=dict)
@@ -60,6 +61,7 @@ class Pool:
     fused: dict[int, float] = field(default_factory=dict)
     credits: dict[str, float] = field(default_factory=dict)
     rules: dict[int, Rule] = field(default_factory=dict)
+    passages: int = 0
     weights: dict[str, float] = field(default_factory=dict)
     is_whole: bool = True
     degraded: str | None = None
@@ -91,8 +93,8 @@ def gather(
 ) -> Pool:
     """Give the pool of a query: up to `count` candidates of either side, and what it names.
 
-    `vector` is the query's; without it, words alone decide. Errors: those of the catalog if
-    no side can answer, and those of ChromaDB.
+    `vector` is the query's; without it, words alone decide. Errors: those of the catalog if no side can answer, and
+    those of ChromaDB.
     """
     return _Gathering(generation, query, vector, scope, options).pool(count)
 
@@ -111,6 +113,7 @@ class _Gathering:
         self._ratio = shares.get(self._mode, options.semantic_ratio)
         self._total = 0
         self._least = options.n
+        self._frequencies: dict[str, int] = {}
         self._known: list[str] = []
         self._words: list[str] = []
         self._titled: set[str] = set()
@@ -128,6 +131,7 @@ class _Gathering:
             self._do_without_words(error)
         if self._mode is not Mode.KEYWORD:
             self._add_nearest(count)
+        self._pool.passages = self._lookup.size(Scope())
         self._compare_all()
         self._score_all()
         return self._pool
@@ -137,9 +141,9 @@ class _Gathering:
         self._total, frequencies = self._lookup.frequencies([*query.parts, *query.wholes])
         self._pool.weights = word_weights(query.parts, frequencies, self._total)
         known = [word for word in (*query.sought, *query.wholes) if frequencies[word]]
+        self._frequencies = frequencies
         self._known = sorted(known, key=lambda word: frequencies[word])[:_MOST_TERMS]
-        places = list(accumulate(frequencies[word] for word in self._known))
-        affordable = sum(place <= _MOST_PLACES for place in places)
+        affordable = _affordable([frequencies[word] for word in self._known], _MOST_PLACES)
         self._words = self._known[: max(_LEAST_WORDS, affordable)]
 
     def _do_without_words(self, error: CatalogError) -> None:
@@ -179,9 +183,7 @@ class _Gathering:
         if len(matches) < self._least and self._words != self._known:
             self._words = self._known  # too few have one of the rarer words; all of them, whatever it takes
             matches = self._scores(any_of(self._words, self._query.prefixes), count)
-        kept = set(self._words)
-        pairs = [pair for pair in self._query.pairs if kept.issuperset(pair)]
-        neighbours = self._scores(any_pair(pairs[:_MOST_TERMS]), count)
+        neighbours = self._scores(any_pair(self._pairs()), count)
         self._pool.is_whole &= len(matches) < count
         floors = [min(scores.values()) / 2 if len(scores) == count else 0.0 for scores in (matches, neighbours)]
         self._floor = floors[0] + PAIR_WEIGHT * floors[1]
@@ -193,6 +195,14 @@ class _Gathering:
         for rank, chunk in enumerate(ranked, 1):
             self._pool.keyword[chunk] = Side(rank, total[chunk])
         self._add(self._lookup.candidates(Scope(), ids=ranked))
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        """Give the pairs with a word that is looked for, the rarer ones first, as far as they can be afforded."""
+        kept, places = set(self._words), self._frequencies
+        pairs = [pair for pair in self._query.pairs if not kept.isdisjoint(pair) and places[pair[0]] and places[pair[1]]]
+        pairs.sort(key=lambda pair: places[pair[0]] + places[pair[1]])
+        affordable = _affordable([places[first] + places[second] for first, second in pairs], _MOST_PLACES_OF_PAIRS)
+        return pairs[: min(_MOST_TERMS, affordable)]
 
     def _scores(self, expression: str, count: int) -> dict[int, float]:
         return self._lookup.keyword_scores(expression, self._scope, count) if expression else {}
@@ -262,6 +272,11 @@ class _Gathering:
         titled.sort(key=lambda chunk: self._pool.fused[chunk])
         best = {self._pool.candidates[chunk].path: chunk for chunk in titled}
         self._pool.rules.update(dict.fromkeys(best.values(), Rule.EXACT_TITLE))
+
+
+def _affordable(costs: Sequence[int], budget: int) -> int:
+    """Give how many of the costs, from the first on, a budget covers."""
+    return sum(sofar <= budget for sofar in accumulate(costs))
 
 
 def _is_written_in_parts(identifier: str, text: str) -> bool:

@@ -1,8 +1,9 @@
 """Whether a passage is about the question at all: a floor, fitted for each model, below which it is not.
 
 What is compared with the floor is the cosine similarity, plus a part for the share of the question's words that the passage
-has, weighted by their rarity, minus a part for short questions, whose few words are found together by chance more often.
-`tools/fit_relevance.py` fits the floor on the judged questions that come with the tests; docs/quality.md has the error rates.
+has, weighted by their rarity, minus what chance is expected to give: among more passages the nearest one is nearer, whatever
+the question. `tools/fit_relevance.py` fits the floor on the judged questions that come with the tests; docs/quality.md has the
+error rates.
 """
 
 from __future__ import annotations
@@ -16,13 +17,14 @@ from dataclasses import dataclass
 class Calibration:
     """The floor of one model, and what counts beside the similarity.
 
-    `coverage` is what all the question's words are worth, `brevity` what a question of one word loses (it falls with the square
-    root of their number). `keyword_floor` is the least coverage that counts as relevant when there is no similarity.
+    `coverage` is what all the question's words are worth. `spread` is the standard deviation of the similarity of passages that
+    have nothing to do with a question: chance gives the nearest of N of them that times the square root of 2 ln N.
+    `keyword_floor` is the least coverage that counts as relevant when there is no similarity.
     """
 
     floor: float
-    coverage: float = 0.3
-    brevity: float = 0.1
+    coverage: float = 0.2
+    spread: float = 0.06
     keyword_floor: float = 0.5
 
 
@@ -41,9 +43,9 @@ def coverage(weights: Mapping[str, float], present: Container[str]) -> float:
     return sum(weight for word, weight in weights.items() if word in present) / whole if whole else 0.0
 
 
-def relevance(similarity: float | None, covered: float, words: int, calibration: Calibration) -> float:
-    """Give how far a passage is above the floor: from 0 on it counts as relevant. `words` is the question's number of words."""
+def relevance(similarity: float | None, covered: float, passages: int, calibration: Calibration) -> float:
+    """Give how far a passage is above the floor: from 0 on it counts as relevant. `passages` is the number in the index."""
     if similarity is None:
         return covered - calibration.keyword_floor
-    chance = calibration.brevity / math.sqrt(max(words, 1))
+    chance = calibration.spread * math.sqrt(2 * math.log(max(passages, 1)))
     return similarity + calibration.coverage * covered - chance - calibration.floor

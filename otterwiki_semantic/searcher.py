@@ -229,7 +229,7 @@ class _Selection:
         for chunk in chunks:
             present = set(" ".join(texts.get(chunk, ())).split())
             covered = coverage(weights, present) if weights else float(chunk in self._pool.keyword)
-            facts[chunk] = covered, relevance(self._pool.similarity.get(chunk), covered, len(weights), self._calibration)
+            facts[chunk] = covered, relevance(self._pool.similarity.get(chunk), covered, self._pool.passages, self._calibration)
         return facts
 
     def _is_relevant(self, chunk: int, above: float) -> bool:

@@ -242,3 +242,13 @@ def test_what_a_broken_rebuild_left_is_removed(settings: Settings) -> None:
 def test_a_missing_repository_is_named(tmp_path: Path) -> None:
     with pytest.raises(RepositoryError, match="nowhere"):
         LocalIndex(Settings(tmp_path / "nowhere", tmp_path))
+
+
+def test_a_search_of_an_index_that_is_up_to_date_reads_no_tree(index: LocalIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    index.search(["radiator"], SearchOptions())
+
+    def fail(_commit: str) -> None:
+        raise AssertionError("the tree was read")
+
+    monkeypatch.setattr(index._repository, "pages", fail)
+    assert index.search(["radiator", "garden"], SearchOptions())[1].hits

@@ -23,9 +23,13 @@ def test_coverage_is_the_weighted_share_of_the_words() -> None:
 
 
 def test_what_is_nearer_or_has_more_of_the_words_is_more_relevant() -> None:
-    assert relevance(0.6, 0.0, 4, CALIBRATION) > relevance(0.5, 0.0, 4, CALIBRATION)
-    assert relevance(0.5, 1.0, 4, CALIBRATION) > relevance(0.5, 0.5, 4, CALIBRATION)
-    assert relevance(0.3, 1.0, 9, CALIBRATION) > relevance(0.3, 1.0, 1, CALIBRATION)
+    assert relevance(0.6, 0.0, 100, CALIBRATION) > relevance(0.5, 0.0, 100, CALIBRATION)
+    assert relevance(0.5, 1.0, 100, CALIBRATION) > relevance(0.5, 0.5, 100, CALIBRATION)
+
+
+def test_among_more_passages_it_takes_more_to_be_relevant() -> None:
+    assert relevance(0.5, 0.0, 100, CALIBRATION) > relevance(0.5, 0.0, 10_000, CALIBRATION)
+    assert relevance(0.5, 0.0, 1, CALIBRATION) == pytest.approx(0.1)
 
 
 def test_without_a_similarity_half_of_the_words_have_to_be_there() -> None:

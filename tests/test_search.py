@@ -157,8 +157,11 @@ def test_what_is_excluded_does_not_stand_there(index: LocalIndex) -> None:
 
 
 def test_each_mode_ranks_by_its_side(index: LocalIndex) -> None:
-    by_words = ask(index, "moisture for the plants", mode=Mode.KEYWORD, n=20).hits
-    assert all(hit.explain is None for hit in by_words)
+    by_words = ask(index, "tape pump", mode=Mode.KEYWORD, n=20, explain=True).hits
+    assert {hit.path for hit in by_words} == {"ops/backup", "garden/pump", "garden/beds"}
+    assert [hit.explain.keyword.rank for hit in by_words if hit.explain] == sorted(
+        hit.explain.keyword.rank or 99 for hit in by_words if hit.explain
+    )
     semantic = ask(index, "moisture for the plants", mode=Mode.SEMANTIC, n=20).hits
     assert semantic[0].path.startswith("garden/")
     distances = [hit.distance for hit in semantic if hit.distance is not None]
@@ -210,10 +213,8 @@ def test_an_explanation_adds_up(index: LocalIndex) -> None:
 )
 @pytest.mark.parametrize("mode", Mode)
 def test_only_pages_that_pass_the_filter_answer(index: LocalIndex, filters: Filters, expected: set[str], mode: Mode) -> None:
-    found = set(find(index, "pump water tape pager server page", filters=filters, n=50, mode=mode, max_chunks_per_page=1))
-    assert found <= expected
-    if mode is not Mode.KEYWORD:
-        assert found == expected
+    query = "pump water tape pager server mistakes"  # a word of every page that any of the filters lets pass
+    assert set(find(index, query, filters=filters, n=50, mode=mode, max_chunks_per_page=1)) == expected
 
 
 def test_a_page_counts_as_updated_when_a_commit_changed_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -312,12 +313,11 @@ def test_context_adds_what_stands_around(index: LocalIndex) -> None:
     assert (plain.context_before, plain.context_after) == (None, None)
     hit = top(index, "the compass", context=1)
     assert hit.snippet == plain.snippet
-    around = {other.chunk_index: other for other in ask(index, "harbour customs house", n=50, max_chunks_per_page=5).hits}
     assert hit.chunk_index > 0
     assert hit.context_before is not None
     assert hit.context_after is not None
-    before = around.get(hit.chunk_index - 1)
-    assert before is None or before.snippet.endswith(hit.context_before[-40:])
+    assert "barometer" in hit.context_before
+    assert "dinghy" in hit.context_after
     wider = top(index, "the compass", context=3)
     assert wider.context_before is not None
     assert len(wider.context_before) >= len(hit.context_before)

@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from otterwiki_semantic.config import Settings  # noqa: E402
+from otterwiki_semantic.embedding.minilm_model import MiniLM  # noqa: E402
 from otterwiki_semantic.local_index import LocalIndex  # noqa: E402
 from otterwiki_semantic.records import SearchOptions  # noqa: E402
 from tests.live_wiki import eventually, make_repository  # noqa: E402
@@ -59,10 +60,11 @@ def main() -> None:
             asked += [Asked(wiki, best_relevance(index, question), is_answerable=False) for question in elsewhere]
     answerable = sorted(entry.relevance for entry in asked if entry.is_answerable)
     floor = math.floor(1000 * answerable[int(_FLAGGED_ANSWERABLE * len(answerable))]) / 1000
-    print(f"floor={floor}")
-    for wiki in pages:
-        print(f"{wiki}: {rates([entry for entry in asked if entry.wiki == wiki], floor)}")
-    print(f"both: {rates(asked, floor)}")
+    for name, value in (("fitted", floor), ("in use", MiniLM().calibration.floor)):
+        print(f"floor {value} ({name})")
+        for wiki in pages:
+            print(f"  {wiki}: {rates([entry for entry in asked if entry.wiki == wiki], value)}")
+        print(f"  both: {rates(asked, value)}")
 
 
 @contextmanager

@@ -36,7 +36,7 @@ class _Opened(NamedTuple):
     session: InferenceSession
 
 
-_CALIBRATION = Calibration(floor=0.34)
+_CALIBRATION = Calibration(floor=0.18)
 """Fitted by tools/fit_relevance.py."""
 
 
