@@ -158,7 +158,7 @@ def test_what_is_excluded_does_not_stand_there(index: LocalIndex) -> None:
 
 def test_each_mode_ranks_by_its_side(index: LocalIndex) -> None:
     by_words = ask(index, "tape pump", mode=Mode.KEYWORD, n=20, explain=True).hits
-    assert {hit.path for hit in by_words} == {"ops/backup", "garden/pump", "garden/beds"}
+    assert {hit.path for hit in by_words} == {"ops/backup", "garden/pump", "garden/beds", "home"}
     assert [hit.explain.keyword.rank for hit in by_words if hit.explain] == sorted(
         hit.explain.keyword.rank or 99 for hit in by_words if hit.explain
     )
