@@ -23,8 +23,10 @@ class Passage:
 
     def nearly_repeats(self, other: Passage) -> bool:
         """Tell whether two texts share nine tenths of all their runs of three words (resemblance: Broder, 1997)."""
-        few, many = sorted((len(self._vocabulary), len(other._vocabulary)))
-        if few < _NEARLY_THE_SAME * many or len(self._vocabulary & other._vocabulary) < _NEARLY_THE_SAME * many:
+        own, others = len(self._vocabulary), len(other._vocabulary)
+        if own < _NEARLY_THE_SAME * others or others < _NEARLY_THE_SAME * own:
+            return False
+        if len(self._vocabulary & other._vocabulary) < _NEARLY_THE_SAME * max(own, others):
             return False  # quick, and right for passages of ordinary text: other words make other runs
         one, two = self._shingles(), other._shingles()
         common = len(one & two)

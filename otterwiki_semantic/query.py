@@ -172,3 +172,20 @@ def _has_phrase(found: Sequence[Word], parts: Sequence[str], phrase: Sequence[Wo
         if any(whole in word.exact[0] if phrase[0].is_tail else whole == "".join(word.exact) for word in found):
             return True
     return any(parts[start : start + len(wanted)] == wanted for start in range(len(parts) - len(wanted) + 1))
+
+
+def highlights(text: str, query: Query) -> tuple[tuple[int, int], ...]:
+    """Give the ranges of a text that match a query's words (start to before end), in order and apart from each other."""
+    wanted = {*query.sought, *query.wholes}
+    ranges: list[tuple[int, int]] = []
+    for word in words(text):
+        if (
+            word.whole in wanted
+            or not wanted.isdisjoint(word.parts)
+            or (query.prefixes and word.whole.startswith(query.prefixes))
+        ):
+            if ranges and word.start <= ranges[-1][1]:
+                ranges[-1] = (ranges[-1][0], max(word.end, ranges[-1][1]))
+            else:
+                ranges.append((word.start, word.end))
+    return tuple(ranges)

@@ -12,10 +12,9 @@ from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.generations import Generation
 from otterwiki_semantic.joining import add_context, join_neighbours
 from otterwiki_semantic.lookup import scope_of
-from otterwiki_semantic.query import Query, has_phrases
+from otterwiki_semantic.query import Query, has_phrases, highlights
 from otterwiki_semantic.records import Explanation, Facet, Facets, Hit, SearchOptions, Side
 from otterwiki_semantic.relevance import Calibration, coverage, relevance
-from otterwiki_semantic.terms import words
 
 _CANDIDATES = 100
 _CANDIDATES_PER_RESULT = 5
@@ -203,23 +202,9 @@ class _Selection:
             distance=None if similarity is None else max(0.0, 1 - similarity),
             score=self._pool.score(chunk),
             relevant=self._is_relevant(chunk, facts[1]),
-            highlights=self._highlights(hit.snippet),
+            highlights=highlights(hit.snippet, self._query),
             also_on=tuple(sorted(self._repeated_on.get(chunk, ()))),
         )
-
-    def _highlights(self, snippet: str) -> tuple[tuple[int, int], ...]:
-        wanted = {*self._query.sought, *self._query.wholes}
-        single = tuple(self._query.prefixes)
-        ranges: list[tuple[int, int]] = []
-        for word in words(snippet):
-            is_match = word.whole in wanted or not wanted.isdisjoint(word.parts) or (single and word.whole.startswith(single))
-            if not is_match:
-                continue
-            if ranges and word.start <= ranges[-1][1]:
-                ranges[-1] = (ranges[-1][0], max(word.end, ranges[-1][1]))
-            else:
-                ranges.append((word.start, word.end))
-        return tuple(ranges)
 
     def _relevances(self, chunks: Sequence[int]) -> dict[int, tuple[float, float]]:
         """Give the coverage of each chunk, and how far it is above the floor."""

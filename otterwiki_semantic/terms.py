@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
+from typing import NamedTuple
 
 import regex
 import snowballstemmer
@@ -36,8 +36,7 @@ _NO_DECOMPOSITION = str.maketrans({"ø": "o", "đ": "d", "ł": "l", "ħ": "h", "
 _STEMMER = snowballstemmer.stemmer("english")
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """A word and where it stands in its text (`start` to before `end`).
 
     `parts` are its pieces as they are stored, `exact` the same not stemmed, `whole` all of them as one. A pair of characters of
@@ -55,13 +54,24 @@ class Word:
 def words(text: str) -> Iterator[Word]:
     """Give the words of a text in order."""
     for match in _WORD.finditer(text):
-        if match[0].isascii():
-            yield from _word(match[0], match.start())
-            continue
-        start = match.start()
-        for run in _UNSPACED_RUN.split(match[0]):
-            yield from _pairs(run, start) if _UNSPACED_RUN.fullmatch(run) else _word(run, start)
-            start += len(run)
+        run, start = match[0], match.start()
+        if run.isascii():
+            parts, exact, whole = _analysis(run)
+            if parts:
+                yield Word(start, match.end(), parts, exact, whole)
+        else:
+            yield from _words_of_scripts(run, start)
+
+
+def _words_of_scripts(text: str, start: int) -> Iterator[Word]:
+    for run in _UNSPACED_RUN.split(text):
+        if _UNSPACED_RUN.fullmatch(run):
+            yield from _pairs(run, start)
+        elif run:
+            parts, exact, whole = _analysis(run)
+            if parts:
+                yield Word(start, start + len(run), parts, exact, whole)
+        start += len(run)
 
 
 def indexed_text(text: str) -> str:
@@ -88,6 +98,11 @@ def stem(word: str) -> str:
     return str(_STEMMER.stemWord(word)) if word.isascii() and word.isalpha() else word
 
 
+def _analysis(word: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+    """Give a word's parts as stored and as they are, and the whole; those of a long one are not remembered."""
+    return _analysed(word) if len(word) <= _LONGEST_CACHED else _analysed.__wrapped__(word)
+
+
 @lru_cache(_CACHED_WORDS)
 def _analysed(word: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     if word.endswith(("+", "#")):
@@ -96,12 +111,6 @@ def _analysed(word: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     word = _POSSESSIVE.sub("", word)
     exact = tuple(fold(hump) for piece in _PIECE.findall(word) for hump in _humps(piece))
     return tuple(stem(part) for part in exact), exact, stem("".join(exact))
-
-
-def _word(run: str, start: int) -> Iterator[Word]:
-    parts, exact, whole = _analysed(run) if len(run) <= _LONGEST_CACHED else _analysed.__wrapped__(run)
-    if parts:
-        yield Word(start, start + len(run), parts, exact, whole)
 
 
 def _humps(piece: str) -> list[str]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.query import Query, all_phrases, any_of, any_pair, any_phrase, has_phrases, parse_query
+from otterwiki_semantic.query import Query, all_phrases, any_of, any_pair, any_phrase, has_phrases, highlights, parse_query
 from otterwiki_semantic.terms import indexed_text
 
 
@@ -111,3 +111,25 @@ def test_operators_are_text(table: sqlite3.Connection, text: str) -> None:
     for expression in (any_of(query.parts, query.prefixes), all_phrases(query.phrases), any_phrase(query.without)):
         if expression:
             matches(table, expression)
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "marked"),
+    [
+        ("how do the pumps run", "The pump is running, how odd", ["pump", "running"]),
+        ("targetwords", "[A > B] TargetWords and target", ["TargetWords"]),
+        ("数据库", "我的数据库。", ["数据库"]),
+        ("库", "数据库", ["库"]),
+        ("nothing", "here", []),
+    ],
+)
+def test_what_matches_is_marked(query: str, text: str, marked: list[str]) -> None:
+    assert [text[start:end] for start, end in highlights(text, parse_query(query))] == marked
+
+
+@given(st.text(max_size=60), st.text(max_size=200))
+def test_marked_ranges_lie_in_the_text_in_order_and_apart(query: str, text: str) -> None:
+    ranges = highlights(text, parse_query(query))
+    edges = [edge for pair in ranges for edge in pair]
+    assert edges == sorted(edges)
+    assert all(0 <= start < end <= len(text) for start, end in ranges)
