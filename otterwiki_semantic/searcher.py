@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from otterwiki_semantic.candidates import Pool, Rule, gather
 from otterwiki_semantic.diversity import Repeats, diverse_order
@@ -22,6 +23,7 @@ _GROWTH = 4
 _MOST_CANDIDATES = 6_400
 _SEEN_PER_RESULT = 4
 """Candidates, for each result, that those different from each other are chosen from."""
+_LOOK_BEYOND = 20
 _LONG_ENOUGH = 30
 """Words of a passage from which on its heading does not make it another one."""
 _JOINED_SHARE = 0.7
@@ -81,7 +83,9 @@ class _Selection:
         options = self._options
         distinct, paths = self._distinct(), self._paths()
         if not options.diversity:
-            return list(_limited(distinct, paths, options.n, options.max_chunks_per_page))
+            found = list(_limited(distinct, paths, options.n, options.max_chunks_per_page))
+            deque(islice(distinct, _LOOK_BEYOND), maxlen=0)  # goes on a little, so that repeats further down are noted
+            return found
         share = _SEEN_PER_RESULT * options.max_chunks_per_page
         seen = list(_limited(distinct, paths, _SEEN_PER_RESULT * options.n, share))
         vectors = self._vectors(seen)

@@ -8,8 +8,11 @@ import pytest
 from flask import Flask
 from hypothesis import HealthCheck, settings
 
+from demo.run import PAGES
+from otterwiki_semantic.config import Settings
 from otterwiki_semantic.embedding.minilm_model import MiniLM
-from tests.live_wiki import KEY, LiveWiki, make_repository
+from otterwiki_semantic.local_index import LocalIndex
+from tests.live_wiki import KEY, LiveWiki, eventually, make_repository
 
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("default")
@@ -82,3 +85,15 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Flask:
 
     wiki_app.config["SERVER_NAME"] = None
     return wiki_app  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalIndex]:
+    """An index of the demo wiki; tests only ask it."""
+    place = tmp_path_factory.mktemp("demo")
+    pages: dict[str, str | bytes] = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
+    index = LocalIndex(Settings(make_repository(place / "repository", pages), place / "index"))
+    index.start()
+    eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
+    yield index
+    index.close()

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from demo.run import PAGES, QUESTIONS
-from otterwiki_semantic.config import Settings
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.records import SearchOptions
-from tests.live_wiki import eventually, make_repository
 
 ANSWERS = {
     "recover an erased directory": "procedures/backup",
@@ -19,17 +16,6 @@ ANSWERS = {
     "protect plumbing from freezing": "services/automation",
 }
 SMALL_WORDS = {"a", "an", "for", "from"}
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalIndex]:
-    place = tmp_path_factory.mktemp("demo")
-    pages: dict[str, str | bytes] = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
-    index = LocalIndex(Settings(make_repository(place / "repository", pages), place / "index"))
-    index.start()
-    eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
-    yield index
-    index.close()
 
 
 def stem(word: str) -> str:

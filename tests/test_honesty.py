@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from demo.run import PAGES
-from otterwiki_semantic.config import Settings
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.records import SearchOptions
-from tests.live_wiki import eventually, make_repository
 
 DATA = Path(__file__).parent / "data"
 
@@ -21,17 +15,6 @@ DATA = Path(__file__).parent / "data"
 def questions(name: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads((DATA / f"{name}_questions.json").read_text(encoding="utf-8"))
     return found
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalIndex]:
-    place = tmp_path_factory.mktemp("honesty")
-    pages: dict[str, str | bytes] = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
-    index = LocalIndex(Settings(make_repository(place / "repository", pages), place / "index"))
-    index.start()
-    eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
-    yield index
-    index.close()
 
 
 def share_flagged(index: LocalIndex, asked: list[str]) -> float:

@@ -460,6 +460,19 @@ def test_a_page_keeps_its_place_in_a_ranking_of_pages_when_its_best_passage_is_a
         index.close()
 
 
+def test_near_copies_are_named_even_behind_the_last_result(tmp_path: Path) -> None:
+    words = [f"word{number}" for number in range(80)]
+    pages: dict[str, str | bytes] = {
+        f"{number}.md": f"# Page {number}\n\n{' '.join([*words, f'end{number}'])}\n" for number in range(4)
+    }
+    index = served(tmp_path, pages)
+    try:
+        (hit,) = ask(index, "word1 word2 word3", n=1).hits
+        assert len(hit.also_on) == 3
+    finally:
+        index.close()
+
+
 def test_one_long_page_does_not_starve_a_diverse_answer(tmp_path: Path) -> None:
     texts = (f"## Pump {number}\n\n" + f"Pump {number} lifts water to bed {number}. " * 12 for number in range(50))
     sections = "\n\n".join(texts)
