@@ -12,10 +12,9 @@ from itertools import pairwise
 
 import regex
 
-from otterwiki_semantic.terms import Word, name_key, stem, words
+from otterwiki_semantic.terms import UNSPACED, Word, name_key, stem, words
 
-_UNSPACED = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
-_EXCLUDED_WORD = rf"{_UNSPACED}[\p{{L}}\p{{M}}\p{{N}}]*|\p{{L}}[\p{{L}}\p{{M}}\p{{N}}_'’.-]{{2,}}"
+_EXCLUDED_WORD = rf"[{UNSPACED}][\p{{L}}\p{{M}}\p{{N}}]*|\p{{L}}[\p{{L}}\p{{M}}\p{{N}}_'’.-]{{2,}}"
 _EXCLUSION = rf'(?<!\S)-(?:"(?P<no_phrase>[^"]+)"|(?P<no_word>{_EXCLUDED_WORD}))(?!\S)'
 _PHRASE = r'(?<![\p{L}\p{N}"])"(?P<phrase>[^"]+)"(?![\p{L}\p{N}])'
 """A quote right behind a letter or digit opens none: it is the sign of inches."""

@@ -21,12 +21,13 @@ ALGORITHM = f"1/{version('snowballstemmer')}"
 
 _CACHED_WORDS = 20_000
 _LONGEST_CACHED = 64
-_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc"
+UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc"
+"""Scripts written without spaces, as part of a character class."""
 _LETTER = r"[\p{L}\p{M}\p{N}_]"
 _LANGUAGE = rf"[A-Za-z](?:\+\+|\#)(?!{_LETTER})"
 """``C++``, ``C#``: the signs are part of the name."""
 _WORD = regex.compile(rf"(?<!{_LETTER}){_LANGUAGE}|{_LETTER}+(?:[-._'’]{_LETTER}+)*")
-_UNSPACED_RUN = regex.compile(rf"([{_UNSPACED}][{_UNSPACED}\p{{M}}]*)")
+_UNSPACED_RUN = regex.compile(rf"([{UNSPACED}][{UNSPACED}\p{{M}}]*)")
 _PIECE = regex.compile(r"[^\W_][\p{L}\p{M}\p{N}]*")
 _NAME_PIECE = regex.compile(rf"(?<!{_LETTER}){_LANGUAGE}|{_PIECE.pattern}")
 _HUMP = regex.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+[a-z]*")
