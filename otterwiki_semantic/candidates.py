@@ -111,7 +111,6 @@ class _Gathering:
         self._mode = options.mode if vector is not None else Mode.KEYWORD
         shares = {Mode.SEMANTIC: 1.0, Mode.KEYWORD: 0.0}
         self._ratio = shares.get(self._mode, options.semantic_ratio)
-        self._total = 0
         self._least = options.n
         self._frequencies: dict[str, int] = {}
         self._known: list[str] = []
@@ -119,7 +118,7 @@ class _Gathering:
         self._titled: set[str] = set()
         self._floor = 0.0
         """What a candidate's keyword score is taken for that was not listed: half of the least one listed."""
-        self._pool = Pool()
+        self._pool = Pool(passages=self._lookup.size(Scope()))
 
     def pool(self, count: int) -> Pool:
         try:
@@ -131,15 +130,14 @@ class _Gathering:
             self._do_without_words(error)
         if self._mode is not Mode.KEYWORD:
             self._add_nearest(count)
-        self._pool.passages = self._lookup.size(Scope())
         self._compare_all()
         self._score_all()
         return self._pool
 
     def _weigh_words(self) -> None:
         query = self._query
-        self._total, frequencies = self._lookup.frequencies([*query.parts, *query.wholes])
-        self._pool.weights = word_weights(query.parts, frequencies, self._total)
+        frequencies = self._lookup.frequencies([*query.parts, *query.wholes])
+        self._pool.weights = word_weights(query.parts, frequencies, self._pool.passages)
         known = [word for word in (*query.sought, *query.wholes) if frequencies[word]]
         self._frequencies = frequencies
         self._known = sorted(known, key=lambda word: frequencies[word])[:_MOST_TERMS]
@@ -150,8 +148,11 @@ class _Gathering:
         if self._vector is None:
             raise error
         log.warning("%s; answering by meaning alone", error)
-        self._pool = Pool(degraded=f"the keyword index failed, the answer is by meaning alone: {error}")
-        self._pool.is_damaged = isinstance(error, CatalogDamagedError)
+        self._pool = Pool(
+            passages=self._pool.passages,
+            degraded=f"the keyword index failed, the answer is by meaning alone: {error}",
+            is_damaged=isinstance(error, CatalogDamagedError),
+        )
         self._mode, self._ratio = Mode.SEMANTIC, 1.0
         self._scope = Scope(self._scope.pages)
 
@@ -171,7 +172,7 @@ class _Gathering:
     def _nearest(self, vector: Matrix, count: int) -> dict[str, float]:
         if not self._scope:
             return self._generation.nearest(vector, count)
-        size, total = self._lookup.size(self._scope), self._lookup.size(Scope())
+        size, total = self._lookup.size(self._scope), self._pool.passages
         if size <= _EXACT_CHUNKS:
             return self._lookup.nearest(vector, count, self._scope)
         return self._generation.nearest(vector, min(total, int(_SPARE * count * total / size)))
@@ -225,7 +226,7 @@ class _Gathering:
         identifier = self._query.identifier
         if len(identifier) < _LEAST_IDENTIFIER:
             return []
-        most = min(_MOST_RARE, max(_LEAST_RARE, int(_RARE_SHARE * self._total)))
+        most = min(_MOST_RARE, max(_LEAST_RARE, int(_RARE_SHARE * self._pool.passages)))
         ids = self._lookup.holders(any_of([identifier]), most + 1)
         if len(ids) > most:
             return []

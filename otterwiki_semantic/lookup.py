@@ -111,31 +111,25 @@ class Lookup:
         self._database = database
         self._read = database.read
         self._frequencies: dict[str, int] = {}
-        self._total = 0
         self._counted_at = -1
 
     # Words and names
 
-    def frequencies(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
-        """Give the number of chunks, and for each of the stored words the number of chunks that have it.
+    def frequencies(self, words: Sequence[str]) -> dict[str, int]:
+        """Give for each of the stored words the number of chunks that have it.
 
         Counting walks through all places of a word; what was counted is remembered until the catalog changes.
         """
         state = self._database.changes
-        known = dict(self._frequencies) if state == self._counted_at else {}
+        if state != self._counted_at or len(self._frequencies) > _MOST_REMEMBERED:
+            self._frequencies, self._counted_at = {}, state
+        known = self._frequencies
         missing = [word for word in dict.fromkeys(words) if word not in known]
         with self._read() as connection:
-            total = self._total if known else connection.execute("SELECT COUNT(*) FROM chunks").fetchone()[0]
             for part in parts(missing):
-                known.update(dict.fromkeys(part, 0))
-                known.update(
-                    connection.execute(f"SELECT term, doc FROM keyword_counts WHERE term IN ({marks(part)})", part).fetchall()
-                )
-        if len(known) > _MOST_REMEMBERED:
-            self._frequencies, self._total, self._counted_at = {}, total, -1
-        else:
-            self._frequencies, self._total, self._counted_at = known, total, state
-        return total, {word: known[word] for word in words}
+                statement = f"SELECT term, doc FROM keyword_counts WHERE term IN ({marks(part)})"
+                known.update(dict.fromkeys(part, 0) | dict(connection.execute(statement, part).fetchall()))
+        return {word: known[word] for word in words}
 
     def keyword_scores(self, expression: str, scope: Scope, limit: int) -> dict[int, float]:
         """Give up to `limit` chunks that match, best first, with their BM25 scores (Robertson et al., 1994).

@@ -116,8 +116,8 @@ def checked_share(value: object, name: str, *, default: float = 0.0, least: floa
     if value is None:
         return default
     try:
-        number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
+        number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
+    except (ValueError, OverflowError):
         number = math.nan
     if not least <= number <= 1:
         raise ParameterError(f"{name} is {_shown(value)}; allowed are the numbers {least:g} to 1")
