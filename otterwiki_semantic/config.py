@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,8 @@ class Settings:
     """What the plugin and the command line were told.
 
     `repository` is the wiki's git repository, `data_dir` where the index lives, `sync_interval` the seconds between two looks
-    at HEAD, `threads` the texts embedded at a time (0: one for each processor), `api_key` what programs authenticate with.
+    at HEAD, `threads` the texts embedded at a time (0: one for each processor), `api_key` what programs authenticate with,
+    `chroma_url` the ChromaDB server that holds the vectors (None: ChromaDB runs in the process that owns the index).
     """
 
     repository: Path
@@ -28,6 +31,7 @@ class Settings:
     sync_interval: float = 60.0
     threads: int = 0
     api_key: str | None = None
+    chroma_url: str | None = None
 
 
 def _number(least: float, most: float) -> Callable[[str], float]:
@@ -49,7 +53,19 @@ def _one_of(*values: str) -> Callable[[str], str]:
     return read
 
 
+def _server_url(value: str) -> str:
+    if "@" in value:  # the value is not repeated: it may hold a password
+        raise ConfigError("SEMANTIC_CHROMA_URL holds a user name or a password, which it may not; allowed: http://host:port")
+    found = re.fullmatch(r"(https?://(?:[\w.-]+|\[([0-9a-f:.]+)\])(?::(\d{1,5}))?)/?", value.lower(), re.ASCII)
+    if found is None or (found[3] and not 0 < int(found[3]) < 65536):
+        raise ValueError
+    if found[2]:
+        IPv6Address(found[2])
+    return found[1]
+
+
 _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "SEMANTIC_CHROMA_URL": (_server_url, "http://host:port or https://host:port, without a path"),
     "SEMANTIC_MODEL": (_one_of(*MODELS), f"one of: {', '.join(MODELS)}"),
     "SEMANTIC_SYNC_INTERVAL": (_number(1, 86_400), "seconds, 1 to 86400"),
     "SEMANTIC_THREADS": (lambda value: int(_number(0, 256)(str(int(value)))), "a whole number, 0 to 256"),

@@ -7,6 +7,7 @@ SemanticError
 ├── CatalogError           the catalog cannot be used now
 │   └── CatalogDamagedError  the catalog file is damaged or of another schema
 ├── VectorStoreError       ChromaDB cannot read or write the collection
+│   └── VectorStoreUnreachableError  the ChromaDB server is down, slow, or not one
 ├── ParameterError         a request's parameter is missing or not allowed
 ├── PageUnknownError       the index has no such page
 ├── RebuildRunningError    a rebuild was asked for while one runs
@@ -44,6 +45,10 @@ class CatalogDamagedError(CatalogError):
 
 class VectorStoreError(SemanticError):
     """ChromaDB cannot read or write the collection; it has to be filled again from the catalog."""
+
+
+class VectorStoreUnreachableError(VectorStoreError):
+    """The ChromaDB server cannot be reached now; its collection is as it was, and may be asked again later."""
 
 
 class ParameterError(SemanticError):

@@ -1,14 +1,18 @@
-"""The vectors in ChromaDB: a collection of ids and unit vectors, compared by cosine distance. Nothing else is asked of it."""
+"""The vectors in ChromaDB: a collection of ids and unit vectors, compared by cosine distance. Nothing else is asked of it.
+
+Here is what every collection does, and the one embedded in this process; `server_vectors` has the one on a ChromaDB server.
+"""
 
 from __future__ import annotations
 
 import logging
 import shutil
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
 
@@ -17,49 +21,52 @@ from otterwiki_semantic.errors import VectorStoreError
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
-    from chromadb.api.collection_configuration import CreateHNSWConfiguration
+    from chromadb.api.collection_configuration import CreateCollectionConfiguration, CreateHNSWConfiguration
     from chromadb.api.models.Collection import Collection
 
     from otterwiki_semantic.catalog import StoredVector
 
 _HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_search": 400, "ef_construction": 200, "max_neighbors": 32}
 """With hnswlib's defaults (100, 100, 16) 4 % of the true hundred nearest neighbours are missed in text-like data."""
+_PAGE = 100
+"""Ids of one request. ChromaDB takes 5,461 at most, but replaces only some 100 a second, and a server has to answer in time."""
+
+T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
-class ChromaVectors:
-    """A persistent ChromaDB collection in a directory of its own, opened on first use in the process that uses it.
+class VectorStore(ABC):
+    """A ChromaDB collection, opened on first use in the process that uses it; safe for several threads.
 
-    Only one process may have the directory open. Errors: `VectorStoreError` whenever ChromaDB fails.
+    `place` says where it is, `name` how it is called there. Errors: `VectorStoreError` whenever ChromaDB fails.
     """
 
-    def __init__(self, directory: Path, collection: str) -> None:
-        self.directory = directory
+    def __init__(self, place: str, collection: str) -> None:
+        self.place = place
         self.name = collection
         self._opening = threading.Lock()
         self._is_closed = False
-        self._client: Client | None = None
-        self._collection: Collection | None = None
 
     def upsert(self, vectors: Sequence[StoredVector]) -> None:
         """Store vectors in place of those with the same ids; few at a time, since ChromaDB holds the interpreter meanwhile."""
-        with self._errors("store vectors"):
-            self._open().upsert(
-                ids=[vector.id for vector in vectors],
-                embeddings=np.stack([vector.embedding for vector in vectors]),
-                metadatas=[{"path": vector.path} for vector in vectors],
-            )
+        with self._collection("store vectors") as collection:
+            for page in _pages(vectors):
+                collection.upsert(
+                    ids=[vector.id for vector in page],
+                    embeddings=np.stack([vector.embedding for vector in page]),
+                    metadatas=[{"path": vector.path} for vector in page],
+                )
 
     def delete(self, ids: Sequence[str]) -> None:
         """Forget vectors; ids that are not there do no harm."""
-        with self._errors("delete vectors"):
-            self._open().delete(ids=list(ids))
+        with self._collection("delete vectors") as collection:
+            for page in _pages(ids):
+                collection.delete(ids=list(page))
 
     def query(self, vector: Matrix, count: int) -> dict[str, float]:
         """Give the ids of the `count` nearest vectors with their cosine distances, nearest first; all if there are fewer."""
-        with self._errors("search"):
-            collection = self._open()
+        with self._collection("search") as collection:
             answer = collection.query(query_embeddings=vector[np.newaxis], n_results=count, include=["distances"])
             distances = answer["distances"]
             assert distances is not None
@@ -67,14 +74,58 @@ class ChromaVectors:
 
     def count(self) -> int:
         """Give the number of vectors in the collection."""
-        with self._errors("count vectors"):
-            return self._open().count()
+        with self._collection("count vectors") as collection:
+            return collection.count()
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of everything held, for good: every later use is an error. What is stored stays."""
+
+    @abstractmethod
+    def destroy(self) -> None:
+        """Close, and remove all that is stored; what goes wrong is only logged."""
+
+    @abstractmethod
+    def _open(self) -> Collection:
+        """Give the collection, made if there is none."""
+
+    @abstractmethod
+    def _failure(self, action: str, error: BaseException) -> VectorStoreError:
+        """Give our error for one of ChromaDB's."""
+
+    @contextmanager
+    def _collection(self, action: str) -> Iterator[Collection]:
+        with self._errors(action):
+            yield self._open()
+
+    @contextmanager
+    def _errors(self, action: str) -> Iterator[None]:
+        try:
+            yield
+        except (KeyboardInterrupt, SystemExit, VectorStoreError):
+            raise
+        except BaseException as error:  # ChromaDB's core panics with an exception outside of Exception
+            raise self._failure(action, error) from error
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise VectorStoreError(f"{self.place} is closed")
+
+
+class ChromaVectors(VectorStore):
+    """A persistent collection in a directory of its own, in this process. No other process may have the directory open."""
+
+    def __init__(self, directory: Path, collection: str) -> None:
+        super().__init__(str(directory), collection)
+        self.directory = directory
+        self._client: Client | None = None
+        self._opened: Collection | None = None
 
     def close(self) -> None:
         """Close the database and let go of its files, for good: every later use is an error."""
         with self._opening:
             self._is_closed = True
-            client, self._client, self._collection = self._client, None, None
+            client, self._client, self._opened = self._client, None, None
         if client is not None:
             with self._errors("close the database"):
                 client.close()
@@ -89,26 +140,28 @@ class ChromaVectors:
 
     def _open(self) -> Collection:
         with self._opening:
-            if self._is_closed:
-                raise VectorStoreError(f"{self.directory} is closed")
-            if self._collection is None:
+            self._check_open()
+            if self._opened is None:
                 import chromadb
                 from chromadb.config import Settings
 
-                settings = Settings(anonymized_telemetry=False)
-                self._client = cast("Client", chromadb.PersistentClient(str(self.directory), settings=settings))
-                self._collection = self._client.get_or_create_collection(
+                settings = Settings(anonymized_telemetry=False, chroma_otel_collection_endpoint="")
+                self._client = cast("Client", chromadb.PersistentClient(self.place, settings=settings))
+                self._opened = self._client.get_or_create_collection(
                     self.name,
-                    configuration={"hnsw": _HNSW},
+                    configuration=collection_configuration(),
                     embedding_function=None,
                 )
-            return self._collection
+            return self._opened
 
-    @contextmanager
-    def _errors(self, action: str) -> Iterator[None]:
-        try:
-            yield
-        except (KeyboardInterrupt, SystemExit, VectorStoreError):
-            raise
-        except BaseException as error:  # ChromaDB's core panics with an exception outside of Exception
-            raise VectorStoreError(f"ChromaDB could not {action} in {self.directory}: {error}") from error
+    def _failure(self, action: str, error: BaseException) -> VectorStoreError:
+        return VectorStoreError(f"ChromaDB could not {action} in {self.place}: {error}")
+
+
+def collection_configuration() -> CreateCollectionConfiguration:
+    """Give what a collection is made with."""
+    return {"hnsw": _HNSW}
+
+
+def _pages(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    return (values[start : start + _PAGE] for start in range(0, len(values), _PAGE))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -47,11 +48,42 @@ def test_an_empty_value_is_no_value() -> None:
         ("SEMANTIC_SYNC_INTERVAL", "nan"),
         ("SEMANTIC_THREADS", "1.5"),
         ("SEMANTIC_THREADS", "-1"),
+        ("SEMANTIC_CHROMA_URL", "localhost:8000"),
+        ("SEMANTIC_CHROMA_URL", "ftp://localhost"),
+        ("SEMANTIC_CHROMA_URL", "http://"),
+        ("SEMANTIC_CHROMA_URL", "http://:8000"),
+        ("SEMANTIC_CHROMA_URL", "http://my host:8000"),
+        ("SEMANTIC_CHROMA_URL", "http://localhost:0"),
+        ("SEMANTIC_CHROMA_URL", "http://localhost:65536"),
+        ("SEMANTIC_CHROMA_URL", "http://localhost:8000/chroma"),
+        ("SEMANTIC_CHROMA_URL", "http://localhost:8000?tenant=me"),
+        ("SEMANTIC_CHROMA_URL", "http://[1:2]:8000"),
     ],
 )
 def test_a_bad_value_is_refused_with_its_name_and_what_is_allowed(name: str, value: str) -> None:
-    with pytest.raises(ConfigError, match=rf"{name} is '{value}'; allowed: "):
+    with pytest.raises(ConfigError, match=rf"{name} is '{re.escape(value)}'; allowed: "):
         read_settings(REPOSITORY, {name: value})
+
+
+@pytest.mark.parametrize(
+    ("value", "url"),
+    [
+        ("http://localhost:8000", "http://localhost:8000"),
+        ("HTTPS://Chroma.Example.org/", "https://chroma.example.org"),
+        ("http://chroma_db:8000", "http://chroma_db:8000"),
+        ("http://[::1]:8000/", "http://[::1]:8000"),
+    ],
+)
+def test_the_chroma_server_is_named_by_its_url(value: str, url: str) -> None:
+    assert read_settings(REPOSITORY, {}).chroma_url is None
+    assert read_settings(REPOSITORY, {"SEMANTIC_CHROMA_URL": value}).chroma_url == url
+
+
+@pytest.mark.parametrize("url", ["http://me:hunter2@localhost:8000", "https://localhost/hunter2@/"])
+def test_a_password_in_the_chroma_url_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(ConfigError, match="SEMANTIC_CHROMA_URL holds a user name or a password") as refusal:
+        read_settings(REPOSITORY, {"SEMANTIC_CHROMA_URL": url})
+    assert "hunter2" not in str(refusal.value)
 
 
 def test_an_unknown_setting_is_refused_with_its_name() -> None:

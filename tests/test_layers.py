@@ -10,10 +10,12 @@ LAYERS = (
     {"errors", "records", "config"},
     {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "terms", "links", "pages"},
     {"query", "fusion", "relevance", "evaluation", "drafting"},
-    {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "lookup", "catalog", "vectors"},
+    {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "lookup", "catalog"}
+    | {"vectors", "server_vectors"},
     {"generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"},
     {"service", "parameters", "presentation", "local_index", "protocol", "owner", "remote_index", "measuring"},
-    {"web", "web.errors", "web.access", "web.api", "plugin", "cli", "cli_eval", "cli_index"},
+    {"web", "web.errors", "web.access", "web.bounds", "web.answer_schemas", "web.request_schemas", "web.openapi", "web.api"}
+    | {"plugin", "cli", "cli_eval", "cli_index"},
 )
 ROOT_NAME = "otterwiki_semantic"
 
