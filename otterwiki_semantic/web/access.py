@@ -29,7 +29,7 @@ def require_admin(api_key: str | None) -> None:
         if current_app.config["WTF_CSRF_ENABLED"]:
             current_app.extensions["csrf"].protect()
     except CSRFError as error:
-        raise ApiError(403, "csrf_failed", f"{error.description} Send it in the header X-CSRFToken.") from error
+        raise ApiError("csrf_failed", f"{error.description} Send it in the header X-CSRFToken.") from error
 
 
 def _bears_key(api_key: str | None) -> bool:
@@ -38,9 +38,9 @@ def _bears_key(api_key: str | None) -> bool:
     if scheme.lower() != _SCHEME:
         return False
     if api_key is None:
-        raise ApiError(401, "no_key_configured", "this wiki has no API key: its administrator has to set OTTERWIKI_API_KEY")
+        raise ApiError("no_key_configured", "this wiki has no API key: its administrator has to set OTTERWIKI_API_KEY")
     if not hmac.compare_digest(given.strip().encode("latin-1"), api_key.encode()):
-        raise ApiError(401, "wrong_key", "the API key is wrong")
+        raise ApiError("wrong_key", "the API key is wrong")
     return True
 
 
@@ -52,5 +52,5 @@ def _has_permission(name: str) -> bool:
 
 def _refusal(permission: str) -> ApiError:
     if current_user.is_authenticated:
-        return ApiError(403, "forbidden", f"your account has no {permission} permission in this wiki")
-    return ApiError(401, "unauthorized", "log in to the wiki, or send its API key: Authorization: Bearer …")
+        return ApiError("forbidden", f"your account has no {permission} permission in this wiki")
+    return ApiError("unauthorized", "log in to the wiki, or send its API key: Authorization: Bearer …")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from flask import Blueprint, Response, jsonify, request, url_for
-from werkzeug.exceptions import BadRequest, MethodNotAllowed, NotFound, RequestEntityTooLarge
+from werkzeug.exceptions import MethodNotAllowed, NotFound
 
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import SemanticError
@@ -23,10 +23,13 @@ from otterwiki_semantic.presentation import answer_json, rebuild_json, related_j
 from otterwiki_semantic.records import Answer
 from otterwiki_semantic.service import IndexService
 from otterwiki_semantic.web.access import require_admin, require_read
-from otterwiki_semantic.web.errors import ApiError, handle_errors
+from otterwiki_semantic.web.bounds import check_size, json_object
+from otterwiki_semantic.web.errors import handle_errors
+from otterwiki_semantic.web.openapi import openapi_document
 
-_MAX_BODY_BYTES = 1 << 20
-_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
+"""All that are defined: with others the wiki's own refusal is a page."""
+_ENDPOINT = str.maketrans("/-.", "___")
 
 View = Callable[[], tuple[Response, int] | Response]
 
@@ -41,9 +44,12 @@ def make_blueprint(service: IndexService, settings: Settings) -> Blueprint:
     _route(blueprint, "/reindex", POST=api.reindex)
     _route(blueprint, "/reindex/status", GET=api.reindex_status)
     _route(blueprint, "/chroma-status", GET=api.chroma_status)
+    _route(blueprint, "/semantic-search/openapi.json", GET=api.openapi)
     for prefix in ("semantic-search", "related", "reindex", "chroma-status"):
         for rule in (f"/{prefix}/", f"/{prefix}/<path:rest>"):
             blueprint.add_url_rule(rule, f"no_{prefix}", _not_found, methods=_METHODS)
+    blueprint.before_request(check_size)
+    blueprint.after_request(_keep_private)
     handle_errors(blueprint)
     return blueprint
 
@@ -52,17 +58,27 @@ def _route(blueprint: Blueprint, rule: str, **views: View) -> None:
     """Add a route that refuses the methods it has no view for; the wiki's own catch-all would answer them with a page."""
 
     def dispatch() -> tuple[Response, int] | Response:
+        if request.method == "OPTIONS":
+            methods = {*views, "OPTIONS", *(["HEAD"] if "GET" in views else [])}
+            return Response(status=204, headers={"Allow": ", ".join(sorted(methods))})
         view = views.get("GET" if request.method == "HEAD" else request.method)
         if view is None:
             allowed = ", ".join(views)
             raise MethodNotAllowed(list(views), f"{request.path} takes {allowed}, not {request.method}")
         return view()
 
-    blueprint.add_url_rule(rule, rule.strip("/").replace("/", "_").replace("-", "_"), dispatch, methods=_METHODS)
+    blueprint.add_url_rule(rule, rule.strip("/").translate(_ENDPOINT), dispatch, methods=_METHODS)
 
 
 def _not_found(rest: str = "") -> NoReturn:
     raise NotFound(f"the search API has nothing at {rest!r}")
+
+
+def _keep_private(response: Response) -> Response:
+    """Tell caches that an answer is for whoever asked, and browsers that it is nothing but JSON."""
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    return response
 
 
 class _Api:
@@ -80,7 +96,7 @@ class _Api:
 
     def search_many(self) -> Response:
         require_read(self._api_key)
-        body = _json_body()
+        body = json_object()
         queries = checked_queries(body.get("queries"))
         answers = self._service.search(queries, search_options(body))
         return jsonify({"answers": [_answer_json(answer) for answer in answers]})
@@ -112,18 +128,9 @@ class _Api:
             return jsonify({"status": "error", "collection": None, "document_count": 0}), 503
         return jsonify({"status": "ok", "collection": status.collection, "document_count": status.chunks}), 200
 
-
-def _json_body() -> dict[str, Any]:
-    request.max_content_length = _MAX_BODY_BYTES
-    try:
-        body = request.get_json(force=True)
-    except RequestEntityTooLarge as error:
-        raise ApiError(413, "too_large", f"the body is too large; allowed are {_MAX_BODY_BYTES:,} bytes") from error
-    except (BadRequest, RecursionError) as error:
-        raise ApiError(400, "bad_request", 'the body is not JSON; send {"queries": ["…"]}') from error
-    if not isinstance(body, dict):
-        raise ApiError(400, "bad_request", 'the body is not a JSON object; send {"queries": ["…"]}')
-    return body
+    def openapi(self) -> Response:
+        """The description of all this: open to all, since it holds nothing of the wiki."""
+        return jsonify(openapi_document(request.script_root))
 
 
 def _page_url(path: str, anchor: str) -> str:

@@ -9,54 +9,73 @@ from werkzeug.exceptions import HTTPException
 
 from otterwiki_semantic.errors import PageUnknownError, ParameterError, RebuildRunningError, SemanticError
 
+ERRORS: dict[str, tuple[int, str]] = {
+    "bad_request": (400, "the body is not a JSON object"),
+    "unauthorized": (401, "no session that may"),
+    "wrong_key": (401, "the key is not the wiki's"),
+    "no_key_configured": (401, "a key was sent, and the wiki has none"),
+    "forbidden": (403, "the account may not"),
+    "csrf_failed": (403, "the CSRF token of the session is missing or wrong"),
+    "not_found": (404, "there is no such route"),
+    "page_unknown": (404, "the index has no such page"),
+    "method_not_allowed": (405, "the route has no such method; the header Allow names those it has"),
+    "reindex_running": (409, "a rebuild runs"),
+    "too_large": (413, "the body is too large"),
+    "uri_too_long": (414, "the query string is too long"),
+    "invalid_parameter": (422, "a parameter is missing, empty, too long or out of range; the message names it"),
+    "internal_error": (500, "a mistake of ours; the wiki's log has the details"),
+    "index_unavailable": (503, "the index cannot answer now; try again after Retry-After seconds"),
+    "disk_full": (507, "there is no room for a second index beside the serving one"),
+}
+"""Every code the API answers with: its HTTP status, and when."""
+
 _RETRY_AFTER_SECONDS = "5"
-_CODES = {400: "bad_request", 404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_media_type"}
+_MOST_CHARACTERS = 2_000
+_OF_STATUS = {status: code for code, (status, _) in reversed(ERRORS.items())}
 
 log = logging.getLogger(__name__)
 
 
 class ApiError(Exception):
-    """An answer other than the one asked for: its HTTP status, a code for programs and a message for people."""
+    """An answer other than the one asked for: a code of `ERRORS` for programs and a message for people."""
 
-    def __init__(self, status: int, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
-        self.status = status
         self.code = code
         self.message = message
 
 
 def handle_errors(blueprint: Blueprint) -> None:
     """Make every error of a blueprint's views an answer in JSON."""
-    blueprint.register_error_handler(ApiError, lambda error: _answer(error.status, error.code, error.message))
-    blueprint.register_error_handler(ParameterError, lambda error: _answer(422, "invalid_parameter", str(error)))
-    blueprint.register_error_handler(PageUnknownError, lambda error: _answer(404, "page_unknown", str(error)))
-    blueprint.register_error_handler(RebuildRunningError, lambda error: _answer(409, "reindex_running", str(error)))
-    blueprint.register_error_handler(SemanticError, _unavailable)
+    blueprint.register_error_handler(ApiError, lambda error: _answer(error.code, error.message))
+    blueprint.register_error_handler(ParameterError, lambda error: _answer("invalid_parameter", str(error)))
+    blueprint.register_error_handler(PageUnknownError, lambda error: _answer("page_unknown", str(error)))
+    blueprint.register_error_handler(RebuildRunningError, lambda error: _answer("reindex_running", str(error)))
+    blueprint.register_error_handler(SemanticError, lambda error: _answer("index_unavailable", str(error)))
     blueprint.register_error_handler(HTTPException, _http_error)
     blueprint.register_error_handler(Exception, _failure)
 
 
-def _answer(status: int, code: str, message: str) -> Response:
-    response = jsonify({"error": {"code": code, "message": message}})
-    response.status_code = status
-    if status == 401:
+def _answer(code: str, message: str) -> Response:
+    shown = message if len(message) <= _MOST_CHARACTERS else f"{message[: _MOST_CHARACTERS - 1]}…"
+    response = jsonify({"error": {"code": code, "message": shown}})
+    response.status_code = ERRORS[code][0]
+    if response.status_code == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
-    return response
-
-
-def _unavailable(error: SemanticError) -> Response:
-    response = _answer(503, "index_unavailable", str(error))
-    response.headers["Retry-After"] = _RETRY_AFTER_SECONDS
+    if response.status_code == 503:
+        response.headers["Retry-After"] = _RETRY_AFTER_SECONDS
     return response
 
 
 def _http_error(error: HTTPException) -> Response:
     status = error.code or 500
-    response = _answer(status, _CODES.get(status, "error"), error.description or error.name)
+    response = _answer(
+        _OF_STATUS.get(status, "bad_request" if status < 500 else "internal_error"), error.description or error.name
+    )
     response.headers.extend((name, value) for name, value in error.get_headers() if name == "Allow")
     return response
 
 
 def _failure(error: Exception) -> Response:
     log.error("a request of the search API failed", exc_info=error)
-    return _answer(500, "internal_error", "the search plugin failed; the wiki's log says why")
+    return _answer("internal_error", "the search plugin failed; the wiki's log says why")

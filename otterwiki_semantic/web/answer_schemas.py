@@ -1,0 +1,187 @@
+"""JSON Schemas of what the API answers, made of the records the answers are made of, so that no field can be forgotten."""
+
+from __future__ import annotations
+
+import types
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any, get_args, get_origin, get_type_hints
+
+from otterwiki_semantic.records import Answer, IndexStatus, Progress, RebuildStatus, RelatedPages
+
+Schema = dict[str, Any]
+
+_PLACE = "#/components/schemas/"
+_SIMPLE = {str: "string", bool: "boolean", int: "integer", float: "number"}
+_TEXT: Schema = {"type": "string"}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_MEANING = {
+    "query": "The query without surrounding space.",
+    "total": "The number of results.",
+    "confident": "Whether any of the results is about the query.",
+    "degraded": "Only if one half of the search failed: what, and why.",
+    "message": "Only while the first build is under way.",
+    "name": "The last part of the page's path.",
+    "Hit.path": "The page's path in the wiki.",
+    "RelatedPage.path": "The page's path in the wiki.",
+    "Facets.category": "Pages by category.",
+    "Facets.tag": "Pages by tag.",
+    "Facets.path": "Pages by top folder, which ends in `/`.",
+    "title": "The front matter's title, else the first heading of level 1, else the name.",
+    "Hit.category": "From the front matter.",
+    "Hit.tags": "From the front matter.",
+    "url": "The page in the wiki, at the heading if there is one.",
+    "snippet": "The whole passage, its page's title and heading path in brackets first.",
+    "prefix_length": "Characters of `snippet` that are title and heading path.",
+    "overlap_length": "Characters of `snippet` behind them that repeat the end of the passage before.",
+    "distance": "Cosine distance of query and passage: 0 = same, 2 = opposite; null if the model was not used or failed.",
+    "Hit.similarity": "1 - `distance`.",
+    "Hit.score": "What ranks; comparable within one answer only.",
+    "relevant": "Whether the passage is about the query.",
+    "highlights": "Ranges of `snippet` that match the query's words, `[start, end)` in Unicode code points.",
+    "also_on": "Paths of other pages with nearly the same passage.",
+    "updated": "When a commit last changed the page, ISO 8601 in UTC.",
+    "context_before": "With `context`: the text before the passage, where there is any.",
+    "context_after": "With `context`: the text after the passage, where there is any.",
+    "explain": "With `explain`: why the result stands where it does.",
+    "section": "The heading the passage stands below.",
+    "section_path": "The headings from the outermost to `section`.",
+    "headings": "All the headings whose sections have a part in `text`.",
+    "anchor": "The heading's id in the page.",
+    "start_line": "The first line of the passage in the page's file.",
+    "end_line": "The last line of the passage in the page's file.",
+    "chunk_index": "Which passage of the page this is, from 0.",
+    "total_chunks": "How many passages the page has.",
+    "page_word_count": "Words of the page.",
+    "text": "What to read: the passage's own words, joined with neighbours that are nearly as good.",
+    "Freshness.commit": "The commit the index equals; null: none yet.",
+    "Freshness.head": "The commit HEAD is; null: none yet.",
+    "pending_pages": "Pages that differ between the two commits.",
+    "RelatedPage.similarity": "The mean of the two pages' up to three nearest pairs of passages.",
+    "linked": "Whether the page asked about links to this one already.",
+    "sections": "The nearest pairs of passages.",
+    "last_error": "The reason when `status` is `error`.",
+    "embedded_texts": "Texts the model embedded since the index was opened.",
+    "chunks_total": "An estimate until the last page has been read.",
+    "seconds_left": "An estimate while work is under way.",
+}
+
+
+def answer_schemas() -> dict[str, Schema]:
+    """Give every schema by the name under which the others refer to it."""
+    found: dict[str, Schema] = {}
+    found["Answer"] = _answer(found)
+    found["RelatedPages"] = _related(found)
+    found["IndexStatus"] = _status(found)
+    found["RebuildStatus"] = _rebuild(found)
+    found |= _answers_without_record()
+    for name, schema in found.items():
+        _describe(name, schema)
+    return found
+
+
+def reference(name: str) -> Schema:
+    """Give the schema that stands for a named one."""
+    return {"$ref": f"{_PLACE}{name}"}
+
+
+def _answer(found: dict[str, Schema]) -> Schema:
+    answer = _without(_object_of(Answer, found), "hits", "degraded", "facets")
+    _add(answer, results=_list_of("Hit"), total=_COUNT)
+    answer["properties"] |= {"message": _TEXT, "degraded": _TEXT, "facets": reference("Facets")}
+    hit = found["Hit"] = _without(found["Hit"], "context_before", "context_after", "explain")
+    _add(hit, url=_TEXT, similarity={"type": ["number", "null"]})
+    hit["properties"] |= {"context_before": _TEXT, "context_after": _TEXT, "explain": reference("Explanation")}
+    del found["Facet"]
+    pages = {"type": "object", "additionalProperties": {"type": "integer", "minimum": 1}}
+    found["Facets"] = _object(dict.fromkeys(found["Facets"]["properties"], pages))
+    return answer
+
+
+def _related(found: dict[str, Schema]) -> Schema:
+    related = _without(_object_of(RelatedPages, found), "pages")
+    _add(related, results=_list_of("RelatedPage"), total=_COUNT)
+    _add(found["RelatedPage"], url=_TEXT)
+    return related
+
+
+def _status(found: dict[str, Schema]) -> Schema:
+    status = _without(_object_of(IndexStatus, found), "index")
+    commit = {"type": ["string", "null"]}
+    _add(status, indexed_commit=commit, head_commit=commit, pending_pages=_COUNT)
+    status["properties"]["status"] = {"type": "string", "enum": ["ready", "indexing", "error"]}
+    return status
+
+
+def _rebuild(found: dict[str, Schema]) -> Schema:
+    rebuild = _without(_object_of(RebuildStatus, found), "progress")
+    _add(rebuild, **_object_of(Progress, found)["properties"])
+    return rebuild
+
+
+def _answers_without_record() -> dict[str, Schema]:
+    started = _object({"status": {"const": "started"}})
+    started["properties"]["estimate"] = {"type": "object", "description": "What the rebuild is expected to take."}
+    chroma = {"status": {"enum": ["ok", "error"]}, "collection": {"type": ["string", "null"]}, "document_count": _COUNT}
+    return {
+        "Answers": _object({"answers": _list_of("Answer")}),
+        "Started": started,
+        "ChromaStatus": _object(chroma),
+        "Error": _object({"error": _object({"code": _TEXT, "message": _TEXT})}),
+        "OpenApi": _object({"openapi": _TEXT, "info": {"type": "object"}, "paths": {"type": "object"}}),
+    }
+
+
+def _list_of(name: str) -> Schema:
+    return {"type": "array", "items": reference(name)}
+
+
+def _object(properties: dict[str, Schema]) -> Schema:
+    return {"type": "object", "properties": dict(properties), "required": list(properties)}
+
+
+def _object_of(kind: type, found: dict[str, Schema]) -> Schema:
+    """Give the schema of a record as `asdict` shows it; those of records in it are put into `found`."""
+    hints = get_type_hints(kind)
+    return _object({name: _schema_of(hints[name], found) for name in _names(kind)})
+
+
+def _schema_of(kind: Any, found: dict[str, Schema]) -> Schema:
+    arguments = get_args(kind)
+    if get_origin(kind) is types.UnionType:
+        return _or_null(_schema_of(next(option for option in arguments if option is not types.NoneType), found))
+    if get_origin(kind) is tuple:
+        items = _schema_of(arguments[0], found)
+        size = {} if arguments[-1] is Ellipsis else {"minItems": len(arguments), "maxItems": len(arguments)}
+        return {"type": "array", "items": items, **size}
+    if is_dataclass(kind) and isinstance(kind, type):
+        if kind.__name__ not in found:
+            found[kind.__name__] = _object_of(kind, found)
+        return reference(kind.__name__)
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return {"type": "string", "enum": [choice.value for choice in kind]}
+    return {"type": _SIMPLE[kind]} if kind in _SIMPLE else {}
+
+
+def _or_null(schema: Schema) -> Schema:
+    return {"type": [schema["type"], "null"]} if list(schema) == ["type"] else {"anyOf": [schema, {"type": "null"}]}
+
+
+def _names(kind: Any) -> list[str]:
+    return [field.name for field in fields(kind)]
+
+
+def _add(schema: Schema, **properties: Schema) -> None:
+    schema["properties"] |= properties
+    schema["required"] += properties
+
+
+def _without(schema: Schema, *names: str) -> Schema:
+    return _object({name: value for name, value in schema["properties"].items() if name not in names})
+
+
+def _describe(record: str, schema: Schema) -> None:
+    for name, value in schema["properties"].items():
+        meaning = _MEANING.get(f"{record}.{name}", _MEANING.get(name))
+        if meaning:
+            schema["properties"][name] = value | {"description": meaning}
