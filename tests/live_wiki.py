@@ -14,7 +14,8 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -93,12 +94,15 @@ def eventually(ask: Callable[[], T], timeout: float = 30.0, why: str = "") -> T:
 
 
 class LiveWiki:
-    """A served wiki; use it in a `with` statement."""
+    """A served wiki; use it in a `with` statement. `command` starts another server than Flask's own, on the port `{port}`."""
 
-    def __init__(self, repository: Path, data_dir: Path, *, plugin: bool = True, **settings: str) -> None:
+    def __init__(
+        self, repository: Path, data_dir: Path, *, plugin: bool = True, command: Sequence[str] | None = None, **settings: str
+    ) -> None:
         self.repository = repository
         self.data_dir = data_dir
-        self._plugin = plugin
+        start = ["-m", "flask"] if plugin else ["-c", _WITHOUT_PLUGIN]
+        self._command = command or [sys.executable, *start, "--app", "otterwiki.server", "run", "--port", "{port}"]
         self._log = data_dir.parent / f"{data_dir.name}.wiki.log"
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
@@ -126,18 +130,22 @@ class LiveWiki:
         self.stop()
 
     def _serve(self) -> None:
-        start = ["-m", "flask"] if self._plugin else ["-c", _WITHOUT_PLUGIN]
-        command = [sys.executable, *start, "--app", "otterwiki.server", "run", "--port", str(self.port)]
+        command = [part.replace("{port}", str(self.port)) for part in self._command]
         environment = {**os.environ, **self._settings}
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
 
     def stop(self, name: signal.Signals = signal.SIGTERM) -> None:
-        """End the wiki's process."""
+        """End the wiki's process; one that does not end in time is killed with its workers, which is an error."""
         if self.process is not None:
-            self.process.send_signal(name)
-            self.process.wait(20)
-            self.process = None
+            process, self.process = self.process, None
+            process.send_signal(name)
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                raise
 
     def restart(self) -> None:
         """End the wiki and start it again."""
@@ -233,3 +241,14 @@ def head_of(repository: Path) -> str:
         ["git", "-C", str(repository), "rev-parse", "-q", "--verify", "HEAD"], capture_output=True, text=True, check=False
     )
     return answer.stdout.strip()
+
+
+def owners_of(data_dir: Path) -> list[int]:
+    """Give the processes of this host that were started to own an index."""
+    owners = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (place / "cmdline").read_text(errors="replace").split("\0")
+            if "otterwiki_semantic.owner" in words and json.loads(words[-3])["data_dir"] == str(data_dir):
+                owners.append(int(place.name))
+    return owners
