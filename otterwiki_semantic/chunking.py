@@ -16,7 +16,7 @@ from typing import Protocol
 
 from otterwiki_semantic.records import Block, BlockKind, Chunk, Document, Section
 
-ALGORITHM = 1
+ALGORITHM = 2
 """Raised with every change that makes other chunks of the same text: the index is then built again."""
 
 
@@ -26,6 +26,14 @@ class TokenCounter(Protocol):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Give the number of word pieces of each text, without the special ones a model adds at both ends."""
         ...
+
+
+class BytesAsTokens:
+    """Counts a word piece for each byte of UTF-8, of which no tokenizer makes more; for texts that one fails on."""
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """See `TokenCounter`."""
+        return [len(text.encode("utf-8", errors="surrogatepass")) for text in texts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +78,7 @@ class _Piece:
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?![a-z\s])|(?<=[。！？])(?![。！？])")
 _WORD_CHARACTER = re.compile(r"\w")
+_SPACE = re.compile(r"\s")
 _LONGEST_HEADING = 300
 _MAX_WORD = 50
 """Characters that count as one word of a chunk: a long run without spaces may be a single word piece, yet has to be divided."""
@@ -354,10 +363,10 @@ def _block_pieces(block: Block, section: Section) -> Iterator[_Piece]:
 
 def _halve(piece: _Piece) -> tuple[_Piece, _Piece]:
     """Divide a piece near its middle: between words, or within a word that is all there is."""
-    middle = len(piece.text) // 2
-    space = piece.text.rfind(" ", 1, middle + 1)
-    if space < 0:
-        space = piece.text.find(" ", middle)
-    if space > 0:
-        return replace(piece, text=piece.text[:space]), replace(piece, text=piece.text[space + 1 :], glue=" ")
-    return replace(piece, text=piece.text[:middle]), replace(piece, text=piece.text[middle:], glue="")
+    text, middle = piece.text, len(piece.text) // 2
+    space = next((place for place in range(middle, 0, -1) if text[place].isspace()), 0)
+    if not space and (found := _SPACE.search(text, middle)):
+        space = found.start()
+    if space:
+        return replace(piece, text=text[:space]), replace(piece, text=text[space + 1 :], glue=" ")
+    return replace(piece, text=text[:middle]), replace(piece, text=text[middle:], glue="")

@@ -191,3 +191,10 @@ def test_a_heading_as_long_as_a_text_is_named_in_short_and_kept_in_full(model: M
     chunks = chunks_of(f"# {heading}\n\ntext\n", model)
     assert max(len(part) for chunk in chunks for part in (chunk.section, *chunk.section_path, *chunk.headings)) <= 301
     assert is_subsequence(heading.split(), " ".join(new_text(chunk) for chunk in chunks).split())
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\t", "\u3000", "\u2009", "\x1c"])
+def test_words_between_odd_spaces_stay_whole(model: MiniLM, space: str) -> None:
+    words = [f"word{number}word" for number in range(200)]
+    shown = {word for chunk in chunks_of(space.join(words), model) for word in chunk.text.split()}
+    assert [word for word in words if word not in shown] == []
