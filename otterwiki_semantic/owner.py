@@ -7,7 +7,9 @@ the one that started it holds the other end of a pipe, which its forks share, an
 
 from __future__ import annotations
 
+import faulthandler
 import fcntl
+import io
 import json
 import logging
 import logging.handlers
@@ -15,7 +17,6 @@ import os
 import select
 import signal
 import socketserver
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -27,7 +28,12 @@ from otterwiki_semantic import __version__
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import IndexUnavailableError, OwnerMismatchError, SemanticError
 from otterwiki_semantic.protocol import (
+    ENDED_IN_ORDER,
+    LIFELINE,
     MAX_REQUEST_BYTES,
+    REPORT,
+    STARTING,
+    code_version,
     encode,
     error_message,
     revive,
@@ -40,8 +46,13 @@ from otterwiki_semantic.service import IndexService
 _GRACE_SECONDS = 5.0
 _OPENING_SECONDS = 10.0
 _WATCH_SECONDS = 0.5
+_STUCK_SECONDS = 120.0
 _CLOSE_SECONDS = 10.0
+_LINE_SECONDS = 10.0
+"""How long a request may take to come whole, and a reply to be taken."""
 _LOG_BYTES = 1 << 20
+_LOCK_SECONDS = 0.1
+_REASON_BYTES = 2_000
 _MOST_FILES = 4096
 
 log = logging.getLogger(__name__)
@@ -76,8 +87,9 @@ class _Opening:
             self._ready.set()
 
     @property
-    def failed(self) -> bool:
-        return self._error is not None
+    def failure(self) -> str:
+        """Why the index cannot be opened; empty if it can."""
+        return str(self._error) if self._error is not None else ""
 
     def get(self, timeout: float) -> IndexService:
         if not self._ready.wait(timeout):
@@ -120,7 +132,7 @@ class _Handler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         is_user = False
         try:
-            while line := self.rfile.readline(MAX_REQUEST_BYTES + 1):
+            while line := self._read_line():
                 reply, is_ours = self._reply(line)
                 if is_ours and not is_user:
                     is_user = True
@@ -130,6 +142,13 @@ class _Handler(socketserver.StreamRequestHandler):
             if is_user:
                 self.server.count_user(-1)
 
+    def _read_line(self) -> bytes:
+        """Give the next request, which may be long in coming; once begun it has to come soon, or the connection is closed."""
+        self.connection.settimeout(None)
+        cast("io.BufferedReader", self.rfile).peek(1)
+        self.connection.settimeout(_LINE_SECONDS)
+        return self.rfile.readline(MAX_REQUEST_BYTES + 1)
+
     def _reply(self, line: bytes) -> tuple[dict[str, Any], bool]:
         """Give the reply to a request, and whether it comes from a user of this index."""
         is_ours = False
@@ -137,9 +156,9 @@ class _Handler(socketserver.StreamRequestHandler):
             if len(line) > MAX_REQUEST_BYTES:
                 raise SemanticError(f"the request is longer than {MAX_REQUEST_BYTES:,} bytes")
             message = json.loads(line)
-            if message["version"] != __version__:
+            if message["version"] != code_version():
                 threading.Thread(target=self.server.shutdown, daemon=True).start()
-                raise OwnerMismatchError(f"this index process is of version {__version__}; it ends now")
+                raise OwnerMismatchError(f"this index process is of version {code_version()}; it ends now")
             if message["repository"] != str(self.server.repository):
                 raise OwnerMismatchError(f"this data directory is in use for the repository {self.server.repository}")
             is_ours = True
@@ -168,12 +187,14 @@ def _call(index: _Opening, name: str, arguments: dict[str, Any]) -> Any:
     return _CALLS[name](index.get(_OPENING_SECONDS), **arguments)
 
 
-def _watch(server: _Server, lifeline: int, lock: IO[str]) -> None:
+def _watch(server: _Server, lock: IO[str]) -> None:
     """End the server when nobody is left that uses it, or the data directory has gone."""
     starter_lives = True
     while True:
+        # ChromaDB can hang on a damaged file, with Python's interpreter lock in its hands; the next owner fills it anew.
+        faulthandler.dump_traceback_later(_STUCK_SECONDS, exit=True)
         if starter_lives:
-            readable, _, _ = select.select([lifeline], [], [], _WATCH_SECONDS)
+            readable, _, _ = select.select([LIFELINE], [], [], _WATCH_SECONDS)
             if readable:
                 starter_lives = False
                 server.last_use = time.monotonic()
@@ -181,7 +202,7 @@ def _watch(server: _Server, lifeline: int, lock: IO[str]) -> None:
         else:
             time.sleep(_WATCH_SECONDS)
         unused = not starter_lives and not server.users and time.monotonic() - server.last_use > _GRACE_SECONDS
-        if unused or server.index.failed or not _is_in_place(lock) or not Path(str(server.server_address)).exists():
+        if unused or server.index.failure or not _is_in_place(lock) or not Path(str(server.server_address)).exists():
             server.shutdown()
             return
 
@@ -213,46 +234,54 @@ def _take_lock(data_dir: Path) -> IO[str] | None:
             if time.monotonic() > deadline:
                 lock.close()
                 return None
-            time.sleep(_WATCH_SECONDS)
+            time.sleep(_LOCK_SECONDS)
         else:
             return lock
 
 
 def _log_to(data_dir: Path) -> None:
-    file = logging.handlers.RotatingFileHandler(data_dir / "owner.log", maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8")
+    logging.raiseExceptions = False  # a line that finds no room on the disk is lost, and that is all
     terminal = logging.StreamHandler()
     terminal.setLevel(logging.WARNING)
+    handlers: list[logging.Handler] = [terminal]
+    with suppress(OSError):
+        path = data_dir / "owner.log"
+        handlers.append(logging.handlers.RotatingFileHandler(path, maxBytes=_LOG_BYTES, backupCount=1, encoding="utf-8"))
     line = "[%(asctime)s] %(levelname)s in otterwiki-semantic: %(message)s"
-    logging.basicConfig(level=logging.INFO, handlers=[file, terminal], format=line)
+    logging.basicConfig(level=logging.INFO, handlers=handlers, format=line)
     logging.getLogger("chromadb").setLevel(logging.WARNING)
 
 
-def main(argument: str, lifeline: int) -> int:
-    """Own an index; `argument` is from `settings_argument`, `lifeline` the reading end of the starter's pipe."""
+def main(argument: str) -> int:
+    """Own an index, as the process that `detached` starts; `argument` is from `settings_argument`. Gives the exit status."""
     # A server's listening sockets may be inheritable: kept open here they would block its restart.
-    os.closerange(lifeline + 1, _MOST_FILES)
+    os.closerange(STARTING + 1, _MOST_FILES)
     os.umask(0o077)
     settings = settings_from(argument)
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
-    _log_to(settings.data_dir)
+    reason = ""
     try:
-        return run(settings, lifeline)
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        _log_to(settings.data_dir)
+        run(settings)
     except (OSError, SemanticError) as error:
         log.error("the index process cannot work in %s: %s", settings.data_dir, error)
-        return 1
+        reason = str(error)
+    _end(reason)
+    return 1 if reason else 0
 
 
-def run(settings: Settings, lifeline: int) -> int:
-    """Own the index of a data directory until nobody uses it; gives the exit status, 0 also if another process owns it."""
+def run(settings: Settings) -> None:
+    """Own the index of a data directory until nobody uses it; returns at once if another process owns it."""
     lock = _take_lock(settings.data_dir)
     if lock is None:
-        return 0
+        return
     path = socket_path(settings.data_dir)
     index = _Opening(settings)
     with _Server(path, index, settings.repository) as server:
+        os.close(STARTING)
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: threading.Thread(target=server.shutdown, daemon=True).start())
-        threading.Thread(target=_watch, args=(server, lifeline, lock), name="watch", daemon=True).start()
+        threading.Thread(target=_watch, args=(server, lock), name="watch", daemon=True).start()
         index.start()
         log.info("version %s owns the index of %s", __version__, settings.repository)
         server.serve_forever(poll_interval=_WATCH_SECONDS)
@@ -263,9 +292,12 @@ def run(settings: Settings, lifeline: int) -> int:
     closing.join(_CLOSE_SECONDS)
     log.info("ended")
     logging.shutdown()
+    _end(index.failure)
     # Threads that embed or wait may still run; everything they could lose is made again from git.
-    os._exit(1 if index.failed else 0)
+    os._exit(1 if index.failure else 0)
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2])))
+def _end(reason: str) -> None:
+    """Tell the starter that this process ends in order, or why it cannot work."""
+    with suppress(OSError):
+        os.write(REPORT, (reason or ENDED_IN_ORDER).encode("utf-8", errors="replace")[:_REASON_BYTES])

@@ -1,8 +1,8 @@
 """What the owner of an index and its clients say to each other: one JSON object a line over a Unix socket.
 
 Request: ``{"version", "repository", "call", "arguments"}``. Reply: ``{"result"}`` or ``{"error": {"type", "message"}}``, with
-the name of a class of `errors`. Both sides must be of the same version of this package: an owner that is not ends, and is
-replaced. One of another repository answers nothing and counts no users; it ends when its own have gone.
+the name of a class of `errors`. Both sides must be of the same version of this package, with the same records: an owner that
+is not ends, and is replaced. One of another repository answers nothing and counts no users; it ends when its own have gone.
 """
 
 from __future__ import annotations
@@ -19,16 +19,29 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 
-from otterwiki_semantic import errors
+from otterwiki_semantic import __version__, errors
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import OwnerUnavailableError, SemanticError
 
 MAX_REQUEST_BYTES = 1 << 20
 MAX_REPLY_BYTES = 64 << 20
+LIFELINE, REPORT, STARTING = 3, 4, 5
+"""Numbers of the files that an owner finds open, beside the streams: the reading end of its starter's pipe, which shows when
+that one has gone; a pipe to tell how it ended; and a lock: while it is held nobody else starts an owner."""
+ENDED_IN_ORDER = "ended in order"
+"""What an owner reports to its starter when it ends as it should; anything else is why it cannot work."""
 _MAX_SOCKET_PATH = 100
 """Bytes of a path that a Unix socket can be bound to on every system; the limit is 104 or 108."""
 
 T = TypeVar("T")
+
+
+@cache
+def code_version() -> str:
+    """Give the version, and what tells the records of this code from others of the same version, as a checkout has them."""
+    here = Path(__file__).parent
+    digest = hashlib.sha256(b"".join((here / f"{name}.py").read_bytes() for name in ("protocol", "records", "service")))
+    return f"{__version__}+{digest.hexdigest()[:12]}"
 
 
 def settings_argument(settings: Settings) -> str:
@@ -39,7 +52,8 @@ def settings_argument(settings: Settings) -> str:
 def settings_from(argument: str) -> Settings:
     """Give the settings that `settings_argument` was made of, without the key."""
     values = json.loads(argument)
-    return Settings(**{**values, "repository": Path(values["repository"]), "data_dir": Path(values["data_dir"])})
+    paths = {name: Path(values[name]) for name in ("repository", "data_dir", "eval_queries") if values[name] is not None}
+    return Settings(**{**values, **paths})
 
 
 def socket_path(data_dir: Path) -> Path:

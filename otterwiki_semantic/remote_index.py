@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
+import re
 import socket
+import struct
 import sys
 import threading
 import time
@@ -14,21 +17,30 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from otterwiki_semantic import __version__
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import OwnerMismatchError, OwnerUnavailableError
-from otterwiki_semantic.protocol import MAX_REPLY_BYTES, encode, error_from, revive, settings_argument, socket_path
+from otterwiki_semantic.protocol import (
+    ENDED_IN_ORDER,
+    LIFELINE,
+    MAX_REPLY_BYTES,
+    REPORT,
+    STARTING,
+    code_version,
+    encode,
+    error_from,
+    revive,
+    settings_argument,
+    socket_path,
+)
 from otterwiki_semantic.records import Answer, IndexStatus, RebuildStatus, RelatedPages, SearchOptions
 
 _ANSWER_SECONDS = 15.0
 _NOTIFY_SECONDS = 0.05
 _RETRY_SECONDS = 0.05
-_STEADY_SECONDS = 60.0
 _LONGEST_PAUSE_SECONDS = 30
 _GONE = (FileNotFoundError, NotADirectoryError, ConnectionError, BlockingIOError, EOFError)
-_LIFELINE = 3
-"""The number under which the owner finds the reading end of the pipe; the only file it inherits beside the streams."""
-_SECRETS = ("OTTERWIKI_API_KEY", "SECRET_KEY")
+_SECRETS = re.compile("OTTERWIKI_API_KEY|SECRET_KEY|MAIL_PASSWORD|SQLALCHEMY_DATABASE_URI|GIT_REMOTE_.*")
+"""Settings of the wiki that are no business of the owner's."""
 
 log = logging.getLogger(__name__)
 
@@ -44,10 +56,12 @@ class RemoteIndex:
         self._settings = settings
         self._quiet = quiet
         self._starting = threading.Lock()
-        self._started = 0.0
         self._failures = 0
-        self._owner: int | None = None
-        self._status: int | None = None
+        self._not_before = 0.0
+        self._why = ""
+        """Why the owner started last could not work."""
+        self._report: int | None = None
+        """The reading end of the owner's report: it has an end when the owner has."""
         self._lifeline: int | None = None
         self._lease: tuple[int, socket.socket] | None = None
 
@@ -96,12 +110,13 @@ class RemoteIndex:
         if self._lease is not None:
             self._lease[1].close()
             self._lease = None
-        self._close_lifeline()
+        self._close_pipes()
 
-    def _close_lifeline(self) -> None:
-        if self._lifeline is not None:
-            os.close(self._lifeline)
-            self._lifeline = None
+    def _close_pipes(self) -> None:
+        for pipe in (self._lifeline, self._report):
+            if pipe is not None:
+                os.close(pipe)
+        self._lifeline = self._report = None
 
     def _call(self, call: str, **arguments: Any) -> Any:
         deadline = time.monotonic() + _ANSWER_SECONDS
@@ -127,7 +142,7 @@ class RemoteIndex:
 
     def _request(self, call: str, arguments: dict[str, Any]) -> bytes:
         repository = str(self._settings.repository)
-        return encode({"version": __version__, "repository": repository, "call": call, "arguments": arguments})
+        return encode({"version": code_version(), "repository": repository, "call": call, "arguments": arguments})
 
     def _exchange(self, request: bytes, deadline: float) -> dict[str, Any]:
         with self._connect(max(_RETRY_SECONDS, deadline - time.monotonic())) as connection:
@@ -136,6 +151,7 @@ class RemoteIndex:
                 line = stream.readline(MAX_REPLY_BYTES)
         if not line.endswith(b"\n"):
             raise EOFError("it ended before it had answered")
+        self._failures, self._not_before = 0, 0.0
         with suppress(OSError):
             self._hold_lease()
         reply: dict[str, Any] = json.loads(line)
@@ -145,7 +161,10 @@ class RemoteIndex:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             connection.settimeout(timeout)
-            connection.connect(str(socket_path(self._settings.data_dir)))
+            path = socket_path(self._settings.data_dir)
+            connection.connect(str(path))
+            if _user_of(connection) not in {os.geteuid(), 0}:
+                raise OwnerUnavailableError(f"{path} belongs to another user's process; remove it")
         except BaseException:
             connection.close()
             raise
@@ -162,63 +181,90 @@ class RemoteIndex:
             self._lease = (os.getpid(), connection)
 
     def _start_owner(self) -> None:
+        """Start an owner unless one is on its way; after some that did not get so far as to answer, more and more seldom."""
         with self._starting:
-            self._reap()
-            if self._owner is not None:
+            if self._is_on_its_way():
                 return
-            age = time.monotonic() - self._started
-            self._failures = self._failures + 1 if self._status and age < _STEADY_SECONDS else 0
-            if self._failures > 1 and age < min(2**self._failures, _LONGEST_PAUSE_SECONDS):
-                self._failures -= 1
-                raise OwnerUnavailableError(
-                    f"the index process ended with status {self._status};"
-                    f" see the wiki's log and {self._settings.data_dir / 'owner.log'}"
-                )
-            self._started = time.monotonic()
-            self._owner, self._status = self._spawn(), None
+            if time.monotonic() < self._not_before:
+                raise OwnerUnavailableError(f"the index process cannot work: {self._why}")
+            self._spawn()
 
-    def _reap(self) -> None:
-        """Note the exit status of the owner started here, once it has ended."""
-        if self._owner is None:
-            return
+    def _is_on_its_way(self) -> bool:
+        """Whether an owner started here has not ended; a process that was forked since knows of it, too."""
+        if self._report is None:
+            return False
         try:
-            pid, status = os.waitpid(self._owner, os.WNOHANG)
-        except ChildProcessError:  # after a fork it is another process's child
-            self._owner = None
-            return
-        if pid:
-            self._owner, self._status = None, os.waitstatus_to_exitcode(status)
+            report = os.read(self._report, 4096).decode("utf-8", errors="replace")
+        except BlockingIOError:
+            return True
+        os.close(self._report)
+        self._report = None
+        if report != ENDED_IN_ORDER:
+            self._failures += 1
+            self._why = report or f"it was killed; see the wiki's log and {self._settings.data_dir / 'owner.log'}"
+            pause = 0 if self._failures == 1 else min(2**self._failures, _LONGEST_PAUSE_SECONDS)
+            self._not_before = time.monotonic() + pause
+        return False
 
-    def _spawn(self) -> int:
-        """Start an owner and give its process id. It is spawned, not forked: nothing of this process goes along."""
-        try:
-            self._settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise OwnerUnavailableError(f"the data directory cannot be made ({error}); set SEMANTIC_DATA_DIR") from error
-        if self._settings.data_dir.stat().st_uid != os.geteuid():
-            raise OwnerUnavailableError(
-                f"{self._settings.data_dir} belongs to another user; do this as the user that the wiki runs as"
-            )
-        if not os.access(self._settings.data_dir, os.W_OK | os.X_OK):
-            raise OwnerUnavailableError(
-                f"{self._settings.data_dir} is not writable; set SEMANTIC_DATA_DIR to a directory that is"
-            )
-        self._close_lifeline()
+    def _spawn(self) -> None:
+        """Start an owner, unless another process just does. It is spawned, not forked: nothing of this process goes along."""
+        starting = self._claim_start()
+        if starting is None:
+            return
+        self._close_pipes()
         theirs, self._lifeline = os.pipe()
-        environment = {name: value for name, value in os.environ.items() if name not in _SECRETS}
+        self._report, report = os.pipe()
+        os.set_blocking(self._report, False)
+        environment = {name: value for name, value in os.environ.items() if not _SECRETS.fullmatch(name)}
         environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
-        command = [_python(), "-P", "-m", "otterwiki_semantic.owner", settings_argument(self._settings), str(_LIFELINE)]
+        command = [_python(), "-P", "-m", "otterwiki_semantic.detached", settings_argument(self._settings)]
         closed = [0, 1, 2] if self._quiet else [0, 1]
+        given = {theirs: LIFELINE, report: REPORT, starting: STARTING}
+        far = max(*given, *given.values()) + 1  # by way of numbers that are free: one of ours may be another's there
         files = [
             *((os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in closed),
-            (os.POSIX_SPAWN_DUP2, theirs, _LIFELINE),
+            *((os.POSIX_SPAWN_DUP2, own, far + n) for n, own in enumerate(given)),
+            *((os.POSIX_SPAWN_DUP2, far + n, number) for n, number in enumerate(given.values())),
         ]
         try:
-            return os.posix_spawnp(command[0], command, environment, file_actions=files, setsid=True)
+            launcher = os.posix_spawnp(command[0], command, environment, file_actions=files, setsid=True)
+            with suppress(ChildProcessError):  # whoever waits for all its children, as uWSGI does, was faster
+                os.waitpid(launcher, 0)
         except OSError as error:
             raise OwnerUnavailableError(f"the index process cannot be started: {error}") from error
         finally:
-            os.close(theirs)
+            for own in given:
+                os.close(own)
+
+    def _claim_start(self) -> int | None:
+        """Give the locked file of whoever starts an owner, None if another process holds it; it is passed on to the owner."""
+        data_dir = self._settings.data_dir
+        try:
+            data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise OwnerUnavailableError(f"the data directory cannot be made ({error}); set SEMANTIC_DATA_DIR") from error
+        if data_dir.stat().st_uid != os.geteuid():
+            raise OwnerUnavailableError(f"{data_dir} belongs to another user; do this as the user that the wiki runs as")
+        if not os.access(data_dir, os.W_OK | os.X_OK):
+            raise OwnerUnavailableError(f"{data_dir} is not writable; set SEMANTIC_DATA_DIR to a directory that is")
+        try:
+            lock = os.open(data_dir / "start.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise OwnerUnavailableError(
+                f"nothing can be written to {data_dir} ({error}); see that its disk is not full"
+            ) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return None
+        return lock
+
+
+def _user_of(connection: socket.socket) -> int:
+    """Give the user of the process at the other end: who asks must not be told another one's answers."""
+    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+    return int(struct.unpack("3i", credentials)[1])
 
 
 def _is_closed(connection: socket.socket) -> bool:

@@ -6,6 +6,7 @@ import os
 import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from otterwiki_semantic.errors import RepositoryError
@@ -37,9 +38,19 @@ class Repository:
         self.directory = directory
         unwanted = {*_OTHER_REPOSITORY, *_OTHER_PATHSPECS}
         inherited = {name: value for name, value in os.environ.items() if name not in unwanted}
-        self._environment = {**inherited, "LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-        directories = self._git("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir").splitlines()
-        self._git_dir, self._common_dir = (Path(os.fsdecode(line)) for line in directories)
+        self._environment = {
+            **inherited,
+            "LC_ALL": "C",
+            "GIT_OPTIONAL_LOCKS": "0",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_NO_LAZY_FETCH": "1",
+        }
+
+    @cached_property
+    def _directories(self) -> tuple[Path, Path]:
+        """Where git keeps HEAD, and where the branches; asked for when needed: a repository may be there only later."""
+        own, common = self._git("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir").splitlines()
+        return Path(os.fsdecode(own)), Path(os.fsdecode(common))
 
     @property
     def root(self) -> Path:
@@ -48,7 +59,7 @@ class Repository:
         if top.returncode == 0:
             return Path(os.fsdecode(top.stdout.removesuffix(b"\n")))
         if self._git("rev-parse", "--is-bare-repository").strip() == b"true":
-            return self._git_dir
+            return self._directories[0]
         raise RepositoryError(f"{self.directory} is the inside of a repository; name the directory that holds .git")
 
     def head(self) -> str | None:
@@ -56,10 +67,11 @@ class Repository:
 
         Reads the two small files git keeps it in; asks git when the branch is packed away with others or kept otherwise.
         """
+        own, common = self._directories
         try:
-            head = (self._git_dir / "HEAD").read_text(encoding="ascii").strip()
+            head = (own / "HEAD").read_text(encoding="ascii").strip()
             if head.startswith("ref: "):
-                head = (self._common_dir / head.removeprefix("ref: ")).read_text(encoding="ascii").strip()
+                head = (common / head.removeprefix("ref: ")).read_text(encoding="ascii").strip()
             if len(head) in {40, 64} and int(head, 16) >= 0:
                 return head
         except (OSError, ValueError):

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from otterwiki_semantic import __version__
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import OwnerUnavailableError, RebuildRunningError, RepositoryError, SemanticError
-from otterwiki_semantic.protocol import encode, revive, socket_path
+from otterwiki_semantic.protocol import code_version, encode, revive, socket_path
 from otterwiki_semantic.records import IndexStatus, RebuildState, SearchOptions
 from otterwiki_semantic.remote_index import RemoteIndex
 from tests.live_wiki import commit, eventually, make_repository
@@ -179,7 +178,7 @@ def say(settings: Settings, line: bytes) -> dict[str, object]:
 def test_garbage_is_answered_with_an_error(settings: Settings, connect: Connect, line: bytes) -> None:
     index = connect()
     ready(index)
-    line = line.replace(b"VERSION", __version__.encode()).replace(b"REPOSITORY", str(settings.repository).encode())
+    line = line.replace(b"VERSION", code_version().encode()).replace(b"REPOSITORY", str(settings.repository).encode())
     assert "error" in say(settings, line)
     assert best(index, "vegetables") == "garden"
 
@@ -198,7 +197,7 @@ def test_an_owner_answers_for_its_own_repository_only(settings: Settings, tmp_pa
     pid = ready(first).owner_pid
     other = Settings(make_repository(tmp_path / "other", {"only.md": "# Only\n\nThe only page.\n"}), settings.data_dir)
     reply = say(
-        settings, encode({"version": __version__, "repository": str(other.repository), "call": "status", "arguments": {}})
+        settings, encode({"version": code_version(), "repository": str(other.repository), "call": "status", "arguments": {}})
     )
     assert f"is in use for the repository {settings.repository}" in str(reply["error"])
     first.close()
@@ -219,8 +218,22 @@ def test_a_data_directory_that_cannot_be_made_is_named(settings: Settings, tmp_p
 def test_a_directory_that_is_no_repository_is_named(tmp_path: Path, connect: Connect) -> None:
     (tmp_path / "empty").mkdir()
     index = connect(Settings(tmp_path / "empty", tmp_path / "index"))
-    with pytest.raises((RepositoryError, OwnerUnavailableError), match=r"not a git repository|see the wiki's log"):
-        index.status()
+    eventually(lambda: index.status().status == "error")
+    status = index.status()
+    assert "not a git repository" in status.problems[0].trouble
+    assert "REPOSITORY" in status.problems[0].cure
+    make_repository(tmp_path / "empty", {"a.md": "# A\n\nNow there is a page.\n"})
+    index.notify()
+    assert ready(index).pages == 1
+
+
+def test_a_request_that_stops_half_way_is_let_go(settings: Settings, connect: Connect) -> None:
+    ready(connect())
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(20)
+        connection.connect(str(socket_path(settings.data_dir)))
+        connection.sendall(b'{"version": ')
+        assert connection.recv(1) == b""
 
 
 def test_a_data_directory_that_goes_takes_the_owner_along(settings: Settings, connect: Connect) -> None:

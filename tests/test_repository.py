@@ -67,7 +67,15 @@ def test_a_name_that_is_not_utf8_is_shown_with_its_bytes(tmp_path: Path) -> None
 
 def test_a_directory_that_is_no_repository_is_named(tmp_path: Path) -> None:
     with pytest.raises(RepositoryError, match=str(tmp_path)):
-        Repository(tmp_path)
+        Repository(tmp_path).head()
+
+
+def test_a_repository_that_is_made_later_is_found(tmp_path: Path) -> None:
+    repository = Repository(tmp_path)
+    with pytest.raises(RepositoryError):
+        repository.head()
+    make_repository(tmp_path, {"a.md": "A"})
+    assert list(repository.pages(repository.head() or "")) == ["a"]
 
 
 def test_a_missing_object_is_named(tmp_path: Path) -> None:
@@ -80,7 +88,7 @@ def test_a_missing_git_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     make_repository(tmp_path, {})
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RepositoryError, match="git is not installed"):
-        Repository(tmp_path)
+        Repository(tmp_path).head()
 
 
 def test_a_sha256_repository_is_read(tmp_path: Path) -> None:
