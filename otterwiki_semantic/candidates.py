@@ -259,10 +259,12 @@ class _Gathering:
 
     def _score_all(self) -> None:
         pool = self._pool
+        # A passage that has no vector (the model failed on it) is taken for as near as the nearest, or nobody would see it.
+        unknown = max(pool.similarity.values(), default=None)
         for chunk in pool.candidates:
             side = pool.keyword.get(chunk)
             keyword = self._floor if side is None or side.score is None else side.score
-            pool.fused[chunk] = fused_score(pool.similarity.get(chunk), keyword, self._ratio)
+            pool.fused[chunk] = fused_score(pool.similarity.get(chunk, unknown), keyword, self._ratio)
         if self._ratio < 1:
             pool.credits = page_credits(pool.fused, {chunk: candidate.path for chunk, candidate in pool.candidates.items()})
         self._place_titled()

@@ -14,18 +14,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from otterwiki_semantic.database import Database, marks, parts
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.errors import CatalogDamagedError
-from otterwiki_semantic.lookup import Lookup
+from otterwiki_semantic.lookup import Lookup, unit_vector
 from otterwiki_semantic.pages import page_name
 from otterwiki_semantic.records import Chunk, Page
 from otterwiki_semantic.terms import fold, indexed_text, name_key
 
 SCHEMA = 2
 """Raised with every change of the tables below: the index is then built again."""
+
+UNFINISHED = ""
+"""What stands for the id of a page's content while some of its vectors are lacking: no content has it, so it is read again."""
 
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -75,8 +75,8 @@ class Counts:
 class Catalog:
     """One catalog file; safe for several threads of one process. Writers take turns, readers do not wait for them.
 
-    Errors: `CatalogDamagedError` when the file is no catalog, damaged, or of another schema; `CatalogError` for what may pass,
-    such as a full disk.
+    Errors: `CatalogDamagedError` when the file is no catalog, damaged, or has gone; `CatalogError` for what may pass, such as a
+    full disk.
     """
 
     def __init__(self, path: Path) -> None:
@@ -87,18 +87,22 @@ class Catalog:
         self.snapshot = self._database.snapshot
         self._read = self._database.read
         self._write = self._database.write
-        if not self._database.is_new and not self._has_tables():
-            raise CatalogDamagedError(f"the catalog {path} has no tables")
-        if self.meta("schema") != str(SCHEMA):
-            raise CatalogDamagedError(f"{path} has schema {self.meta('schema')}, this version reads {SCHEMA}")
+        self.is_current = self.meta("schema") == str(SCHEMA)
+        """Whether its tables are those of this version; it is not written to otherwise."""
 
-    def _has_tables(self) -> bool:
-        with self._read() as connection:
-            return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is not None
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file is still where it was opened."""
+        return self._database.is_in_place
 
     def close(self) -> None:
         """Close every connection, for good: every later use is an error."""
         self._database.close()
+
+    def check(self) -> None:
+        """Read all of it once; `CatalogDamagedError` if the file, a vector or a text is not sound."""
+        self._database.check()
+        self.lookup.check()
 
     # Facts about the whole
 
@@ -108,20 +112,30 @@ class Catalog:
             row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return None if row is None else str(row[0])
 
-    def set_meta(self, name: str, value: str) -> None:
-        """Set a fact."""
+    def set_meta(self, name: str, value: str | None) -> None:
+        """Set a fact; None takes it away."""
         with self._write() as connection:
-            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+            connection.execute("DELETE FROM meta WHERE name = ?", (name,))
+            if value is not None:
+                connection.execute("INSERT INTO meta VALUES (?, ?)", (name, value))
 
     def begin_change(self, commit: str | None) -> None:
         """Note that pages begin to change towards another commit: until `end_change` the catalog equals none."""
         self.set_meta("changing", commit or "no commit")
 
     def end_change(self, commit: str | None) -> None:
-        """Note that the catalog equals a commit."""
+        """Note that the catalog equals a commit, and how many of its pages are `unfinished`."""
         with self._write() as connection:
-            connection.execute("DELETE FROM meta WHERE name IN ('changing', 'commit')")
+            connection.execute("DELETE FROM meta WHERE name IN ('changing', 'commit', 'unfinished')")
             connection.executemany("INSERT INTO meta VALUES ('commit', ?)", [(commit,)] if commit else [])
+            connection.execute(
+                "INSERT INTO meta SELECT 'unfinished', COUNT(*) FROM pages WHERE blob = ? HAVING COUNT(*) > 0", (UNFINISHED,)
+            )
+
+    @property
+    def unfinished(self) -> int:
+        """Pages that some vectors are lacking of; they are found by their words, and indexed again."""
+        return int(self.meta("unfinished") or 0)
 
     def counts(self) -> Counts:
         """Give the number of pages, chunks and vectors."""
@@ -133,6 +147,12 @@ class Catalog:
         """Give the id of each page's content, by path."""
         with self._read() as connection:
             return dict(connection.execute("SELECT path, blob FROM pages"))
+
+    def updated(self, paths: Sequence[str]) -> dict[str, int]:
+        """Give when each of these pages was last changed, as far as it is known."""
+        statement = "SELECT path, updated FROM pages WHERE updated IS NOT NULL AND path IN"
+        with self._read() as connection:
+            return {row[0]: row[1] for part in parts(paths) for row in connection.execute(f"{statement} ({marks(part)})", part)}
 
     # Pages
 
@@ -156,6 +176,14 @@ class Catalog:
                 "UPDATE pages SET updated = ? WHERE path = ?", ((time, path) for path, time in times.items())
             )
 
+    def some_texts(self, count: int) -> list[str]:
+        """Give up to `count` passages, from anywhere."""
+        with self._read() as connection:
+            rows = connection.execute(
+                "SELECT text FROM chunks WHERE id IN (SELECT id FROM chunks ORDER BY RANDOM() LIMIT ?)", (count,)
+            )
+            return [row[0] for row in rows]
+
     # Vectors
 
     def missing_vectors(self, ids: Iterable[str]) -> list[str]:
@@ -169,7 +197,7 @@ class Catalog:
         """Give those of the vectors that are known, by id."""
         with self._read() as connection:
             rows = (row for part in parts(ids) for row in _vectors(connection, "id, embedding", part))
-            return {vector: np.frombuffer(embedding, dtype=np.float32) for vector, embedding in rows}
+            return {vector: unit_vector(embedding) for vector, embedding in rows}
 
     def add_vectors(self, vectors: Sequence[StoredVector]) -> None:
         """Add vectors; until a chunk refers to them they may be collected."""
@@ -201,7 +229,7 @@ class Catalog:
         """Give up to `limit` vectors that ChromaDB does not hold, or holds with another page."""
         with self._read() as connection:
             rows = connection.execute("SELECT id, embedding, path FROM vectors WHERE stored = 0 LIMIT ?", (limit,))
-            return [StoredVector(vector, np.frombuffer(embedding, np.float32), path) for vector, embedding, path in rows]
+            return [StoredVector(vector, unit_vector(embedding), path) for vector, embedding, path in rows]
 
     def mark_stored(self, vectors: Iterable[StoredVector]) -> None:
         """Note that ChromaDB holds these vectors as given."""
@@ -225,20 +253,31 @@ class Catalog:
             connection.execute("UPDATE vectors SET stored = 0")
             connection.execute("DELETE FROM dropped")
 
-    def stored_range(self) -> tuple[int, int]:
-        """Give the least and the most vectors that ChromaDB may hold: after a crash it may be a step ahead of the notes."""
-        with self._read() as connection:
-            total, unstored, dropped = connection.execute(
-                "SELECT (SELECT COUNT(*) FROM vectors), (SELECT COUNT(*) FROM vectors WHERE stored = 0),"
-                " (SELECT COUNT(*) FROM dropped)"
-            ).fetchone()
-            return total - unstored, total + dropped
+    def note_stored(self, ids: Iterable[str]) -> int:
+        """Note that ChromaDB holds just these ids; gives how many of them the notes were wrong about.
 
-    def any_vector(self) -> StoredVector | None:
-        """Give some vector that ChromaDB holds; None if it holds none."""
+        One that it lacks is stored again, one that no chunk needs is dropped.
+        """
+        with self._write() as connection:
+            connection.execute("CREATE TEMP TABLE IF NOT EXISTS held (id TEXT PRIMARY KEY) WITHOUT ROWID")
+            connection.execute("DELETE FROM held")
+            connection.executemany("INSERT OR IGNORE INTO held VALUES (?)", ((vector,) for vector in ids))
+            lost = connection.execute("UPDATE vectors SET stored = 0 WHERE stored = 1 AND id NOT IN (SELECT id FROM held)")
+            extra = connection.execute(
+                "INSERT OR IGNORE INTO dropped SELECT id FROM held WHERE id NOT IN (SELECT id FROM vectors)"
+            )
+            connection.execute("DELETE FROM dropped WHERE vector NOT IN (SELECT id FROM held)")
+            return lost.rowcount + extra.rowcount
+
+    def some_vectors(self, count: int) -> list[StoredVector]:
+        """Give up to `count` vectors that ChromaDB holds, from anywhere."""
         with self._read() as connection:
-            row = connection.execute("SELECT id, embedding, path FROM vectors WHERE stored = 1 LIMIT 1").fetchone()
-        return None if row is None else StoredVector(row[0], np.frombuffer(row[1], np.float32), row[2])
+            rows = connection.execute(
+                "SELECT id, embedding, path FROM vectors WHERE id IN"
+                " (SELECT id FROM vectors WHERE stored = 1 ORDER BY RANDOM() LIMIT ?)",
+                (count,),
+            )
+            return [StoredVector(vector, unit_vector(embedding), path) for vector, embedding, path in rows]
 
 
 def _insert(connection: sqlite3.Connection, page: Page, vectors: Sequence[str]) -> None:

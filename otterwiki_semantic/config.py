@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,9 @@ class Settings:
     """What the plugin and the command line were told.
 
     `repository` is the wiki's git repository, `data_dir` where the index lives, `sync_interval` the seconds between two looks
-    at HEAD, `threads` the texts embedded at a time (0: one for each processor), `api_key` what programs authenticate with,
-    `chroma_url` the ChromaDB server that holds the vectors (None: ChromaDB runs in the process that owns the index).
+    at HEAD, `threads` the texts embedded at a time (0: one for each processor), `eval_queries` the judged questions that a new
+    index has to answer as well as the old one, `api_key` what programs authenticate with, `chroma_url` the ChromaDB server that
+    holds the vectors (None: ChromaDB runs in the process that owns the index).
     """
 
     repository: Path
@@ -30,7 +31,8 @@ class Settings:
     model: str = "minilm"
     sync_interval: float = 60.0
     threads: int = 0
-    api_key: str | None = None
+    eval_queries: Path | None = None
+    api_key: str | None = field(default=None, repr=False)
     chroma_url: str | None = None
 
 
@@ -64,11 +66,19 @@ def _server_url(value: str) -> str:
     return found[1]
 
 
+def _readable_file(value: str) -> Path:
+    path = Path(value).absolute()
+    if not path.is_file() or not os.access(path, os.R_OK):
+        raise ValueError
+    return path
+
+
 _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "SEMANTIC_CHROMA_URL": (_server_url, "http://host:port or https://host:port, without a path"),
     "SEMANTIC_MODEL": (_one_of(*MODELS), f"one of: {', '.join(MODELS)}"),
     "SEMANTIC_SYNC_INTERVAL": (_number(1, 86_400), "seconds, 1 to 86400"),
     "SEMANTIC_THREADS": (lambda value: int(_number(0, 256)(str(int(value)))), "a whole number, 0 to 256"),
+    "SEMANTIC_EVAL_QUERIES": (_readable_file, "the path of a file that can be read"),
 }
 SETTING_NAMES = ("OTTERWIKI_API_KEY", "SEMANTIC_DATA_DIR", *_READERS)
 """Every setting's name, beside the wiki's own ``REPOSITORY``."""

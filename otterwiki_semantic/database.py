@@ -10,20 +10,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from otterwiki_semantic.errors import CatalogDamagedError, CatalogError
+from otterwiki_semantic.errors import CatalogDamagedError, CatalogError, DiskFullError
 
 T = TypeVar("T")
 
 _BUSY_SECONDS = 30
 _VARIABLES = 500
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
+_DAMAGED_READS = (sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS, sqlite3.SQLITE_READONLY_DBMOVED)
 
 
 class Database:
     """One file (WAL), made with the statements of `tables` if it is not there.
 
-    Errors: `CatalogDamagedError` when the file is no database or damaged; `CatalogError` for what may pass, such as a full
-    disk.
+    Errors: `CatalogDamagedError` when the file is no database, damaged, or has gone; `DiskFullError`, and `CatalogError` for
+    whatever else may pass.
     """
 
     def __init__(self, path: Path, tables: str) -> None:
@@ -36,9 +37,10 @@ class Database:
         self._snapshots = threading.local()
         self.is_new = not path.exists()
         with self._errors():
-            self._writer = self._connect()
+            self._writer = self._connect("rwc")
             if self.is_new:
                 self._writer.executescript(f"PRAGMA journal_mode = WAL; BEGIN; {tables} COMMIT;")
+        self._file, self._log = _identity(path), _identity(self._log_path)
 
     def close(self) -> None:
         """Close every connection, for good: every later use is an error."""
@@ -53,6 +55,24 @@ class Database:
                 self._idle.get_nowait().close()
             except queue.Empty:
                 return
+
+    @property
+    def is_in_place(self) -> bool:
+        """Whether the file that was opened, and its log once there is one, still are those at their paths."""
+        log = _identity(self._log_path)
+        self._log = self._log or log
+        return _identity(self.path) == self._file and log == self._log
+
+    @property
+    def _log_path(self) -> Path:
+        return self.path.with_name(f"{self.path.name}-wal")
+
+    def check(self) -> None:
+        """Read the whole file; `CatalogDamagedError` if its structure is not sound."""
+        with self.read() as connection:
+            finding = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if finding != "ok":
+            raise CatalogDamagedError(f"the catalog {self.path} is damaged: {finding}")
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -104,8 +124,10 @@ class Database:
                     self._writer.execute("ROLLBACK")
                 raise
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    def _connect(self, mode: str = "rw") -> sqlite3.Connection:
+        """Open the file; it is made only by `rwc`, so that one which has gone is noticed."""
+        place = f"{self.path.absolute().as_uri()}?mode={mode}"
+        connection = sqlite3.connect(place, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.row_factory = sqlite3.Row
         return connection
@@ -115,9 +137,24 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-            kind = CatalogDamagedError if code in _DAMAGED else CatalogError
-            raise kind(f"the catalog {self.path} cannot be used: {error}") from error
+            raise self._kind(error)(f"the catalog {self.path} cannot be used: {error}") from error
+
+    def _kind(self, error: sqlite3.Error) -> type[CatalogError]:
+        extended = getattr(error, "sqlite_errorcode", 0)
+        code = extended & 0xFF
+        if code == sqlite3.SQLITE_FULL:
+            return DiskFullError
+        is_other = str(error).startswith(("no such", "Could not decode"))
+        has_gone = code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR} and not self.path.exists()
+        return CatalogDamagedError if code in _DAMAGED or extended in _DAMAGED_READS or is_other or has_gone else CatalogError
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
 
 
 def parts(values: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -5,12 +5,14 @@ SemanticError
 ├── ModelError             the embedding model's files are missing, damaged or not the expected ones
 ├── RepositoryError        git cannot be run, or the directory is not a git repository
 ├── CatalogError           the catalog cannot be used now
-│   └── CatalogDamagedError  the catalog file is damaged or of another schema
+│   ├── CatalogDamagedError  the catalog file is damaged, gone, or no catalog
+│   └── DiskFullError        there is no room left on the disk
 ├── VectorStoreError       ChromaDB cannot read or write the collection
 │   └── VectorStoreUnreachableError  the ChromaDB server is down, slow, or not one
 ├── ParameterError         a request's parameter is missing or not allowed
 ├── PageUnknownError       the index has no such page
 ├── RebuildRunningError    a rebuild was asked for while one runs
+├── RebuildRefusedError    a rebuild cannot begin, or its result is not good enough to serve
 ├── OwnerUnavailableError  the process that owns the index does not answer
 │   └── OwnerMismatchError   it is of another version or repository than its client
 └── IndexUnavailableError  the index cannot answer now
@@ -40,7 +42,11 @@ class CatalogError(SemanticError):
 
 
 class CatalogDamagedError(CatalogError):
-    """The catalog file is damaged or of another schema; the index has to be built again."""
+    """The catalog file is damaged, gone, or no catalog; the index has to be built again."""
+
+
+class DiskFullError(CatalogError):
+    """There is no room left on the disk, or a quota is used up."""
 
 
 class VectorStoreError(SemanticError):
@@ -61,6 +67,10 @@ class PageUnknownError(SemanticError):
 
 class RebuildRunningError(SemanticError):
     """A rebuild was asked for while one runs."""
+
+
+class RebuildRefusedError(SemanticError):
+    """A rebuild cannot begin because the disk has no room for it, or its result is not good enough to serve."""
 
 
 class OwnerUnavailableError(SemanticError):

@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import os
 import shutil
 import threading
+import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from otterwiki_semantic import terms
@@ -23,10 +26,28 @@ from otterwiki_semantic.catalog import SCHEMA, Catalog, StoredVector
 from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.embedding import Embedder, Matrix
 from otterwiki_semantic.embedding.passages import passages_fingerprint
-from otterwiki_semantic.errors import CatalogDamagedError, VectorStoreError
-from otterwiki_semantic.vectors import ChromaVectors
+from otterwiki_semantic.errors import (
+    CatalogDamagedError,
+    CatalogError,
+    SemanticError,
+    VectorStoreError,
+    VectorStoreUnreachableError,
+)
+from otterwiki_semantic.vectors import ChromaVectors, VectorStore
 
 _CATALOG = "catalog.sqlite3"
+_REST_SECONDS = 30.0
+"""How long a ChromaDB that cannot be reached, or breaks again and again, is left alone."""
+_MOST_DEATHS = 3
+_SEAL, _DEATHS = "chroma files", "deaths"
+"""Notes in the catalog: the state of ChromaDB's files, and how many processes ended while they had them open."""
+_PROBES = 16
+_NEAR = 10
+_SAME = 1e-3
+"""Cosine distance below which two vectors are one, rounding apart."""
+
+OpenStore = Callable[[Path, str], VectorStore]
+"""Makes the store of a directory and a collection's name; it is opened on first use."""
 
 log = logging.getLogger(__name__)
 
@@ -38,15 +59,26 @@ def fingerprint(embedder: Embedder, profile: Profile) -> str:
 
 
 class Generation:
-    """One index: its catalog, and its vectors in ChromaDB."""
+    """One index: its catalog, and its vectors in ChromaDB.
 
-    def __init__(self, directory: Path) -> None:
+    Searches look at the catalog's vectors until ChromaDB was seen to hold the same, and again whenever it fails. Errors of the
+    constructor: those of the catalog.
+    """
+
+    def __init__(self, directory: Path, open_store: OpenStore = ChromaVectors) -> None:
         self.directory = directory
         self.name = directory.name
         self.catalog = Catalog(directory / _CATALOG)
+        self._open_store = open_store
         self._changing = threading.Lock()
-        self.is_refilling = bool(self.catalog.vectors_to_store(1))
-        """Whether ChromaDB still lacks vectors that the catalog has; searches then look at the catalog's."""
+        self.is_refilling = True
+        """Whether ChromaDB may lack vectors that the catalog has."""
+        self.store_error: str | None = None
+        """Why ChromaDB is not asked now; None if it is, or will be in a moment."""
+        self._is_verified = False
+        self._is_sealed = True
+        self._rests_until = 0.0
+        self._last_reset = -math.inf
         self.vectors = self._vectors_of(self.catalog.meta("chroma") or self._new_chroma())
 
     @property
@@ -61,64 +93,167 @@ class Generation:
 
     def nearest(self, vector: Matrix, count: int) -> dict[str, float]:
         """Give the ids of the `count` nearest vectors with their cosine distances, nearest first."""
-        if self.is_refilling:
-            return self.catalog.lookup.nearest(vector, count)
-        return self.vectors.query(vector, count)
+        if not self.is_refilling:
+            store = self.vectors
+            try:
+                return store.query(vector, count)
+            except VectorStoreUnreachableError as error:
+                self.store_failed(store, error)
+        return self.catalog.lookup.nearest(vector, count)
 
-    def _vectors_of(self, chroma: str) -> ChromaVectors:
-        return ChromaVectors(self.directory / chroma, f"otterwiki-{self.name}")
+    def _vectors_of(self, chroma: str) -> VectorStore:
+        return self._open_store(self.directory / chroma, f"otterwiki-{self.name}")
 
     def _new_chroma(self) -> str:
         name = f"chroma-{uuid.uuid4().hex[:8]}"
         self.catalog.set_meta("chroma", name)
         return name
 
+    # Telling ChromaDB
+
+    def vectors_to_store(self, limit: int) -> list[StoredVector]:
+        """Give up to `limit` vectors that ChromaDB is to hold; none while it rests."""
+        return [] if self.rests_for else self.catalog.vectors_to_store(limit)
+
     def store_vectors(self, vectors: Sequence[StoredVector]) -> None:
         """Store vectors in ChromaDB, and note that it holds them."""
         with self._changing:
+            self._break_seal()
             self.vectors.upsert(vectors)
             self.catalog.mark_stored(vectors)
+
+    def vectors_to_drop(self, limit: int) -> list[str]:
+        """Give up to `limit` ids that ChromaDB is to forget; none while it rests."""
+        return [] if self.rests_for else self.catalog.vectors_to_drop(limit)
 
     def drop_vectors(self, ids: Sequence[str]) -> None:
         """Let ChromaDB forget vectors, and note that it has."""
         with self._changing:
+            self._break_seal()
             self.vectors.delete(ids)
             self.catalog.mark_dropped(ids)
 
     def end_refilling(self) -> None:
-        """Note that ChromaDB lacks nothing, unless it was replaced by an empty one meanwhile."""
+        """Note that ChromaDB lacks nothing, unless it rests or was replaced by an empty one meanwhile."""
         with self._changing:
-            self.is_refilling = bool(self.catalog.vectors_to_store(1))
+            if not self.rests_for and self._is_verified:
+                self._seal()
+                self.is_refilling = bool(self.catalog.vectors_to_store(1))
+                self.store_error = None
+
+    # When ChromaDB fails
+
+    @property
+    def rests_for(self) -> float:
+        """Seconds for which ChromaDB is left alone; 0 if it may be asked."""
+        return max(0.0, self._rests_until - time.monotonic())
 
     def verify_vectors(self) -> None:
-        """Begin with an empty collection if ChromaDB does not hold what the catalog says it does."""
-        vectors = self.vectors
+        """See once that ChromaDB holds what the catalog says it does, and finds it; what differs is noted, to be put right.
+
+        `VectorStoreError` if that cannot be put right: its files were changed while no process had them open (a damaged one can
+        end the process that reads it), several processes in a row ended while they had them open, or vectors are not found.
+        """
+        if self._is_verified or self.rests_for:
+            return
+        store = self.vectors
+        if (manifest := store.manifest()) is not None:
+            self._check_files(manifest)
+        wrong = self.catalog.note_stored(store.ids())
+        if wrong:
+            log.warning("ChromaDB did not hold %d vectors as noted; putting it right from the catalog", wrong)
+        self.probe_vectors()
+        self._is_verified = True
+
+    def _check_files(self, manifest: str) -> None:
+        seal, deaths = self.catalog.meta(_SEAL), int(self.catalog.meta(_DEATHS) or 0)
+        if seal is not None and seal != manifest:
+            raise VectorStoreError(f"the files of ChromaDB were changed while it was closed ({self.vectors.place})")
+        if deaths >= _MOST_DEATHS:
+            raise VectorStoreError(
+                f"{deaths} index processes in a row ended while they had ChromaDB open ({self.vectors.place})"
+            )
+        self.catalog.set_meta(_DEATHS, str(deaths + 1))
+        self._break_seal()
+
+    def _break_seal(self) -> None:
+        if not self._is_sealed:
+            return
+        self.catalog.set_meta(_SEAL, None)
+        self._is_sealed = False
+
+    def _seal(self) -> None:
+        """Note the state of ChromaDB's files while nothing writes to them."""
+        if not self._is_sealed:
+            self.catalog.set_meta(_SEAL, self.vectors.manifest())
+            self._is_sealed = True
+
+    def probe_vectors(self) -> None:
+        """Search for some vectors that ChromaDB holds; `VectorStoreError` if it does not find one of them."""
+        for vector in self.catalog.some_vectors(_PROBES):
+            if min(self.vectors.query(vector.embedding, _NEAR).values(), default=2.0) > _SAME:
+                raise VectorStoreError(f"ChromaDB does not find its own vector {vector.id} ({self.vectors.place})")
+
+    def store_failed(self, failed: VectorStore, error: VectorStoreError) -> None:
+        """Go on without ChromaDB: one that cannot be reached is asked later, a broken one is replaced by an empty one.
+
+        One that breaks again within a minute rests, too.
+        """
+        now = time.monotonic()
+        if isinstance(error, VectorStoreUnreachableError):
+            self._rest(now, error)
+            return
         try:
-            least, most = self.catalog.stored_range()
-            found = vectors.count()
-            if least <= found <= most:
-                return
-            log.warning("ChromaDB holds %d vectors instead of %d: filling it again from the catalog", found, least)
-        except VectorStoreError as error:
+            is_new = self.reset_vectors(failed)
+        except CatalogDamagedError:
+            raise
+        except CatalogError as failure:
+            self._rest(now, failure)
+            return
+        if is_new:
             log.warning("%s; filling it again from the catalog", error)
-        self.reset_vectors(vectors)
+            if now - self._last_reset < _REST_SECONDS:
+                self._rest(now, error)
+            self._last_reset = now
 
-    def reset_vectors(self, failed: ChromaVectors) -> None:
-        """Put an empty collection in a new directory in place of the failed one, unless that has been done.
+    def _rest(self, now: float, error: SemanticError) -> None:
+        if self.store_error is None:
+            log.warning("%s; searching the catalog's vectors meanwhile", error)
+        self.is_refilling, self._is_verified = True, False
+        self.store_error, self._rests_until = str(error), now + _REST_SECONDS
 
-        The next sync fills it from the catalog, without the model; until then searches look at the catalog's vectors.
+    def reset_vectors(self, failed: VectorStore) -> bool:
+        """Put an empty collection in place of the failed one, unless that has been done; tells whether it was done now.
+
+        The next flush fills it from the catalog, without the model.
         """
         with self._changing:
             if self.vectors is not failed:
-                return
-            self.is_refilling = True
+                return False
+            self.is_refilling, self._is_verified = True, False
             self.catalog.store_all_again()
+            for note in (_SEAL, _DEATHS):
+                self.catalog.set_meta(note, None)
+            self._is_sealed = False
             self.vectors = self._vectors_of(self._new_chroma())
         failed.destroy()
+        return True
+
+    def remove_other_stores(self) -> None:
+        """Remove what a replaced collection left when the process ended before it was gone."""
+        for directory in self.directory.glob("chroma-*"):
+            if directory.name != self.catalog.meta("chroma"):
+                shutil.rmtree(directory, ignore_errors=True)
 
     def close(self) -> None:
         """Close the catalog and the database."""
-        self.vectors.close()
+        with self._changing:
+            self.vectors.close()
+            if self._is_verified:
+                with suppress(CatalogError):
+                    self._is_sealed = False
+                    self._seal()
+                    self.catalog.set_meta(_DEATHS, None)
         self.catalog.close()
 
     def destroy(self) -> None:
@@ -131,20 +266,39 @@ class Generation:
 class Generations:
     """The generations of one data directory."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, open_store: OpenStore = ChromaVectors) -> None:
+        self.place = data_dir
         self._pointer = data_dir / "current"
         self._root = data_dir / "generations"
+        self._open_store = open_store
         self._root.mkdir(parents=True, exist_ok=True)
 
     def current(self) -> Generation | None:
-        """Open the serving generation; None when there is none, or it is damaged (the reason is logged)."""
+        """Open the serving generation, or the newest whole one if the pointer is lost.
+
+        None when there is none, or it is damaged (the reason is logged).
+        """
         try:
             name = self._pointer.read_text(encoding="ascii").strip()
-            directory = self._root / name
-            return Generation(directory) if name and (directory / _CATALOG).is_file() else None
-        except FileNotFoundError:
-            return None
-        except (CatalogDamagedError, ValueError) as error:
+        except (OSError, ValueError):
+            name = ""
+        if name and (self._root / name / _CATALOG).is_file():
+            return self._open(self._root / name)
+        catalogs = sorted(self._root.glob(f"*/{_CATALOG}"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in catalogs:
+            log.warning("%s does not tell which index serves; looking at %s", self._pointer, path.parent)
+            generation = self._open(path.parent)
+            if generation is not None and generation.catalog.meta("commit") is not None:
+                self.serve(generation)
+                return generation
+            if generation is not None:
+                generation.close()
+        return None
+
+    def _open(self, directory: Path) -> Generation | None:
+        try:
+            return Generation(directory, self._open_store)
+        except CatalogDamagedError as error:
             log.warning("the index is damaged and is built again: %s", error)
             return None
 
@@ -152,8 +306,8 @@ class Generations:
         """Make a new, empty generation; it does not serve yet."""
         mark = fingerprint(embedder, profile)
         directory = self._root / f"{mark[:8]}-{uuid.uuid4().hex[:8]}"
-        directory.mkdir()
-        generation = Generation(directory)
+        directory.mkdir(parents=True)
+        generation = Generation(directory, self._open_store)
         generation.catalog.set_meta("fingerprint", mark)
         generation.catalog.set_meta("recipe", passages_fingerprint(embedder, profile.heading_weight))
         return generation
@@ -167,8 +321,18 @@ class Generations:
             os.fsync(stream.fileno())
         scratch.replace(self._pointer)
 
+    def points_to(self, generation: Generation) -> bool:
+        """Whether this generation is the one that the next start opens."""
+        try:
+            return self._pointer.read_text(encoding="ascii").strip() == generation.name
+        except (OSError, ValueError):
+            return False
+
     def remove_others(self, serving: Generation | None) -> None:
-        """Remove what is left of every generation but the serving one; only when none is being built."""
+        """Remove what a crash left of every generation but the serving one; only when none is being built."""
+        self._pointer.with_suffix(".new").unlink(missing_ok=True)
         for directory in self._root.iterdir():
             if serving is None or directory.name != serving.name:
                 shutil.rmtree(directory, ignore_errors=True)
+        if serving is not None:
+            serving.remove_other_stores()

@@ -6,21 +6,21 @@ that was never seen: each time the catalog's map of pages to contents is made eq
 
 from __future__ import annotations
 
-import hashlib
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from otterwiki_semantic.catalog import Catalog, StoredVector
-from otterwiki_semantic.chunking import Profile
+from otterwiki_semantic.catalog import UNFINISHED, Catalog, StoredVector
+from otterwiki_semantic.chunking import BytesAsTokens, Profile, TokenCounter
 from otterwiki_semantic.embedding import Embedder
-from otterwiki_semantic.embedding.passages import embed_passages
-from otterwiki_semantic.errors import SemanticError
+from otterwiki_semantic.embedding.passages import embed_passages, vector_id
+from otterwiki_semantic.errors import VectorStoreError
 from otterwiki_semantic.generations import Generation
-from otterwiki_semantic.markdown import parse_plain
+from otterwiki_semantic.markdown import parse, parse_plain
 from otterwiki_semantic.pages import read_page
 from otterwiki_semantic.progress import ProgressTracker
-from otterwiki_semantic.records import Chunk, Page
+from otterwiki_semantic.records import Chunk, Document, Page
 from otterwiki_semantic.repository import PageFile, Repository
 
 _PAGES_PER_BATCH = 64
@@ -29,6 +29,7 @@ _TEXTS_PER_STEP = 64
 _VECTORS_PER_WRITE = 32
 """Rows of one write to ChromaDB, which holds the interpreter (and so every search) for about half a millisecond a row."""
 _IDS_PER_DELETE = 200
+_MOST_FAILURES = 3
 
 log = logging.getLogger(__name__)
 
@@ -37,13 +38,12 @@ class Stopped(Exception):  # noqa: N818 - a request, not an error
     """The work was asked to stop; what is done is kept, and the next sync goes on from there."""
 
 
-def vector_id(text: str) -> str:
-    """Give the id of the vector of a text: a hash of all that is embedded, so that the same text is embedded once."""
-    return hashlib.blake2b(text.encode("utf-8", errors="surrogatepass"), digest_size=16).hexdigest()
-
-
 class Indexer:
-    """Indexes the pages of one repository with one model and one chunk profile."""
+    """Indexes the pages of one repository with one model and one chunk profile.
+
+    A text that the model fails on gets no vector: its page is found by its words, and is `unfinished` until a later sync
+    succeeds. After three failures in a row the model is not asked again in the same sync.
+    """
 
     def __init__(
         self, repository: Repository, embedder: Embedder, profile: Profile, should_stop: Callable[[], bool] = lambda: False
@@ -54,6 +54,11 @@ class Indexer:
         self._should_stop = should_stop
         self.embedded_texts = 0
         """Chunks given to the model since this object was made."""
+        self.embedding_seconds = 0.0
+        """Time the model took for them."""
+        self.model_error: str | None = None
+        """Why the model failed in the last sync that asked it; None if it did not."""
+        self._failures = 0
 
     def difference(self, catalog: Catalog, head: str | None) -> tuple[list[PageFile], list[str]]:
         """Give the pages of a commit that the catalog does not hold as they are, smallest first, and those it holds in vain."""
@@ -62,26 +67,35 @@ class Indexer:
         changed = [file for file in files.values() if known.get(file.path) != file.blob]
         return sorted(changed, key=lambda file: (file.size, file.path)), sorted(known.keys() - files.keys())
 
-    def sync(self, generation: Generation, tracker: ProgressTracker, donor: Catalog | None = None) -> bool:
+    def sync(
+        self,
+        generation: Generation,
+        tracker: ProgressTracker,
+        donor: Catalog | None = None,
+        *,
+        only_words: bool = False,
+        finish: bool = False,
+    ) -> bool:
         """Make a generation equal to HEAD; tells whether there was anything to do.
 
-        Vectors of the same model are taken over from `donor`, if given. Pages appear and disappear whole, and the generation is
-        said to equal the commit only when ChromaDB has every vector. Errors: those of git, the catalog, ChromaDB and the model;
-        `Stopped` between two steps.
+        Vectors of the same model are taken over from `donor`, if given. Pages appear and disappear whole. With `only_words`
+        nothing is embedded; with `finish` the unfinished pages are indexed again even if HEAD is where it was. Errors: those of
+        git and the catalog; `Stopped` between two steps.
         """
         catalog = generation.catalog
         head = self._repository.head()
-        if head == catalog.meta("commit") and catalog.meta("changing") is None:
+        is_changing = catalog.meta("changing") is not None
+        if head == catalog.meta("commit") and not is_changing and not (finish and catalog.unfinished):
             return False
-        since = catalog.meta("commit") if catalog.meta("changing") is None else None
-        times = self._repository.updated(head, since) if head else {}
+        times = self._repository.updated(head, None if is_changing else catalog.meta("commit")) if head else {}
         changed, gone = self.difference(catalog, head)
         tracker.begin(changed, len(gone))
+        self._failures, self.model_error = 0, None
         catalog.begin_change(head)
         if gone:
             catalog.remove_pages(gone)
-        for pages in self._batches(changed, tracker, times):
-            self._index(pages, generation, tracker, donor)
+        for pages in self._batches(changed, tracker, catalog.updated([file.path for file in changed]) | times):
+            self._index(pages, generation, tracker, donor, only_words=only_words)
         catalog.settle_vectors()
         self.flush(generation)
         catalog.set_updated(times)
@@ -89,13 +103,20 @@ class Indexer:
         return True
 
     def flush(self, generation: Generation) -> None:
-        """Tell ChromaDB what it has still to be told."""
-        while vectors := generation.catalog.vectors_to_store(_VECTORS_PER_WRITE):
-            self._check_stop()
-            generation.store_vectors(vectors)
-        while ids := generation.catalog.vectors_to_drop(_IDS_PER_DELETE):
-            generation.drop_vectors(ids)
-        generation.end_refilling()
+        """Tell ChromaDB what it has still to be told; while it fails, searches look at the catalog's vectors."""
+        store = generation.vectors
+        try:
+            generation.verify_vectors()
+            while vectors := generation.vectors_to_store(_VECTORS_PER_WRITE):
+                self._check_stop()
+                generation.store_vectors(vectors)
+            while ids := generation.vectors_to_drop(_IDS_PER_DELETE):
+                self._check_stop()
+                generation.drop_vectors(ids)
+            generation.end_refilling()
+        except VectorStoreError as error:
+            self._check_stop()  # a store that was closed fails, too
+            generation.store_failed(store, error)
 
     def _batches(self, files: Sequence[PageFile], tracker: ProgressTracker, times: Mapping[str, int]) -> Iterator[list[Page]]:
         batch: list[Page] = []
@@ -114,16 +135,27 @@ class Indexer:
             yield batch
 
     def _read(self, file: PageFile, content: bytes) -> Page:
-        """Give the page; one that the parser cannot take is indexed as plain text, and does not stop the others."""
-        try:
-            return read_page(file.path, file.blob, content, self._embedder, self._profile)
-        except SemanticError:
-            raise
-        except Exception as error:
-            log.exception("the page %s is indexed as plain text: %s", file.path, error)
-            return read_page(file.path, file.blob, content, self._embedder, self._profile, parse=parse_plain)
+        """Give the page; one that the parser or the tokenizer cannot take is indexed as plain text, and stops no other."""
+        ways: tuple[tuple[Callable[[str], Document], TokenCounter], ...] = (
+            (parse, self._embedder),
+            (parse_plain, self._embedder),
+        )
+        for parser, counter in ways:
+            try:
+                return read_page(file.path, file.blob, content, counter, self._profile, parser)
+            except Exception as error:
+                log.exception("the page %s is indexed as plain text: %s", file.path, error)
+        return read_page(file.path, file.blob, content, BytesAsTokens(), self._profile, parse_plain)
 
-    def _index(self, pages: list[Page], generation: Generation, tracker: ProgressTracker, donor: Catalog | None) -> None:
+    def _index(
+        self,
+        pages: list[Page],
+        generation: Generation,
+        tracker: ProgressTracker,
+        donor: Catalog | None,
+        *,
+        only_words: bool,
+    ) -> None:
         ids = [[vector_id(chunk.text) for chunk in page.chunks] for page in pages]
         standing = {
             vector: (page.path, chunk)
@@ -136,19 +168,48 @@ class Indexer:
             generation.catalog.add_vectors([StoredVector(vector, known[vector], standing[vector][0]) for vector in known])
             missing = [vector for vector in missing if vector not in known]
         tracker.chunks_embedded(sum(len(page.chunks) for page in pages) - len(missing))
-        for start in range(0, len(missing), _TEXTS_PER_STEP):
+        lacking: set[str] = set(missing) if only_words else set()
+        for start in range(0, 0 if only_words else len(missing), _TEXTS_PER_STEP):
             self._check_stop()
             step = {vector: standing[vector] for vector in missing[start : start + _TEXTS_PER_STEP]}
-            generation.catalog.add_vectors(self._embed(step))
+            embedded = self._embed(step)
+            lacking |= step.keys() - {vector.id for vector in embedded}
+            generation.catalog.add_vectors(embedded)
             self.flush(generation)
             tracker.chunks_embedded(len(step))
         self.flush(generation)
-        generation.catalog.put_pages(zip(pages, ids, strict=True))
+        generation.catalog.put_pages(
+            (page if lacking.isdisjoint(vectors) else replace(page, blob=UNFINISHED), vectors)
+            for page, vectors in zip(pages, ids, strict=True)
+        )
         tracker.pages_indexed(len(pages))
 
     def _embed(self, standing: Mapping[str, tuple[str, Chunk]]) -> list[StoredVector]:
+        """Give the vectors of texts; if the model fails on them together, of those that it can take one by one."""
+        try:
+            return self._embed_together(standing) if self._failures < _MOST_FAILURES else []
+        except Exception as error:  # noqa: BLE001 - whatever a model raises, the other pages go on
+            self.model_error = str(error) or type(error).__name__
+        found: list[StoredVector] = []
+        for vector, place in standing.items():
+            self._check_stop()
+            try:
+                found += self._embed_together({vector: place})
+                self._failures = 0
+            except Exception as error:
+                self._failures += 1
+                self.model_error = f"{place[0]}: {error}"
+                log.exception("the page %s is indexed by its words alone: %s", place[0], error)
+                if self._failures >= _MOST_FAILURES:
+                    log.error("the model fails; the pages left are indexed by their words alone")
+                    break
+        return found
+
+    def _embed_together(self, standing: Mapping[str, tuple[str, Chunk]]) -> list[StoredVector]:
         chunks = [chunk for _path, chunk in standing.values()]
+        start = time.perf_counter()
         embeddings = embed_passages(self._embedder, chunks, self._profile.heading_weight)
+        self.embedding_seconds += time.perf_counter() - start
         self.embedded_texts += len(chunks)
         return [
             StoredVector(vector, embedding, path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -14,6 +15,9 @@ _SYNC = "sync"
 _THREADS = 4
 _WAKE_DELAY = timedelta(milliseconds=50)
 """A save calls several hooks and goes on to answer its user: one sync, a moment later, serves them all and disturbs nobody."""
+_CLOCK_SECONDS = 5.0
+
+log = logging.getLogger(__name__)
 
 
 class Jobs:
@@ -34,10 +38,12 @@ class Jobs:
             job_defaults={"coalesce": True, "max_instances": 2, "misfire_grace_time": None},
         )
         self._scheduler.add_job(self._run, "interval", seconds=interval, id=_SYNC, next_run_time=datetime.now(UTC))
+        self._stopped = threading.Event()
 
     def start(self) -> None:
         """Start the scheduler's thread; the first sync is due at once."""
         self._scheduler.start()
+        threading.Thread(target=self._watch_clock, name="clock", daemon=True).start()
 
     def wake(self) -> None:
         """Ask for a sync in a moment; asking again meanwhile does not put it off."""
@@ -56,9 +62,19 @@ class Jobs:
 
     def stop(self, timeout: float) -> None:
         """Start nothing more, and wait for the sync that runs, though not for ever."""
+        self._stopped.set()
         self._scheduler.shutdown(wait=False)
         if self._running.acquire(timeout=timeout):
             self._running.release()
+
+    def _watch_clock(self) -> None:
+        """Sync when the clock was set: the scheduler's times are those of the clock, and could be a year away."""
+        offset = _clock_offset()
+        while not self._stopped.wait(_CLOCK_SECONDS):
+            offset, before = _clock_offset(), offset
+            if abs(offset - before) > _CLOCK_SECONDS:
+                log.info("the clock was set by %.0f s", offset - before)
+                self.retry_in(0)
 
     def _run(self) -> None:
         with self._running:
@@ -67,3 +83,7 @@ class Jobs:
                 self._sync()
                 if not self._wanted.is_set():
                     return
+
+
+def _clock_offset() -> float:
+    return time.time() - time.monotonic()

@@ -12,6 +12,8 @@ import numpy as np
 
 from otterwiki_semantic.database import Database, marks, parts
 from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.embedding.passages import vector_id
+from otterwiki_semantic.errors import CatalogDamagedError
 from otterwiki_semantic.pages import page_name
 from otterwiki_semantic.query import Query, all_phrases, any_phrase
 from otterwiki_semantic.records import Filters, Hit
@@ -22,6 +24,8 @@ _TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT = 5.0, 3.0, 1.0
 _MOST_NAMED = 50
 _MOST_REMEMBERED = 20_000
 _LAST_CHARACTER = "\U0010ffff"
+_ROUNDING = 0.01
+_CHECKED_AT_A_TIME = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +215,15 @@ class Lookup:
         distances = 1 - _matrix(rows) @ vector
         return {rows[index]["id"]: float(distances[index]) for index in np.argsort(distances, kind="stable")[:count]}
 
+    def check(self) -> None:
+        """Look at every vector and every text; `CatalogDamagedError` if one of them is not what was stored."""
+        with self._read() as connection:
+            vectors = connection.execute("SELECT embedding FROM vectors")
+            while rows := vectors.fetchmany(_CHECKED_AT_A_TIME):
+                _matrix(rows)
+            for row in connection.execute("SELECT path, vector, text FROM chunks"):
+                _check_text(row)
+
     # What is shown
 
     def hits(self, ids: Sequence[int]) -> dict[int, Hit]:
@@ -268,16 +281,40 @@ class Lookup:
 
 
 _HITS = """
-SELECT chunks.id, path, title, category, tags, updated, text, prefix_length, overlap_length, section, section_path, headings,
-       anchor, start_line, end_line, ordinal, chunk_count, word_count
+SELECT chunks.id, vector, path, title, category, tags, updated, text, prefix_length, overlap_length, section, section_path,
+       headings, anchor, start_line, end_line, ordinal, chunk_count, word_count
 FROM chunks JOIN pages USING (path)"""
 
 
+def unit_vector(embedding: bytes) -> Matrix:
+    """Give a stored vector; `CatalogDamagedError` if it is not what was stored: its length is not 1."""
+    vector: Matrix = _units(embedding, 1)[0]
+    return vector
+
+
 def _matrix(rows: Sequence[sqlite3.Row]) -> Matrix:
-    return np.frombuffer(b"".join(row["embedding"] for row in rows), dtype=np.float32).reshape(len(rows), -1)
+    return _units(b"".join(row["embedding"] for row in rows), len(rows))
+
+
+def _units(embeddings: bytes, count: int) -> Matrix:
+    try:
+        matrix = np.frombuffer(embeddings, dtype=np.float32).reshape(count, -1)
+    except ValueError as error:
+        raise CatalogDamagedError(f"the catalog has vectors of odd sizes: {error}") from error
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.einsum("ij,ij->i", matrix, matrix)
+    if not np.all(np.abs(lengths - 1) < _ROUNDING):
+        raise CatalogDamagedError("the catalog has vectors that are not of unit length")
+    return matrix
+
+
+def _check_text(row: sqlite3.Row) -> None:
+    if vector_id(row["text"]) != row["vector"]:
+        raise CatalogDamagedError(f"the catalog's text of {row['path']!r} is not the one that was indexed")
 
 
 def _hit(row: sqlite3.Row) -> Hit:
+    _check_text(row)
     return Hit(
         name=page_name(row["path"]),
         path=row["path"],
@@ -312,4 +349,7 @@ def _iso(seconds: int) -> str | None:
 
 
 def _load(value: str) -> tuple[str, ...]:
-    return tuple(json.loads(value))
+    try:
+        return tuple(json.loads(value))
+    except (TypeError, ValueError) as error:
+        raise CatalogDamagedError(f"the catalog has a list that is none: {error}") from error

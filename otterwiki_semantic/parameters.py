@@ -20,6 +20,8 @@ DEFAULT_RESULTS = 5
 DEFAULT_CHUNKS_PER_PAGE = 2
 DEFAULT_RELATED = 5
 MAX_CONTEXT = 3
+DEFAULT_WAIT_SECONDS = 5.0
+MAX_WAIT_SECONDS = 10.0
 MAX_TAGS = 20
 MAX_PATH_CHARACTERS = 1_000
 _NOT_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -53,7 +55,13 @@ def search_options(values: Mapping[str, Any]) -> SearchOptions:
         context=checked_number(values.get("context"), "context", 0, MAX_CONTEXT, least=0),
         facets=checked_flag(values.get("facets"), "facets"),
         explain=checked_flag(values.get("explain"), "explain"),
+        wait=_seconds_to_wait(values),
     )
+
+
+def _seconds_to_wait(values: Mapping[str, Any]) -> float:
+    seconds = checked_seconds(values.get("wait_seconds"), "wait_seconds", DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS)
+    return seconds if checked_flag(values.get("wait"), "wait") else 0.0
 
 
 def _filters(values: Mapping[str, Any]) -> Filters:
@@ -113,14 +121,21 @@ def checked_number(value: object, name: str, default: int, most: int, *, least: 
 
 def checked_share(value: object, name: str, *, default: float = 0.0, least: float = 0.0) -> float:
     """Give a number from `least` to 1, from text or a number; `ParameterError` for anything else."""
-    if value is None:
-        return default
+    return default if value is None else _checked_real(value, name, least, 1.0)
+
+
+def checked_seconds(value: object, name: str, default: float, most: float) -> float:
+    """Give a number of seconds from 0 to `most`, from text or a number; `ParameterError` for anything else."""
+    return default if value is None else _checked_real(value, name, 0.0, most)
+
+
+def _checked_real(value: object, name: str, least: float, most: float) -> float:
     try:
         number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
     except (ValueError, OverflowError):
         number = math.nan
-    if not least <= number <= 1:
-        raise ParameterError(f"{name} is {_shown(value)}; allowed are the numbers {least:g} to 1")
+    if not least <= number <= most:
+        raise ParameterError(f"{name} is {_shown(value)}; allowed are the numbers {least:g} to {most:g}")
     return number
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from otterwiki_semantic.records import Answer, Facets, Hit, IndexStatus, RebuildState, RebuildStatus, RelatedPages
+from otterwiki_semantic.records import Answer, Facets, Freshness, Hit, IndexStatus, RebuildState, RebuildStatus, RelatedPages
 
 PageUrl = Callable[[str, str], str]
 """Makes the address of a page of its path and an anchor (which may be empty)."""
@@ -21,7 +21,7 @@ def answer_json(answer: Answer, page_url: PageUrl | None = None) -> dict[str, An
         "results": results,
         "total": len(results),
         "confident": answer.confident,
-        "index": asdict(answer.index),
+        "index": _index_json(answer.index),
     }
     is_first_build = answer.index.commit is None and answer.index.head is not None
     return {
@@ -51,7 +51,14 @@ def _facets_json(facets: Facets) -> dict[str, dict[str, int]]:
 def related_json(related: RelatedPages, page_url: PageUrl | None = None) -> dict[str, Any]:
     """Give the pages near to one; with `page_url` each gets the `url` it makes."""
     pages = [_all_rounded(asdict(page)) | ({"url": page_url(page.path, "")} if page_url else {}) for page in related.pages]
-    return {"path": related.path, "results": pages, "total": len(pages), "index": asdict(related.index)}
+    return {"path": related.path, "results": pages, "total": len(pages), "index": _index_json(related.index)}
+
+
+def _index_json(index: Freshness) -> dict[str, Any]:
+    body = asdict(index)
+    if index.error is None:
+        del body["error"]
+    return body
 
 
 def _rounded(value: float | None) -> float | None:
@@ -91,4 +98,6 @@ def rebuild_json(status: RebuildStatus) -> dict[str, Any]:
         "finished": status.finished,
         "error": status.error,
         "seconds_left": seconds_left if status.state is RebuildState.RUNNING else None,
+        "estimate": asdict(status.estimate) if status.estimate else None,
+        "recall": asdict(status.recall) if status.recall else None,
     }

@@ -127,7 +127,8 @@ class SearchOptions:
     """How to search, beyond the query; `parameters` has what is allowed.
 
     `semantic_ratio` is the share of meaning in a hybrid ranking, 0 to 1. `diversity` is 0 (best first) to 1 (as different as
-    they can be). `context` is the number of chunks to show before and after each result.
+    they can be). `context` is the number of chunks to show before and after each result. `wait` is for how many seconds, at
+    most, to wait until the index equals HEAD.
     """
 
     n: int = 5
@@ -140,6 +141,7 @@ class SearchOptions:
     context: int = 0
     facets: bool = False
     explain: bool = False
+    wait: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +215,15 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """Which commit the index equals, which one HEAD is (None: no commit yet), and how many pages differ between them."""
+    """Which commit the index equals, which one HEAD is (None: no commit yet), and how many pages are still to be indexed.
+
+    Pages that the model failed on are pending, too. With an `error` git cannot tell what HEAD is.
+    """
 
     commit: str | None
     head: str | None
     pending_pages: int
+    error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +311,32 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a rebuild will take: passages to embed, bytes beside the serving index and those free, and seconds."""
+
+    texts: int
+    disk_bytes: int
+    free_bytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """Mean recall@10 of judged questions (0 to 1): of the serving index, and of the one that is to take its place."""
+
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that keeps the index from doing all it could, and what to do about it."""
+
+    trouble: str
+    cure: str
+
+
+@dataclass(frozen=True, slots=True)
 class RebuildStatus:
     """A rebuild's state and progress. Times are ISO 8601 in UTC."""
 
@@ -313,6 +345,8 @@ class RebuildStatus:
     started: str | None = None
     finished: str | None = None
     error: str | None = None
+    estimate: Estimate | None = None
+    recall: Recall | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,3 +368,4 @@ class IndexStatus:
     embedded_texts: int
     owner_pid: int
     version: str
+    problems: tuple[Problem, ...] = ()

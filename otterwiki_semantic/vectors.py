@@ -5,7 +5,9 @@ Here is what every collection does, and the one embedded in this process; `serve
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import os
 import shutil
 import threading
 from abc import ABC, abstractmethod
@@ -30,6 +32,7 @@ _HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_search": 400, "ef_const
 """With hnswlib's defaults (100, 100, 16) 4 % of the true hundred nearest neighbours are missed in text-like data."""
 _PAGE = 100
 """Ids of one request. ChromaDB takes 5,461 at most, but replaces only some 100 a second, and a server has to answer in time."""
+_IDS_PAGE = 5_000
 
 T = TypeVar("T")
 
@@ -71,6 +74,18 @@ class VectorStore(ABC):
             distances = answer["distances"]
             assert distances is not None
             return {vector_id: max(0.0, distance) for vector_id, distance in zip(answer["ids"][0], distances[0], strict=True)}
+
+    def ids(self) -> set[str]:
+        """Give the ids of all vectors in the collection."""
+        found: set[str] = set()
+        with self._collection("list vectors") as collection:
+            while page := collection.get(include=[], limit=_IDS_PAGE, offset=len(found))["ids"]:
+                found.update(page)
+        return found
+
+    def manifest(self) -> str | None:
+        """Tell the state of the files that hold the collection, for as long as nothing writes; None if they are not ours."""
+        return None
 
     def count(self) -> int:
         """Give the number of vectors in the collection."""
@@ -129,6 +144,16 @@ class ChromaVectors(VectorStore):
         if client is not None:
             with self._errors("close the database"):
                 client.close()
+
+    def manifest(self) -> str | None:
+        """Give a digest of the files' names, sizes and times of change; what they hold is on the disk then."""
+        digest = hashlib.sha256()
+        for path in sorted(path for path in self.directory.rglob("*") if path.is_file()):
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+                facts = os.fstat(file.fileno())
+            digest.update(f"{path.relative_to(self.directory)}/{facts.st_size}/{facts.st_mtime_ns}\n".encode())
+        return digest.hexdigest()
 
     def destroy(self) -> None:
         """Close the database and remove its directory."""

@@ -199,7 +199,10 @@ def test_the_status_says_what_the_index_holds(client: FlaskClient) -> None:
 def test_a_rebuild_is_started_once_and_told_of(client: FlaskClient) -> None:
     response = client.post("/api/v1/reindex", headers=BEARER)
     assert response.status_code == 202
-    assert response.json == {"status": "started"}
+    assert response.json is not None
+    assert response.json["status"] == "started"
+    assert response.json["estimate"]["texts"] == 0
+    assert 0 < response.json["estimate"]["disk_bytes"] < response.json["estimate"]["free_bytes"]
     second = client.post("/api/v1/reindex", headers=BEARER)
     if second.status_code != 202:
         assert_error(second, 409, "reindex_running", "has been running since")
@@ -265,11 +268,17 @@ def test_an_index_that_cannot_answer_is_unavailable(app: Flask, client: FlaskCli
     index = app.extensions["otterwiki_semantic"]
     nowhere = Settings(index._settings.repository, index._settings.repository / "home.md" / "index")
     monkeypatch.setattr(index, "_settings", nowhere)
-    monkeypatch.setattr(index, "_owner", None)
+    monkeypatch.setattr(index, "_report", None)
     response = search(client, q="x")
     assert_error(response, 503, "index_unavailable", "SEMANTIC_DATA_DIR")
     assert response.headers["Retry-After"] == "5"
     assert client.get("/api/v1/chroma-status").status_code == 503
+    status = client.get("/api/v1/semantic-search/status", headers=BEARER)
+    assert status.status_code == 503
+    assert status.json is not None
+    assert status.json["error"]["code"] == "index_unavailable"
+    assert status.json["status"] == "unavailable"
+    assert "SEMANTIC_DATA_DIR" in status.json["problems"][0]["trouble"]
 
 
 def test_a_filter_is_given_by_parameters(client: FlaskClient) -> None:

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from otterwiki_semantic.catalog import Catalog, Counts, StoredVector
+from otterwiki_semantic.embedding.passages import vector_id
 from otterwiki_semantic.errors import CatalogDamagedError, CatalogError
 from otterwiki_semantic.records import Chunk, Page
 from tests.catalog_reading import hits_of
+
+TEXTS = {vector_id(text): text for text in ("one", "two", "three", "four", "shared", "own")}
 
 
 @pytest.fixture
@@ -29,23 +32,23 @@ def vector(name: str, path: str) -> StoredVector:
 
 
 def put(catalog: Catalog, entry: Page) -> None:
-    texts = [chunk.text for chunk in entry.chunks]
-    catalog.add_vectors([vector(text, entry.path) for text in catalog.missing_vectors(texts)])
-    catalog.put_pages([(entry, texts)])
+    ids = [vector_id(chunk.text) for chunk in entry.chunks]
+    catalog.add_vectors([vector(missing, entry.path) for missing in catalog.missing_vectors(ids)])
+    catalog.put_pages([(entry, ids)])
 
 
 def settle(catalog: Catalog) -> tuple[set[str], set[str]]:
-    """Collect, tell an obedient store everything, and give what it had to store and to drop."""
+    """Collect, tell an obedient store everything, and give the texts of what it had to store and to drop."""
     catalog.settle_vectors()
     stored, dropped = catalog.vectors_to_store(100), catalog.vectors_to_drop(100)
     catalog.mark_stored(stored)
     catalog.mark_dropped(dropped)
-    return {entry.id for entry in stored}, set(dropped)
+    return {TEXTS[entry.id] for entry in stored}, {TEXTS[gone] for gone in dropped}
 
 
 def test_a_hit_says_where_it_stands(catalog: Catalog) -> None:
     put(catalog, page("dir/a", "one", "two"))
-    (hit,) = hits_of(catalog, ["two"])
+    (hit,) = hits_of(catalog, map(vector_id, ["two"]))
     assert (hit.name, hit.path, hit.title, hit.category, hit.tags) == ("a", "dir/a", "Dir/A", "category", ("tag", "täg"))
     assert (hit.snippet, hit.chunk_index, hit.total_chunks) == ("two", 1, 2)
     assert (hit.section, hit.section_path, hit.headings, hit.anchor) == ("S", ("A", "S"), ("S",), "s")
@@ -55,7 +58,7 @@ def test_a_hit_says_where_it_stands(catalog: Catalog) -> None:
 def test_chunks_with_the_same_vector_are_all_found(catalog: Catalog) -> None:
     put(catalog, page("a", "one", "two"))
     put(catalog, page("b", "one", "three"))
-    hits = hits_of(catalog, ["one", "two", "gone"])
+    hits = hits_of(catalog, map(vector_id, ["one", "two", "gone"]))
     assert [(hit.path, hit.snippet) for hit in hits] == [("a", "one"), ("a", "two"), ("b", "one")]
 
 
@@ -73,9 +76,8 @@ def test_a_vector_that_another_page_needs_stays(catalog: Catalog) -> None:
     settle(catalog)
     catalog.remove_pages(["a"])
     assert settle(catalog) == ({"shared"}, {"own"})
-    left = catalog.any_vector()
-    assert left is not None
-    assert (left.id, left.path) == ("shared", "b")
+    (left,) = catalog.some_vectors(5)
+    assert (TEXTS[left.id], left.path) == ("shared", "b")
     assert catalog.counts() == Counts(pages=1, chunks=1, vectors=1)
 
 
@@ -83,7 +85,7 @@ def test_a_renamed_page_keeps_its_vectors(catalog: Catalog) -> None:
     put(catalog, page("old", "one"))
     settle(catalog)
     catalog.remove_pages(["old"])
-    assert catalog.missing_vectors(["one"]) == []
+    assert catalog.missing_vectors([vector_id("one")]) == []
     put(catalog, page("new", "one"))
     assert settle(catalog) == ({"one"}, set())
 
@@ -95,21 +97,16 @@ def test_a_dropped_vector_that_comes_back_is_not_forgotten(catalog: Catalog) -> 
     catalog.settle_vectors()
     put(catalog, page("a", "one"))
     assert catalog.vectors_to_drop(10) == []
-    assert [entry.id for entry in catalog.vectors_to_store(10)] == ["one"]
+    assert [TEXTS[entry.id] for entry in catalog.vectors_to_store(10)] == ["one"]
 
 
-def test_the_count_of_what_the_store_holds_is_kept(catalog: Catalog) -> None:
-    put(catalog, page("a", "one", "two"))
-    assert catalog.stored_range() == (0, 2)
+def test_what_the_store_really_holds_is_noted(catalog: Catalog) -> None:
+    put(catalog, page("a", "one", "two", "three"))
     settle(catalog)
-    assert catalog.stored_range() == (2, 2)
-    put(catalog, page("a", "two"))
-    catalog.settle_vectors()
-    assert catalog.stored_range() == (1, 2)
-    catalog.mark_dropped(catalog.vectors_to_drop(10))
-    assert catalog.stored_range() == (1, 1)
-    catalog.store_all_again()
-    assert catalog.stored_range() == (0, 1)
+    assert catalog.note_stored({vector_id(text) for text in ("one", "two", "three")}) == 0
+    assert catalog.note_stored({vector_id(text) for text in ("one", "old")} | {vector_id("two")}) == 2
+    assert [entry.id for entry in catalog.vectors_to_store(10)] == [vector_id("three")]
+    assert catalog.vectors_to_drop(10) == [vector_id("old")]
 
 
 def test_the_exact_search_finds_what_is_nearest(catalog: Catalog) -> None:
@@ -145,9 +142,9 @@ def test_what_may_pass_is_no_damage(catalog: Catalog) -> None:
 def test_a_failing_transaction_changes_nothing(catalog: Catalog) -> None:
     put(catalog, page("a", "one"))
     with pytest.raises(ValueError, match="shorter"):
-        catalog.put_pages([(page("a", "two"), ["two"]), (page("b", "three", "four"), ["three"])])
+        catalog.put_pages([(page("a", "two"), [vector_id("two")]), (page("b", "three", "four"), [vector_id("three")])])
     assert catalog.counts() == Counts(pages=1, chunks=1, vectors=1)
-    assert [hit.snippet for hit in hits_of(catalog, ["one", "two"])] == ["one"]
+    assert [hit.snippet for hit in hits_of(catalog, map(vector_id, ["one", "two"]))] == ["one"]
 
 
 def test_readers_and_a_writer_do_not_disturb_each_other(catalog: Catalog) -> None:
@@ -157,7 +154,7 @@ def test_readers_and_a_writer_do_not_disturb_each_other(catalog: Catalog) -> Non
 
     def read() -> None:
         while not done.is_set():
-            hits = hits_of(catalog, [f"text {i}" for i in range(100)])
+            hits = hits_of(catalog, map(vector_id, [f"text {i}" for i in range(100)]))
             if len(hits) != 50:
                 wrong.append(len(hits))
 
@@ -180,12 +177,46 @@ def test_an_unreadable_file_is_named(tmp_path: Path, content: bytes) -> None:
         Catalog(path)
 
 
-def test_another_schema_is_refused(tmp_path: Path) -> None:
+def test_another_schema_is_noticed(tmp_path: Path) -> None:
     catalog = Catalog(tmp_path / "catalog.sqlite3")
+    assert catalog.is_current
     catalog.set_meta("schema", "99")
     catalog.close()
-    with pytest.raises(CatalogDamagedError, match="has schema 99"):
-        Catalog(tmp_path / "catalog.sqlite3")
+    assert not Catalog(tmp_path / "catalog.sqlite3").is_current
+
+
+def test_a_file_that_was_removed_or_replaced_is_noticed(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path / "catalog.sqlite3")
+    put(catalog, page("a", "one"))
+    assert catalog.is_in_place
+    catalog.path.rename(tmp_path / "elsewhere")
+    assert not catalog.is_in_place
+    catalog.path.touch()
+    assert not catalog.is_in_place
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE chunks SET text = 'something else'",
+        "UPDATE chunks SET text = CAST(x'ff' AS TEXT)",
+        "UPDATE vectors SET embedding = zeroblob(16)",
+        "UPDATE vectors SET embedding = x'ffffffffffffffffffffffffffffffff'",
+        "UPDATE vectors SET embedding = x'00'",
+        "DROP TABLE chunks",
+    ],
+)
+def test_damage_that_sqlite_does_not_see_is_noticed(catalog: Catalog, damage: str) -> None:
+    put(catalog, page("a", "one", "two"))
+    catalog.check()
+    other = sqlite3.connect(catalog.path)
+    other.execute(damage)
+    other.commit()
+    other.close()
+    with pytest.raises(CatalogDamagedError):
+        catalog.check()
+    with pytest.raises(CatalogDamagedError):
+        _ = hits_of(catalog, [vector_id("one")]), catalog.vectors([vector_id("one")])
 
 
 def rows(catalog: Catalog) -> dict[str, list[tuple[object, ...]]]:
@@ -224,4 +255,4 @@ def test_a_page_without_a_known_time_has_none(catalog: Catalog) -> None:
     put(catalog, page("a", "one"))
     put(catalog, page("b", "two"))
     catalog.set_updated({"a": 0, "gone": 5})
-    assert [hit.updated for hit in hits_of(catalog, ["one", "two"])] == ["1970-01-01T00:00:00+00:00", None]
+    assert [hit.updated for hit in hits_of(catalog, map(vector_id, ["one", "two"]))] == ["1970-01-01T00:00:00+00:00", None]

@@ -12,8 +12,10 @@ LAYERS = (
     {"query", "fusion", "relevance", "evaluation", "drafting"},
     {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "lookup", "catalog"}
     | {"vectors", "server_vectors"},
-    {"generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"},
-    {"service", "parameters", "presentation", "local_index", "protocol", "owner", "remote_index", "measuring"},
+    {"generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"}
+    | {"acceptance", "rebuilding", "keeper"},
+    {"service", "parameters", "presentation", "problems", "local_index", "protocol", "owner", "detached", "remote_index"}
+    | {"measuring"},
     {"web", "web.errors", "web.access", "web.bounds", "web.answer_schemas", "web.request_schemas", "web.openapi", "web.api"}
     | {"plugin", "cli", "cli_eval", "cli_index"},
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.config import Settings
-from otterwiki_semantic.errors import RebuildRunningError, RepositoryError
+from otterwiki_semantic.errors import RebuildRunningError
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.records import IndexStatus, Mode, RebuildState, SearchOptions
 from tests.live_wiki import commit, eventually, make_repository
@@ -195,7 +195,7 @@ def test_an_index_made_another_way_serves_until_the_new_one_is_whole(settings: S
 
 
 def test_searches_go_on_while_broken_chroma_is_filled_again(index: LocalIndex) -> None:
-    serving = index._serving
+    serving = index._keeper.serving
     assert serving is not None
     before = index.search(["vegetables"], SearchOptions(5, 2))[0].hits
     broken = serving.vectors
@@ -204,7 +204,7 @@ def test_searches_go_on_while_broken_chroma_is_filled_again(index: LocalIndex) -
     assert [hit.path for hit in after] == [hit.path for hit in before]
     eventually(lambda: index.status().status == "ready" and not serving.is_refilling)
     assert serving.vectors is not broken
-    assert not broken.directory.exists()
+    assert not Path(broken.place).exists()
     assert serving.vectors.count() == index.status().vectors
     assert index.search(["vegetables"], SearchOptions(5, 2))[0].hits[0].path == "garden"
 
@@ -239,16 +239,11 @@ def test_what_a_broken_rebuild_left_is_removed(settings: Settings) -> None:
     assert not left.exists()
 
 
-def test_a_missing_repository_is_named(tmp_path: Path) -> None:
-    with pytest.raises(RepositoryError, match="nowhere"):
-        LocalIndex(Settings(tmp_path / "nowhere", tmp_path))
-
-
 def test_a_search_of_an_index_that_is_up_to_date_reads_no_tree(index: LocalIndex, monkeypatch: pytest.MonkeyPatch) -> None:
     index.search(["radiator"], SearchOptions())
 
     def fail(_commit: str) -> None:
         raise AssertionError("the tree was read")
 
-    monkeypatch.setattr(index._repository, "pages", fail)
+    monkeypatch.setattr(index._keeper._repository, "pages", fail)
     assert index.search(["radiator", "garden"], SearchOptions())[1].hits

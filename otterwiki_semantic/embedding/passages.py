@@ -6,6 +6,7 @@ weighted sum of the two vectors, made unit length again, keeps both in one vecto
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,6 +21,11 @@ RECIPE = 1
 def passages_fingerprint(embedder: Embedder, heading_weight: float) -> str:
     """Tells vectors of passages apart: under one fingerprint the same passage always gets the same vector."""
     return f"{embedder.fingerprint}/{RECIPE}/{heading_weight}"
+
+
+def vector_id(text: str) -> str:
+    """Give the id of the vector of a text: a hash of all that is embedded, so that the same text is embedded once."""
+    return hashlib.blake2b(text.encode("utf-8", errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def embed_passages(embedder: Embedder, chunks: Sequence[Chunk], heading_weight: float) -> Matrix:

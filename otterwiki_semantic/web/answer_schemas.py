@@ -56,7 +56,16 @@ _MEANING = {
     "text": "What to read: the passage's own words, joined with neighbours that are nearly as good.",
     "Freshness.commit": "The commit the index equals; null: none yet.",
     "Freshness.head": "The commit HEAD is; null: none yet.",
-    "pending_pages": "Pages that differ between the two commits.",
+    "pending_pages": "Pages that are still to be indexed, or whose vectors are.",
+    "Freshness.error": "Only if HEAD cannot be told: why.",
+    "trouble": "What keeps the index from doing all it could.",
+    "cure": "What to do about it.",
+    "Estimate.texts": "Passages to embed.",
+    "disk_bytes": "Bytes that the new index takes beside the serving one.",
+    "free_bytes": "Bytes that are free there.",
+    "Estimate.seconds": "How long it takes.",
+    "before": "Mean recall@10 of the judged questions in the serving index.",
+    "after": "The same in the new one.",
     "RelatedPage.similarity": "The mean of the two pages' up to three nearest pairs of passages.",
     "linked": "Whether the page asked about links to this one already.",
     "sections": "The nearest pairs of passages.",
@@ -75,6 +84,8 @@ def answer_schemas() -> dict[str, Schema]:
     found["IndexStatus"] = _status(found)
     found["RebuildStatus"] = _rebuild(found)
     found |= _answers_without_record()
+    found["Freshness"] = _without(found["Freshness"], "error")
+    found["Freshness"]["properties"]["error"] = _TEXT
     for name, schema in found.items():
         _describe(name, schema)
     return found
@@ -121,13 +132,15 @@ def _rebuild(found: dict[str, Schema]) -> Schema:
 
 def _answers_without_record() -> dict[str, Schema]:
     started = _object({"status": {"const": "started"}})
-    started["properties"]["estimate"] = {"type": "object", "description": "What the rebuild is expected to take."}
+    started["properties"]["estimate"] = reference("Estimate")
+    error = _object({"error": _object({"code": _TEXT, "message": _TEXT})})
+    error["properties"] |= {"status": {"const": "unavailable"}, "problems": _list_of("Problem")}
     chroma = {"status": {"enum": ["ok", "error"]}, "collection": {"type": ["string", "null"]}, "document_count": _COUNT}
     return {
         "Answers": _object({"answers": _list_of("Answer")}),
         "Started": started,
         "ChromaStatus": _object(chroma),
-        "Error": _object({"error": _object({"code": _TEXT, "message": _TEXT})}),
+        "Error": error,
         "OpenApi": _object({"openapi": _TEXT, "info": {"type": "object"}, "paths": {"type": "object"}}),
     }
 

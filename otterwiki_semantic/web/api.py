@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any, NoReturn
 
 from flask import Blueprint, Response, jsonify, request, url_for
@@ -20,11 +21,12 @@ from otterwiki_semantic.parameters import (
     search_options,
 )
 from otterwiki_semantic.presentation import answer_json, rebuild_json, related_json, status_json
+from otterwiki_semantic.problems import problem
 from otterwiki_semantic.records import Answer
 from otterwiki_semantic.service import IndexService
 from otterwiki_semantic.web.access import require_admin, require_read
 from otterwiki_semantic.web.bounds import check_size, json_object
-from otterwiki_semantic.web.errors import handle_errors
+from otterwiki_semantic.web.errors import error_answer, handle_errors
 from otterwiki_semantic.web.openapi import openapi_document
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
@@ -109,12 +111,15 @@ class _Api:
 
     def status(self) -> Response:
         require_read(self._api_key)
-        return jsonify(status_json(self._service.status()))
+        try:
+            return jsonify(status_json(self._service.status()))
+        except SemanticError as error:
+            return error_answer("index_unavailable", str(error), status="unavailable", problems=[asdict(problem(error))])
 
     def reindex(self) -> tuple[Response, int]:
         require_admin(self._api_key)
-        self._service.reindex()
-        return jsonify({"status": "started"}), 202
+        started = self._service.reindex()
+        return jsonify({"status": "started", "estimate": rebuild_json(started)["estimate"]}), 202
 
     def reindex_status(self) -> Response:
         require_read(self._api_key)

@@ -7,7 +7,13 @@ import logging
 from flask import Blueprint, Response, jsonify
 from werkzeug.exceptions import HTTPException
 
-from otterwiki_semantic.errors import PageUnknownError, ParameterError, RebuildRunningError, SemanticError
+from otterwiki_semantic.errors import (
+    PageUnknownError,
+    ParameterError,
+    RebuildRefusedError,
+    RebuildRunningError,
+    SemanticError,
+)
 
 ERRORS: dict[str, tuple[int, str]] = {
     "bad_request": (400, "the body is not a JSON object"),
@@ -47,18 +53,20 @@ class ApiError(Exception):
 
 def handle_errors(blueprint: Blueprint) -> None:
     """Make every error of a blueprint's views an answer in JSON."""
-    blueprint.register_error_handler(ApiError, lambda error: _answer(error.code, error.message))
-    blueprint.register_error_handler(ParameterError, lambda error: _answer("invalid_parameter", str(error)))
-    blueprint.register_error_handler(PageUnknownError, lambda error: _answer("page_unknown", str(error)))
-    blueprint.register_error_handler(RebuildRunningError, lambda error: _answer("reindex_running", str(error)))
-    blueprint.register_error_handler(SemanticError, lambda error: _answer("index_unavailable", str(error)))
+    blueprint.register_error_handler(ApiError, lambda error: error_answer(error.code, error.message))
+    blueprint.register_error_handler(ParameterError, lambda error: error_answer("invalid_parameter", str(error)))
+    blueprint.register_error_handler(PageUnknownError, lambda error: error_answer("page_unknown", str(error)))
+    blueprint.register_error_handler(RebuildRunningError, lambda error: error_answer("reindex_running", str(error)))
+    blueprint.register_error_handler(RebuildRefusedError, lambda error: error_answer("disk_full", str(error)))
+    blueprint.register_error_handler(SemanticError, lambda error: error_answer("index_unavailable", str(error)))
     blueprint.register_error_handler(HTTPException, _http_error)
     blueprint.register_error_handler(Exception, _failure)
 
 
-def _answer(code: str, message: str) -> Response:
+def error_answer(code: str, message: str, **facts: object) -> Response:
+    """Give the answer that tells of an error, with further facts beside it."""
     shown = message if len(message) <= _MOST_CHARACTERS else f"{message[: _MOST_CHARACTERS - 1]}…"
-    response = jsonify({"error": {"code": code, "message": shown}})
+    response = jsonify({"error": {"code": code, "message": shown}, **facts})
     response.status_code = ERRORS[code][0]
     if response.status_code == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
@@ -69,7 +77,7 @@ def _answer(code: str, message: str) -> Response:
 
 def _http_error(error: HTTPException) -> Response:
     status = error.code or 500
-    response = _answer(
+    response = error_answer(
         _OF_STATUS.get(status, "bad_request" if status < 500 else "internal_error"), error.description or error.name
     )
     response.headers.extend((name, value) for name, value in error.get_headers() if name == "Allow")
@@ -78,4 +86,4 @@ def _http_error(error: HTTPException) -> Response:
 
 def _failure(error: Exception) -> Response:
     log.error("a request of the search API failed", exc_info=error)
-    return _answer("internal_error", "the search plugin failed; the wiki's log says why")
+    return error_answer("internal_error", "the search plugin failed; the wiki's log says why")

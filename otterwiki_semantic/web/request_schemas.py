@@ -6,6 +6,7 @@ from otterwiki_semantic.parameters import (
     DEFAULT_CHUNKS_PER_PAGE,
     DEFAULT_RELATED,
     DEFAULT_RESULTS,
+    DEFAULT_WAIT_SECONDS,
     MAX_CHUNKS_PER_PAGE,
     MAX_CONTEXT,
     MAX_PATH_CHARACTERS,
@@ -13,6 +14,7 @@ from otterwiki_semantic.parameters import (
     MAX_QUERY_CHARACTERS,
     MAX_RESULTS,
     MAX_TAGS,
+    MAX_WAIT_SECONDS,
 )
 from otterwiki_semantic.records import Mode, SearchOptions
 from otterwiki_semantic.web.answer_schemas import Schema
@@ -69,7 +71,14 @@ def search_parameters() -> dict[str, Schema]:
         "context": _number(defaults.context, 0, MAX_CONTEXT, "How many passages to show before and after each result."),
         "facets": _FLAG | {"description": "Count the found pages by category, tag and folder."},
         "explain": _FLAG | {"description": "Say of each result why it stands where it does."},
-        "wait": _FLAG | {"description": "Wait, at most 5 seconds, until the HEAD at the time of asking is indexed."},
+        "wait": _FLAG | {"description": "Wait, for `wait_seconds` at most, until the HEAD at the time of asking is indexed."},
+        "wait_seconds": {
+            "type": "number",
+            "minimum": 0,
+            "maximum": MAX_WAIT_SECONDS,
+            "default": DEFAULT_WAIT_SECONDS,
+            "description": "How long to wait at most.",
+        },
     }
 
 

@@ -1,0 +1,118 @@
+"""What a new generation costs, and what it has to show before it takes the serving one's place."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from otterwiki_semantic.embedding import Embedder, Matrix
+from otterwiki_semantic.errors import RebuildRefusedError, VectorStoreError
+from otterwiki_semantic.evaluation import Judged, score
+from otterwiki_semantic.generations import Generation
+from otterwiki_semantic.query import parse_query
+from otterwiki_semantic.records import Estimate, Recall, SearchOptions
+from otterwiki_semantic.relevance import Calibration
+from otterwiki_semantic.searcher import search_passages
+
+_BYTES_PER_CHUNK = 6_500
+_BYTES_OF_TEXT_PER_CHUNK = 900
+_SECONDS_PER_CHUNK = 0.004
+"""Of a first build, without the embedding; a generation that was built knows better."""
+_SAMPLE = 8
+_SPARE = 1.2
+_RANKED = 20
+_MOST_LOST = 0.1
+"""Share of recall@10 that a new generation may lose."""
+PACE = "seconds per chunk"
+
+QueryVector = Callable[[str], Matrix]
+
+
+def estimate(serving: Generation | None, text_bytes: int, embedder: Embedder, *, embeds: bool, place: Path) -> Estimate:
+    """Tell what a new generation will take: from the serving one if there is a whole one, else from the size of the pages.
+
+    The model is timed with a few of the wiki's own passages. `place` is a directory on the disk that it will stand on.
+    """
+    free = shutil.disk_usage(place).free
+    if serving is None or serving.catalog.meta("commit") is None:
+        chunks = text_bytes // _BYTES_OF_TEXT_PER_CHUNK + 1
+        return Estimate(chunks, chunks * _BYTES_PER_CHUNK, free, round(chunks * (_SECONDS_PER_CHUNK + 0.01), 1))
+    chunks = serving.catalog.counts().chunks
+    disk = sum(path.stat().st_size for path in serving.directory.rglob("*") if path.is_file())
+    pace = float(serving.catalog.meta(PACE) or _SECONDS_PER_CHUNK)
+    embedding = _seconds_per_text(embedder, serving.catalog.some_texts(_SAMPLE)) if embeds else 0.0
+    return Estimate(chunks if embeds else 0, disk, free, round(chunks * (pace + embedding), 1))
+
+
+def _seconds_per_text(embedder: Embedder, texts: Sequence[str]) -> float:
+    if not texts:
+        return 0.0
+    start = time.perf_counter()
+    embedder.embed(texts)
+    return (time.perf_counter() - start) / len(texts)
+
+
+def check_room(wanted: Estimate, place: Path) -> None:
+    """Refuse a build that the disk has no room for; `RebuildRefusedError` names both numbers."""
+    if wanted.disk_bytes * _SPARE > wanted.free_bytes:
+        raise RebuildRefusedError(
+            f"a rebuild needs about {wanted.disk_bytes / 1e6:.0f} MB beside the serving index,"
+            f" and {wanted.free_bytes / 1e6:.0f} MB are free in {place}; make room there or set SEMANTIC_DATA_DIR"
+        )
+
+
+def check_whole(generation: Generation) -> None:
+    """Refuse a generation that ChromaDB does not hold whole, or cannot search; `VectorStoreError` says why."""
+    if generation.is_refilling:
+        raise VectorStoreError(generation.store_error or "ChromaDB does not hold the whole new index")
+    vectors, found = generation.catalog.counts().vectors, generation.vectors.count()
+    if found != vectors:
+        raise VectorStoreError(f"the new index is not whole: {vectors} vectors, of which ChromaDB holds {found}")
+    generation.probe_vectors()
+
+
+def recall(
+    generation: Generation, questions: Sequence[Judged], vector_of: QueryVector | None, calibration: Calibration
+) -> float:
+    """Give the mean recall@10 by page (0 to 1) of judged questions; without `vector_of` they are answered by words alone.
+
+    What was measured is noted in the generation: one whose model is not there any more is judged by what it reached with it.
+    """
+    noted = noted_recall(generation, questions)
+    if vector_of is None and noted is not None:
+        return noted
+    found: list[float] = []
+    for judged in questions:
+        query = parse_query(judged.query)
+        vector = vector_of(query.text) if vector_of else None
+        with generation.catalog.snapshot():
+            hits = search_passages(generation, query, vector, SearchOptions(_RANKED, 1), calibration).hits
+        found.append(score(judged, (hit.path for hit in hits))["recall@10"])
+    value = fmean(found)
+    if vector_of is not None and generation.catalog.is_current:
+        generation.catalog.set_meta(_note(questions), repr(value))
+    return value
+
+
+def noted_recall(generation: Generation, questions: Sequence[Judged]) -> float | None:
+    """Give the recall@10 that a generation was last seen to reach with these questions; None if it was not asked them."""
+    noted = generation.catalog.meta(_note(questions))
+    return None if noted is None else float(noted)
+
+
+def check_recall(found: Recall, questions: int) -> None:
+    """Refuse a generation that finds much less than the serving one; `RebuildRefusedError` names both figures."""
+    if found.after < found.before * (1 - _MOST_LOST):
+        raise RebuildRefusedError(
+            f"the new index finds less: recall@10 over {questions} judged questions is {found.after:.3f}, and was"
+            f" {found.before:.3f}; the old index goes on serving. To take the new one all the same unset SEMANTIC_EVAL_QUERIES"
+        )
+
+
+def _note(questions: Sequence[Judged]) -> str:
+    mark = hashlib.sha256(repr(list(questions)).encode("utf-8", errors="surrogatepass")).hexdigest()[:16]
+    return f"recall@10 {mark}"

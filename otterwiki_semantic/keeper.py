@@ -1,0 +1,314 @@
+"""Keeps a generation serving, equal to HEAD, and made the way it is to be made; whatever happens to it.
+
+Two jobs run in the background, one of each kind at a time: the sync brings the serving generation to HEAD, the rebuild makes
+another one beside it. A job that fails is logged, shown in the status, and tried again by itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import suppress
+from functools import lru_cache
+
+from otterwiki_semantic.acceptance import PACE, noted_recall, recall
+from otterwiki_semantic.errors import (
+    CatalogDamagedError,
+    RebuildRefusedError,
+    RebuildRunningError,
+    RepositoryError,
+    SemanticError,
+)
+from otterwiki_semantic.evaluation import Judged
+from otterwiki_semantic.generations import Generation, Generations
+from otterwiki_semantic.indexer import Indexer, Stopped
+from otterwiki_semantic.jobs import Jobs
+from otterwiki_semantic.progress import ProgressTracker
+from otterwiki_semantic.rebuilding import Rebuilder, Way, now
+from otterwiki_semantic.records import Freshness, RebuildStatus
+from otterwiki_semantic.repository import Repository
+
+_LONGEST_RETRY_SECONDS = 60.0
+_FINISH_SECONDS = 60.0
+"""How long pages that the model failed on wait for another try; twice as long after each, up to an hour."""
+_LONGEST_FINISH_SECONDS = 3600.0
+_REFILL_SECONDS = 0.1
+_ENOUGH_CHUNKS = 100
+"""Chunks of a sync from which on its pace tells something."""
+
+log = logging.getLogger(__name__)
+
+
+class Keeper:
+    """The generation that serves, and the jobs that keep it."""
+
+    def __init__(self, repository: Repository, generations: Generations, way: Way, interval: float) -> None:
+        self._repository = repository
+        self._generations = generations
+        self._way = way
+        self.serving: Generation | None = None
+        self._stopping = threading.Event()
+        self.indexer = Indexer(repository, way.embedder, way.profile, self._stopping.is_set)
+        self.rebuilder = Rebuilder(repository, generations, way, self.indexer)
+        self.sync_progress = ProgressTracker()
+        self._changing = threading.Lock()
+        """Held by whoever syncs the serving generation or puts another in its place."""
+        self._damaged: Generation | None = None
+        self._replaced: Generation | None = None
+        """The generation beside which another was last built because its words were damaged."""
+        self._synced = threading.Condition()
+        self._begun = self._ended = 0
+        """The numbers of the last sync that began, and of the last one that succeeded."""
+        self._syncing = False
+        self._failures = 0
+        self._finishing = _FINISH_SECONDS
+        self._finish_not_before = 0.0
+        self.last_sync: str | None = None
+        self.error: Exception | None = None
+        """What the last sync failed of; None once one has succeeded."""
+        self._pending_between = lru_cache(1)(self._count_pending)
+        self._jobs = Jobs(self._sync, interval)
+
+    def start(self) -> None:
+        """Open the serving generation, if there is one, and begin to keep it, in the background."""
+        self.serving = self._open_current()
+        self._jobs.start()
+        if self.serving is not None:
+            self._jobs.run_once(self._check_catalog)
+
+    def stop(self, timeout: float) -> None:
+        """Stop the work between two steps, and close the files."""
+        self._stopping.set()
+        self._jobs.stop(timeout)
+        if self.serving is not None:
+            self.serving.close()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was told to stop."""
+        return self._stopping.is_set()
+
+    def wake(self) -> None:
+        """Ask for a sync in a moment."""
+        self._jobs.wake()
+
+    def report_damage(self, generation: Generation) -> None:
+        """Say that a generation's catalog was found damaged: the next sync lets go of it."""
+        self._damaged = generation
+        self._jobs.wake()
+
+    def replace(self, damaged: Generation) -> None:
+        """Build a new generation beside one whose words are damaged, once; it goes on serving by meaning meanwhile."""
+        if self._replaced is not damaged and not self.is_stopping:
+            self._replaced = damaged
+            with suppress(RebuildRunningError, RebuildRefusedError):
+                self.reindex()
+
+    # How far it is
+
+    def wait_until_head(self, timeout: float) -> None:
+        """Wait, for at most so many seconds, until the index equals HEAD as it is now, or what HEAD became since."""
+        end = time.monotonic() + timeout
+        with self._synced:
+            wanted = self._begun + 1
+            while not self._equals_head() and self._ended < wanted and not self.is_stopping:
+                self._jobs.wake()
+                left = end - time.monotonic()
+                if left <= 0:
+                    return
+                self._synced.wait(left)
+
+    def wait_for_successor(self, generation: Generation, timeout: float) -> Generation | None:
+        """Give the generation that took another one's place, which may take a moment; None if none does in time."""
+        with self._synced:
+            self._synced.wait_for(lambda: self.serving not in {None, generation} or self.is_stopping, timeout)
+        return None if self.serving is generation else self.serving
+
+    def _equals_head(self) -> bool:
+        serving = self.serving
+        with suppress(SemanticError):
+            return serving is not None and serving.catalog.meta("commit") == self._repository.head()
+        return False
+
+    def freshness(self, generation: Generation | None) -> Freshness:
+        """Tell which commit a generation equals, and what is pending; HEAD is None with an `error` if git cannot tell it."""
+        commit = generation.catalog.meta("commit") if generation else None
+        try:
+            head = self._repository.head()
+            if head == commit:
+                return Freshness(commit, head, generation.catalog.unfinished if generation else 0)
+            is_changing = generation is not None and generation.catalog.meta("changing") is not None
+            if is_changing and self._syncing and self.sync_progress.snapshot().pages_total:
+                return Freshness(commit, head, self.sync_progress.pages_left)
+            return Freshness(commit, head, self._pending_between(generation, commit, head))
+        except RepositoryError as error:
+            return Freshness(commit, None, 0, str(error))
+
+    def _count_pending(self, generation: Generation | None, _commit: str | None, head: str | None) -> int:
+        if generation is None:
+            return len(self._repository.pages(head)) if head else 0
+        changed, gone = self.indexer.difference(generation.catalog, head)
+        return len(changed) + len(gone)
+
+    # Keeping it equal to HEAD
+
+    def _sync(self) -> None:
+        with self._synced:
+            self._begun += 1
+        self._syncing = True
+        try:
+            with self._changing:
+                self._sync_serving(self.sync_progress)
+            self.last_sync, self.error, self._failures = now(), None, 0
+            if self.serving is not None and self.serving.is_refilling:
+                self._jobs.retry_in(self.serving.rests_for + _REFILL_SECONDS)
+        except Stopped:
+            return
+        except Exception as error:  # noqa: BLE001 - the job's outermost frame: nothing above would tell anybody
+            self._fail(error)
+        finally:
+            self._syncing = False
+            self._pending_between.cache_clear()
+            with self._synced:
+                self._ended = self._ended if self.error else self._begun
+                self._synced.notify_all()
+        self._replace_outdated()
+
+    def _sync_serving(self, progress: ProgressTracker) -> None:
+        """Bring the serving generation to HEAD; one that is damaged or has gone is let go, and another begun."""
+        try:
+            self._bring_to_head(self.serving or self._first_generation(), progress)
+        except CatalogDamagedError as error:
+            if self.is_stopping:
+                raise
+            log.warning("the index is damaged and is built again: %s", error)
+            damaged, self.serving = self.serving, None
+            if damaged is not None:
+                damaged.destroy()
+            self._bring_to_head(self._first_generation(), progress)
+
+    def _bring_to_head(self, generation: Generation, progress: ProgressTracker) -> None:
+        if generation is self._damaged or not generation.catalog.is_in_place:
+            raise CatalogDamagedError(f"{generation.catalog.path} is damaged, or has gone")
+        if not generation.catalog.is_current:
+            return
+        if not self._generations.points_to(generation):
+            self._generations.serve(generation)
+        start, embedded = time.perf_counter(), self.indexer.embedding_seconds
+        finish = time.monotonic() >= self._finish_not_before
+        if not self.indexer.sync(generation, progress, only_words=not self._way.embeds_for(generation), finish=finish):
+            self.indexer.flush(generation)
+            return
+        counts = generation.catalog.counts()
+        log.info("index equals %s: %d pages, %d chunks", generation.catalog.meta("commit"), counts.pages, counts.chunks)
+        done = progress.snapshot().chunks_done
+        if done >= _ENOUGH_CHUNKS:
+            seconds = time.perf_counter() - start - (self.indexer.embedding_seconds - embedded)
+            generation.catalog.set_meta(PACE, f"{seconds / done:.6f}")
+        self._finishing = (
+            min(2 * self._finishing, _LONGEST_FINISH_SECONDS) if generation.catalog.unfinished else _FINISH_SECONDS
+        )
+        self._finish_not_before = time.monotonic() + self._finishing
+        self._note_recall(generation)
+
+    def _note_recall(self, generation: Generation) -> None:
+        """Let a generation know how good it is, for the day when its model is not there any more."""
+        with suppress(SemanticError):
+            questions = self._way.questions()
+            if questions and self._way.embeds_for(generation) and noted_recall(generation, questions) is None:
+                self._way.recall(generation, questions)
+
+    def _fail(self, error: Exception) -> None:
+        if self.is_stopping:
+            return
+        self._failures += 1
+        self.error = error
+        unforeseen = None if isinstance(error, SemanticError | OSError) else error
+        log.error("the index could not be brought up to date: %s", error, exc_info=unforeseen)
+        self._jobs.retry_in(min(0.5 * 2**self._failures, _LONGEST_RETRY_SECONDS))
+
+    def _check_catalog(self) -> None:
+        """Read the catalog that was opened once as a whole: a damaged part may otherwise be met only much later."""
+        serving = self.serving
+        if serving is None:
+            return
+        try:
+            serving.catalog.check()
+        except CatalogDamagedError as error:
+            log.warning("%s", error)
+            self.report_damage(serving)
+        except SemanticError as error:
+            log.warning("the catalog was not checked: %s", error)
+
+    def _open_current(self) -> Generation | None:
+        """Open the generation that serves: one made another way, too, if it can be asked by its words at least."""
+        generation = self._generations.current()
+        if generation is not None and not self._can_serve(generation):
+            generation.close()
+            generation = None
+        self._generations.remove_others(generation)
+        return generation
+
+    def _can_serve(self, generation: Generation) -> bool:
+        if generation.fingerprint == self._way.fingerprint:
+            return True
+        try:
+            recall(generation, [Judged("a question", ("a page",))], None, self._way.embedder.calibration)
+            return generation.catalog.meta("commit") is not None
+        except SemanticError as error:
+            log.warning("the index is of another version, which cannot be asked: %s", error)
+            return False
+
+    def _first_generation(self) -> Generation:
+        """Make the generation of an index that has none; it serves at once and fills up while it does."""
+        generation = self._generations.create(self._way.embedder, self._way.profile)
+        self._generations.serve(generation)
+        self.serving = generation
+        self._generations.remove_others(generation)
+        with self._synced:
+            self._synced.notify_all()
+        return generation
+
+    # Building another
+
+    def reindex(self) -> RebuildStatus:
+        """Start a rebuild. Errors: `RebuildRunningError` while one runs, `RebuildRefusedError` without room for it."""
+        self.rebuilder.begin(self.serving)
+        self._jobs.run_once(self._rebuild)
+        return self.rebuilder.status()
+
+    def _replace_outdated(self) -> None:
+        """Begin to build another generation if the serving one was made another way."""
+        serving = self.serving
+        if serving is None or self.is_stopping:
+            return
+        try:
+            if self.rebuilder.is_due(serving):
+                self.reindex()
+        except RebuildRunningError:
+            return
+        except SemanticError as error:
+            log.warning("the index was made another way, and cannot be built again now: %s", error)
+            self.rebuilder.end(str(error))
+
+    def _rebuild(self) -> None:
+        if isinstance(self.rebuilder.run(self._build), CatalogDamagedError):
+            self._check_catalog()
+
+    def _build(self) -> None:
+        """Build another generation beside the serving one; an index that is not built yet is just built."""
+        with self._changing:
+            serving = self.serving
+            if serving is None or serving.catalog.meta("commit") is None:
+                self._sync_serving(self.rebuilder.progress)
+                return
+        self.rebuilder.build(serving, self._take_over)
+
+    def _take_over(self, new: Generation) -> None:
+        with self._changing:
+            self._generations.serve(new)
+            old, self.serving = self.serving, new
+        if old is not None:
+            old.destroy()
+        self._jobs.wake()

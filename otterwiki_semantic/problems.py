@@ -1,0 +1,42 @@
+"""What is wrong with the index, in words, and what to do about it."""
+
+from __future__ import annotations
+
+import errno
+
+from otterwiki_semantic.errors import (
+    CatalogDamagedError,
+    CatalogError,
+    DiskFullError,
+    ModelError,
+    OwnerUnavailableError,
+    ParameterError,
+    RebuildRefusedError,
+    RepositoryError,
+    VectorStoreError,
+    VectorStoreUnreachableError,
+)
+from otterwiki_semantic.records import Problem
+
+_ROOM = "make room on the disk of the data directory, or set SEMANTIC_DATA_DIR to another one; the index goes on by itself"
+_CURES: tuple[tuple[type[BaseException], str], ...] = (
+    (RepositoryError, "see that REPOSITORY is a git repository that the wiki's user may read; git is asked again every minute"),
+    (DiskFullError, _ROOM),
+    (CatalogDamagedError, "nothing: it is built again by itself; if this comes back, look at the disk"),
+    (CatalogError, "see that the wiki's user may write to the data directory and that its disk works; it is tried again"),
+    (VectorStoreUnreachableError, "start the ChromaDB server, or correct SEMANTIC_CHROMA_URL; it is asked again every minute"),
+    (VectorStoreError, "nothing: ChromaDB is filled again by itself; if this comes back, look at the disk"),
+    (ModelError, "install the package again: pip install --force-reinstall otterwiki-semantic"),
+    (RebuildRefusedError, "do what it says, then reindex"),
+    (ParameterError, "correct the file that SEMANTIC_EVAL_QUERIES names"),
+    (OwnerUnavailableError, "do what it says; the next request starts the index process again"),
+)
+_DEFAULT = "see owner.log in the data directory; it is tried again by itself"
+
+
+def problem(error: BaseException) -> Problem:
+    """Give what an error means for the person who runs the wiki."""
+    if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return Problem(str(error), _ROOM)
+    cure = next((cure for kind, cure in _CURES if isinstance(error, kind)), _DEFAULT)
+    return Problem(str(error) or type(error).__name__, cure)

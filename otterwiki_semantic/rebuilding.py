@@ -1,0 +1,163 @@
+"""Builds a generation beside the serving one, checks and judges it, and lets it take the other's place."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from otterwiki_semantic.acceptance import QueryVector, check_recall, check_room, check_whole, estimate, recall
+from otterwiki_semantic.chunking import Profile
+from otterwiki_semantic.embedding import Embedder
+from otterwiki_semantic.embedding.passages import passages_fingerprint
+from otterwiki_semantic.errors import CatalogError, RebuildRefusedError, RebuildRunningError
+from otterwiki_semantic.evaluation import Judged
+from otterwiki_semantic.generations import Generation, Generations, fingerprint
+from otterwiki_semantic.indexer import Indexer, Stopped
+from otterwiki_semantic.progress import ProgressTracker
+from otterwiki_semantic.records import Estimate, RebuildState, RebuildStatus, Recall
+from otterwiki_semantic.repository import Repository
+
+_AGAIN_SECONDS = 600.0
+"""How long a rebuild that was begun by itself and failed is left alone."""
+_REFUSED = "refused"
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way of indexing: the model, the chunks, and what judges the result.
+
+    `questions` gives what a new generation is judged with (nothing: it is not), `vector_of` the vector of a question.
+    """
+
+    embedder: Embedder
+    profile: Profile
+    questions: Callable[[], Sequence[Judged]]
+    vector_of: QueryVector
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells it from other ways."""
+        return fingerprint(self.embedder, self.profile)
+
+    def embeds_for(self, generation: Generation) -> bool:
+        """Whether a generation's vectors are of this model; if not, only its words can be asked."""
+        return generation.recipe == passages_fingerprint(self.embedder, self.profile.heading_weight)
+
+    def recall(self, generation: Generation, questions: Sequence[Judged]) -> float:
+        """Give the recall@10 that a generation reaches, or once reached: see `acceptance.recall`."""
+        vector_of = self.vector_of if self.embeds_for(generation) else None
+        return recall(generation, questions, vector_of, self.embedder.calibration)
+
+
+class Rebuilder:
+    """One rebuild at a time; `Keeper` tells it what serves, and takes what it built."""
+
+    def __init__(self, repository: Repository, generations: Generations, way: Way, indexer: Indexer) -> None:
+        self._repository = repository
+        self._generations = generations
+        self._way = way
+        self._indexer = indexer
+        self.progress = ProgressTracker()
+        self._status = RebuildStatus()
+        self._lock = threading.Lock()
+        self._not_before = 0.0
+
+    def status(self) -> RebuildStatus:
+        """Give the state of the last rebuild."""
+        with self._lock:
+            return replace(self._status, progress=self.progress.snapshot())
+
+    def begin(self, serving: Generation | None) -> None:
+        """Note that a rebuild begins. Errors: `RebuildRunningError` while one runs, `RebuildRefusedError` without room."""
+        with self._lock:
+            if self._status.state is RebuildState.RUNNING:
+                raise RebuildRunningError(f"a rebuild has been running since {self._status.started}")
+            wanted = self._estimate(serving)
+            check_room(wanted, self._generations.place)
+            log.info(
+                "a rebuild begins: %d texts to embed, %.0f MB, %.0f s", wanted.texts, wanted.disk_bytes / 1e6, wanted.seconds
+            )
+            self._status = RebuildStatus(RebuildState.RUNNING, started=now(), estimate=wanted)
+            self.progress.begin((), 0)
+
+    def _estimate(self, serving: Generation | None) -> Estimate:
+        head = self._repository.head()
+        text_bytes = sum(file.size for file in self._repository.pages(head).values()) if head else 0
+        embeds = serving is None or not self._way.embeds_for(serving)
+        return estimate(serving, text_bytes, self._way.embedder, embeds=embeds, place=self._generations.place)
+
+    def is_due(self, serving: Generation) -> bool:
+        """Whether another generation is to be built because this one was made another way, and that was not tried lately."""
+        is_outdated = serving.fingerprint != self._way.fingerprint
+        return is_outdated and self.refusal(serving) is None and time.monotonic() >= self._not_before
+
+    def refusal(self, serving: Generation) -> str | None:
+        """Tell why the index that would be made now does not serve instead of this one."""
+        mark, _, reason = (serving.catalog.meta(_REFUSED) or "").partition(" ")
+        return reason if mark == self._way.fingerprint else None
+
+    def run(self, build: Callable[[], None]) -> Exception | None:
+        """Run what was begun, note how it ended, and give what it failed of."""
+        try:
+            build()
+        except Stopped:
+            self.end("the index process was stopped; the old index goes on serving")
+        except RebuildRefusedError as error:
+            log.warning("%s", error)
+            self.end(str(error))
+        except Exception as error:
+            log.exception("the rebuild failed, the old index goes on serving: %s", error)
+            self.end(str(error))
+            return error
+        else:
+            self.end()
+        return None
+
+    def end(self, error: str | None = None) -> None:
+        """Note that a rebuild is over, and why it failed, if it did."""
+        self._not_before = time.monotonic() + _AGAIN_SECONDS
+        state = RebuildState.FAILED if error else RebuildState.DONE
+        with self._lock:
+            self._status = replace(self._status, state=state, finished=now(), error=error)
+
+    def build(self, serving: Generation, take_over: Callable[[Generation], None]) -> None:
+        """Build a generation beside the serving one, and hand it over when it is whole and good enough."""
+        new = self._generations.create(self._way.embedder, self._way.profile)
+        try:
+            donor = serving.catalog if self._way.embeds_for(serving) else None
+            while self._indexer.sync(new, self.progress, donor):
+                pass
+            check_whole(new)
+            self._judge(serving, new)
+            take_over(new)
+        except BaseException:
+            new.destroy()
+            raise
+        log.info("a new index serves: %s", new.name)
+
+    def _judge(self, old: Generation, new: Generation) -> None:
+        """Let judged questions compare two generations; `RebuildRefusedError` if the new one finds much less."""
+        questions = self._way.questions()
+        if not questions:
+            return
+        found = Recall(self._way.recall(old, questions), self._way.recall(new, questions))
+        with self._lock:
+            self._status = replace(self._status, recall=found)
+        try:
+            check_recall(found, len(questions))
+        except RebuildRefusedError as error:
+            with suppress(CatalogError):
+                old.catalog.set_meta(_REFUSED, f"{self._way.fingerprint} {error}")
+            raise
+
+
+def now() -> str:
+    """Give the time as people read it: ISO 8601 in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,238 @@
+"""Another model, other chunks, another schema: the old index answers until the new one is whole, and good enough."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from otterwiki_semantic.catalog import Catalog
+from otterwiki_semantic.config import Settings
+from otterwiki_semantic.errors import RebuildRefusedError
+from otterwiki_semantic.local_index import LocalIndex
+from otterwiki_semantic.pages import read_page
+from otterwiki_semantic.progress import ProgressTracker
+from otterwiki_semantic.records import Answer, IndexStatus, Mode, RebuildState, SearchOptions
+from tests.live_wiki import commit, eventually, make_repository
+
+PAGES = 150
+Open = Callable[..., LocalIndex]
+
+
+def page(number: int) -> str:
+    return f"# Page {number}\n\nThis page, the one with the number {number}, tells about the machine called unit{number}.\n"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository and its index, to be copied."""
+    place = tmp_path_factory.mktemp("built")
+    make_repository(place / "repository", {f"p{number:03}.md": page(number) for number in range(PAGES)})
+    index = LocalIndex(Settings(place / "repository", place / "index", sync_interval=3600))
+    index.start()
+    eventually(lambda: is_ready(index))
+    index.close()
+    return place
+
+
+@pytest.fixture
+def place(built: Path, tmp_path: Path) -> Path:
+    shutil.copytree(built, tmp_path / "copy", copy_function=shutil.copy2)
+    return tmp_path / "copy"
+
+
+@pytest.fixture
+def opened(place: Path) -> Iterator[Open]:
+    made: list[LocalIndex] = []
+
+    def start(**settings: object) -> LocalIndex:
+        made.append(LocalIndex(Settings(place / "repository", place / "index", sync_interval=3600, **settings)))  # type: ignore[arg-type]
+        made[-1].start()
+        return made[-1]
+
+    yield start
+    for index in made:
+        index.close()
+
+
+def is_ready(index: LocalIndex) -> IndexStatus | None:
+    status = index.status()
+    return status if status.status == "ready" and status.rebuild.state is not RebuildState.RUNNING else None
+
+
+def ask(index: LocalIndex, query: str, mode: Mode = Mode.HYBRID) -> Answer:
+    return index.search([query], SearchOptions(3, 1, mode))[0]
+
+
+def note(place: Path, **facts: str) -> str:
+    """Change what the serving catalog says about itself; gives the generation's name."""
+    (path,) = (place / "index" / "generations").glob("*/catalog.sqlite3")
+    catalog = Catalog(path)
+    for name, value in facts.items():
+        catalog.set_meta(name, value)
+    catalog.close()
+    return path.parent.name
+
+
+@pytest.mark.parametrize(
+    ("changed", "embedded"),
+    [
+        ({"fingerprint": "other chunks"}, 0),
+        ({"fingerprint": "another model", "recipe": "another model"}, PAGES),
+        ({"fingerprint": "another schema", "schema": "1"}, 0),
+    ],
+    ids=["chunks", "model", "schema"],
+)
+def test_the_old_index_answers_until_the_new_one_is_whole(
+    place: Path, opened: Open, changed: dict[str, str], embedded: int
+) -> None:
+    old = note(place, **changed)
+    index = opened()
+    seen: set[str | None] = set()
+    while index.status().generation == old:
+        answer = ask(index, "unit77")
+        assert answer.hits[0].path == "p077"
+        seen.add(answer.degraded)
+        current = index.status()
+        assert current.generation != old or current.pages == PAGES
+    assert any("another model" in (why or "") for why in seen) is ("recipe" in changed)
+    status = eventually(lambda: is_ready(index))
+    assert status is not None
+    assert status.generation != old
+    assert (status.pages, status.embedded_texts) == (PAGES, embedded)
+    assert ask(index, "unit77").degraded is None
+    assert [path.name for path in (place / "index" / "generations").iterdir()] == [status.generation]
+
+
+def test_what_is_saved_while_a_model_is_changed_is_found_by_its_words(place: Path, opened: Open) -> None:
+    commit(place / "repository", {f"q{number:03}.md": page(1000 + number) for number in range(PAGES)})
+    old = note(place, fingerprint="another model", recipe="another model")
+    index = opened()
+    answer = index.search(["unit1077"], SearchOptions(1, 1, wait=30.0))[0]
+    assert answer.hits[0].path == "q077"
+    eventually(lambda: index.status().generation != old)
+    eventually(lambda: is_ready(index))
+    assert index.status().index.pending_pages == 0
+    assert ask(index, "unit1077", Mode.SEMANTIC).degraded is None
+
+
+def test_an_index_that_goes_back_to_its_own_model_gets_the_vectors_it_lacks(place: Path, opened: Open) -> None:
+    commit(place / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    index = LocalIndex(Settings(place / "repository", place / "index"))
+    generation = index._keeper._open_current()
+    assert generation is not None
+    indexer = index._keeper.indexer
+    indexer.sync(generation, ProgressTracker(), only_words=True)
+    assert generation.catalog.unfinished == 1
+    assert indexer.embedded_texts == 0
+    generation.close()
+    index = opened()
+    eventually(lambda: is_ready(index) and index.status().index.pending_pages == 0)
+    assert ask(index, "insects that make honey", Mode.SEMANTIC).hits[0].path == "bees"
+    assert index.status().embedded_texts == 1
+
+
+def test_an_index_of_a_schema_that_cannot_be_read_is_built_from_nothing(place: Path, opened: Open) -> None:
+    import sqlite3
+
+    old = note(place, fingerprint="another schema", schema="1")
+    with sqlite3.connect(place / "index" / "generations" / old / "catalog.sqlite3") as connection:
+        connection.execute("ALTER TABLE chunks RENAME COLUMN anchor TO something")
+    connection.close()
+    index = opened()
+    eventually(lambda: is_ready(index))
+    assert ask(index, "unit77").hits[0].path == "p077"
+
+
+def judged(place: Path, relevant: str) -> Path:
+    path = place / "questions.json"
+    path.write_text(json.dumps([{"query": f"unit{number}", "relevant": [relevant.format(number)]} for number in range(20)]))
+    return path
+
+
+def test_a_new_index_that_finds_less_does_not_serve(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = judged(place, "p{:03}")
+    first = opened(eval_queries=questions)
+    commit(place / "repository", {"other.md": "# Other\n\nSomething else.\n"})
+    first.notify()
+    eventually(lambda: is_ready(first) and first.status().pages == PAGES + 1)
+    first.close()
+    old = note(place, fingerprint="the old way")
+    monkeypatch.setattr(
+        "otterwiki_semantic.indexer.read_page", lambda path, blob, _content, *rest: read_page(path, blob, b"same", *rest)
+    )
+    index = opened(eval_queries=questions)
+    status = eventually(lambda: is_ready(index))
+    assert status is not None
+    assert status.rebuild.state is RebuildState.FAILED
+    assert status.rebuild.recall is not None
+    assert status.rebuild.recall.before == 1.0
+    assert status.rebuild.recall.after < 0.9
+    assert status.generation == old
+    assert [path.name for path in (place / "index" / "generations").iterdir()] == [old]
+    (problem,) = status.problems
+    assert "recall@10 over 20 judged questions is 0." in problem.trouble
+    assert "and was 1.000" in problem.trouble
+    assert ask(index, "unit77").hits[0].path == "p077"
+    index.close()
+
+    again = opened(eval_queries=questions)
+    eventually(lambda: again.status().last_sync)
+    assert again.status().rebuild.state is RebuildState.IDLE, "what was refused is not tried again by itself"
+    assert "recall@10" in again.status().problems[0].trouble
+    monkeypatch.undo()
+    again.reindex()
+    status = eventually(lambda: is_ready(again))
+    assert status is not None
+    assert status.rebuild.recall is not None
+    assert status.rebuild.recall.after == 1.0
+    assert status.generation != old
+    assert status.problems == ()
+
+
+def test_a_judgement_file_that_cannot_be_read_keeps_the_old_index(place: Path, opened: Open) -> None:
+    questions = place / "questions.json"
+    questions.write_text("[]")
+    index = opened(eval_queries=questions)
+    eventually(lambda: is_ready(index))
+    old = index.status().generation
+    index.reindex()
+    eventually(lambda: index.status().rebuild.state is RebuildState.FAILED)
+    assert index.status().generation == old
+    assert "query file" in index.status().problems[0].trouble
+
+
+def test_a_rebuild_says_before_what_it_will_take(opened: Open) -> None:
+    index = opened()
+    eventually(lambda: is_ready(index))
+    wanted = index.reindex().estimate
+    assert wanted is not None
+    assert wanted.texts == 0
+    assert 100_000 < wanted.disk_bytes < 20_000_000
+    assert wanted.free_bytes == pytest.approx(shutil.disk_usage("/tmp").free, rel=0.5)
+    assert 0 < wanted.seconds < 60
+    eventually(lambda: index.status().rebuild.state is RebuildState.DONE)
+    assert index.status().rebuild.estimate == wanted
+
+
+def test_a_change_of_the_model_counts_the_texts_to_embed(place: Path, opened: Open) -> None:
+    note(place, fingerprint="another model", recipe="another model")
+    index = opened()
+    eventually(lambda: index.status().rebuild.estimate)
+    estimate = index.status().rebuild.estimate
+    assert estimate is not None
+    assert estimate.texts == PAGES
+
+
+def test_a_rebuild_without_room_for_it_does_not_begin(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = opened()
+    eventually(lambda: is_ready(index))
+    usage = shutil.disk_usage("/tmp")
+    monkeypatch.setattr("shutil.disk_usage", lambda _place: usage._replace(free=1000))
+    with pytest.raises(RebuildRefusedError, match="0 MB are free"):
+        index.reindex()
+    assert index.status().rebuild.state is RebuildState.IDLE
+    assert ask(index, "unit77").hits[0].path == "p077"
