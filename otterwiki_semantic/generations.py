@@ -39,6 +39,8 @@ _CATALOG = "catalog.sqlite3"
 _REST_SECONDS = 30.0
 """How long a ChromaDB that cannot be reached, or breaks again and again, is left alone."""
 _MOST_DEATHS = 3
+_STEADY_SECONDS = 600.0
+"""A process that had ChromaDB open for so long and was killed then did not die of it."""
 _SEAL, _DEATHS = "chroma files", "deaths"
 """Notes in the catalog: the state of ChromaDB's files, and how many processes ended while they had them open."""
 _PROBES = 16
@@ -76,6 +78,7 @@ class Generation:
         self.store_error: str | None = None
         """Why ChromaDB is not asked now; None if it is, or will be in a moment."""
         self._is_verified = False
+        self._verified_at = 0.0
         self._is_sealed = True
         self._rests_until = 0.0
         self._last_reset = -math.inf
@@ -138,6 +141,8 @@ class Generation:
         with self._changing:
             if not self.rests_for and self._is_verified:
                 self._seal()
+                if time.monotonic() - self._verified_at > _STEADY_SECONDS and self.catalog.meta(_DEATHS) is not None:
+                    self.catalog.set_meta(_DEATHS, None)
                 self.is_refilling = bool(self.catalog.vectors_to_store(1))
                 self.store_error = None
 
@@ -163,7 +168,7 @@ class Generation:
         if wrong:
             log.warning("ChromaDB did not hold %d vectors as noted; putting it right from the catalog", wrong)
         self.probe_vectors()
-        self._is_verified = True
+        self._is_verified, self._verified_at = True, time.monotonic()
 
     def _check_files(self, manifest: str) -> None:
         seal, deaths = self.catalog.meta(_SEAL), int(self.catalog.meta(_DEATHS) or 0)

@@ -79,6 +79,8 @@ class Keeper:
 
     def stop(self, timeout: float) -> None:
         """Stop the work between two steps, and close the files."""
+        if self.is_stopping:
+            return
         self._stopping.set()
         self._jobs.stop(timeout)
         if self.serving is not None:

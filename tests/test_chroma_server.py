@@ -1,0 +1,174 @@
+"""An index whose vectors live in a ChromaDB server that is down, slow, or has lost everything: searches and saves go on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from otterwiki_semantic.config import Settings
+from otterwiki_semantic.local_index import LocalIndex
+from otterwiki_semantic.records import Mode, RebuildState, SearchOptions
+from tests.live_wiki import commit, eventually, make_repository
+from tests.test_vectors import ChromaServer
+
+
+@pytest.fixture(autouse=True)
+def short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.generations._REST_SECONDS", 0.5)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ChromaServer]:
+    made = ChromaServer(tmp_path / "server")
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def index(tmp_path: Path, server: ChromaServer, handbook: dict[str, str | bytes]) -> Iterator[LocalIndex]:
+    repository = make_repository(tmp_path / "repository", handbook)
+    made = LocalIndex(Settings(repository, tmp_path / "index", sync_interval=3600, chroma_url=server.url))
+    made.start()
+    eventually(lambda: is_well(made))
+    yield made
+    made.close()
+
+
+def is_well(index: LocalIndex) -> bool:
+    status = index.status()
+    return status.status == "ready" and status.problems == () and status.index.commit == status.index.head
+
+
+def best(index: LocalIndex, query: str) -> str:
+    return index.search([query], SearchOptions(1, 1, Mode.SEMANTIC))[0].hits[0].path
+
+
+def save_bees(index: LocalIndex, tmp_path: Path) -> None:
+    """Save a page, and see that it is found by meaning however ChromaDB is."""
+    head = commit(tmp_path / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    index.notify()
+    eventually(lambda: index.status().index.commit == head, 60)
+    assert best(index, "insects that make honey") == "bees"
+
+
+def held(index: LocalIndex) -> int:
+    serving = index._keeper.serving
+    assert serving is not None
+    return len(serving.vectors.ids())
+
+
+def check_recovery(index: LocalIndex) -> None:
+    eventually(lambda: is_well(index), 60)
+    assert held(index) == index.status().vectors == 7
+    assert index.status().embedded_texts == 7, "nothing was embedded twice"
+    assert best(index, "insects that make honey") == "bees"
+
+
+def test_a_server_that_is_down_is_done_without(index: LocalIndex, server: ChromaServer, tmp_path: Path) -> None:
+    server.stop()
+    assert best(index, "vegetables") == "garden"
+    save_bees(index, tmp_path)
+    (problem,) = index.status().problems
+    assert server.url in problem.trouble
+    assert "SEMANTIC_CHROMA_URL" in problem.cure
+    server.start()
+    check_recovery(index)
+
+
+def test_a_server_that_does_not_answer_delays_no_more_than_one_search(
+    index: LocalIndex, server: ChromaServer, tmp_path: Path
+) -> None:
+    assert server._process is not None
+    server._process.send_signal(signal.SIGSTOP)
+    try:
+        assert best(index, "vegetables") == "garden"
+        assert index.status().problems
+        serving = index._keeper.serving
+        assert serving is not None
+        serving._rests_until = time.monotonic() + 3600
+        start = time.monotonic()
+        assert best(index, "a broken hard drive") == "machines/nas"
+        assert time.monotonic() - start < 2
+        save_bees(index, tmp_path)
+        serving._rests_until = 0
+    finally:
+        server._process.send_signal(signal.SIGCONT)
+    index.notify()
+    check_recovery(index)
+
+
+def test_a_server_that_was_emptied_is_filled_again(index: LocalIndex, server: ChromaServer, tmp_path: Path) -> None:
+    server.stop()
+    shutil.rmtree(server.directory)
+    server.start()
+    assert best(index, "vegetables") == "garden"
+    save_bees(index, tmp_path)
+    check_recovery(index)
+
+
+def test_a_server_that_was_emptied_while_the_wiki_was_stopped_is_filled_again(
+    index: LocalIndex, server: ChromaServer, tmp_path: Path
+) -> None:
+    index.close()
+    server.stop()
+    shutil.rmtree(server.directory)
+    server.start()
+    again = LocalIndex(Settings(tmp_path / "repository", tmp_path / "index", sync_interval=3600, chroma_url=server.url))
+    again.start()
+    assert best(again, "vegetables") == "garden"
+    eventually(lambda: is_well(again))
+    assert held(again) == 6
+    assert again.status().embedded_texts == 0
+    again.close()
+
+
+def test_a_wiki_that_starts_without_its_server_answers(index: LocalIndex, server: ChromaServer, tmp_path: Path) -> None:
+    index.close()
+    server.stop()
+    again = LocalIndex(Settings(tmp_path / "repository", tmp_path / "index", sync_interval=3600, chroma_url=server.url))
+    again.start()
+    assert best(again, "vegetables") == "garden"
+    save_bees(again, tmp_path)
+    server.start()
+    eventually(lambda: is_well(again), 60)
+    assert held(again) == 7
+    again.close()
+
+
+def test_a_rebuild_leaves_one_collection_on_the_server(index: LocalIndex, server: ChromaServer) -> None:
+    index.reindex()
+    eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
+    assert index.status().rebuild.error is None
+    serving = index._keeper.serving
+    assert serving is not None
+    address = f"{server.url}/api/v2/tenants/default_tenant/databases/default_database/collections"
+
+    def names() -> list[str]:
+        with urllib.request.urlopen(address, timeout=10) as response:
+            return [collection["name"] for collection in json.load(response)]
+
+    eventually(lambda: names() == [serving.vectors.name])
+
+
+def test_an_index_that_moves_to_a_server_is_not_embedded_again(
+    server: ChromaServer, tmp_path: Path, handbook: dict[str, str | bytes]
+) -> None:
+    repository = make_repository(tmp_path / "repository", handbook)
+    for url, embedded in ((None, 6), (server.url, 0), (None, 0)):
+        index = LocalIndex(Settings(repository, tmp_path / "index", sync_interval=3600, chroma_url=url))
+        if url is None:
+            (tmp_path / "index").mkdir(exist_ok=True)
+        index.start()
+        eventually(lambda index=index: is_well(index))  # type: ignore[misc]
+        assert index.status().embedded_texts == embedded
+        assert held(index) == 6
+        assert best(index, "vegetables") == "garden"
+        index.close()
