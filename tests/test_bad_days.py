@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta, tzinfo
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,8 +29,8 @@ from otterwiki_semantic.remote_index import RemoteIndex
 from tests.live_wiki import commit, eventually, make_repository
 from tests.test_owner import is_running
 
-PAGES = 1_200
-"""Enough for ChromaDB to write its graph to files: it does so each thousand vectors."""
+FEW, MANY = 40, 1_100
+"""Pages. Of many ChromaDB writes its graph to files, as it does each thousand vectors; few are embedded sooner."""
 LIMIT = 120.0
 
 
@@ -38,22 +39,28 @@ def page(number: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("built")
-    make_repository(place / "repository", {f"p{number:04}.md": page(number) for number in range(PAGES)})
-    index = RemoteIndex(Settings(place / "repository", place / "index", sync_interval=3600))
-    eventually(lambda: is_ready(index), LIMIT)
-    pid = index.status().owner_pid
-    index.close()
-    eventually(lambda: not is_running(pid))
-    (header,) = place.glob("index/generations/*/chroma-*/*/header.bin")
-    assert header.stat().st_size > 0
-    return place
+def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """Gives a repository of so many pages with its index, to be copied."""
+
+    @cache
+    def build(pages: int) -> Path:
+        place = tmp_path_factory.mktemp("built")
+        make_repository(place / "repository", {f"p{number:04}.md": page(number) for number in range(pages)})
+        index = RemoteIndex(Settings(place / "repository", place / "index", sync_interval=3600))
+        eventually(lambda: is_ready(index), LIMIT)
+        pid = index.status().owner_pid
+        index.close()
+        eventually(lambda: not is_running(pid))
+        return place
+
+    return build
 
 
 @pytest.fixture
-def place(built: Path, tmp_path: Path) -> Path:
-    shutil.copytree(built, tmp_path / "copy", copy_function=shutil.copy2)
+def place(built: Callable[[int], Path], tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A copy with few pages, or with as many as the test is marked with."""
+    mark = request.node.get_closest_marker("pages")
+    shutil.copytree(built(mark.args[0] if mark else FEW), tmp_path / "copy", copy_function=shutil.copy2)
     return tmp_path / "copy"
 
 
@@ -86,14 +93,15 @@ def finds(index: RemoteIndex, query: str, path: str, mode: Mode = Mode.HYBRID) -
 
 def check_recovery(index: RemoteIndex, place: Path) -> IndexStatus:
     """Ask until the index is well again, and keeps up with HEAD."""
-    eventually(lambda: finds(index, "unit777", "p0777") and is_ready(index), LIMIT)
+    eventually(lambda: finds(index, "unit33", "p0033") and is_ready(index), LIMIT)
     commit(place / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
     index.notify()
     eventually(lambda: finds(index, "hives behind a hedge", "bees", Mode.SEMANTIC), LIMIT)
     eventually(lambda: finds(index, "hives behind a hedge", "bees", Mode.KEYWORD), LIMIT)
     status = eventually(lambda: is_ready(index), LIMIT)
     assert status is not None
-    assert (status.pages, status.chunks, status.vectors) == (PAGES + 1,) * 3
+    pages = len(list((place / "repository").glob("*.md")))
+    assert (status.pages, status.chunks, status.vectors) == (pages, pages, pages)
     assert status.problems == ()
     (generation,) = (place / "index" / "generations").iterdir()
     assert len(list(generation.glob("chroma-*"))) == 1
@@ -138,6 +146,7 @@ def test_a_damaged_catalog_is_built_again(place: Path, index: RemoteIndex, how: 
     check_recovery(index, place)
 
 
+@pytest.mark.pages(MANY)
 @pytest.mark.parametrize("running", [False, True], ids=["stopped", "running"])
 @pytest.mark.parametrize("how", WAYS)
 def test_a_damaged_chroma_is_filled_again_without_the_model(place: Path, index: RemoteIndex, how: str, running: bool) -> None:
@@ -166,8 +175,11 @@ def test_what_is_deleted_while_it_runs_comes_back(place: Path, index: RemoteInde
     check_recovery(index, place)
 
 
+@pytest.mark.pages(MANY)
 def test_an_owner_that_dies_while_it_has_chroma_open_is_not_killed_for_ever(place: Path, index: RemoteIndex) -> None:
-    for path in place.glob("index/generations/*/chroma-*/*/data_level0.bin"):
+    graphs = list(place.glob("index/generations/*/chroma-*/*/data_level0.bin"))
+    assert [path for path in graphs if path.stat().st_size > 1_000_000]
+    for path in graphs:
         facts = path.stat()
         damage([path], "garbage")
         os.utime(path, ns=(facts.st_atime_ns, facts.st_mtime_ns))
