@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench model clean
+.PHONY: help run test lint format bench chaos model clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,6 +33,9 @@ format: $(VENV)/.for-lint ## Put the code into its form
 
 bench: $(VENV)/.for-test ## Measure speed, memory and the chunker's promises (WIKIS= other wikis)
 	$(BIN)/python benchmarks/bench.py $(WIKIS)
+
+chaos: $(VENV)/.for-test ## Kill the index process 200 times, and feed it 110,000 odd inputs (ARGS= other numbers)
+	$(BIN)/python -m tests.chaos $(ARGS)
 
 model: ## Build the bundled model again from the official weights (needs PyTorch)
 	$(PYTHON) -m venv $(VENV)-model

@@ -69,7 +69,10 @@ def index_command(repository: Path | None, data_dir: Path | None, *, as_json: bo
 def reindex_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
     """Build a new index beside the serving one and let it take its place. Unchanged text is not embedded again."""
     with lend_index(repository, data_dir) as index:
-        index.reindex()
+        estimate = index.reindex().estimate
+        if estimate is not None:
+            size, seconds = estimate.disk_bytes / 1e6, estimate.seconds
+            click.echo(f"embedding {estimate.texts} passages; about {size:.0f} MB and {seconds:.0f} s", err=True)
         status = _follow(index, "rebuilding", lambda status: status.rebuild.progress, _rebuild_is_done)
     _print_status(status, as_json=as_json)
 
@@ -107,6 +110,7 @@ def status_command(repository: Path | None, data_dir: Path | None, *, as_json: b
 @click.option("--min-similarity", type=float, help="Only passages with at least this cosine similarity.")
 @click.option("--diversity", type=float, help="0 (best first) to 1 (as different as they can be).  [default: 0]")
 @click.option("--context", type=click.IntRange(0, MAX_CONTEXT), help="Passages to show before and after each result.")
+@click.option("--wait", is_flag=True, help="Wait a few seconds until the index equals HEAD.")
 @click.option("--explain", is_flag=True, help="Say why each result stands where it does.")
 @click.argument("query", nargs=-1, required=True)
 def search_command(
@@ -179,6 +183,8 @@ def _print_status(status: IndexStatus, *, as_json: bool) -> None:
     click.echo(f"{status.status}: {status.pages} pages, {status.chunks} chunks, at {commit} ({head}), model {status.model}")
     if status.last_error:
         click.echo(f"last error: {status.last_error}")
+    for problem in status.problems:
+        click.echo(f"problem: {problem.trouble}\n   cure: {problem.cure}")
 
 
 def _print_answer(answer: Answer) -> None:

@@ -153,7 +153,7 @@ def _phrase(run: Sequence[Word]) -> str:
 
 
 def _quoted(text: str) -> str:
-    doubled = text.replace('"', '""')
+    doubled = text.replace('"', '""').replace("\0", " ")  # at which FTS5 takes an expression to be at its end
     return f'"{doubled}"'
 
 

@@ -371,3 +371,12 @@ def test_related_pages_are_for_readers(client: FlaskClient) -> None:
         response.status_code == client.get("/api/v1/semantic-search?q=x", headers={"Authorization": "Bearer wrong"}).status_code
     )
     assert client.post("/api/v1/related", headers=BEARER).status_code == 405
+
+
+def test_a_search_can_wait(client: FlaskClient) -> None:
+    for parameters in ({"wait": "true"}, {"wait": "1", "wait_seconds": "0.5"}, {"wait": "false", "wait_seconds": 10}):
+        body = search(client, q="radiator", **parameters).json
+        assert body is not None
+        assert body["index"]["commit"] == body["index"]["head"]
+    for bad in ({"wait": "perhaps"}, {"wait": "true", "wait_seconds": "11"}, {"wait_seconds": "-1"}, {"wait_seconds": "nan"}):
+        assert_error(search(client, q="radiator", **bad), 422, "invalid_parameter", next(reversed(bad)))

@@ -62,6 +62,16 @@ def test_a_rebuild_is_waited_for(repository: Path) -> None:
     answer = run("reindex", "--repository", repository, "--json")
     assert answer.returncode == 0, answer.stderr
     assert json.loads(answer.stdout)["generation"] != before
+    assert answer.stderr.startswith("embedding 0 passages; about ")
+
+
+def test_a_search_can_wait_for_what_was_just_committed(repository: Path) -> None:
+    run("index", "--repository", repository)
+    commit(repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    answer = run("search", "--repository", repository, "--wait", "-n", "1", "hives", "behind", "a", "hedge")
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.startswith("bees:")
+    assert "The index is behind" not in answer.stderr
 
 
 def test_the_repository_comes_from_the_wikis_settings(repository: Path, tmp_path: Path) -> None:

@@ -554,3 +554,8 @@ def test_a_damaged_keyword_index_is_built_again(tmp_path: Path) -> None:
         assert index.status().embedded_texts > 0
     finally:
         index.close()
+
+
+def test_a_query_of_control_characters_is_a_query(index: LocalIndex) -> None:
+    for query in ('%  -"  \x00  ^', "\x00", "a\x00b", "\x00*"):
+        assert ask(index, query).degraded is None
