@@ -260,14 +260,16 @@ def _compared(headings: str, body: str) -> str:
 
 
 def _limited(ranked: Iterable[int], paths: Mapping[int, str], n: int, most_of_a_page: int) -> Iterator[int]:
-    """Give the first `n` chunks, at most so many of one page."""
+    """Give the first `n` chunks, at most so many of one page; looks no further when every page has given its share."""
     taken: Counter[str] = Counter()
-    for chunk in ranked:
-        if sum(taken.values()) == n:
-            return
+    left = min(n, most_of_a_page * len(set(paths.values())))
+    for chunk in ranked if left else ():
         if taken[paths[chunk]] < most_of_a_page:
             taken[paths[chunk]] += 1
+            left -= 1
             yield chunk
+        if not left:
+            return
 
 
 def _counted(values: Iterable[str]) -> tuple[Facet, ...]:

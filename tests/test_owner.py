@@ -145,6 +145,24 @@ def test_only_its_user_can_reach_the_owner(settings: Settings, connect: Connect)
         assert path.stat().st_mode & 0o077 == 0, path
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_the_socket_of_another_user_is_not_asked(settings: Settings, connect: Connect) -> None:
+    settings.data_dir.mkdir()
+    script = (
+        "import os, socket, sys\n"
+        "s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1])\n"
+        "os.setuid(65534); s.listen(); print(flush=True)\n"
+        "c, _ = s.accept(); print(c.recv(1), flush=True)\n"
+    )
+    command = [sys.executable, "-c", script, str(settings.data_dir / "owner.sock")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as spoof:
+        assert spoof.stdout is not None
+        spoof.stdout.readline()
+        with pytest.raises(OwnerUnavailableError, match="belongs to another user's process"):
+            connect().search(["a secret"], SearchOptions())
+        assert spoof.stdout.readline() == b"b''\n", "nothing was said to it"
+
+
 def test_a_data_directory_with_a_long_name_works(settings: Settings, connect: Connect) -> None:
     far = settings.data_dir / ("d" * 90) / ("e" * 90)
     long = Settings(settings.repository, far, sync_interval=3600)
