@@ -112,6 +112,16 @@ class Catalog:
             row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return None if row is None else str(row[0])
 
+    @property
+    def is_changing(self) -> bool:
+        """Whether pages are on their way to another commit, or were when the last process ended: it equals none."""
+        return self.meta("changing") is not None
+
+    @property
+    def commit(self) -> str | None:
+        """The commit that it equals; None if it equals none."""
+        return None if self.is_changing else self.meta("commit")
+
     def set_meta(self, name: str, value: str | None) -> None:
         """Set a fact; None takes it away."""
         with self._write() as connection:

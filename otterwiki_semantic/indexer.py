@@ -84,7 +84,7 @@ class Indexer:
         """
         catalog = generation.catalog
         head = self._repository.head()
-        is_changing = catalog.meta("changing") is not None
+        is_changing = catalog.is_changing
         if head == catalog.meta("commit") and not is_changing and not (finish and catalog.unfinished):
             return False
         times = self._repository.updated(head, None if is_changing else catalog.meta("commit")) if head else {}

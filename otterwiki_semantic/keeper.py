@@ -34,6 +34,8 @@ _FINISH_SECONDS = 60.0
 """How long pages that the model failed on wait for another try; twice as long after each, up to an hour."""
 _LONGEST_FINISH_SECONDS = 3600.0
 _REFILL_SECONDS = 0.1
+_WAKE_AGAIN_SECONDS = 1.0
+"""How long questions that wait do not ask for another sync after one that failed."""
 _ENOUGH_CHUNKS = 100
 """Chunks of a sync from which on its pace tells something."""
 
@@ -62,6 +64,7 @@ class Keeper:
         """The numbers of the last sync that began, and of the last one that succeeded."""
         self._syncing = False
         self._failures = 0
+        self._wake_not_before = 0.0
         self._finishing = _FINISH_SECONDS
         self._finish_not_before = 0.0
         self.last_sync: str | None = None
@@ -111,15 +114,13 @@ class Keeper:
 
     def wait_until_head(self, timeout: float) -> None:
         """Wait, for at most so many seconds, until the index equals HEAD as it is now, or what HEAD became since."""
-        end = time.monotonic() + timeout
         with self._synced:
             wanted = self._begun + 1
-            while not self._equals_head() and self._ended < wanted and not self.is_stopping:
+            if self._equals_head():
+                return
+            if time.monotonic() >= self._wake_not_before:
                 self._jobs.wake()
-                left = end - time.monotonic()
-                if left <= 0:
-                    return
-                self._synced.wait(left)
+            self._synced.wait_for(lambda: self._equals_head() or self._ended >= wanted or self.is_stopping, timeout)
 
     def wait_for_successor(self, generation: Generation, timeout: float) -> Generation | None:
         """Give the generation that took another one's place, which may take a moment; None if none does in time."""
@@ -130,7 +131,7 @@ class Keeper:
     def _equals_head(self) -> bool:
         serving = self.serving
         with suppress(SemanticError):
-            return serving is not None and serving.catalog.meta("commit") == self._repository.head()
+            return serving is not None and serving.catalog.commit == self._repository.head()
         return False
 
     def freshness(self, generation: Generation | None) -> Freshness:
@@ -138,9 +139,9 @@ class Keeper:
         commit = generation.catalog.meta("commit") if generation else None
         try:
             head = self._repository.head()
-            if head == commit:
+            is_changing = generation is not None and generation.catalog.is_changing
+            if head == commit and not is_changing:
                 return Freshness(commit, head, generation.catalog.unfinished if generation else 0)
-            is_changing = generation is not None and generation.catalog.meta("changing") is not None
             if is_changing and self._syncing and self.sync_progress.snapshot().pages_total:
                 return Freshness(commit, head, self.sync_progress.pages_left)
             return Freshness(commit, head, self._pending_between(generation, commit, head))
@@ -158,9 +159,9 @@ class Keeper:
     def _sync(self) -> None:
         with self._synced:
             self._begun += 1
-        self._syncing = True
         try:
             with self._changing:
+                self._syncing = True
                 self._sync_serving(self.sync_progress)
             self.last_sync, self.error, self._failures = now(), None, 0
             if self.serving is not None and self.serving.is_refilling:
@@ -229,6 +230,7 @@ class Keeper:
         unforeseen = None if isinstance(error, SemanticError | OSError) else error
         log.error("the index could not be brought up to date: %s", error, exc_info=unforeseen)
         self._jobs.retry_in(min(0.5 * 2**self._failures, _LONGEST_RETRY_SECONDS))
+        self._wake_not_before = time.monotonic() + _WAKE_AGAIN_SECONDS
 
     def _check_catalog(self) -> None:
         """Read the catalog that was opened once as a whole: a damaged part may otherwise be met only much later."""
@@ -292,7 +294,7 @@ class Keeper:
             return
         except SemanticError as error:
             log.warning("the index was made another way, and cannot be built again now: %s", error)
-            self.rebuilder.end(str(error))
+            self.rebuilder.end(error)
 
     def _rebuild(self) -> None:
         if isinstance(self.rebuilder.run(self._build), CatalogDamagedError):

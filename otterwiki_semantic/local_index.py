@@ -37,7 +37,6 @@ from otterwiki_semantic.records import (
     Answer,
     IndexStatus,
     Problem,
-    RebuildState,
     RebuildStatus,
     RelatedPages,
     SearchOptions,
@@ -186,7 +185,7 @@ class LocalIndex:
             counts = generation.catalog.counts() if generation else counts
         except CatalogError as error:  # it is being let go
             generation, index, failure = None, keeper.freshness(None), error
-        is_whole = generation is not None and index.commit == index.head and not generation.is_refilling
+        is_whole = generation is not None and generation.catalog.commit == index.head and not generation.is_refilling
         return IndexStatus(
             status="error" if failure else "ready" if is_whole else "indexing",
             index=index,
@@ -208,14 +207,14 @@ class LocalIndex:
 
     def _problems(self, generation: Generation | None, failure: Exception | None, pending: int) -> list[Problem]:
         found: list[Exception] = [failure] if failure else []
-        keeper, rebuild = self._keeper, self._keeper.rebuilder.status()
+        keeper = self._keeper
         if generation is not None:
             index = keeper.freshness(generation)
             found += [RepositoryError(index.error)] if index.error and not failure else []
             found += [VectorStoreUnreachableError(generation.store_error)] if generation.store_error else []
             refusal = keeper.rebuilder.refusal(generation)
-            if refusal or rebuild.state is RebuildState.FAILED:
-                found.append(RebuildRefusedError(refusal or f"the last rebuild failed: {rebuild.error}"))
+            unbuilt = RebuildRefusedError(refusal) if refusal else keeper.rebuilder.failure(generation)
+            found += [unbuilt] if unbuilt else []
         if self._query_error:
             found.append(ModelError(f"a query could not be embedded: {self._query_error}"))
         shown = [problem(error) for error in found]

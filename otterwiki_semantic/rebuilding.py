@@ -14,7 +14,13 @@ from otterwiki_semantic.acceptance import QueryVector, check_recall, check_room,
 from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.embedding.passages import passages_fingerprint
-from otterwiki_semantic.errors import CatalogError, RebuildRefusedError, RebuildRunningError
+from otterwiki_semantic.errors import (
+    CatalogError,
+    IndexUnavailableError,
+    RebuildRefusedError,
+    RebuildRunningError,
+    SemanticError,
+)
 from otterwiki_semantic.evaluation import Judged
 from otterwiki_semantic.generations import Generation, Generations, fingerprint
 from otterwiki_semantic.indexer import Indexer, Stopped
@@ -68,6 +74,9 @@ class Rebuilder:
         self._status = RebuildStatus()
         self._lock = threading.Lock()
         self._not_before = 0.0
+        self._failure: Exception | None = None
+        self._beside: str | None = None
+        """The name of the generation beside which the last rebuild was begun."""
 
     def status(self) -> RebuildStatus:
         """Give the state of the last rebuild."""
@@ -85,6 +94,7 @@ class Rebuilder:
                 "a rebuild begins: %d texts to embed, %.0f MB, %.0f s", wanted.texts, wanted.disk_bytes / 1e6, wanted.seconds
             )
             self._status = RebuildStatus(RebuildState.RUNNING, started=now(), estimate=wanted)
+            self._beside, self._failure = serving.name if serving else None, None
             self.progress.begin((), 0)
 
     def _estimate(self, serving: Generation | None) -> Estimate:
@@ -103,29 +113,35 @@ class Rebuilder:
         mark, _, reason = (serving.catalog.meta(_REFUSED) or "").partition(" ")
         return reason if mark == self._way.fingerprint else None
 
+    def failure(self, serving: Generation) -> Exception | None:
+        """Give what the last rebuild failed of, unless another generation serves since."""
+        return self._failure if self._beside == serving.name else None
+
     def run(self, build: Callable[[], None]) -> Exception | None:
         """Run what was begun, note how it ended, and give what it failed of."""
         try:
             build()
         except Stopped:
-            self.end("the index process was stopped; the old index goes on serving")
-        except RebuildRefusedError as error:
-            log.warning("%s", error)
-            self.end(str(error))
+            self.end(IndexUnavailableError("the index process was stopped; the old index goes on serving"))
+        except SemanticError as error:
+            log.warning("the rebuild failed, the old index goes on serving: %s", error)
+            self.end(error)
+            return error
         except Exception as error:
             log.exception("the rebuild failed, the old index goes on serving: %s", error)
-            self.end(str(error))
+            self.end(error)
             return error
         else:
             self.end()
         return None
 
-    def end(self, error: str | None = None) -> None:
-        """Note that a rebuild is over, and why it failed, if it did."""
+    def end(self, error: Exception | None = None) -> None:
+        """Note that a rebuild is over, and what it failed of, if it did."""
         self._not_before = time.monotonic() + _AGAIN_SECONDS
         state = RebuildState.FAILED if error else RebuildState.DONE
+        reason = (str(error) or type(error).__name__) if error else None
         with self._lock:
-            self._status = replace(self._status, state=state, finished=now(), error=error)
+            self._status, self._failure = replace(self._status, state=state, finished=now(), error=reason), error
 
     def build(self, serving: Generation, take_over: Callable[[Generation], None]) -> None:
         """Build a generation beside the serving one, and hand it over when it is whole and good enough."""

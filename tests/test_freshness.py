@@ -100,3 +100,24 @@ def test_an_answer_is_given_though_git_cannot_be_read(settings: Settings, index:
     away.rename(settings.repository)
     eventually(lambda: index.status().status == "ready")
     assert index.status().problems == ()
+
+
+def test_an_index_on_its_way_to_another_commit_does_not_equal_the_one_it_came_from(
+    settings: Settings, index: LocalIndex
+) -> None:
+    """HEAD moves to another branch and back while pages are being indexed."""
+    here = git(settings.repository, "rev-parse", "HEAD")
+    git(settings.repository, "checkout", "-qb", "other")
+    commit(settings.repository, {"garden.md": "# Garden\n\nOnly weeds grow here now.\n"})
+    serving = index._keeper.serving
+    assert serving is not None
+    with index._keeper._changing:
+        serving.catalog.begin_change("the other commit")
+        serving.catalog.remove_pages(["garden"])
+        git(settings.repository, "checkout", "-q", "main")
+        answer = ask(index, "vegetables", wait=0.1)
+        assert answer.index.head == here
+        assert answer.index.pending_pages == 1
+        assert index.status().status == "indexing"
+    assert ask(index, "vegetables", wait=20).hits[0].path == "garden"
+    assert index.status().status == "ready"
