@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import fmean
 
 from otterwiki_semantic.embedding import Embedder, Matrix
-from otterwiki_semantic.errors import RebuildRefusedError, VectorStoreError
+from otterwiki_semantic.errors import ModelError, RebuildRefusedError, VectorStoreError
 from otterwiki_semantic.evaluation import Judged, score
 from otterwiki_semantic.generations import Generation
 from otterwiki_semantic.query import parse_query
@@ -42,17 +42,27 @@ def estimate(serving: Generation | None, text_bytes: int, embedder: Embedder, *,
         chunks = text_bytes // _BYTES_OF_TEXT_PER_CHUNK + 1
         return Estimate(chunks, chunks * _BYTES_PER_CHUNK, free, round(chunks * (_SECONDS_PER_CHUNK + 0.01), 1))
     chunks = serving.catalog.counts().chunks
-    disk = sum(path.stat().st_size for path in serving.directory.rglob("*") if path.is_file())
+    disk = sum(map(_size, serving.directory.rglob("*")))
     pace = float(serving.catalog.meta(PACE) or _SECONDS_PER_CHUNK)
     embedding = _seconds_per_text(embedder, serving.catalog.some_texts(_SAMPLE)) if embeds else 0.0
     return Estimate(chunks if embeds else 0, disk, free, round(chunks * (pace + embedding), 1))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # ChromaDB's journals come and go
+        return 0
 
 
 def _seconds_per_text(embedder: Embedder, texts: Sequence[str]) -> float:
     if not texts:
         return 0.0
     start = time.perf_counter()
-    embedder.embed(texts)
+    try:
+        embedder.embed(texts)
+    except Exception as error:
+        raise ModelError(f"the embedding model failed: {error}") from error
     return (time.perf_counter() - start) / len(texts)
 
 
@@ -65,10 +75,17 @@ def check_room(wanted: Estimate, place: Path) -> None:
         )
 
 
-def check_whole(generation: Generation) -> None:
-    """Refuse a generation that ChromaDB does not hold whole, or cannot search; `VectorStoreError` says why."""
+def check_whole(generation: Generation, allowed: int) -> None:
+    """Refuse a generation that is not whole.
+
+    Errors: `VectorStoreError` if ChromaDB does not hold all of it, or cannot search it; `ModelError` if the model failed on
+    more pages than `allowed` (as many as in the serving one) and than one in a hundred.
+    """
+    pages, unfinished = generation.catalog.counts().pages, generation.catalog.unfinished
+    if unfinished > max(1, pages // 100, allowed):
+        raise ModelError(f"the embedding model failed on {unfinished} of {pages} pages")
     if generation.is_refilling:
-        raise VectorStoreError(generation.store_error or "ChromaDB does not hold the whole new index")
+        raise generation.store_error or VectorStoreError("ChromaDB does not hold the whole new index")
     vectors, found = generation.catalog.counts().vectors, generation.vectors.count()
     if found != vectors:
         raise VectorStoreError(f"the new index is not whole: {vectors} vectors, of which ChromaDB holds {found}")

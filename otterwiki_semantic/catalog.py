@@ -248,6 +248,9 @@ class Catalog:
 
     def vectors_to_drop(self, limit: int) -> list[str]:
         """Give up to `limit` ids that ChromaDB has to forget; one that is needed again is not among them."""
+        with self._read() as connection:
+            if connection.execute("SELECT 1 FROM dropped LIMIT 1").fetchone() is None:
+                return []
         with self._write() as connection:
             connection.execute("DELETE FROM dropped WHERE vector IN (SELECT id FROM vectors)")
             return [row[0] for row in connection.execute("SELECT vector FROM dropped LIMIT ?", (limit,))]

@@ -78,11 +78,12 @@ class Database:
     def snapshot(self) -> Iterator[None]:
         """Let all that this thread reads within see one and the same state of the file."""
         with self.read() as connection:
+            outer = getattr(self._snapshots, "connection", None)
             self._snapshots.connection = connection
             try:
                 yield
             finally:
-                self._snapshots.connection = None
+                self._snapshots.connection = outer
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:

@@ -10,6 +10,8 @@ import os
 import sys
 
 if __name__ == "__main__":
+    if sys.stderr is None:  # the starter's was closed; its number must not become another file's
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if os.fork():
         os._exit(0)
     from otterwiki_semantic.owner import main

@@ -75,7 +75,7 @@ class Generation:
         self._changing = threading.Lock()
         self.is_refilling = True
         """Whether ChromaDB may lack vectors that the catalog has."""
-        self.store_error: str | None = None
+        self.store_error: SemanticError | None = None
         """Why ChromaDB is not asked now; None if it is, or will be in a moment."""
         self._is_verified = False
         self._verified_at = 0.0
@@ -202,7 +202,7 @@ class Generation:
     def store_failed(self, failed: VectorStore, error: VectorStoreError) -> None:
         """Go on without ChromaDB: one that cannot be reached is asked later, a broken one is replaced by an empty one.
 
-        One that breaks again within a minute rests, too.
+        One that breaks again soon rests, too.
         """
         now = time.monotonic()
         if isinstance(error, VectorStoreUnreachableError):
@@ -225,7 +225,7 @@ class Generation:
         if self.store_error is None:
             log.warning("%s; searching the catalog's vectors meanwhile", error)
         self.is_refilling, self._is_verified = True, False
-        self.store_error, self._rests_until = str(error), now + _REST_SECONDS
+        self.store_error, self._rests_until = error, now + _REST_SECONDS
 
     def reset_vectors(self, failed: VectorStore) -> bool:
         """Put an empty collection in place of the failed one, unless that has been done; tells whether it was done now.
@@ -252,14 +252,15 @@ class Generation:
 
     def close(self) -> None:
         """Close the catalog and the database."""
-        with self._changing:
-            self.vectors.close()
-            if self._is_verified:
-                with suppress(CatalogError):
+        try:
+            with self._changing, suppress(CatalogError, VectorStoreError):
+                self.vectors.close()
+                if self._is_verified:
                     self._is_sealed = False
                     self._seal()
                     self.catalog.set_meta(_DEATHS, None)
-        self.catalog.close()
+        finally:
+            self.catalog.close()
 
     def destroy(self) -> None:
         """Close the generation and remove its files."""
@@ -312,9 +313,13 @@ class Generations:
         mark = fingerprint(embedder, profile)
         directory = self._root / f"{mark[:8]}-{uuid.uuid4().hex[:8]}"
         directory.mkdir(parents=True)
-        generation = Generation(directory, self._open_store)
-        generation.catalog.set_meta("fingerprint", mark)
-        generation.catalog.set_meta("recipe", passages_fingerprint(embedder, profile.heading_weight))
+        try:
+            generation = Generation(directory, self._open_store)
+            generation.catalog.set_meta("fingerprint", mark)
+            generation.catalog.set_meta("recipe", passages_fingerprint(embedder, profile.heading_weight))
+        except CatalogError:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
         return generation
 
     def serve(self, generation: Generation) -> None:

@@ -6,9 +6,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
 _SYNC = "sync"
@@ -50,15 +52,28 @@ class Jobs:
         if self._wanted.is_set():
             return
         self._wanted.set()
-        self._scheduler.modify_job(_SYNC, next_run_time=datetime.now(UTC) + _WAKE_DELAY)
+        self._sync_at(datetime.now(UTC) + _WAKE_DELAY)
 
     def retry_in(self, seconds: float) -> None:
         """Run the next sync after a pause, however it was to be."""
-        self._scheduler.modify_job(_SYNC, next_run_time=datetime.now(UTC) + timedelta(seconds=seconds))
+        self._sync_at(datetime.now(UTC) + timedelta(seconds=seconds))
+
+    def sync_within(self, seconds: float) -> None:
+        """Run the next sync after so many seconds, unless it is to run sooner."""
+        moment = datetime.now(UTC) + timedelta(seconds=seconds)
+        job = self._scheduler.get_job(_SYNC)
+        if job is not None and job.next_run_time > moment:
+            self._sync_at(moment)
+
+    def _sync_at(self, moment: datetime) -> None:
+        if not self._stopped.is_set():
+            with suppress(JobLookupError):  # it was stopped this very moment
+                self._scheduler.modify_job(_SYNC, next_run_time=moment)
 
     def run_once(self, work: Callable[[], None]) -> None:
-        """Run something in the background, now."""
-        self._scheduler.add_job(work)
+        """Run something in the background, now; nothing more once it was stopped."""
+        if not self._stopped.is_set():
+            self._scheduler.add_job(work)
 
     def stop(self, timeout: float) -> None:
         """Start nothing more, and wait for the sync that runs, though not for ever."""

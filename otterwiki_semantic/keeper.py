@@ -15,7 +15,7 @@ from functools import lru_cache
 from otterwiki_semantic.acceptance import PACE, noted_recall, recall
 from otterwiki_semantic.errors import (
     CatalogDamagedError,
-    RebuildRefusedError,
+    IndexUnavailableError,
     RebuildRunningError,
     RepositoryError,
     SemanticError,
@@ -52,13 +52,13 @@ class Keeper:
         self.serving: Generation | None = None
         self._stopping = threading.Event()
         self.indexer = Indexer(repository, way.embedder, way.profile, self._stopping.is_set)
-        self.rebuilder = Rebuilder(repository, generations, way, self.indexer)
+        self.rebuilder = Rebuilder(repository, generations, way, self._stopping.is_set)
         self.sync_progress = ProgressTracker()
         self._changing = threading.Lock()
         """Held by whoever syncs the serving generation or puts another in its place."""
         self._damaged: Generation | None = None
         self._replaced: Generation | None = None
-        """The generation beside which another was last built because its words were damaged."""
+        """The generation whose words were last found damaged."""
         self._synced = threading.Condition()
         self._begun = self._ended = 0
         """The numbers of the last sync that began, and of the last one that succeeded."""
@@ -86,8 +86,11 @@ class Keeper:
             return
         self._stopping.set()
         self._jobs.stop(timeout)
+        has_ended = self._changing.acquire(timeout=timeout)
         if self.serving is not None:
             self.serving.close()
+        if has_ended:
+            self._changing.release()
 
     @property
     def is_stopping(self) -> bool:
@@ -104,11 +107,10 @@ class Keeper:
         self._jobs.wake()
 
     def replace(self, damaged: Generation) -> None:
-        """Build a new generation beside one whose words are damaged, once; it goes on serving by meaning meanwhile."""
-        if self._replaced is not damaged and not self.is_stopping:
+        """Say that a generation's words were found damaged: another is built; it goes on serving by meaning meanwhile."""
+        if self._replaced is not damaged:
             self._replaced = damaged
-            with suppress(RebuildRunningError, RebuildRefusedError):
-                self.reindex()
+            self._jobs.run_once(self._replace_unfit)
 
     # How far it is
 
@@ -164,8 +166,8 @@ class Keeper:
                 self._syncing = True
                 self._sync_serving(self.sync_progress)
             self.last_sync, self.error, self._failures = now(), None, 0
-            if self.serving is not None and self.serving.is_refilling:
-                self._jobs.retry_in(self.serving.rests_for + _REFILL_SECONDS)
+            if self.serving is not None and self.serving.is_refilling and self.serving.catalog.is_current:
+                self._jobs.sync_within(self.serving.rests_for + _REFILL_SECONDS)
         except Stopped:
             return
         except Exception as error:  # noqa: BLE001 - the job's outermost frame: nothing above would tell anybody
@@ -176,7 +178,7 @@ class Keeper:
             with self._synced:
                 self._ended = self._ended if self.error else self._begun
                 self._synced.notify_all()
-        self._replace_outdated()
+        self._replace_unfit()
 
     def _sync_serving(self, progress: ProgressTracker) -> None:
         """Bring the serving generation to HEAD; one that is damaged or has gone is let go, and another begun."""
@@ -194,13 +196,15 @@ class Keeper:
     def _bring_to_head(self, generation: Generation, progress: ProgressTracker) -> None:
         if generation is self._damaged or not generation.catalog.is_in_place:
             raise CatalogDamagedError(f"{generation.catalog.path} is damaged, or has gone")
-        if not generation.catalog.is_current:
+        is_replaced = generation is self._replaced and self.rebuilder.is_running
+        if is_replaced or not generation.catalog.is_current:
             return
         if not self._generations.points_to(generation):
             self._generations.serve(generation)
         start, embedded = time.perf_counter(), self.indexer.embedding_seconds
-        finish = time.monotonic() >= self._finish_not_before
-        if not self.indexer.sync(generation, progress, only_words=not self._way.embeds_for(generation), finish=finish):
+        embeds = self._way.embeds_for(generation)
+        finish = embeds and time.monotonic() >= self._finish_not_before
+        if not self.indexer.sync(generation, progress, only_words=not embeds, finish=finish):
             self.indexer.flush(generation)
             return
         counts = generation.catalog.counts()
@@ -209,18 +213,19 @@ class Keeper:
         if done >= _ENOUGH_CHUNKS:
             seconds = time.perf_counter() - start - (self.indexer.embedding_seconds - embedded)
             generation.catalog.set_meta(PACE, f"{seconds / done:.6f}")
-        self._finishing = (
-            min(2 * self._finishing, _LONGEST_FINISH_SECONDS) if generation.catalog.unfinished else _FINISH_SECONDS
-        )
         self._finish_not_before = time.monotonic() + self._finishing
+        longer = min(2 * self._finishing, _LONGEST_FINISH_SECONDS)
+        self._finishing = longer if generation.catalog.unfinished else _FINISH_SECONDS
         self._note_recall(generation)
 
     def _note_recall(self, generation: Generation) -> None:
         """Let a generation know how good it is, for the day when its model is not there any more."""
-        with suppress(SemanticError):
+        try:
             questions = self._way.questions()
             if questions and self._way.embeds_for(generation) and noted_recall(generation, questions) is None:
                 self._way.recall(generation, questions)
+        except Exception as error:  # noqa: BLE001 - the sync is done, whatever a model raises now
+            log.warning("the index was not judged: %s", error)
 
     def _fail(self, error: Exception) -> None:
         if self.is_stopping:
@@ -269,12 +274,16 @@ class Keeper:
         generation = self._generations.create(self._way.embedder, self._way.profile)
         self._generations.serve(generation)
         self.serving = generation
-        self._generations.remove_others(generation)
         with self._synced:
             self._synced.notify_all()
         return generation
 
     # Building another
+
+    @property
+    def embedded_texts(self) -> int:
+        """Chunks given to the model since this object was made."""
+        return self.indexer.embedded_texts + self.rebuilder.indexer.embedded_texts
 
     def reindex(self) -> RebuildStatus:
         """Start a rebuild. Errors: `RebuildRunningError` while one runs, `RebuildRefusedError` without room for it."""
@@ -282,19 +291,19 @@ class Keeper:
         self._jobs.run_once(self._rebuild)
         return self.rebuilder.status()
 
-    def _replace_outdated(self) -> None:
-        """Begin to build another generation if the serving one was made another way."""
+    def _replace_unfit(self) -> None:
+        """Begin to build another generation if the serving one was made another way, or its words are damaged."""
         serving = self.serving
         if serving is None or self.is_stopping:
             return
         try:
-            if self.rebuilder.is_due(serving):
+            if self.rebuilder.may_begin and (serving is self._replaced or self.rebuilder.is_outdated(serving)):
                 self.reindex()
         except RebuildRunningError:
             return
-        except SemanticError as error:
-            log.warning("the index was made another way, and cannot be built again now: %s", error)
-            self.rebuilder.end(error)
+        except Exception as error:  # noqa: BLE001 - the job's outermost frame: nothing above would tell anybody
+            log.warning("the index has to be built again, and cannot be now: %s", error)
+            self.rebuilder.put_off(serving, error)
 
     def _rebuild(self) -> None:
         if isinstance(self.rebuilder.run(self._build), CatalogDamagedError):
@@ -307,12 +316,21 @@ class Keeper:
             if serving is None or serving.catalog.meta("commit") is None:
                 self._sync_serving(self.rebuilder.progress)
                 return
-        self.rebuilder.build(serving, self._take_over)
+        self._take_over(serving, self.rebuilder.build(serving))
 
-    def _take_over(self, new: Generation) -> None:
-        with self._changing:
-            self._generations.serve(new)
-            old, self.serving = self.serving, new
-        if old is not None:
-            old.destroy()
+    def _take_over(self, serving: Generation, new: Generation) -> None:
+        """Let a new generation take the serving one's place, unless that has gone meanwhile."""
+        try:
+            with self._changing:
+                if self.is_stopping:
+                    raise Stopped
+                if self.serving is not serving or not new.catalog.is_in_place:
+                    raise IndexUnavailableError("the serving index was replaced while another one was built beside it")
+                self._generations.serve(new)
+                self.serving = new
+        except BaseException:
+            new.destroy()
+            raise
+        log.info("a new index serves: %s", new.name)
+        serving.destroy()
         self._jobs.wake()

@@ -24,7 +24,6 @@ from otterwiki_semantic.errors import (
     RebuildRefusedError,
     RepositoryError,
     VectorStoreError,
-    VectorStoreUnreachableError,
 )
 from otterwiki_semantic.evaluation import Judged
 from otterwiki_semantic.generations import Generation, Generations
@@ -35,6 +34,7 @@ from otterwiki_semantic.query import parse_query
 from otterwiki_semantic.rebuilding import Way
 from otterwiki_semantic.records import (
     Answer,
+    Freshness,
     IndexStatus,
     Problem,
     RebuildStatus,
@@ -178,13 +178,17 @@ class LocalIndex:
 
     def status(self) -> IndexStatus:
         """See `IndexService`."""
-        keeper, generation = self._keeper, self._keeper.serving
-        counts, failure = Counts(0, 0, 0), keeper.error
-        try:
-            index = keeper.freshness(generation)
-            counts = generation.catalog.counts() if generation else counts
-        except CatalogError as error:  # it is being let go
-            generation, index, failure = None, keeper.freshness(None), error
+        while True:
+            generation = self._keeper.serving
+            try:
+                return self._status_of(generation, self._keeper.error)
+            except CatalogError as error:
+                if self._keeper.serving is generation:  # it is not being replaced
+                    return self._status_of(None, error)
+
+    def _status_of(self, generation: Generation | None, failure: Exception | None) -> IndexStatus:
+        keeper, index = self._keeper, self._keeper.freshness(generation)
+        counts = generation.catalog.counts() if generation else Counts(0, 0, 0)
         is_whole = generation is not None and generation.catalog.commit == index.head and not generation.is_refilling
         return IndexStatus(
             status="error" if failure else "ready" if is_whole else "indexing",
@@ -199,29 +203,29 @@ class LocalIndex:
             rebuild=keeper.rebuilder.status(),
             last_sync=keeper.last_sync,
             last_error=(str(failure) or type(failure).__name__) if failure else None,
-            embedded_texts=keeper.indexer.embedded_texts,
+            embedded_texts=keeper.embedded_texts,
             owner_pid=os.getpid(),
             version=__version__,
-            problems=tuple(self._problems(generation, failure, index.pending_pages)),
+            problems=tuple(self._problems(generation, failure, index)),
         )
 
-    def _problems(self, generation: Generation | None, failure: Exception | None, pending: int) -> list[Problem]:
-        found: list[Exception] = [failure] if failure else []
-        keeper = self._keeper
+    def _problems(self, generation: Generation | None, failure: Exception | None, index: Freshness) -> list[Problem]:
+        rebuilder = self._keeper.rebuilder
+        found = [failure, RepositoryError(index.error) if index.error and not failure else None]
         if generation is not None:
-            index = keeper.freshness(generation)
-            found += [RepositoryError(index.error)] if index.error and not failure else []
-            found += [VectorStoreUnreachableError(generation.store_error)] if generation.store_error else []
-            refusal = keeper.rebuilder.refusal(generation)
-            unbuilt = RebuildRefusedError(refusal) if refusal else keeper.rebuilder.failure(generation)
-            found += [unbuilt] if unbuilt else []
+            refusal = rebuilder.refusal(generation)
+            unbuilt = RebuildRefusedError(refusal) if refusal else rebuilder.failure(generation)
+            found += [generation.store_error, unbuilt]
         if self._query_error:
             found.append(ModelError(f"a query could not be embedded: {self._query_error}"))
-        shown = [problem(error) for error in found]
-        if keeper.indexer.model_error:
+        shown = [problem(error) for error in found if error is not None]
+        if generation is not None and not self._way.embeds_for(generation):
+            shown.append(Problem(_OTHER_MODEL, "nothing: wait until the other index is built"))
+        elif generation is not None and (unfinished := generation.catalog.unfinished):
+            why = self._keeper.indexer.model_error or rebuilder.indexer.model_error or "see owner.log"
             shown.append(
                 Problem(
-                    f"{pending} pages are found by their words alone, because the model failed: {keeper.indexer.model_error}",
+                    f"{unfinished} pages are found by their words alone, because the model failed: {why}",
                     "nothing: they are tried again within an hour; a page that fails again and again has to be changed",
                 )
             )

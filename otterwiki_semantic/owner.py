@@ -38,6 +38,7 @@ from otterwiki_semantic.protocol import (
     error_message,
     revive,
     settings_from,
+    settings_mark,
     socket_path,
 )
 from otterwiki_semantic.records import SearchOptions
@@ -107,9 +108,10 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, path: Path, index: _Opening, repository: Path) -> None:
+    def __init__(self, path: Path, index: _Opening, settings: Settings) -> None:
         self.index = index
-        self.repository = repository
+        self.repository = settings.repository
+        self.mark = settings_mark(settings)
         self.users = 0
         self.last_use = time.monotonic()
         self._counting = threading.Lock()
@@ -159,6 +161,9 @@ class _Handler(socketserver.StreamRequestHandler):
             if message["version"] != code_version():
                 threading.Thread(target=self.server.shutdown, daemon=True).start()
                 raise OwnerMismatchError(f"this index process is of version {code_version()}; it ends now")
+            if message["repository"] == str(self.server.repository) and message["settings"] not in {None, self.server.mark}:
+                threading.Thread(target=self.server.shutdown, daemon=True).start()
+                raise OwnerMismatchError("this index process was started with other settings; it ends now")
             if message["repository"] != str(self.server.repository):
                 raise OwnerMismatchError(f"this data directory is in use for the repository {self.server.repository}")
             is_ours = True
@@ -277,7 +282,7 @@ def run(settings: Settings) -> None:
         return
     path = socket_path(settings.data_dir)
     index = _Opening(settings)
-    with _Server(path, index, settings.repository) as server:
+    with _Server(path, index, settings) as server:
         os.close(STARTING)
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: threading.Thread(target=server.shutdown, daemon=True).start())
@@ -285,8 +290,8 @@ def run(settings: Settings) -> None:
         index.start()
         log.info("version %s owns the index of %s", __version__, settings.repository)
         server.serve_forever(poll_interval=_WATCH_SECONDS)
-    with suppress(OSError):
-        path.unlink()
+    if _is_in_place(lock):  # else another process may own what is in its place now
+        path.unlink(missing_ok=True)
     closing = threading.Thread(target=index.close, daemon=True)
     closing.start()
     closing.join(_CLOSE_SECONDS)

@@ -20,11 +20,11 @@ from otterwiki_semantic.records import Problem
 
 _ROOM = "make room on the disk of the data directory, or set SEMANTIC_DATA_DIR to another one; the index goes on by itself"
 _CURES: tuple[tuple[type[BaseException], str], ...] = (
-    (RepositoryError, "see that REPOSITORY is a git repository that the wiki's user may read; git is asked again every minute"),
+    (RepositoryError, "see that REPOSITORY is a git repository that the wiki's user may read; git is asked again by itself"),
     (DiskFullError, _ROOM),
     (CatalogDamagedError, "nothing: it is built again by itself; if this comes back, look at the disk"),
     (CatalogError, "see that the wiki's user may write to the data directory and that its disk works; it is tried again"),
-    (VectorStoreUnreachableError, "start the ChromaDB server, or correct SEMANTIC_CHROMA_URL; it is asked again every minute"),
+    (VectorStoreUnreachableError, "start the ChromaDB server, or correct SEMANTIC_CHROMA_URL; it is asked again every 30 s"),
     (VectorStoreError, "nothing: ChromaDB is filled again by itself; if this comes back, look at the disk"),
     (ModelError, "install the package again: pip install --force-reinstall otterwiki-semantic"),
     (RebuildRefusedError, "do what it says, then reindex"),

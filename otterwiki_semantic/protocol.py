@@ -1,8 +1,9 @@
 """What the owner of an index and its clients say to each other: one JSON object a line over a Unix socket.
 
-Request: ``{"version", "repository", "call", "arguments"}``. Reply: ``{"result"}`` or ``{"error": {"type", "message"}}``, with
-the name of a class of `errors`. Both sides must be of the same version of this package, with the same records: an owner that
-is not ends, and is replaced. One of another repository answers nothing and counts no users; it ends when its own have gone.
+Request: ``{"version", "repository", "settings", "call", "arguments"}``. Reply: ``{"result"}`` or ``{"error": {"type",
+"message"}}``, with the name of a class of `errors`. Both sides must be of the same version of this package, with the same
+records: an owner that is not ends, and is replaced, and so is one that was started with other settings than the wiki has now
+(the command line sends none). One of another repository answers nothing and counts no users; it ends when its own have gone.
 """
 
 from __future__ import annotations
@@ -47,6 +48,11 @@ def code_version() -> str:
 def settings_argument(settings: Settings) -> str:
     """Give what the owner has to know of the settings, as its command line's argument. The key is no business of its."""
     return json.dumps(asdict(settings) | {"api_key": None}, default=str)
+
+
+def settings_mark(settings: Settings) -> str:
+    """Tell settings apart."""
+    return hashlib.sha256(settings_argument(settings).encode()).hexdigest()[:12]
 
 
 def settings_from(argument: str) -> Settings:

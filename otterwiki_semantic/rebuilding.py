@@ -63,13 +63,13 @@ class Way:
 
 
 class Rebuilder:
-    """One rebuild at a time; `Keeper` tells it what serves, and takes what it built."""
+    """One rebuild at a time; `Keeper` tells it what serves, and takes what it has built."""
 
-    def __init__(self, repository: Repository, generations: Generations, way: Way, indexer: Indexer) -> None:
+    def __init__(self, repository: Repository, generations: Generations, way: Way, should_stop: Callable[[], bool]) -> None:
         self._repository = repository
         self._generations = generations
         self._way = way
-        self._indexer = indexer
+        self.indexer = Indexer(repository, way.embedder, way.profile, should_stop)
         self.progress = ProgressTracker()
         self._status = RebuildStatus()
         self._lock = threading.Lock()
@@ -100,13 +100,28 @@ class Rebuilder:
     def _estimate(self, serving: Generation | None) -> Estimate:
         head = self._repository.head()
         text_bytes = sum(file.size for file in self._repository.pages(head).values()) if head else 0
-        embeds = serving is None or not self._way.embeds_for(serving)
+        embeds = serving is None or serving.fingerprint != self._way.fingerprint  # other chunks are other texts, too
         return estimate(serving, text_bytes, self._way.embedder, embeds=embeds, place=self._generations.place)
 
-    def is_due(self, serving: Generation) -> bool:
-        """Whether another generation is to be built because this one was made another way, and that was not tried lately."""
-        is_outdated = serving.fingerprint != self._way.fingerprint
-        return is_outdated and self.refusal(serving) is None and time.monotonic() >= self._not_before
+    @property
+    def is_running(self) -> bool:
+        """Whether a rebuild runs."""
+        return self.status().state is RebuildState.RUNNING
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether a rebuild may begin by itself: none runs, and none has failed lately."""
+        return not self.is_running and time.monotonic() >= self._not_before
+
+    def is_outdated(self, serving: Generation) -> bool:
+        """Whether a generation was made another way than this one, and is not preferred to what this one makes."""
+        return serving.fingerprint != self._way.fingerprint and self.refusal(serving) is None
+
+    def put_off(self, serving: Generation, error: Exception) -> None:
+        """Note that a rebuild cannot begin now; by itself it is not tried again for a while."""
+        self._not_before = time.monotonic() + _AGAIN_SECONDS
+        with self._lock:
+            self._beside, self._failure = serving.name, error
 
     def refusal(self, serving: Generation) -> str | None:
         """Tell why the index that would be made now does not serve instead of this one."""
@@ -143,25 +158,24 @@ class Rebuilder:
         with self._lock:
             self._status, self._failure = replace(self._status, state=state, finished=now(), error=reason), error
 
-    def build(self, serving: Generation, take_over: Callable[[Generation], None]) -> None:
-        """Build a generation beside the serving one, and hand it over when it is whole and good enough."""
+    def build(self, serving: Generation) -> Generation:
+        """Build a generation beside the serving one, and give it when it is whole and good enough."""
         new = self._generations.create(self._way.embedder, self._way.profile)
         try:
             donor = serving.catalog if self._way.embeds_for(serving) else None
-            while self._indexer.sync(new, self.progress, donor):
+            while self.indexer.sync(new, self.progress, donor):
                 pass
-            check_whole(new)
+            check_whole(new, serving.catalog.unfinished)
             self._judge(serving, new)
-            take_over(new)
         except BaseException:
             new.destroy()
             raise
-        log.info("a new index serves: %s", new.name)
+        return new
 
     def _judge(self, old: Generation, new: Generation) -> None:
         """Let judged questions compare two generations; `RebuildRefusedError` if the new one finds much less."""
         questions = self._way.questions()
-        if not questions:
+        if not questions or not old.catalog.is_current:  # one that cannot follow HEAD is no choice
             return
         found = Recall(self._way.recall(old, questions), self._way.recall(new, questions))
         with self._lock:

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from otterwiki_semantic.protocol import (
     error_from,
     revive,
     settings_argument,
+    settings_mark,
     socket_path,
 )
 from otterwiki_semantic.records import Answer, IndexStatus, RebuildStatus, RelatedPages, SearchOptions
@@ -74,7 +75,8 @@ class RemoteIndex:
 
     def search(self, queries: Sequence[str], options: SearchOptions) -> list[Answer]:
         """See `IndexService`."""
-        return [revive(Answer, answer) for answer in self._call("search", queries=list(queries), options=options)]
+        seconds = _ANSWER_SECONDS + options.wait
+        return [revive(Answer, answer) for answer in self._call("search", seconds, queries=list(queries), options=options)]
 
     def related(self, path: str, n: int) -> RelatedPages:
         """See `IndexService`."""
@@ -118,13 +120,13 @@ class RemoteIndex:
                 os.close(pipe)
         self._lifeline = self._report = None
 
-    def _call(self, call: str, **arguments: Any) -> Any:
-        deadline = time.monotonic() + _ANSWER_SECONDS
+    def _call(self, call: str, seconds: float = _ANSWER_SECONDS, **arguments: Any) -> Any:
+        deadline = time.monotonic() + seconds
         while True:
             try:
                 reply = self._exchange(self._request(call, arguments), deadline)
             except TimeoutError:
-                raise OwnerUnavailableError(f"the index process did not answer within {_ANSWER_SECONDS:.0f} s") from None
+                raise OwnerUnavailableError(f"the index process did not answer within {seconds:.0f} s") from None
             except _GONE as error:
                 if time.monotonic() > deadline:
                     raise OwnerUnavailableError(f"the index process cannot be reached: {error}") from error
@@ -142,7 +144,9 @@ class RemoteIndex:
 
     def _request(self, call: str, arguments: dict[str, Any]) -> bytes:
         repository = str(self._settings.repository)
-        return encode({"version": code_version(), "repository": repository, "call": call, "arguments": arguments})
+        settings = None if self._quiet else settings_mark(self._settings)
+        request = {"version": code_version(), "repository": repository, "settings": settings}
+        return encode({**request, "call": call, "arguments": arguments})
 
     def _exchange(self, request: bytes, deadline: float) -> dict[str, Any]:
         with self._connect(max(_RETRY_SECONDS, deadline - time.monotonic())) as connection:
@@ -208,33 +212,37 @@ class RemoteIndex:
 
     def _spawn(self) -> None:
         """Start an owner, unless another process just does. It is spawned, not forked: nothing of this process goes along."""
-        starting = self._claim_start()
-        if starting is None:
-            return
-        self._close_pipes()
-        theirs, self._lifeline = os.pipe()
-        self._report, report = os.pipe()
-        os.set_blocking(self._report, False)
+        with ExitStack() as opened:
+            try:
+                starting = self._claim_start()
+                if starting is None:
+                    return
+                opened.callback(os.close, starting)
+                self._close_pipes()
+                theirs, self._lifeline = os.pipe()
+                opened.callback(os.close, theirs)
+                self._report, report = os.pipe()
+                opened.callback(os.close, report)
+                os.set_blocking(self._report, False)
+                self._spawn_with({theirs: LIFELINE, report: REPORT, starting: STARTING})
+            except OSError as error:
+                raise OwnerUnavailableError(f"the index process cannot be started: {error}") from error
+
+    def _spawn_with(self, given: dict[int, int]) -> None:
+        """Start the process, which finds each of the given files under another number."""
         environment = {name: value for name, value in os.environ.items() if not _SECRETS.fullmatch(name)}
         environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
         command = [_python(), "-P", "-m", "otterwiki_semantic.detached", settings_argument(self._settings)]
         closed = [0, 1, 2] if self._quiet else [0, 1]
-        given = {theirs: LIFELINE, report: REPORT, starting: STARTING}
         far = max(*given, *given.values()) + 1  # by way of numbers that are free: one of ours may be another's there
         files = [
-            *((os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in closed),
             *((os.POSIX_SPAWN_DUP2, own, far + n) for n, own in enumerate(given)),
+            *((os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in closed),
             *((os.POSIX_SPAWN_DUP2, far + n, number) for n, number in enumerate(given.values())),
         ]
-        try:
-            launcher = os.posix_spawnp(command[0], command, environment, file_actions=files, setsid=True)
-            with suppress(ChildProcessError):  # whoever waits for all its children, as uWSGI does, was faster
-                os.waitpid(launcher, 0)
-        except OSError as error:
-            raise OwnerUnavailableError(f"the index process cannot be started: {error}") from error
-        finally:
-            for own in given:
-                os.close(own)
+        launcher = os.posix_spawnp(command[0], command, environment, file_actions=files, setsid=True)
+        with suppress(ChildProcessError):  # whoever waits for all its children, as uWSGI does, was faster
+            os.waitpid(launcher, 0)
 
     def _claim_start(self) -> int | None:
         """Give the locked file of whoever starts an owner, None if another process holds it; it is passed on to the owner."""
@@ -258,6 +266,9 @@ class RemoteIndex:
         except BlockingIOError:
             os.close(lock)
             return None
+        except OSError:  # a file system without locks
+            os.close(lock)
+            raise
         return lock
 
 

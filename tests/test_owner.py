@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from otterwiki_semantic.errors import OwnerUnavailableError, RebuildRunningError
 from otterwiki_semantic.protocol import code_version, encode, revive, socket_path
 from otterwiki_semantic.records import IndexStatus, RebuildState, SearchOptions
 from otterwiki_semantic.remote_index import RemoteIndex
-from tests.live_wiki import commit, eventually, make_repository
+from tests.live_wiki import commit, eventually, make_repository, owners_of
 
 Connect = Callable[..., RemoteIndex]
 
@@ -187,8 +188,8 @@ def say(settings: Settings, line: bytes) -> dict[str, object]:
         b"garbage\n",
         b"{}\n",
         b"[1, 2]\n",
-        b'{"version": "VERSION", "repository": "REPOSITORY", "call": "no such call", "arguments": {}}\n',
-        b'{"version": "VERSION", "repository": "REPOSITORY", "call": "search", "arguments": {"wrong": 1}}\n',
+        b'{"version": "VERSION", "repository": "REPOSITORY", "settings": null, "call": "no such call", "arguments": {}}\n',
+        b'{"version": "VERSION", "repository": "REPOSITORY", "settings": null, "call": "search", "arguments": {"wrong": 1}}\n',
         b"x" * (1 << 20) + b"x\n",
     ],
     ids=["text", "empty", "list", "call", "arguments", "long"],
@@ -210,12 +211,73 @@ def test_an_owner_of_another_version_gives_way(settings: Settings, connect: Conn
     assert ready(index).owner_pid != pid
 
 
+def test_an_owner_of_other_settings_gives_way_to_the_wiki_and_serves_the_command_line(
+    settings: Settings, connect: Connect
+) -> None:
+    pid = ready(connect()).owner_pid
+    changed = replace(settings, sync_interval=7)
+    command = RemoteIndex(changed, quiet=True)
+    assert command.status().owner_pid == pid
+    command.close()
+    assert ready(connect(changed)).owner_pid != pid
+
+
+@pytest.mark.parametrize("closed", [(0, 1), (0, 1, 2), (2,)])
+def test_an_owner_started_without_streams_lives_as_long_as_its_starter(settings: Settings, closed: tuple[int, ...]) -> None:
+    script = (
+        "import os, sys, time, pathlib\n"
+        "for stream in map(int, sys.argv[3].split(',')): os.close(stream)\n"
+        "from otterwiki_semantic.config import Settings\n"
+        "from otterwiki_semantic.remote_index import RemoteIndex\n"
+        "index = RemoteIndex(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sync_interval=3600))\n"
+        "index.start()\n"
+        "time.sleep(60)\n"
+    )
+    arguments = [str(settings.repository), str(settings.data_dir), ",".join(map(str, closed))]
+    with subprocess.Popen([sys.executable, "-c", script, *arguments]) as starter:
+        eventually(lambda: socket_path(settings.data_dir).exists())
+        (pid,) = owners_of(settings.data_dir)
+        starter.kill()
+    eventually(lambda: not is_running(pid), 20)
+
+
+def test_a_process_without_free_files_says_so_and_does_not_stand_in_the_way(settings: Settings, connect: Connect) -> None:
+    script = (
+        "import resource, sys, pathlib\n"
+        "from otterwiki_semantic.config import Settings\n"
+        "from otterwiki_semantic.errors import OwnerUnavailableError\n"
+        "from otterwiki_semantic.remote_index import RemoteIndex\n"
+        "index = RemoteIndex(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sync_interval=3600))\n"
+        "used, most = len(list(pathlib.Path('/proc/self/fd').iterdir())) - 1, resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "for free in range(5):\n"
+        "    resource.setrlimit(resource.RLIMIT_NOFILE, (used + free, most))\n"
+        "    index.notify()\n"
+        "print('said', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", script, str(settings.repository), str(settings.data_dir)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        assert starter.stdout.readline() == b"said\n"
+        assert ready(connect()).pages == 5
+        starter.kill()
+
+
 def test_an_owner_answers_for_its_own_repository_only(settings: Settings, tmp_path: Path, connect: Connect) -> None:
     first = connect()
     pid = ready(first).owner_pid
     other = Settings(make_repository(tmp_path / "other", {"only.md": "# Only\n\nThe only page.\n"}), settings.data_dir)
     reply = say(
-        settings, encode({"version": code_version(), "repository": str(other.repository), "call": "status", "arguments": {}})
+        settings,
+        encode(
+            {
+                "version": code_version(),
+                "repository": str(other.repository),
+                "settings": None,
+                "call": "status",
+                "arguments": {},
+            }
+        ),
     )
     assert f"is in use for the repository {settings.repository}" in str(reply["error"])
     first.close()
