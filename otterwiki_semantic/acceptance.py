@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from otterwiki_semantic.query import parse_query
 from otterwiki_semantic.records import Estimate, Recall, SearchOptions
 from otterwiki_semantic.relevance import Calibration
 from otterwiki_semantic.searcher import search_passages
+from otterwiki_semantic.terms import fold
 
 _BYTES_PER_CHUNK = 6_500
 _BYTES_OF_TEXT_PER_CHUNK = 900
@@ -92,14 +94,14 @@ def check_whole(generation: Generation, allowed: int) -> None:
     generation.probe_vectors()
 
 
-def recall(
+def recalls(
     generation: Generation, questions: Sequence[Judged], vector_of: QueryVector | None, calibration: Calibration
-) -> float:
-    """Give the mean recall@10 by page (0 to 1) of judged questions; without `vector_of` they are answered by words alone.
+) -> list[float]:
+    """Give the recall@10 by page (0 to 1) of each judged question; without `vector_of` they are answered by words alone.
 
     What was measured is noted in the generation: one whose model is not there any more is judged by what it reached with it.
     """
-    noted = noted_recall(generation, questions)
+    noted = noted_recalls(generation, questions)
     if vector_of is None and noted is not None:
         return noted
     found: list[float] = []
@@ -109,16 +111,24 @@ def recall(
         with generation.catalog.snapshot():
             hits = search_passages(generation, query, vector, SearchOptions(_RANKED, 1), calibration).hits
         found.append(score(judged, (hit.path for hit in hits))["recall@10"])
-    value = fmean(found)
     if vector_of is not None and generation.catalog.is_current:
-        generation.catalog.set_meta(_note(questions), repr(value))
-    return value
+        generation.catalog.set_meta(_note(questions), json.dumps(found))
+    return found
 
 
-def noted_recall(generation: Generation, questions: Sequence[Judged]) -> float | None:
-    """Give the recall@10 that a generation was last seen to reach with these questions; None if it was not asked them."""
+def noted_recalls(generation: Generation, questions: Sequence[Judged]) -> list[float] | None:
+    """Give what a generation was last seen to reach with these questions; None if it was not asked them."""
     noted = generation.catalog.meta(_note(questions))
-    return None if noted is None else float(noted)
+    return None if noted is None else [float(value) for value in json.loads(noted)]
+
+
+def compared(new: Generation, questions: Sequence[Judged], before: Sequence[float], after: Sequence[float]) -> Recall | None:
+    """Give the mean of both over the questions that the wiki still has a page for; None if there are none."""
+    known = {fold(path) for path in new.catalog.blobs()}
+    kept = [number for number, judged in enumerate(questions) if any(fold(path) in known for path in judged.relevant)]
+    if not kept:
+        return None
+    return Recall(*(fmean(values[number] for number in kept) for values in (before, after)))
 
 
 def check_recall(found: Recall, questions: int) -> None:

@@ -21,7 +21,7 @@ from otterwiki_semantic.pages import page_name
 from otterwiki_semantic.records import Chunk, Page
 from otterwiki_semantic.terms import fold, indexed_text, name_key
 
-SCHEMA = 2
+SCHEMA = 3
 """Raised with every change of the tables below: the index is then built again."""
 
 UNFINISHED = ""
@@ -47,7 +47,7 @@ CREATE TABLE chunks (
 CREATE VIRTUAL TABLE keywords USING fts5 (title, headings, body, tokenize = "ascii tokenchars '#+'");
 CREATE VIRTUAL TABLE keyword_counts USING fts5vocab (keywords, row);
 CREATE INDEX chunks_by_vector ON chunks (vector);
-CREATE TABLE vectors (id TEXT PRIMARY KEY, embedding BLOB NOT NULL, path TEXT NOT NULL, stored INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE vectors (id TEXT PRIMARY KEY, embedding BLOB NOT NULL, stored INTEGER NOT NULL DEFAULT 0);
 CREATE INDEX vectors_to_store ON vectors (id) WHERE stored = 0;
 CREATE TABLE suspects (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE dropped (vector TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -56,11 +56,10 @@ CREATE TABLE dropped (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 
 @dataclass(frozen=True, slots=True)
 class StoredVector:
-    """A vector as ChromaDB is to hold it: its id, its values, and a page it stands on."""
+    """A vector as ChromaDB is to hold it: its id and its values. Where it stands is the catalog's business alone."""
 
     id: str
     embedding: Matrix
-    path: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,34 +211,25 @@ class Catalog:
     def add_vectors(self, vectors: Sequence[StoredVector]) -> None:
         """Add vectors; until a chunk refers to them they may be collected."""
         with self._write() as connection:
-            rows = ((vector.id, vector.embedding.tobytes(), vector.path) for vector in vectors)
-            connection.executemany("INSERT OR IGNORE INTO vectors (id, embedding, path) VALUES (?, ?, ?)", rows)
+            rows = ((vector.id, vector.embedding.tobytes()) for vector in vectors)
+            connection.executemany("INSERT OR IGNORE INTO vectors (id, embedding) VALUES (?, ?)", rows)
             connection.executemany("INSERT OR IGNORE INTO suspects VALUES (?)", ((vector.id,) for vector in vectors))
 
     def settle_vectors(self) -> None:
-        """Collect the vectors that no chunk refers to any more, and note on which page each of the others stands."""
+        """Collect the vectors that no chunk refers to any more."""
         with self._write() as connection:
-            connection.execute("CREATE TEMP TABLE IF NOT EXISTS settled (id TEXT PRIMARY KEY, path TEXT)")
-            connection.execute("DELETE FROM settled")
-            connection.execute(
-                "INSERT INTO settled SELECT suspects.vector, MIN(chunks.path) FROM suspects"
-                " LEFT JOIN chunks ON chunks.vector = suspects.vector GROUP BY suspects.vector"
-            )
-            connection.execute("INSERT OR IGNORE INTO dropped SELECT id FROM settled WHERE path IS NULL")
-            connection.execute("DELETE FROM vectors WHERE id IN (SELECT id FROM settled WHERE path IS NULL)")
-            connection.execute(
-                "UPDATE vectors SET path = settled.path, stored = 0 FROM settled"
-                " WHERE vectors.id = settled.id AND vectors.path != settled.path"
-            )
+            unused = "SELECT vector FROM suspects WHERE vector NOT IN (SELECT vector FROM chunks)"
+            connection.execute(f"INSERT OR IGNORE INTO dropped {unused}")
+            connection.execute(f"DELETE FROM vectors WHERE id IN ({unused})")
             connection.execute("DELETE FROM suspects")
 
     # What ChromaDB has still to be told
 
     def vectors_to_store(self, limit: int) -> list[StoredVector]:
-        """Give up to `limit` vectors that ChromaDB does not hold, or holds with another page."""
+        """Give up to `limit` vectors that ChromaDB does not hold."""
         with self._read() as connection:
-            rows = connection.execute("SELECT id, embedding, path FROM vectors WHERE stored = 0 LIMIT ?", (limit,))
-            return [StoredVector(vector, unit_vector(embedding), path) for vector, embedding, path in rows]
+            rows = connection.execute("SELECT id, embedding FROM vectors WHERE stored = 0 LIMIT ?", (limit,))
+            return [StoredVector(vector, unit_vector(embedding)) for vector, embedding in rows]
 
     def mark_stored(self, vectors: Iterable[StoredVector]) -> None:
         """Note that ChromaDB holds these vectors as given."""
@@ -269,12 +259,14 @@ class Catalog:
     def note_stored(self, ids: Iterable[str]) -> int:
         """Note that ChromaDB holds just these ids; gives how many of them the notes were wrong about.
 
-        One that it lacks is stored again, one that no chunk needs is dropped.
+        One that it lacks is stored again, one that no chunk needs is dropped. One that it holds is not stored again: that makes
+        ChromaDB find others worse.
         """
         with self._write() as connection:
             connection.execute("CREATE TEMP TABLE IF NOT EXISTS held (id TEXT PRIMARY KEY) WITHOUT ROWID")
             connection.execute("DELETE FROM held")
             connection.executemany("INSERT OR IGNORE INTO held VALUES (?)", ((vector,) for vector in ids))
+            connection.execute("UPDATE vectors SET stored = 1 WHERE stored = 0 AND id IN (SELECT id FROM held)")
             lost = connection.execute("UPDATE vectors SET stored = 0 WHERE stored = 1 AND id NOT IN (SELECT id FROM held)")
             extra = connection.execute(
                 "INSERT OR IGNORE INTO dropped SELECT id FROM held WHERE id NOT IN (SELECT id FROM vectors)"
@@ -286,11 +278,11 @@ class Catalog:
         """Give up to `count` vectors that ChromaDB holds, from anywhere."""
         with self._read() as connection:
             rows = connection.execute(
-                "SELECT id, embedding, path FROM vectors WHERE id IN"
+                "SELECT id, embedding FROM vectors WHERE id IN"
                 " (SELECT id FROM vectors WHERE stored = 1 ORDER BY RANDOM() LIMIT ?)",
                 (count,),
             )
-            return [StoredVector(vector, unit_vector(embedding), path) for vector, embedding, path in rows]
+            return [StoredVector(vector, unit_vector(embedding)) for vector, embedding in rows]
 
 
 def _insert(connection: sqlite3.Connection, page: Page, vectors: Sequence[str]) -> None:

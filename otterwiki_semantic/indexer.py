@@ -165,7 +165,7 @@ class Indexer:
         missing = generation.catalog.missing_vectors(standing)
         if donor is not None:
             known = donor.vectors(missing)
-            generation.catalog.add_vectors([StoredVector(vector, known[vector], standing[vector][0]) for vector in known])
+            generation.catalog.add_vectors([StoredVector(vector, known[vector]) for vector in known])
             missing = [vector for vector in missing if vector not in known]
         tracker.chunks_embedded(sum(len(page.chunks) for page in pages) - len(missing))
         lacking: set[str] = set(missing) if only_words else set()
@@ -211,10 +211,7 @@ class Indexer:
         embeddings = embed_passages(self._embedder, chunks, self._profile.heading_weight)
         self.embedding_seconds += time.perf_counter() - start
         self.embedded_texts += len(chunks)
-        return [
-            StoredVector(vector, embedding, path)
-            for (vector, (path, _chunk)), embedding in zip(standing.items(), embeddings, strict=True)
-        ]
+        return [StoredVector(vector, embedding) for vector, embedding in zip(standing, embeddings, strict=True)]
 
     def _check_stop(self) -> None:
         if self._should_stop():

@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from functools import lru_cache
 
-from otterwiki_semantic.acceptance import PACE, noted_recall, recall
+from otterwiki_semantic.acceptance import PACE, noted_recalls, recalls
 from otterwiki_semantic.errors import (
     CatalogDamagedError,
     IndexUnavailableError,
@@ -216,15 +216,18 @@ class Keeper:
         self._finish_not_before = time.monotonic() + self._finishing
         longer = min(2 * self._finishing, _LONGEST_FINISH_SECONDS)
         self._finishing = longer if generation.catalog.unfinished else _FINISH_SECONDS
-        self._note_recall(generation)
+        self._jobs.run_once(self._note_recall)
 
-    def _note_recall(self, generation: Generation) -> None:
-        """Let a generation know how good it is, for the day when its model is not there any more."""
+    def _note_recall(self) -> None:
+        """Let the serving generation know how good it is, once, for the day when its model is not there any more."""
+        serving = self.serving
         try:
             questions = self._way.questions()
-            if questions and self._way.embeds_for(generation) and noted_recall(generation, questions) is None:
-                self._way.recall(generation, questions)
-        except Exception as error:  # noqa: BLE001 - the sync is done, whatever a model raises now
+            if serving is None or not questions or not self._way.embeds_for(serving):
+                return
+            if noted_recalls(serving, questions) is None:
+                self._way.recalls(serving, questions)
+        except Exception as error:  # noqa: BLE001 - nothing depends on it
             log.warning("the index was not judged: %s", error)
 
     def _fail(self, error: Exception) -> None:
@@ -263,7 +266,7 @@ class Keeper:
         if generation.fingerprint == self._way.fingerprint:
             return True
         try:
-            recall(generation, [Judged("a question", ("a page",))], None, self._way.embedder.calibration)
+            recalls(generation, [Judged("a question", ("a page",))], None, self._way.embedder.calibration)
             return generation.catalog.meta("commit") is not None
         except SemanticError as error:
             log.warning("the index is of another version, which cannot be asked: %s", error)

@@ -21,6 +21,7 @@ from otterwiki_semantic.errors import (
     IndexUnavailableError,
     ModelError,
     PageUnknownError,
+    ParameterError,
     RebuildRefusedError,
     RepositoryError,
     VectorStoreError,
@@ -216,6 +217,10 @@ class LocalIndex:
             refusal = rebuilder.refusal(generation)
             unbuilt = RebuildRefusedError(refusal) if refusal else rebuilder.failure(generation)
             found += [generation.store_error, unbuilt]
+        try:
+            self._way.questions()
+        except ParameterError as error:
+            found.append(error)
         if self._query_error:
             found.append(ModelError(f"a query could not be embedded: {self._query_error}"))
         shown = [problem(error) for error in found if error is not None]

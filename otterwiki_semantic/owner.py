@@ -124,6 +124,10 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             self.users += change
             self.last_use = time.monotonic()
 
+    def end(self) -> None:
+        """End in a moment; the thread that asks for it is not waited for."""
+        threading.Thread(target=self.shutdown, daemon=True).start()
+
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - socketserver's signature
         log.debug("a client went away", exc_info=True)
 
@@ -135,11 +139,11 @@ class _Handler(socketserver.StreamRequestHandler):
         is_user = False
         try:
             while line := self._read_line():
-                reply, is_ours = self._reply(line)
-                if is_ours and not is_user:
-                    is_user = True
+                message = self._understood(line)
+                if "error" not in message and not is_user:
+                    is_user = True  # before it is answered, which may take a while
                     self.server.count_user(+1)
-                self.wfile.write(encode(reply))
+                self.wfile.write(encode(message if "error" in message else self._reply(message)))
         finally:
             if is_user:
                 self.server.count_user(-1)
@@ -151,28 +155,39 @@ class _Handler(socketserver.StreamRequestHandler):
         self.connection.settimeout(_LINE_SECONDS)
         return self.rfile.readline(MAX_REQUEST_BYTES + 1)
 
-    def _reply(self, line: bytes) -> tuple[dict[str, Any], bool]:
-        """Give the reply to a request, and whether it comes from a user of this index."""
-        is_ours = False
+    def _understood(self, line: bytes) -> dict[str, Any]:
+        """Give a request of a user of this index, or the error to answer with."""
         try:
             if len(line) > MAX_REQUEST_BYTES:
                 raise SemanticError(f"the request is longer than {MAX_REQUEST_BYTES:,} bytes")
             message = json.loads(line)
-            if message["version"] != code_version():
-                threading.Thread(target=self.server.shutdown, daemon=True).start()
-                raise OwnerMismatchError(f"this index process is of version {code_version()}; it ends now")
-            if message["repository"] == str(self.server.repository) and message["settings"] not in {None, self.server.mark}:
-                threading.Thread(target=self.server.shutdown, daemon=True).start()
-                raise OwnerMismatchError("this index process was started with other settings; it ends now")
-            if message["repository"] != str(self.server.repository):
-                raise OwnerMismatchError(f"this data directory is in use for the repository {self.server.repository}")
-            is_ours = True
-            return {"result": _call(self.server.index, message["call"], message["arguments"])}, is_ours
+            self._check_user(message["version"], message.get("repository"), message.get("settings"))
+            return {"call": message["call"], "arguments": message["arguments"]}
         except SemanticError as error:
-            return error_message(error), is_ours
+            return error_message(error)
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            return error_message(SemanticError(f"the index process does not understand the request: {error!r}"))
+
+    def _check_user(self, version: str, repository: str | None, mark: str | None) -> None:
+        """Refuse who is of another version, repository or settings; `OwnerMismatchError` says which, and who gives way."""
+        mine = self.server
+        if version != code_version():
+            mine.end()
+            raise OwnerMismatchError(f"this index process is of version {code_version()}; it ends now")
+        if repository != str(mine.repository):
+            raise OwnerMismatchError(f"this data directory is in use for the repository {mine.repository}")
+        if mark not in {None, mine.mark}:
+            mine.end()
+            raise OwnerMismatchError("this index process was started with other settings; it ends now")
+
+    def _reply(self, message: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return {"result": _call(self.server.index, message["call"], message["arguments"])}
+        except SemanticError as error:
+            return error_message(error)
         except Exception as error:
             log.exception("a request failed")
-            return error_message(SemanticError(f"the index process failed: {error}")), is_ours
+            return error_message(SemanticError(f"the index process failed: {error}"))
 
 
 _CALLS: dict[str, Callable[..., Any]] = {
@@ -285,7 +300,7 @@ def run(settings: Settings) -> None:
     with _Server(path, index, settings) as server:
         os.close(STARTING)
         for name in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(name, lambda *_: threading.Thread(target=server.shutdown, daemon=True).start())
+            signal.signal(name, lambda *_: server.end())
         threading.Thread(target=_watch, args=(server, lock), name="watch", daemon=True).start()
         index.start()
         log.info("version %s owns the index of %s", __version__, settings.repository)

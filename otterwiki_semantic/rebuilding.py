@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from otterwiki_semantic.acceptance import QueryVector, check_recall, check_room, check_whole, estimate, recall
+from otterwiki_semantic.acceptance import QueryVector, check_recall, check_room, check_whole, compared, estimate, recalls
 from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.embedding.passages import passages_fingerprint
@@ -25,7 +25,7 @@ from otterwiki_semantic.evaluation import Judged
 from otterwiki_semantic.generations import Generation, Generations, fingerprint
 from otterwiki_semantic.indexer import Indexer, Stopped
 from otterwiki_semantic.progress import ProgressTracker
-from otterwiki_semantic.records import Estimate, RebuildState, RebuildStatus, Recall
+from otterwiki_semantic.records import Estimate, RebuildState, RebuildStatus
 from otterwiki_semantic.repository import Repository
 
 _AGAIN_SECONDS = 600.0
@@ -56,10 +56,10 @@ class Way:
         """Whether a generation's vectors are of this model; if not, only its words can be asked."""
         return generation.recipe == passages_fingerprint(self.embedder, self.profile.heading_weight)
 
-    def recall(self, generation: Generation, questions: Sequence[Judged]) -> float:
-        """Give the recall@10 that a generation reaches, or once reached: see `acceptance.recall`."""
+    def recalls(self, generation: Generation, questions: Sequence[Judged]) -> list[float]:
+        """Give the recall@10 of each question that a generation reaches, or once reached: see `acceptance.recalls`."""
         vector_of = self.vector_of if self.embeds_for(generation) else None
-        return recall(generation, questions, vector_of, self.embedder.calibration)
+        return recalls(generation, questions, vector_of, self.embedder.calibration)
 
 
 class Rebuilder:
@@ -177,7 +177,9 @@ class Rebuilder:
         questions = self._way.questions()
         if not questions or not old.catalog.is_current:  # one that cannot follow HEAD is no choice
             return
-        found = Recall(self._way.recall(old, questions), self._way.recall(new, questions))
+        found = compared(new, questions, self._way.recalls(old, questions), self._way.recalls(new, questions))
+        if found is None:
+            return
         with self._lock:
             self._status = replace(self._status, recall=found)
         try:

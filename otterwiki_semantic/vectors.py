@@ -58,7 +58,6 @@ class VectorStore(ABC):
                 collection.upsert(
                     ids=[vector.id for vector in page],
                     embeddings=np.stack([vector.embedding for vector in page]),
-                    metadatas=[{"path": vector.path} for vector in page],
                 )
 
     def delete(self, ids: Sequence[str]) -> None:

@@ -110,7 +110,7 @@ def unit_rows(count: int) -> Matrix:
 
 
 def stored(rows: Matrix) -> list[StoredVector]:
-    return [StoredVector(f"v{i}", row, "page") for i, row in enumerate(rows)]
+    return [StoredVector(f"v{i}", row) for i, row in enumerate(rows)]
 
 
 # What every store does
@@ -134,7 +134,7 @@ def test_fewer_vectors_than_asked_for_are_all_there_is(vectors: VectorStore) -> 
 def test_an_upsert_replaces_and_a_delete_removes(vectors: VectorStore) -> None:
     rows = unit_rows(3)
     vectors.upsert(stored(rows))
-    vectors.upsert([StoredVector("v0", rows[1], "other")])
+    vectors.upsert([StoredVector("v0", rows[1])])
     vectors.delete(["v2", "never there"])
     assert vectors.count() == 2
     found = vectors.query(rows[1], 2)
@@ -177,8 +177,8 @@ def test_vectors_of_another_length_are_an_error_of_ours(vectors: VectorStore) ->
 def test_two_collections_do_not_see_each_other(store: Store) -> None:
     rows = unit_rows(2)
     first, second = store("otterwiki-first"), store("otterwiki-second")
-    first.upsert([StoredVector("a", rows[0], "page")])
-    second.upsert([StoredVector("b", rows[0], "page"), StoredVector("c", rows[1], "page")])
+    first.upsert([StoredVector("a", rows[0])])
+    second.upsert([StoredVector("b", rows[0]), StoredVector("c", rows[1])])
     assert sorted(first.query(rows[0], 10)) == ["a"]
     first.delete(["b"])
     first.destroy()

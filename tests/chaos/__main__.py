@@ -1,0 +1,42 @@
+"""Kill the index and feed it absurd texts: python -m tests.chaos --kills 200 --fuzz-chunks 100000 --fuzz-queries 10000."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.chaos import chunk_fuzz, query_fuzz
+from tests.chaos.crashes import prove_crash_safety
+from tests.chaos.fuzzing import fuzz
+
+
+def main() -> int:
+    """Prove it; gives 1 if anything failed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--kills", type=int, default=200, help="how often an index is killed (default: 200)")
+    parser.add_argument("--fuzz-chunks", type=int, default=100_000, help="pages for the chunker (default: 100000)")
+    parser.add_argument("--fuzz-queries", type=int, default=10_000, help="queries (default: 10000)")
+    parser.add_argument("--seed", type=int, default=int(time.time()), help="runs with the same seed do the same")
+    parser.add_argument("--round", type=int, default=None, help="only this round of kills")
+    parser.add_argument("--at", default="", help="kill from inside only at locations with this in their name, such as serve")
+    arguments = parser.parse_args()
+    print(f"seed {arguments.seed}", flush=True)
+    place = Path(tempfile.mkdtemp(prefix="chaos-"))
+    is_right = True
+    if arguments.kills:
+        is_right &= prove_crash_safety(place, arguments.seed, arguments.kills, arguments.round, arguments.at)
+    if arguments.round is None:
+        pages, queries = arguments.fuzz_chunks, arguments.fuzz_queries
+        is_right &= fuzz("chunks", chunk_fuzz.try_pages, pages, arguments.seed, place)
+        is_right &= fuzz("queries", query_fuzz.try_queries, queries, arguments.seed, place)
+    if is_right:
+        shutil.rmtree(place)
+    return 0 if is_right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""What the rounds of one seed share: the repository, stopped indexes to begin with, and what each must become."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
+
+from tests.chaos.contents import Contents, differences, read_contents
+from tests.chaos.leftovers import facts
+from tests.chaos.scenarios import SCENARIOS, Scenario
+from tests.chaos.victim import DEADLINE_SECONDS, Orders, Passage, Recovery, read_report
+from tests.chaos.wikis import Pages, Wiki, make_history, marks, move_head
+
+_KNOWN_MARKS, _GONE_MARKS = 4, 3
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What an index must be at a commit: its contents, and the passages that answer queries."""
+
+    contents: Contents
+    queries: tuple[str, ...]
+    answers: list[list[Passage]]
+
+
+class Laboratory:
+    """Makes, each once and when it is needed, what rounds begin with and are judged by."""
+
+    def __init__(self, place: Path, seed: int, only_at: str = "") -> None:
+        self.place = place
+        self.seed = seed
+        self._only_at = only_at
+        self.repository = place / "repository"
+        self._locks: dict[Hashable, threading.Lock] = {}
+        self._locking = threading.Lock()
+        self._made: dict[Hashable, Any] = {}
+        self._base = Wiki(seed).pages
+        branches = {}
+        for scenario in SCENARIOS:
+            wiki = Wiki(seed)
+            wiki.random = Random(f"{scenario.name} {seed}")
+            branches[scenario.name] = scenario.change(wiki)
+        self._states = branches
+        self._commits = make_history(self.repository, self._base, branches)
+
+    def commits(self, scenario: Scenario) -> tuple[str, ...]:
+        """Give the commits that HEAD moves along, that of the index first."""
+        return tuple(self._commits[scenario.name])
+
+    def goal(self, scenario: Scenario) -> str:
+        """Give the commit that HEAD is at when the index is restarted."""
+        return self._commits[scenario.name][0 if scenario.back else -1]
+
+    def begin(self, scenario: Scenario, place: Path, *, persists: bool) -> Orders:
+        """Put a repository and an index into a directory as they are before the scenario's work; gives the orders for it."""
+        shutil.copytree(self.repository / ".git", place / "repository" / ".git")
+        data_dir = place / "index"
+        if scenario.built:
+            shutil.copytree(self._index(persists=persists), data_dir)
+            if scenario.spoil:
+                scenario.spoil(data_dir)
+        else:
+            data_dir.mkdir()
+        moves = self.commits(scenario)[1:]
+        if not scenario.runs and moves:
+            move_head(place / "repository", moves[-1])
+        return Orders(
+            repository=str(place / "repository"),
+            data_dir=str(data_dir),
+            report=str(place / "report.json"),
+            moves=moves if scenario.runs else (),
+            waits=scenario.runs,
+            reindex=scenario.reindex,
+            leaves=(data_dir / "current").read_text().strip() if scenario.is_outdated else None,
+            persists=persists,
+        )
+
+    def locations(self, scenario: Scenario) -> dict[str, int]:
+        """Give how often each location is reached when the scenario is left to end; only those that `only_at` is part of."""
+
+        def count() -> dict[str, int]:
+            place = self._new_place(f"{scenario.name} counted")
+            orders = self.begin(scenario, place, persists=False)
+            _, counts = run_victim(replace(orders, counts=True))
+            chosen = {location: number for location, number in counts.items() if self._only_at in location}
+            return chosen or counts
+
+        return self._once(("locations", scenario.name), count)
+
+    def expectation(self, scenario: Scenario) -> Expectation:
+        """Give what an index built afresh from the scenario's last HEAD is."""
+        return self._once(("expectation", scenario.name), lambda: self._build_afresh(scenario))
+
+    @property
+    def recipe(self) -> str:
+        """What this version says its vectors are made by."""
+        return self._once("recipe", lambda: facts(self._index(persists=False))["recipe"])
+
+    def marks(self, scenario: Scenario) -> dict[str, set[str]]:
+        """Give the marks that were ever in the scenario's wiki, each with the paths of all the pages it ever stood on."""
+        found: dict[str, set[str]] = {}
+        for pages in (self._base, *self._states[scenario.name]):
+            for mark, paths in marks(pages).items():
+                found.setdefault(mark, set()).update(paths)
+        return found
+
+    def _index(self, *, persists: bool) -> Path:
+        """Give a stopped index of the first commit, to be copied."""
+
+        def build() -> Path:
+            place = self._new_place("first index, written often" if persists else "first index")
+            shutil.copytree(self.repository / ".git", place / "repository" / ".git")
+            orders = Orders(str(place / "repository"), str(place / "index"), str(place / "report.json"), persists=persists)
+            (place / "index").mkdir()
+            run_victim(orders)
+            return place / "index"
+
+        return self._once(("index", persists), build)
+
+    def _build_afresh(self, scenario: Scenario) -> Expectation:
+        states = [self._base, *self._states[scenario.name]]
+        pages = states[0 if scenario.back else -1]
+        place = self._new_place(f"{scenario.name} afresh")
+        shutil.copytree(self.repository / ".git", place / "repository" / ".git")
+        move_head(place / "repository", self.goal(scenario))
+        (place / "index").mkdir()
+        queries = _queries(pages, states)
+        report = str(place / "report.json")
+        recovery, _ = run_victim(Orders(str(place / "repository"), str(place / "index"), report, queries=queries))
+        contents = read_contents(place / "index")
+        assert differences(contents, contents) == []
+        _check_answers(recovery, queries, pages)
+        return Expectation(contents, queries, recovery.answers)
+
+    def _new_place(self, name: str) -> Path:
+        place = self.place / name.replace(" ", "-").replace(",", "")
+        place.mkdir()
+        return place
+
+    def _once(self, key: Hashable, make: Callable[[], T]) -> T:
+        with self._locking:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
+            if key not in self._made:
+                self._made[key] = make()
+            made: T = self._made[key]
+            return made
+
+
+def _queries(pages: Pages, states: list[Pages]) -> tuple[str, ...]:
+    """Give a text as it stands, texts by their marks, and marks of texts that are no more."""
+    here = marks(pages)
+    gone = sorted({mark for state in states for mark in marks(state)} - here.keys())
+    random = Random(len(here))
+    known = random.sample(sorted(here), _KNOWN_MARKS)
+    lines = [line for line in "\n".join(pages[name] for name in sorted(pages)).split("\n") if known[0] in line]
+    asked = (*known, *random.sample(gone, min(_GONE_MARKS, len(gone))))
+    return (lines[0][:500].replace("[[", "").replace("]]", ""), *(f'"{mark}"' for mark in asked))
+
+
+def _check_answers(recovery: Recovery, queries: tuple[str, ...], pages: Pages) -> None:
+    """See that the index built afresh finds each known text, and nothing for what is gone."""
+    here = marks(pages)
+    for query, passages in list(zip(queries, recovery.answers, strict=True))[1:]:
+        mark = query.strip('"')
+        assert {path for path, _ in passages} <= here.get(mark, set()), (query, passages)
+        assert bool(passages) == (mark in here), (query, passages)
+        assert all(mark in text.lower() for _, text in passages), (query, passages)
+
+
+def run_victim(orders: Orders) -> tuple[Recovery, dict[str, int]]:
+    """Let a process carry out orders to their end, and give its report; fails if it does not come that far."""
+    status, said = end_of_victim(orders)
+    assert status == 0, f"a process ended with {status} that was to live:\n{said}"
+    return read_report(Path(orders.report))
+
+
+def end_of_victim(orders: Orders) -> tuple[int, str]:
+    """Let a process carry out orders until it ends; gives its status, the number of a signal below zero, and what it said."""
+    command = [sys.executable, "-m", "tests.chaos.victim", str(orders)]
+    root = Path(__file__).parents[2]
+    answer = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=3 * DEADLINE_SECONDS, check=False)
+    return answer.returncode, answer.stderr

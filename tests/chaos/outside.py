@@ -1,0 +1,78 @@
+"""The real owner, started, used and ended as the wiki does it, and killed at a random time while it works."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from otterwiki_semantic.config import Settings
+from otterwiki_semantic.remote_index import RemoteIndex
+from tests.chaos.victim import Orders, Recovery, wait_until_whole, work
+from tests.live_wiki import eventually
+
+_END_SECONDS = 30.0
+
+
+def kill_at_work(orders: Orders, delay: float) -> None:
+    """Start the owner, let it work, and kill it so many seconds later."""
+    index = _index(orders)
+    try:
+        index.start()
+        work(index, orders)
+        time.sleep(delay)  # a random time is the point of it
+        _end(orders, signal.SIGKILL)
+    finally:
+        index.close()
+
+
+def recover(orders: Orders) -> Recovery:
+    """Start a new owner, wait until it says that all is well, ask it, and end it in peace."""
+    index = _index(orders)
+    try:
+        index.start()
+        recovery = wait_until_whole(index, orders.queries, orders.leaves)
+        assert [index.status().owner_pid] == _owners(orders), "there is not just the owner that was started"
+        _end(orders, signal.SIGTERM)
+        last = (Path(orders.data_dir) / "owner.log").read_text().splitlines()[-1]
+        assert last.endswith(": ended"), f"the owner did not end in peace: {last}"
+    finally:
+        index.close()
+    return recovery
+
+
+def _index(orders: Orders) -> RemoteIndex:
+    return RemoteIndex(Settings(Path(orders.repository), Path(orders.data_dir), sync_interval=3600), quiet=True)
+
+
+def _end(orders: Orders, name: signal.Signals) -> None:
+    """Send a signal to the owner, and wait for its end; it has to be there."""
+    owners = eventually(lambda: _owners(orders), _END_SECONDS, "an owner runs")
+    for pid in owners:
+        os.kill(pid, name)
+    eventually(lambda: not _owners(orders) and _is_let_go(Path(orders.data_dir)), _END_SECONDS, "the owner has ended")
+
+
+def _is_let_go(data_dir: Path) -> bool:
+    """Whether no process holds the index's locks: one that dies keeps them and its socket a moment longer than its name."""
+    for path in data_dir.glob("*.lock"):
+        with path.open() as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+    return True
+
+
+def _owners(orders: Orders) -> list[int]:
+    """Give the processes that were started for a data directory, and have not ended."""
+    found = []
+    for directory in Path("/proc").iterdir():
+        with suppress(OSError, ValueError):
+            pid = int(directory.name)
+            if orders.data_dir.encode() in (directory / "cmdline").read_bytes():
+                found.append(pid)
+    return found

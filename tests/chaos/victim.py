@@ -1,0 +1,167 @@
+"""A process that opens an index, does what it is ordered to, and may die on the way: `python -m tests.chaos.victim ORDERS`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from otterwiki_semantic.config import Settings
+from otterwiki_semantic.errors import IndexUnavailableError, OwnerUnavailableError
+from otterwiki_semantic.records import IndexStatus, RebuildState, SearchOptions
+from otterwiki_semantic.service import IndexService
+from tests.chaos.points import Point, Watch
+from tests.chaos.wikis import move_head
+
+DEADLINE_SECONDS = 90.0
+RESULTS = 5
+_PAUSE_SECONDS = 0.005
+_FEW_VECTORS = 8
+
+Passage = tuple[str, str]
+"""The path of a page, and the text of a passage on it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a victim is to do in `data_dir`.
+
+    Once it is open `reindex` asks for a new generation, and HEAD moves from one of `moves` to the next; if `waits`, the index
+    is whole before that. It is not whole while the generation `leaves` serves. At the end it answers `queries`, closes, and
+    writes to `report`. `persists` lets ChromaDB write its graph to disk after few vectors already. It dies at `point`; `counts`
+    counts the points instead.
+    """
+
+    repository: str
+    data_dir: str
+    report: str
+    moves: tuple[str, ...] = ()
+    waits: bool = False
+    reindex: bool = False
+    leaves: str | None = None
+    queries: tuple[str, ...] = ()
+    persists: bool = False
+    point: Point | None = None
+    counts: bool = False
+
+    @classmethod
+    def read(cls, text: str) -> Orders:
+        """Give the orders that were written as JSON."""
+        values = json.loads(text)
+        point = Point(**values["point"]) if values["point"] else None
+        lists = {name: tuple(values[name]) for name in ("moves", "queries")}
+        return cls(**{**values, **lists, "point": point})
+
+    def __str__(self) -> str:
+        return json.dumps(asdict(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How an index came to equal HEAD.
+
+    `ready_at` is the Unix time. `embedded` is the number of texts it gave to its model, `answers` holds the passages for each
+    query, `stumbles` the errors that its status showed on the way, `strangers` passages that were found on the way.
+    """
+
+    ready_at: float
+    embedded: int
+    answers: list[list[Passage]]
+    stumbles: list[str]
+    strangers: list[Passage]
+
+
+def wait_until_whole(index: IndexService, queries: Sequence[str] = (), leaves: str | None = None) -> Recovery:
+    """Wait until an index equals HEAD with nothing running, searching it meanwhile, and ask it what it found; else fail.
+
+    `leaves` is the name of a generation that must not serve any more.
+    """
+    end = time.monotonic() + DEADLINE_SECONDS
+    stumbles: dict[str, None] = {}
+    seen: dict[Passage, None] = {}
+    status: IndexStatus | None = None
+    while time.monotonic() < end:
+        try:
+            status = index.status()
+            if status.last_error:
+                stumbles[status.last_error] = None
+            if _is_whole(status) and status.generation != leaves:
+                ready_at = time.time()
+                answers = search(index, queries)
+                return Recovery(ready_at, status.embedded_texts, answers, list(stumbles), list(seen))
+            for passages in search(index, queries[:1]):
+                seen.update(dict.fromkeys(passages))
+        except (IndexUnavailableError, OwnerUnavailableError) as error:
+            stumbles[str(error)] = None
+        time.sleep(_PAUSE_SECONDS)
+    raise AssertionError(f"not whole within {DEADLINE_SECONDS:.0f} s: {status}; {list(stumbles)}")
+
+
+def _is_whole(status: IndexStatus) -> bool:
+    """Tell whether an index says that it equals HEAD, and that nothing is left to do."""
+    is_equal = status.index.commit == status.index.head and status.index.pending_pages == 0
+    is_idle = status.last_sync is not None and status.rebuild.state is not RebuildState.RUNNING
+    return status.status == "ready" and is_equal and is_idle
+
+
+def search(index: IndexService, queries: Sequence[str]) -> list[list[Passage]]:
+    """Give the passages found for each query."""
+    answers = index.search(queries, SearchOptions(RESULTS, 1)) if queries else []
+    return [[(hit.path, hit.snippet) for hit in answer.hits] for answer in answers]
+
+
+def run(orders: Orders) -> None:
+    """Carry out orders."""
+    import chromadb  # noqa: F401 - while nobody watches its thousands of calls
+
+    from otterwiki_semantic import vectors
+    from otterwiki_semantic.local_index import LocalIndex
+
+    if orders.persists:
+        vectors._HNSW["sync_threshold"] = _FEW_VECTORS
+    watch = Watch(orders.point) if orders.point or orders.counts else None
+    if watch:
+        watch.install()
+    with watch.here() if watch else nullcontext():
+        index = LocalIndex(Settings(Path(orders.repository), Path(orders.data_dir), sync_interval=3600))
+        index.start()
+    work(index, orders, watch)
+    recovery = wait_until_whole(index, orders.queries, orders.leaves)
+    with watch.here() if watch else nullcontext():
+        index.close()
+    _write(Path(orders.report), {**asdict(recovery), "counts": watch.counts if watch else {}})
+
+
+def work(index: IndexService, orders: Orders, watch: Watch | None = None) -> None:
+    """Let happen to an open index what the orders say."""
+    if orders.waits:
+        wait_until_whole(index)
+    if orders.reindex:
+        with watch.here() if watch else nullcontext():
+            index.reindex()
+    for commit in orders.moves:
+        move_head(Path(orders.repository), commit)
+        with watch.here() if watch else nullcontext():
+            index.notify()
+
+
+def _write(report: Path, values: dict[str, Any]) -> None:
+    report.write_text(json.dumps(values))
+
+
+def read_report(report: Path) -> tuple[Recovery, dict[str, int]]:
+    """Give what a victim reported: how the index was at the end, and how often each location was reached."""
+    values = json.loads(report.read_text())
+    counts: dict[str, int] = values.pop("counts")
+    recovery = Recovery(**values)
+    answers = [[(path, text) for path, text in passages] for passages in recovery.answers]
+    return replace(recovery, answers=answers, strangers=[(path, text) for path, text in recovery.strangers]), counts
+
+
+if __name__ == "__main__":
+    run(Orders.read(sys.argv[1]))
