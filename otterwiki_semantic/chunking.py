@@ -329,11 +329,14 @@ def _shorter(text: str) -> str:
 
 
 def _without_shown_headings(pieces: list[_Piece], section: Section, trail: tuple[str, ...]) -> list[_Piece]:
-    """Drop the headings a chunk begins with if its prefix shows them whole, unless it holds nothing else."""
+    """Drop the headings a chunk begins with if its prefix shows them whole, each once, unless it holds nothing else."""
+    shown: set[tuple[str, ...]] = set()
     for position, piece in enumerate(pieces):
-        is_above = piece.section.path == section.path[: len(piece.section.path)]
+        path = piece.section.path
+        is_above = path == section.path[: len(path)] and path not in shown
         if not (piece.is_heading and is_above and piece.text == piece.section.heading and piece.text in trail):
             return pieces[position:]
+        shown.add(path)
     return pieces
 
 

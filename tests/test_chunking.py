@@ -56,6 +56,11 @@ def test_every_word_stands_in_a_chunk_in_order(model: MiniLM, source: str) -> No
     assert is_subsequence(wanted, found)
 
 
+def test_a_heading_that_comes_again_at_once_is_kept(model: MiniLM) -> None:
+    (chunk,) = chunks_of("# A\n\n## B\n\n## B\n\ntext\n", model)
+    assert chunk.text.split("] ", 1)[1].split() == ["B", "text"]
+
+
 def _prefix_words(chunk: Chunk) -> list[str]:
     return chunk.text[: chunk.prefix_length].strip()[1:-1].split()
 

@@ -72,6 +72,8 @@ def test_a_search_can_wait_for_what_was_just_committed(repository: Path) -> None
     assert answer.returncode == 0, answer.stderr
     assert answer.stdout.startswith("bees:")
     assert "The index is behind" not in answer.stderr
+    commit(repository, {"bees.md": None})
+    run("index", "--repository", repository)
 
 
 def test_the_repository_comes_from_the_wikis_settings(repository: Path, tmp_path: Path) -> None:

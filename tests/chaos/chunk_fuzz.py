@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from random import Random
@@ -14,7 +13,7 @@ from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.embedding.minilm_model import MiniLM
 from otterwiki_semantic.markdown import parse
 from otterwiki_semantic.pages import read_page
-from otterwiki_semantic.records import Chunk, Document, Page
+from otterwiki_semantic.records import Chunk, Page
 from tests.chaos.fuzzing import Batch, Finding, attempt
 from tests.markdown_strategies import _BLOCK_MARKS, _INLINE_MARKS, PAGES, RAW
 from tests.test_chunking import body, is_subsequence, new_text, page_words
@@ -71,7 +70,7 @@ def fault_of_page(page: Page, source: bytes) -> str:
     chunks = page.chunks
     text = source.decode("utf-8", errors="replace")
     found = [word for chunk in chunks for part in (_trail(chunk), new_text(chunk)) for word in part.split()]
-    wanted = [word for word in page_words(_without_repeats(parse(text))) if len(word) < _LONGEST_WORD]
+    wanted = [word for word in page_words(parse(text)) if len(word) < _LONGEST_WORD]
     if not is_subsequence(wanted, found):
         return "not every word stands in a chunk in order"
     if not all(body(chunk).strip() for chunk in chunks):
@@ -88,13 +87,6 @@ def fault_of_page(page: Page, source: bytes) -> str:
 def _trail(chunk: Chunk) -> str:
     """Give the heading path that a chunk's text begins with, without its brackets."""
     return chunk.text[: chunk.prefix_length].strip()[1:-1]
-
-
-def _without_repeats(document: Document) -> Document:
-    """Leave out headings that stand in the same place once more: in a row of empty sections they are shown once."""
-    first = {section.path: section for section in reversed(document.sections)}
-    sections = (section if first[section.path] is section else replace(section, heading="") for section in document.sections)
-    return replace(document, sections=tuple(sections))
 
 
 def _unstorable(page: Page) -> str:
