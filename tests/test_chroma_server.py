@@ -83,6 +83,20 @@ def test_a_server_that_is_down_is_done_without(index: LocalIndex, server: Chroma
     check_recovery(index)
 
 
+def test_a_server_that_is_down_does_not_put_off_the_look_at_head(
+    index: LocalIndex, server: ChromaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otterwiki_semantic.generations._REST_SECONDS", 3600.0)
+    index.close()
+    server.stop()
+    again = LocalIndex(Settings(tmp_path / "repository", tmp_path / "index", sync_interval=1, chroma_url=server.url))
+    again.start()
+    eventually(lambda: again.status().problems)
+    head = commit(tmp_path / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    eventually(lambda: again.status().index.commit == head, 20)
+    again.close()
+
+
 def test_a_server_that_does_not_answer_delays_no_more_than_one_search(
     index: LocalIndex, server: ChromaServer, tmp_path: Path
 ) -> None:
