@@ -330,13 +330,13 @@ def _shorter(text: str) -> str:
 
 def _without_shown_headings(pieces: list[_Piece], section: Section, trail: tuple[str, ...]) -> list[_Piece]:
     """Drop the headings a chunk begins with if its prefix shows them whole, each once, unless it holds nothing else."""
-    shown: set[tuple[str, ...]] = set()
+    depth = 0
     for position, piece in enumerate(pieces):
         path = piece.section.path
-        is_above = path == section.path[: len(path)] and path not in shown
+        is_above = path == section.path[: len(path)] and len(path) > depth
         if not (piece.is_heading and is_above and piece.text == piece.section.heading and piece.text in trail):
             return pieces[position:]
-        shown.add(path)
+        depth = len(path)
     return pieces
 
 

@@ -59,6 +59,8 @@ def test_every_word_stands_in_a_chunk_in_order(model: MiniLM, source: str) -> No
 def test_a_heading_that_comes_again_at_once_is_kept(model: MiniLM) -> None:
     (chunk,) = chunks_of("# A\n\n## B\n\n## B\n\ntext\n", model)
     assert chunk.text.split("] ", 1)[1].split() == ["B", "text"]
+    (chunk,) = chunks_of("# A\n\n## B\n\n# A\n\n## B\n\ntext\n", model)
+    assert chunk.text.split("] ", 1)[1].split() == ["A", "B", "text"]
 
 
 def _prefix_words(chunk: Chunk) -> list[str]:
