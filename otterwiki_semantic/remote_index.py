@@ -178,7 +178,11 @@ class RemoteIndex:
         """Keep one connection open for as long as this process lives, so that the owner does, too."""
         if self._lease is None or self._lease[0] != os.getpid() or _is_closed(self._lease[1]):
             connection = self._connect(_NOTIFY_SECONDS)
-            connection.sendall(self._request("hello", {}))
+            try:
+                connection.sendall(self._request("hello", {}))
+            except OSError:
+                connection.close()
+                raise
             connection.setblocking(False)
             if self._lease is not None:
                 self._lease[1].close()
