@@ -1,9 +1,7 @@
 """Build the bundled embedding model: the official all-MiniLM-L6-v2 weights as an int8 ONNX graph.
 
-The graph takes ``input_ids`` and ``attention_mask`` (int64, batch x length) and gives ``embedding`` (float32, batch x 384,
-unit length): the encoder, mean pooling over the real tokens and normalisation in one piece, so that the run time needs
-neither PyTorch nor transformers. Weights are quantised per output channel to 7 of 8 bits (reduced range), which keeps
-processors without VNNI exact; activations are quantised at run time (dynamic quantisation).
+The graph is made of the weights alone, in `encoder_graph`. PyTorch is needed for the original model's vectors, which the
+tests compare the bundled one's with.
 
 Usage::
 
@@ -25,11 +23,11 @@ import json
 import platform
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+from encoder_graph import encoder_graph
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL_DIR = ROOT / "otterwiki_semantic" / "embedding" / "minilm"
@@ -63,58 +61,12 @@ def find_weights(given: Path | None) -> Path:
     return directory
 
 
-def export(directory: Path, target: Path) -> None:
-    """Write the graph (encoder, mean pooling, normalisation) to `target`: float32, but for the word embeddings.
+def write_graph(directory: Path) -> None:
+    """Write the graph of the official weights: see `encoder_graph`."""
+    import onnx
+    from safetensors.numpy import load_file
 
-    These are half of the weights. The quantiser would give the whole table one scale; here each row has its own.
-    """
-    import torch
-    from transformers import AutoModel
-
-    class RowQuantisedEmbedding(torch.nn.Module):
-        def __init__(self, weight: torch.Tensor) -> None:
-            super().__init__()
-            scale = weight.abs().amax(dim=1, keepdim=True).clamp(min=1e-8) / 127
-            self.register_buffer("scale", scale)
-            self.register_buffer("rows", (weight / scale).round().to(torch.int8))
-
-        def forward(self, ids: torch.Tensor) -> torch.Tensor:
-            return self.rows[ids].to(self.scale.dtype) * self.scale[ids]
-
-    class SentenceEncoder(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.encoder = AutoModel.from_pretrained(directory, attn_implementation="eager")
-            embeddings = self.encoder.embeddings
-            embeddings.word_embeddings = RowQuantisedEmbedding(embeddings.word_embeddings.weight.data)
-
-        def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
-            tokens = self.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-            mask = attention_mask.unsqueeze(-1).to(tokens.dtype)
-            pooled = (tokens * mask).sum(1) / mask.sum(1)
-            return torch.nn.functional.normalize(pooled, dim=1)
-
-    ids = torch.ones((2, 16), dtype=torch.int64)
-    axes = {0: "batch", 1: "length"}
-    torch.onnx.export(
-        SentenceEncoder().eval(),
-        (ids, ids),
-        str(target),
-        input_names=["input_ids", "attention_mask"],
-        output_names=["embedding"],
-        dynamic_axes={"input_ids": axes, "attention_mask": axes, "embedding": {0: "batch"}},
-        opset_version=17,
-        dynamo=False,
-    )
-
-
-def quantise(source: Path, target: Path) -> None:
-    """Write the int8 graph: dynamic quantisation of the matrix products, weights per output channel, reduced range."""
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    quantize_dynamic(
-        source, target, op_types_to_quantize=["MatMul"], per_channel=True, reduce_range=True, weight_type=QuantType.QInt8
-    )
+    onnx.save(encoder_graph(load_file(directory / "model.safetensors"), MAX_TOKENS), MODEL_DIR / "model.onnx")
 
 
 def reference_vectors(directory: Path, texts: list[str]) -> npt.NDArray[np.float32]:
@@ -153,7 +105,7 @@ def write_licence() -> None:
 
 def write_provenance(cosines: npt.NDArray[np.float32] | None) -> None:
     """Write provenance.json; without fidelity figures first, since reading the model needs its digests."""
-    packages = ("torch", "transformers", "sentence-transformers", "onnx", "onnxruntime", "tokenizers", "numpy")
+    packages = ("torch", "transformers", "sentence-transformers", "onnx", "onnxruntime", "safetensors", "tokenizers", "numpy")
     record = {
         "name": "all-MiniLM-L6-v2",
         "source": "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2",
@@ -181,10 +133,7 @@ def main() -> None:
     parser.add_argument("--weights", type=Path, help="directory of the official weights")
     directory = find_weights(parser.parse_args().weights)
     MODEL_DIR.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as scratch:
-        exported = Path(scratch) / "float.onnx"
-        export(directory, exported)
-        quantise(exported, MODEL_DIR / "model.onnx")
+    write_graph(directory)
     write_tokenizer(directory)
     write_licence()
     write_provenance(None)

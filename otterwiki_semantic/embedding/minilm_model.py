@@ -121,6 +121,8 @@ class MiniLM:
         # Texts differ in length: buffers planned for one shape only pile up.
         options.enable_mem_pattern = False
         options.enable_cpu_mem_arena = False
+        # The graph is as it is to be computed; further fusions would make it slower.
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
         try:
             session = onnxruntime.InferenceSession(self._directory / _MODEL, options, providers=["CPUExecutionProvider"])
             tokenizer = Tokenizer.from_file(str(self._directory / _TOKENIZER))
@@ -158,5 +160,4 @@ def _lower_priority() -> None:
 
 
 def _run(session: InferenceSession, ids: Sequence[int]) -> Any:
-    tokens = np.array([ids], dtype=np.int64)
-    return session.run(["embedding"], {"input_ids": tokens, "attention_mask": np.ones_like(tokens)})[0][0]
+    return session.run(["embedding"], {"input_ids": np.array([ids], dtype=np.int64)})[0][0]
