@@ -12,18 +12,17 @@ from statistics import fmean
 
 from otterwiki_semantic.embedding import Embedder, Matrix
 from otterwiki_semantic.errors import ModelError, RebuildRefusedError, VectorStoreError
-from otterwiki_semantic.evaluation import Judged, score
+from otterwiki_semantic.evaluation import Judged, answerable, score
 from otterwiki_semantic.generations import Generation
 from otterwiki_semantic.query import parse_query
 from otterwiki_semantic.records import Estimate, Recall, SearchOptions
 from otterwiki_semantic.relevance import Calibration
 from otterwiki_semantic.searcher import search_passages
-from otterwiki_semantic.terms import fold
 
 _BYTES_PER_CHUNK = 6_500
 _BYTES_OF_TEXT_PER_CHUNK = 900
-_SECONDS_PER_CHUNK = 0.004
-"""Of a first build, without the embedding; a generation that was built knows better."""
+_SECONDS_PER_CHUNK, _SECONDS_PER_TEXT = 0.004, 0.01
+"""Of a first build: what a passage takes besides the embedding, and the embedding. One that was built knows better."""
 _SAMPLE = 8
 _SPARE = 1.2
 _RANKED = 20
@@ -42,7 +41,7 @@ def estimate(serving: Generation | None, text_bytes: int, embedder: Embedder, *,
     free = shutil.disk_usage(place).free
     if serving is None or serving.catalog.meta("commit") is None:
         chunks = text_bytes // _BYTES_OF_TEXT_PER_CHUNK + 1
-        return Estimate(chunks, chunks * _BYTES_PER_CHUNK, free, round(chunks * (_SECONDS_PER_CHUNK + 0.01), 1))
+        return Estimate(chunks, chunks * _BYTES_PER_CHUNK, free, round(chunks * (_SECONDS_PER_CHUNK + _SECONDS_PER_TEXT), 1))
     chunks = serving.catalog.counts().chunks
     disk = sum(map(_size, serving.directory.rglob("*")))
     pace = float(serving.catalog.meta(PACE) or _SECONDS_PER_CHUNK)
@@ -83,14 +82,14 @@ def check_whole(generation: Generation, allowed: int) -> None:
     Errors: `VectorStoreError` if ChromaDB does not hold all of it, or cannot search it; `ModelError` if the model failed on
     more pages than `allowed` (as many as in the serving one) and than one in a hundred.
     """
-    pages, unfinished = generation.catalog.counts().pages, generation.catalog.unfinished
-    if unfinished > max(1, pages // 100, allowed):
-        raise ModelError(f"the embedding model failed on {unfinished} of {pages} pages")
+    counts, unfinished = generation.catalog.counts(), generation.catalog.unfinished
+    if unfinished > max(1, counts.pages // 100, allowed):
+        raise ModelError(f"the embedding model failed on {unfinished} of {counts.pages} pages")
     if generation.is_refilling:
         raise generation.store_error or VectorStoreError("ChromaDB does not hold the whole new index")
-    vectors, found = generation.catalog.counts().vectors, generation.vectors.count()
-    if found != vectors:
-        raise VectorStoreError(f"the new index is not whole: {vectors} vectors, of which ChromaDB holds {found}")
+    found = generation.vectors.count()
+    if found != counts.vectors:
+        raise VectorStoreError(f"the new index is not whole: {counts.vectors} vectors, of which ChromaDB holds {found}")
     generation.probe_vectors()
 
 
@@ -124,8 +123,7 @@ def noted_recalls(generation: Generation, questions: Sequence[Judged]) -> list[f
 
 def compared(new: Generation, questions: Sequence[Judged], before: Sequence[float], after: Sequence[float]) -> Recall | None:
     """Give the mean of both over the questions that the wiki still has a page for; None if there are none."""
-    known = {fold(path) for path in new.catalog.blobs()}
-    kept = [number for number, judged in enumerate(questions) if any(fold(path) in known for path in judged.relevant)]
+    kept = answerable(questions, new.catalog.blobs())
     if not kept:
         return None
     return Recall(*(fmean(values[number] for number in kept) for values in (before, after)))

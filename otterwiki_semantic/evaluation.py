@@ -80,6 +80,12 @@ def _key(path: str) -> str:
     return path.strip().strip("/").removesuffix(".md").casefold()
 
 
+def answerable(questions: Sequence[Judged], paths: Iterable[str]) -> list[int]:
+    """Give the places, in the list, of the questions that one of these pages is relevant to."""
+    known = set(map(_key, paths))
+    return [place for place, judged in enumerate(questions) if not known.isdisjoint(judged.relevant)]
+
+
 def score(judged: Judged, ranking: Iterable[str], *, confident: bool = True) -> dict[str, float]:
     """Give the metrics of one ranking of pages (their paths, best first); a path that comes again does not count."""
     pages = [path for path in dict.fromkeys(map(_key, ranking)) if path not in judged.exclude]

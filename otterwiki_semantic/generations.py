@@ -140,11 +140,16 @@ class Generation:
         """Note that ChromaDB lacks nothing, unless it rests or was replaced by an empty one meanwhile."""
         with self._changing:
             if not self.rests_for and self._is_verified:
+                self.is_refilling = bool(self.catalog.vectors_to_store(1))
+                self.store_error = None
+
+    def note_files(self) -> None:
+        """Note the state of ChromaDB's files, now that nothing writes to them, and that they killed nobody for long."""
+        with self._changing:
+            if not self.rests_for and self._is_verified:
                 self._seal()
                 if time.monotonic() - self._verified_at > _STEADY_SECONDS and self.catalog.meta(_DEATHS) is not None:
                     self.catalog.set_meta(_DEATHS, None)
-                self.is_refilling = bool(self.catalog.vectors_to_store(1))
-                self.store_error = None
 
     # When ChromaDB fails
 

@@ -103,6 +103,11 @@ class Indexer:
         return True
 
     def flush(self, generation: Generation) -> None:
+        """Tell ChromaDB what it has still to be told, and note its state; see `_tell`."""
+        self._tell(generation)
+        generation.note_files()
+
+    def _tell(self, generation: Generation) -> None:
         """Tell ChromaDB what it has still to be told; while it fails, searches look at the catalog's vectors."""
         store = generation.vectors
         try:
@@ -175,9 +180,9 @@ class Indexer:
             embedded = self._embed(step)
             lacking |= step.keys() - {vector.id for vector in embedded}
             generation.catalog.add_vectors(embedded)
-            self.flush(generation)
+            self._tell(generation)
             tracker.chunks_embedded(len(step))
-        self.flush(generation)
+        self._tell(generation)
         generation.catalog.put_pages(
             (page if lacking.isdisjoint(vectors) else replace(page, blob=UNFINISHED), vectors)
             for page, vectors in zip(pages, ids, strict=True)

@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from flask import Flask
-from hypothesis import HealthCheck, settings
 
 from demo.run import PAGES
 from otterwiki_semantic.config import Settings
@@ -14,8 +14,8 @@ from otterwiki_semantic.embedding.minilm_model import MiniLM
 from otterwiki_semantic.local_index import LocalIndex
 from tests.live_wiki import KEY, LiveWiki, eventually, make_repository
 
-settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("default")
+hypothesis.settings.register_profile("default", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("default")
 
 
 @pytest.fixture(scope="session")
@@ -58,6 +58,12 @@ HANDBOOK: dict[str, str | bytes] = {
 @pytest.fixture(scope="session")
 def handbook() -> dict[str, str | bytes]:
     return HANDBOOK
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Those of a small wiki that no index was made of yet."""
+    return Settings(make_repository(tmp_path / "repository", HANDBOOK), tmp_path / "index", sync_interval=3600)
 
 
 @pytest.fixture(scope="module")

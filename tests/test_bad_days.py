@@ -316,12 +316,6 @@ def test_a_clock_that_is_set_stops_no_sync(monkeypatch: pytest.MonkeyPatch, days
 # Pages that break things
 
 
-@pytest.fixture
-def settings(tmp_path: Path, handbook: dict[str, str | bytes]) -> Settings:
-    (tmp_path / "index").mkdir()
-    return Settings(make_repository(tmp_path / "repository", handbook), tmp_path / "index", sync_interval=3600)
-
-
 def opened(settings: Settings) -> LocalIndex:
     index = LocalIndex(settings)
     index.start()

@@ -5,19 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.records import Answer, SearchOptions
-from tests.live_wiki import commit, eventually, git, make_repository
-
-
-@pytest.fixture
-def settings(tmp_path: Path, handbook: dict[str, str | bytes]) -> Settings:
-    return Settings(make_repository(tmp_path / "repository", handbook), tmp_path / "index", sync_interval=3600)
+from tests.live_wiki import commit, eventually, git
 
 
 @pytest.fixture

@@ -9,13 +9,7 @@ from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import RebuildRunningError
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.records import IndexStatus, Mode, RebuildState, SearchOptions
-from tests.live_wiki import commit, eventually, make_repository
-
-
-@pytest.fixture
-def settings(tmp_path: Path, handbook: dict[str, str | bytes]) -> Settings:
-    (tmp_path / "index").mkdir()
-    return Settings(make_repository(tmp_path / "repository", handbook), tmp_path / "index", sync_interval=3600)
+from tests.live_wiki import commit, eventually
 
 
 def opened(settings: Settings) -> LocalIndex:

@@ -23,11 +23,6 @@ Connect = Callable[..., RemoteIndex]
 
 
 @pytest.fixture
-def settings(tmp_path: Path, handbook: dict[str, str | bytes]) -> Settings:
-    return Settings(make_repository(tmp_path / "repository", handbook), tmp_path / "index", sync_interval=3600)
-
-
-@pytest.fixture
 def connect(settings: Settings) -> Iterator[Connect]:
     """Give clients of one index; all let go of it at the end."""
     made: list[RemoteIndex] = []
