@@ -10,17 +10,15 @@ from itertools import accumulate
 
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.errors import CatalogDamagedError, CatalogError
+from otterwiki_semantic.flat import Candidate
 from otterwiki_semantic.fusion import PAIR_WEIGHT, fused_score, page_credits
 from otterwiki_semantic.generations import Generation
-from otterwiki_semantic.lookup import Candidate, Scope
+from otterwiki_semantic.lookup import Allowed, Scope
 from otterwiki_semantic.query import Query, any_of, any_pair
 from otterwiki_semantic.records import Mode, SearchOptions, Side
 from otterwiki_semantic.relevance import word_weights
-from otterwiki_semantic.terms import words
+from otterwiki_semantic.terms import Finder
 
-_EXACT_CHUNKS = 4_000
-"""Up to this many chunks in a scope each is compared; with more of them, ChromaDB is asked for enough to pass the filter."""
-_SPARE = 1.3
 _MOST_TERMS = 48
 """Words of a query that are looked up, the rarest first; a question has ten."""
 _MOST_PLACES, _MOST_PLACES_OF_PAIRS, _LEAST_WORDS = 20_000, 60_000, 3
@@ -118,10 +116,13 @@ class _Gathering:
         self._titled: set[str] = set()
         self._floor = 0.0
         """What a candidate's keyword score is taken for that was not listed: half of the least one listed."""
-        self._pool = Pool(passages=self._lookup.size(Scope()))
+        self._flat = self._lookup.flat()
+        self._allowed: Allowed | None = None
+        self._pool = Pool(passages=self._flat.size)
 
     def pool(self, count: int) -> Pool:
         try:
+            self._allowed = self._lookup.allowed(self._scope)
             self._weigh_words()
             if self._ratio < 1:
                 self._add_matching(count)
@@ -155,27 +156,19 @@ class _Gathering:
         )
         self._mode, self._ratio = Mode.SEMANTIC, 1.0
         self._scope = Scope(self._scope.pages)
+        self._allowed = self._lookup.allowed(self._scope)
 
     # By meaning
 
     def _add_nearest(self, count: int) -> None:
         assert self._vector is not None
-        distances = self._nearest(self._vector, count)
-        found = self._lookup.candidates(self._scope, vectors=distances)
-        found.sort(key=lambda candidate: (distances[candidate.vector], candidate.path, candidate.ordinal))
-        self._pool.is_whole &= len(distances) < count
-        self._add(found)
-        for rank, candidate in enumerate(found, 1):
-            similarity = self._pool.similarity[candidate.id] = 1 - distances[candidate.vector]
+        nearest = self._generation.nearest(self._vector, count, self._allowed)
+        found = sorted(nearest.found, key=lambda item: (-item[1], item[0].path, item[0].ordinal))
+        self._pool.is_whole &= nearest.is_whole
+        self._add(candidate for candidate, _ in found)
+        for rank, (candidate, similarity) in enumerate(found, 1):
+            self._pool.similarity[candidate.id] = similarity
             self._pool.semantic[candidate.id] = Side(rank, similarity)
-
-    def _nearest(self, vector: Matrix, count: int) -> dict[str, float]:
-        if not self._scope:
-            return self._generation.nearest(vector, count)
-        size, total = self._lookup.size(self._scope), self._pool.passages
-        if size <= _EXACT_CHUNKS:
-            return self._lookup.nearest(vector, count, self._scope)
-        return self._generation.nearest(vector, min(total, int(_SPARE * count * total / size)))
 
     # By words
 
@@ -195,7 +188,7 @@ class _Gathering:
         ranked = sorted(total, key=lambda chunk: (-total[chunk], chunk))
         for rank, chunk in enumerate(ranked, 1):
             self._pool.keyword[chunk] = Side(rank, total[chunk])
-        self._add(self._lookup.candidates(Scope(), ids=ranked))
+        self._add(self._flat.candidates(ranked))
 
     def _pairs(self) -> list[tuple[str, str]]:
         """Give the pairs with a word that is looked for, the rarer ones first, as far as they can be afforded."""
@@ -206,7 +199,7 @@ class _Gathering:
         return pairs[: min(_MOST_TERMS, affordable)]
 
     def _scores(self, expression: str, count: int) -> dict[int, float]:
-        return self._lookup.keyword_scores(expression, self._scope, count) if expression else {}
+        return self._lookup.keyword_scores(expression, count, self._allowed) if expression else {}
 
     # By name
 
@@ -230,12 +223,13 @@ class _Gathering:
         ids = self._lookup.holders(any_of([identifier]), most + 1)
         if len(ids) > most:
             return []
-        found = self._lookup.candidates(self._scope, ids=ids)
+        found = self._flat.candidates(ids, self._allowed.mask if self._allowed else None)
         if self._query.wholes or any(character.isdigit() for character in identifier):
             return found
         # A plain word is an identifier only where it is written as one, such as TargetWords.
         shown = self._lookup.hits([candidate.id for candidate in found])
-        written = {chunk for chunk, hit in shown.items() if _is_written_in_parts(identifier, hit.snippet)}
+        in_parts = Finder(lambda parts, whole: len(parts) > 1 and whole == identifier)
+        written = {chunk for chunk, hit in shown.items() if any(in_parts.places(hit.snippet))}
         return [candidate for candidate in found if candidate.id in written]
 
     def _place(self, candidates: Iterable[Candidate], rule: Rule) -> None:
@@ -251,11 +245,8 @@ class _Gathering:
         """Compare those with the query that only words or a name have found."""
         if self._vector is None:
             return
-        new = {chunk: candidate for chunk, candidate in self._pool.candidates.items() if chunk not in self._pool.similarity}
-        vectors = self._generation.catalog.vectors(list({candidate.vector for candidate in new.values()}))
-        for chunk, candidate in new.items():
-            if candidate.vector in vectors:
-                self._pool.similarity[chunk] = float(vectors[candidate.vector] @ self._vector)
+        new = [chunk for chunk in self._pool.candidates if chunk not in self._pool.similarity]
+        self._pool.similarity.update(self._flat.cosines(self._vector, new))
 
     def _score_all(self) -> None:
         pool = self._pool
@@ -280,7 +271,3 @@ class _Gathering:
 def _affordable(costs: Sequence[int], budget: int) -> int:
     """Give how many of the costs, from the first on, a budget covers."""
     return sum(sofar <= budget for sofar in accumulate(costs))
-
-
-def _is_written_in_parts(identifier: str, text: str) -> bool:
-    return any(len(word.parts) > 1 and word.whole == identifier for word in words(text))

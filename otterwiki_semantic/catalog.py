@@ -16,12 +16,14 @@ from pathlib import Path
 
 from otterwiki_semantic.database import Database, marks, parts
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.lookup import Lookup, unit_vector
+from otterwiki_semantic.flat import unit_vectors
+from otterwiki_semantic.lookup import Lookup
 from otterwiki_semantic.pages import page_name
 from otterwiki_semantic.records import Chunk, Page
+from otterwiki_semantic.resemblance import compared_words, sketch
 from otterwiki_semantic.terms import fold, indexed_text, name_key
 
-SCHEMA = 3
+SCHEMA = 4
 """Raised with every change of the tables below: the index is then built again."""
 
 UNFINISHED = ""
@@ -29,20 +31,22 @@ UNFINISHED = ""
 
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES ('revision', '0');
 CREATE TABLE pages (
-    path TEXT PRIMARY KEY, blob TEXT NOT NULL, title TEXT NOT NULL, category TEXT, tags TEXT NOT NULL,
-    word_count INTEGER NOT NULL, chunk_count INTEGER NOT NULL, path_key TEXT NOT NULL, category_key TEXT, updated INTEGER
-) WITHOUT ROWID;
+    number INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, blob TEXT NOT NULL, title TEXT NOT NULL,
+    category TEXT, tags TEXT NOT NULL, word_count INTEGER NOT NULL, chunk_count INTEGER NOT NULL, path_key TEXT NOT NULL,
+    category_key TEXT, updated INTEGER
+);
 CREATE TABLE page_tags (tag_key TEXT, path TEXT, PRIMARY KEY (tag_key, path)) WITHOUT ROWID;
 CREATE INDEX page_tags_by_path ON page_tags (path);
 CREATE TABLE links (path TEXT, target TEXT, PRIMARY KEY (path, target)) WITHOUT ROWID;
 CREATE TABLE names (key TEXT, path TEXT, ordinal INTEGER, PRIMARY KEY (key, path, ordinal)) WITHOUT ROWID;
 CREATE INDEX names_by_path ON names (path);
 CREATE TABLE chunks (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL, ordinal INTEGER NOT NULL, vector TEXT NOT NULL,
-    text TEXT NOT NULL, prefix_length INTEGER NOT NULL, overlap_length INTEGER NOT NULL, section TEXT NOT NULL,
-    section_path TEXT NOT NULL, headings TEXT NOT NULL, anchor TEXT NOT NULL, start_line INTEGER NOT NULL,
-    end_line INTEGER NOT NULL, UNIQUE (path, ordinal)
+    id INTEGER PRIMARY KEY AUTOINCREMENT, page INTEGER NOT NULL, path TEXT NOT NULL, ordinal INTEGER NOT NULL,
+    vector TEXT NOT NULL, text TEXT NOT NULL, prefix_length INTEGER NOT NULL, overlap_length INTEGER NOT NULL,
+    section TEXT NOT NULL, section_path TEXT NOT NULL, headings TEXT NOT NULL, anchor TEXT NOT NULL,
+    start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, sketch BLOB NOT NULL, UNIQUE (path, ordinal)
 );
 CREATE VIRTUAL TABLE keywords USING fts5 (title, headings, body, tokenize = "ascii tokenchars '#+'");
 CREATE VIRTUAL TABLE keyword_counts USING fts5vocab (keywords, row);
@@ -52,6 +56,9 @@ CREATE INDEX vectors_to_store ON vectors (id) WHERE stored = 0;
 CREATE TABLE suspects (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE dropped (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 """
+
+_NEXT_REVISION = "UPDATE meta SET value = value + 1 WHERE name = 'revision'"
+"""Counts the changes of what searches look at; what they remember of one revision is no longer true of another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +178,14 @@ class Catalog:
             for page, vectors in pages:
                 _forget(connection, page.path)
                 _insert(connection, page, vectors)
+            connection.execute(_NEXT_REVISION)
 
     def remove_pages(self, paths: Iterable[str]) -> None:
         """Remove pages and their chunks, in one transaction."""
         with self._write() as connection:
             for path in paths:
                 _forget(connection, path)
+            connection.execute(_NEXT_REVISION)
 
     def set_updated(self, times: Mapping[str, int]) -> None:
         """Note when pages were last changed, in seconds since 1970."""
@@ -184,6 +193,7 @@ class Catalog:
             connection.executemany(
                 "UPDATE pages SET updated = ? WHERE path = ?", ((time, path) for path, time in times.items())
             )
+            connection.execute(_NEXT_REVISION)
 
     def some_texts(self, count: int) -> list[str]:
         """Give up to `count` passages, from anywhere."""
@@ -206,7 +216,7 @@ class Catalog:
         """Give those of the vectors that are known, by id."""
         with self._read() as connection:
             rows = (row for part in parts(ids) for row in _vectors(connection, "id, embedding", part))
-            return {vector: unit_vector(embedding) for vector, embedding in rows}
+            return {vector: unit_vectors([embedding])[0] for vector, embedding in rows}
 
     def add_vectors(self, vectors: Sequence[StoredVector]) -> None:
         """Add vectors; until a chunk refers to them they may be collected."""
@@ -229,7 +239,7 @@ class Catalog:
         """Give up to `limit` vectors that ChromaDB does not hold."""
         with self._read() as connection:
             rows = connection.execute("SELECT id, embedding FROM vectors WHERE stored = 0 LIMIT ?", (limit,))
-            return [StoredVector(vector, unit_vector(embedding)) for vector, embedding in rows]
+            return [StoredVector(vector, unit_vectors([embedding])[0]) for vector, embedding in rows]
 
     def mark_stored(self, vectors: Iterable[StoredVector]) -> None:
         """Note that ChromaDB holds these vectors as given."""
@@ -282,30 +292,30 @@ class Catalog:
                 " (SELECT id FROM vectors WHERE stored = 1 ORDER BY RANDOM() LIMIT ?)",
                 (count,),
             )
-            return [StoredVector(vector, unit_vector(embedding)) for vector, embedding in rows]
+            return [StoredVector(vector, unit_vectors([embedding])[0]) for vector, embedding in rows]
 
 
 def _insert(connection: sqlite3.Connection, page: Page, vectors: Sequence[str]) -> None:
     """Insert a page with all that is known of it: ids of chunks are those of their words in the keyword index."""
-    connection.execute(
-        "INSERT INTO pages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(page.path, page.blob, page.title, page.category, _dump(page.tags), page.word_count, len(page.chunks)),
-            *(fold(page.path), fold(page.category) if page.category else None, page.updated),
-        ),
+    facts = (
+        *(page.path, page.blob, page.title, page.category, _dump(page.tags), page.word_count, len(page.chunks)),
+        *(fold(page.path), fold(page.category) if page.category else None, page.updated),
     )
+    number = connection.execute(f"INSERT INTO pages VALUES (NULL, {marks(facts)})", facts).lastrowid
     tags = {fold(tag) for tag in page.tags}
     connection.executemany("INSERT INTO page_tags VALUES (?, ?)", ((tag, page.path) for tag in tags))
     connection.executemany("INSERT INTO links VALUES (?, ?)", ((page.path, target) for target in page.links_to))
     title_words = indexed_text(f"{page.title} {page.path.replace('/', ' ')}")
     for ordinal, (chunk, vector) in enumerate(zip(page.chunks, vectors, strict=True)):
-        row = (page.path, ordinal, vector, *_chunk_facts(chunk))
-        identity = connection.execute(f"INSERT INTO chunks VALUES (NULL, {marks(row)})", row).lastrowid
         headings = dict.fromkeys((*chunk.section_path, *chunk.headings))
         headings.pop(page.title, None)
+        heading_words, body = indexed_text(" / ".join(headings)), indexed_text(chunk.text[chunk.prefix_length :])
+        mark = sketch(compared_words(f"{title_words} {heading_words}", body))
+        row = (number, page.path, ordinal, vector, *_chunk_facts(chunk), mark)
+        identity = connection.execute(f"INSERT INTO chunks VALUES (NULL, {marks(row)})", row).lastrowid
         connection.execute(
             "INSERT INTO keywords (rowid, title, headings, body) VALUES (?, ?, ?, ?)",
-            (identity, title_words, indexed_text(" / ".join(headings)), indexed_text(chunk.text[chunk.prefix_length :])),
+            (identity, title_words, heading_words, body),
         )
     connection.executemany("INSERT INTO names VALUES (?, ?, ?)", _names(page))
 

@@ -3,82 +3,71 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from otterwiki_semantic.embedding import Matrix
-
-_SHINGLE = 3
-_NEARLY_THE_SAME = 0.9
-
-
-class Passage:
-    """A text of stored words, to be compared with others."""
-
-    def __init__(self, text: str) -> None:
-        self._words = text.split()
-        self._vocabulary = frozenset(self._words)
-        self._runs: frozenset[tuple[str, ...]] | None = None
-
-    def nearly_repeats(self, other: Passage) -> bool:
-        """Tell whether two texts share nine tenths of all their runs of three words (resemblance: Broder, 1997)."""
-        own, others = len(self._vocabulary), len(other._vocabulary)
-        if own < _NEARLY_THE_SAME * others or others < _NEARLY_THE_SAME * own:
-            return False
-        if len(self._vocabulary & other._vocabulary) < _NEARLY_THE_SAME * max(own, others):
-            return False  # quick, and right for passages of ordinary text: other words make other runs
-        one, two = self._shingles(), other._shingles()
-        common = len(one & two)
-        return common >= _NEARLY_THE_SAME * (len(one) + len(two) - common)
-
-    def _shingles(self) -> frozenset[tuple[str, ...]]:
-        if self._runs is None:
-            found = self._words
-            starts = range(max(1, len(found) - _SHINGLE + 1))
-            self._runs = frozenset(tuple(found[start : start + _SHINGLE]) for start in starts)
-        return self._runs
+from otterwiki_semantic.resemblance import SHARED, SKETCH, Passage, Sketches
 
 
 class Repeats:
-    """The passages kept so far, and which of them another one nearly repeats; by the ids of chunks."""
+    """The passages kept so far, and which of them another one nearly repeats; by the ids of chunks.
 
-    def __init__(self, texts: Mapping[int, str]) -> None:
-        self._texts = texts
-        self._copies: dict[str, list[int]] = {}
-        for chunk, text in texts.items():
-            self._copies.setdefault(text, []).append(chunk)
+    `sketches` are those of the chunks, one a row; `read` gives texts, of the few that have to be compared word for word.
+    """
+
+    def __init__(self, chunks: Sequence[int], sketches: Sketches, read: Callable[[Sequence[int]], Mapping[int, str]]) -> None:
+        self._near = _alike(chunks, sketches)
+        self._read = read
+        self._texts: dict[int, str] = {}
         self._passages: dict[int, Passage] = {}
-        self._kept: dict[int, Passage] = {}
-        self._original_of_text: dict[str, int] = {}
+        self._kept: dict[int, None] = {}
 
     def original(self, chunk: int) -> int | None:
-        """Give the kept passage that this one nearly repeats; None if it is a new one."""
-        same = self._original_of_text.get(self._texts[chunk])
-        if same is not None:
-            return same
-        passage = self._passage(chunk)
-        return next((other for other, known in self._kept.items() if passage.nearly_repeats(known)), None)
+        """Give the kept passage that this one nearly repeats, rather one with the very same text; None if it is a new one."""
+        alike = [other for other in self._kept if other in self._near.get(chunk, ())]
+        if not alike:
+            return None
+        same = (other for other in alike if self._text(other) == self._text(chunk))
+        near = (other for other in alike if self._passage(chunk).nearly_repeats(self._passage(other)))
+        return next(same, None) or next(near, None)
 
     def copies(self, chunk: int) -> list[int]:
         """Give the others with the very same text."""
-        return [other for other in self._copies[self._texts[chunk]] if other != chunk]
+        return [other for other in self._near.get(chunk, ()) if self._text(other) == self._text(chunk)]
 
     def keep(self, chunk: int) -> None:
         """Keep a passage."""
-        self._kept[chunk] = self._passage(chunk)
-        self._original_of_text.setdefault(self._texts[chunk], chunk)
+        self._kept.setdefault(chunk)
+
+    def _text(self, chunk: int) -> str:
+        if chunk not in self._texts:
+            self._texts.update(self._read([chunk, *self._near.get(chunk, ())]))
+        return self._texts.setdefault(chunk, "")
 
     def _passage(self, chunk: int) -> Passage:
         if chunk not in self._passages:
-            self._passages[chunk] = Passage(self._texts[chunk])
+            self._passages[chunk] = Passage(self._text(chunk))
         return self._passages[chunk]
+
+
+def _alike(chunks: Sequence[int], sketches: Sketches) -> dict[int, list[int]]:
+    """Give for each chunk the others that it may nearly repeat, if there are any."""
+    shared = np.zeros((len(chunks), len(chunks)), dtype=np.uint8)
+    for number in range(SKETCH):
+        shared += np.equal.outer(sketches[:, number], sketches[:, number])
+    np.fill_diagonal(shared, 0)
+    near: dict[int, list[int]] = {}
+    for row, other in zip(*(places.tolist() for places in np.nonzero(shared >= SHARED)), strict=True):
+        near.setdefault(chunks[row], []).append(chunks[other])
+    return near
 
 
 def diverse_order(
     ranked: Sequence[int],
     scores: Mapping[int, float],
-    vectors: Mapping[int, Matrix],
+    matrix: Matrix,
     pages: Mapping[int, str],
     diversity: float,
     n: int,
@@ -86,15 +75,14 @@ def diverse_order(
 ) -> list[int]:
     """Choose `n` of the ranked chunks by maximal marginal relevance (Carbonell and Goldstein, 1998), the first one first.
 
-    Each next one has the most of ``(1 - diversity) * score - diversity * similarity``, with the scores brought to the range 0
-    to 1 and the similarity that to the nearest one chosen before.
+    The rows of `matrix` are their vectors. Each next one has the most of ``(1 - diversity) * score - diversity * similarity``,
+    with the scores brought to the range 0 to 1 and the similarity that to the nearest one chosen before.
     """
     rest = list(ranked)
     if not rest:
         return []
     values = np.array([scores[chunk] for chunk in rest])
     values = (values - values.min()) / max(float(np.ptp(values)), 1e-9)
-    matrix = np.stack([vectors[chunk] for chunk in rest])
     nearest = np.full(len(rest), -1.0)
     taken: Counter[str] = Counter()
     is_open = np.ones(len(rest), dtype=bool)

@@ -20,6 +20,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from otterwiki_semantic import terms
 from otterwiki_semantic.catalog import SCHEMA, Catalog, StoredVector
@@ -33,9 +34,14 @@ from otterwiki_semantic.errors import (
     VectorStoreError,
     VectorStoreUnreachableError,
 )
+from otterwiki_semantic.flat import Candidate
+from otterwiki_semantic.lookup import Allowed
 from otterwiki_semantic.vectors import ChromaVectors, VectorStore
 
 _CATALOG = "catalog.sqlite3"
+EXACT = 20_000
+"""Up to so many passages comparing each of them takes no longer than ChromaDB does, and misses none."""
+_SPARE = 1.3
 _REST_SECONDS = 30.0
 """How long a ChromaDB that cannot be reached, or breaks again and again, is left alone."""
 _MOST_DEATHS = 3
@@ -58,6 +64,13 @@ def fingerprint(embedder: Embedder, profile: Profile) -> str:
     """Give what tells this way of indexing from others."""
     parts = (str(SCHEMA), passages_fingerprint(embedder, profile.heading_weight), profile.fingerprint, terms.ALGORITHM)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+class Nearest(NamedTuple):
+    """Passages with their cosines. `is_whole` tells that there are no others."""
+
+    found: list[tuple[Candidate, float]]
+    is_whole: bool
 
 
 class Generation:
@@ -94,15 +107,34 @@ class Generation:
         """The fingerprint of what made its vectors: see `passages_fingerprint`."""
         return self.catalog.meta("recipe")
 
-    def nearest(self, vector: Matrix, count: int) -> dict[str, float]:
-        """Give the ids of the `count` nearest vectors with their cosine distances, nearest first."""
-        if not self.is_refilling:
-            store = self.vectors
-            try:
-                return store.query(vector, count)
-            except VectorStoreUnreachableError as error:
-                self.store_failed(store, error)
-        return self.catalog.lookup.nearest(vector, count)
+    def nearest(self, vector: Matrix, count: int, allowed: Allowed | None = None) -> Nearest:
+        """Give the passages nearest to a vector, of all or of the allowed ones: about `count` of them.
+
+        Up to 20,000 passages are compared one by one, and so are all while ChromaDB may lack some. Of more ChromaDB is asked,
+        for as many as are likely to have enough that are allowed.
+        """
+        lookup = self.catalog.lookup
+        flat = lookup.flat()
+        size = allowed.size if allowed else flat.size
+        mask = allowed.mask if allowed else None
+        wanted = min(flat.size, math.ceil(_SPARE * count / allowed.share)) if allowed and size else count
+        distances = None if self.is_refilling or size <= EXACT else self._ask_chroma(vector, wanted)
+        if distances is None:
+            found = flat.nearest(vector, count, mask)
+            return Nearest(found, is_whole=len(found) < count)
+        candidates = lookup.with_vectors(distances)
+        passing = candidates if allowed is None else [each for each in candidates if each.id in allowed.ids]
+        found = [(candidate, 1 - distances[candidate.vector]) for candidate in passing]
+        return Nearest(found, is_whole=len(distances) < wanted)
+
+    def _ask_chroma(self, vector: Matrix, count: int) -> dict[str, float] | None:
+        """Give the ids of the nearest vectors with their distances; None if ChromaDB cannot be reached."""
+        store = self.vectors
+        try:
+            return store.query(vector, count)
+        except VectorStoreUnreachableError as error:
+            self.store_failed(store, error)
+            return None
 
     def _vectors_of(self, chroma: str) -> VectorStore:
         return self._open_store(self.directory / chroma, f"otterwiki-{self.name}")

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from dataclasses import replace
 
 from otterwiki_semantic.catalog import UNFINISHED, Catalog, StoredVector
@@ -26,6 +28,8 @@ from otterwiki_semantic.repository import PageFile, Repository
 _PAGES_PER_BATCH = 64
 _CHUNKS_PER_BATCH = 256
 _TEXTS_PER_STEP = 64
+_BATCHES_AHEAD = 1
+"""Batches that are read and wait to be embedded or stored: enough to keep the model busy, few in memory."""
 _VECTORS_PER_WRITE = 32
 """Rows of one write to ChromaDB, which holds the interpreter (and so every search) for about half a millisecond a row."""
 _IDS_PER_DELETE = 200
@@ -36,6 +40,21 @@ log = logging.getLogger(__name__)
 
 class Stopped(Exception):  # noqa: N818 - a request, not an error
     """The work was asked to stop; what is done is kept, and the next sync goes on from there."""
+
+
+class _Batch:
+    """Pages on their way into the index: the ids of their vectors, where each stands, and the steps that embed them."""
+
+    def __init__(self, pages: list[Page]) -> None:
+        self.pages = pages
+        self.ids = [[vector_id(chunk.text) for chunk in page.chunks] for page in pages]
+        self.standing = {
+            vector: (page.path, chunk)
+            for page, vectors in zip(pages, self.ids, strict=True)
+            for chunk, vector in zip(page.chunks, vectors, strict=True)
+        }
+        self.known = 0
+        self.steps: list[tuple[int, Future[list[StoredVector]]]] = []
 
 
 class Indexer:
@@ -94,8 +113,15 @@ class Indexer:
         catalog.begin_change(head)
         if gone:
             catalog.remove_pages(gone)
-        for pages in self._batches(changed, tracker, catalog.updated([file.path for file in changed]) | times):
-            self._index(pages, generation, tracker, donor, only_words=only_words)
+        times_known = catalog.updated([file.path for file in changed]) | times
+        with ThreadPoolExecutor(1, "embedding-batches") as ahead:
+            try:
+                self._index(
+                    self._batches(changed, tracker, times_known), generation, tracker, donor, ahead, only_words=only_words
+                )
+            except BaseException:
+                ahead.shutdown(wait=False, cancel_futures=True)
+                raise
         catalog.settle_vectors()
         self.flush(generation)
         catalog.set_updated(times)
@@ -154,43 +180,58 @@ class Indexer:
 
     def _index(
         self,
-        pages: list[Page],
+        batches: Iterable[list[Page]],
         generation: Generation,
         tracker: ProgressTracker,
         donor: Catalog | None,
+        ahead: Executor,
         *,
         only_words: bool,
     ) -> None:
-        ids = [[vector_id(chunk.text) for chunk in page.chunks] for page in pages]
-        standing = {
-            vector: (page.path, chunk)
-            for page, vectors in zip(pages, ids, strict=True)
-            for chunk, vector in zip(page.chunks, vectors, strict=True)
-        }
-        missing = generation.catalog.missing_vectors(standing)
+        """Store one batch of pages while the next ones are read, divided and embedded `ahead`."""
+        waiting: deque[_Batch] = deque()
+        for pages in batches:
+            batch = _Batch(pages)
+            missing = self._missing(batch, generation.catalog, donor, {vector for each in waiting for vector in each.standing})
+            batch.known = sum(map(len, batch.ids)) - len(missing)
+            for start in range(0, 0 if only_words else len(missing), _TEXTS_PER_STEP):
+                step = {vector: batch.standing[vector] for vector in missing[start : start + _TEXTS_PER_STEP]}
+                batch.steps.append((len(step), ahead.submit(self._embed, step)))
+            waiting.append(batch)
+            if len(waiting) > _BATCHES_AHEAD:
+                self._store(waiting.popleft(), generation, tracker)
+        while waiting:
+            self._store(waiting.popleft(), generation, tracker)
+
+    def _missing(self, batch: _Batch, catalog: Catalog, donor: Catalog | None, coming: Set[str]) -> list[str]:
+        """Give the vectors of a batch that have to be made: those not in the catalog or the donor, and not on their way."""
+        missing = [vector for vector in catalog.missing_vectors(batch.standing) if vector not in coming]
         if donor is not None:
             known = donor.vectors(missing)
-            generation.catalog.add_vectors([StoredVector(vector, known[vector]) for vector in known])
+            catalog.add_vectors([StoredVector(vector, known[vector]) for vector in known])
             missing = [vector for vector in missing if vector not in known]
-        tracker.chunks_embedded(sum(len(page.chunks) for page in pages) - len(missing))
-        lacking: set[str] = set(missing) if only_words else set()
-        for start in range(0, 0 if only_words else len(missing), _TEXTS_PER_STEP):
-            self._check_stop()
-            step = {vector: standing[vector] for vector in missing[start : start + _TEXTS_PER_STEP]}
-            embedded = self._embed(step)
-            lacking |= step.keys() - {vector.id for vector in embedded}
-            generation.catalog.add_vectors(embedded)
+        return missing
+
+    def _store(self, batch: _Batch, generation: Generation, tracker: ProgressTracker) -> None:
+        """Store a batch once it is embedded."""
+        catalog = generation.catalog
+        tracker.chunks_embedded(batch.known)
+        for count, step in batch.steps:
+            catalog.add_vectors(step.result())
             self._tell(generation)
-            tracker.chunks_embedded(len(step))
+            tracker.chunks_embedded(count)
         self._tell(generation)
-        generation.catalog.put_pages(
+        self._check_stop()
+        lacking = set(catalog.missing_vectors(batch.standing))
+        catalog.put_pages(
             (page if lacking.isdisjoint(vectors) else replace(page, blob=UNFINISHED), vectors)
-            for page, vectors in zip(pages, ids, strict=True)
+            for page, vectors in zip(batch.pages, batch.ids, strict=True)
         )
-        tracker.pages_indexed(len(pages))
+        tracker.pages_indexed(len(batch.pages))
 
     def _embed(self, standing: Mapping[str, tuple[str, Chunk]]) -> list[StoredVector]:
         """Give the vectors of texts; if the model fails on them together, of those that it can take one by one."""
+        self._check_stop()
         try:
             return self._embed_together(standing) if self._failures < _MOST_FAILURES else []
         except Exception as error:  # noqa: BLE001 - whatever a model raises, the other pages go on

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
+import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-
-import numpy as np
 
 from otterwiki_semantic.database import Database, marks, parts
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.embedding.passages import vector_id
 from otterwiki_semantic.errors import CatalogDamagedError
+from otterwiki_semantic.flat import Candidate, Flat, FlatIndex, Mask, unit_vectors
 from otterwiki_semantic.pages import page_name
 from otterwiki_semantic.query import Query, all_phrases, any_phrase
 from otterwiki_semantic.records import Filters, Hit
@@ -24,8 +25,11 @@ _TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT = 5.0, 3.0, 1.0
 _MOST_NAMED = 50
 _MOST_REMEMBERED = 20_000
 _LAST_CHARACTER = "\U0010ffff"
-_ROUNDING = 0.01
 _CHECKED_AT_A_TIME = 1_000
+_FEW = 4_000
+"""Up to so many passages of a scope the keyword index is told; of more, those are taken that pass among what it finds."""
+_SPARE, _GROWTH = 1.3, 4
+_MOST_SCOPES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +72,20 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """A chunk that may be a result: the ids of chunk and vector, its page, and its place there, from 0."""
+class Allowed:
+    """The passages in a scope: their mask, their number and share of all, and their ids; as JSON, too, while they are few."""
 
-    id: int
-    vector: str
-    path: str
-    ordinal: int
+    mask: Mask
+    size: int
+    share: float
+    ids: frozenset[int]
+    few: str | None
+
+    @classmethod
+    def of(cls, flat: Flat, mask: Mask) -> Allowed:
+        """Give the passages of a mask."""
+        ids = flat.ids(mask)
+        return cls(mask, len(ids), len(ids) / max(1, flat.size), frozenset(ids), json.dumps(ids) if len(ids) <= _FEW else None)
 
 
 def scope_of(filters: Filters, query: Query) -> Scope:
@@ -84,8 +95,7 @@ def scope_of(filters: Filters, query: Query) -> Scope:
 
 def _page_conditions(filters: Filters) -> list[Condition]:
     conditions = [
-        Condition("EXISTS (SELECT 1 FROM page_tags WHERE tag_key = ? AND page_tags.path = pages.path)", (fold(tag),))
-        for tag in filters.tags
+        Condition("pages.path IN (SELECT path FROM page_tags WHERE tag_key = ?)", (fold(tag),)) for tag in filters.tags
     ]
     if filters.category is not None:
         conditions.append(Condition("pages.category_key = ?", (fold(filters.category),)))
@@ -114,40 +124,59 @@ class Lookup:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._read = database.read
-        self._frequencies: dict[str, int] = {}
-        self._counted_at = -1
+        self._frequencies: tuple[int, dict[str, int]] = -1, {}
+        self._flat = FlatIndex(database)
+        self._asking = threading.Lock()
+        self._allowed: tuple[int, dict[Scope, Allowed]] = -1, {}
 
     # Words and names
 
     def frequencies(self, words: Sequence[str]) -> dict[str, int]:
         """Give for each of the stored words the number of chunks that have it.
 
-        Counting walks through all places of a word; what was counted is remembered until the catalog changes.
+        Counting walks through all places of a word; what was counted is remembered until the catalog's next revision.
         """
-        state = self._database.changes
-        if state != self._counted_at or len(self._frequencies) > _MOST_REMEMBERED:
-            self._frequencies, self._counted_at = {}, state
-        known = self._frequencies
-        missing = [word for word in dict.fromkeys(words) if word not in known]
         with self._read() as connection:
+            known = self._counted(connection)
+            missing = [word for word in dict.fromkeys(words) if word not in known]
             for part in parts(missing):
                 statement = f"SELECT term, doc FROM keyword_counts WHERE term IN ({marks(part)})"
                 known.update(dict.fromkeys(part, 0) | dict(connection.execute(statement, part).fetchall()))
         return {word: known[word] for word in words}
 
-    def keyword_scores(self, expression: str, scope: Scope, limit: int) -> dict[int, float]:
+    def _counted(self, connection: sqlite3.Connection) -> dict[str, int]:
+        """Give what was counted in the state that is read."""
+        revision = _revision(connection)
+        at, known = self._frequencies
+        if at != revision or len(known) > _MOST_REMEMBERED:
+            known = {}
+            self._frequencies = revision, known
+        return known
+
+    def keyword_scores(self, expression: str, limit: int, allowed: Allowed | None = None) -> dict[int, float]:
         """Give up to `limit` chunks that match, best first, with their BM25 scores (Robertson et al., 1994).
 
         A word in more than half of all chunks scores next to nothing: FTS5 takes its weight for 0.000001.
         """
-        ids = scope.ids
-        only = f" AND +rowid IN ({ids.text})" if ids.text else ""
+        if allowed is None or allowed.few is not None:
+            return self._scored(expression, limit, allowed.few if allowed else None)
+        wanted = math.ceil(_SPARE * limit / allowed.share)
+        while True:
+            found = self._scored(expression, wanted)
+            passing = [chunk for chunk in found if chunk in allowed.ids]
+            if len(passing) >= limit or len(found) < wanted:
+                return {chunk: found[chunk] for chunk in passing[:limit]}
+            wanted *= _GROWTH
+
+    def _scored(self, expression: str, limit: int, only: str | None = None) -> dict[int, float]:
+        among = " AND +rowid IN (SELECT value FROM json_each(?))" if only is not None else ""
         statement = (
             f"SELECT rowid, -bm25(keywords, {_TITLE_WEIGHT}, {_HEADINGS_WEIGHT}, {_BODY_WEIGHT}) AS score FROM keywords"
-            f" WHERE keywords MATCH ?{only} ORDER BY score DESC, rowid LIMIT ?"
+            f" WHERE keywords MATCH ?{among} ORDER BY score DESC, rowid LIMIT ?"
         )
+        values = (expression, limit) if only is None else (expression, only, limit)
         with self._read() as connection:
-            return dict(connection.execute(statement, (expression, *ids.values, limit)).fetchall())
+            return dict(connection.execute(statement, values).fetchall())
 
     def holders(self, expression: str, limit: int) -> list[int]:
         """Give up to `limit` chunks that match an expression, in no order."""
@@ -181,46 +210,46 @@ class Lookup:
 
     # Chunks and vectors
 
-    def size(self, scope: Scope) -> int:
-        """Give the number of chunks in a scope."""
-        where = f" WHERE {scope.pages.text}" if scope.pages.text else ""
-        statement, values = f"SELECT COALESCE(SUM(chunk_count), 0) FROM pages{where}", scope.pages.values
-        if scope.chunks.text:
-            statement, values = f"SELECT COUNT(*) FROM ({scope.ids.text})", scope.ids.values
-        with self._read() as connection:
-            return int(connection.execute(statement, values).fetchone()[0])
+    def flat(self) -> Flat:
+        """Give all passages in memory."""
+        return self._flat.at_this_state()
 
-    def candidates(self, scope: Scope, *, ids: Iterable[int] = (), vectors: Iterable[str] = ()) -> list[Candidate]:
-        """Give the chunks in a scope that have one of these ids or one of these vectors."""
-        also = scope.also()
+    def allowed(self, scope: Scope) -> Allowed | None:
+        """Give the passages in a scope; None if it lets all pass. What was asked lately is remembered."""
+        if not scope:
+            return None
+        flat = self.flat()
+        with self._asking:
+            at, known = self._allowed
+            if at != flat.revision or len(known) > _MOST_SCOPES:
+                known = {}
+                self._allowed = flat.revision, known
+        if scope not in known:
+            known[scope] = Allowed.of(flat, self._mask(flat, scope))
+        return known[scope]
+
+    def _mask(self, flat: Flat, scope: Scope) -> Mask:
+        with self._read() as connection:
+            if scope.chunks.text:
+                return flat.of_chunks(row[0] for row in connection.execute(scope.ids.text, scope.ids.values))
+            statement = f"SELECT number FROM pages WHERE {scope.pages.text}"
+            return flat.passing(row[0] for row in connection.execute(statement, scope.pages.values))
+
+    def with_vectors(self, vectors: Iterable[str]) -> list[Candidate]:
+        """Give the chunks that have one of these vectors."""
         found: list[Candidate] = []
         with self._read() as connection:
-            for column, values in (("chunks.id", list(ids)), ("chunks.vector", list(vectors))):
-                for part in parts(values):
-                    statement = (
-                        "SELECT chunks.id, chunks.vector, chunks.path, chunks.ordinal FROM chunks JOIN pages USING (path)"
-                        f" WHERE {column} IN ({marks(part)}){also.text}"
-                    )
-                    found += [Candidate(*row) for row in connection.execute(statement, (*part, *also.values))]
+            for part in parts(list(vectors)):
+                statement = f"SELECT id, vector, path, ordinal FROM chunks WHERE vector IN ({marks(part)})"
+                found += [Candidate(*row) for row in connection.execute(statement, part)]
         return found
-
-    def nearest(self, vector: Matrix, count: int, scope: Scope | None = None) -> dict[str, float]:
-        """Give the ids of the `count` nearest vectors with their cosine distances, nearest first, by looking at every one."""
-        ids = scope.ids if scope else Condition()
-        chosen = f" WHERE id IN (SELECT vector FROM chunks WHERE id IN ({ids.text}))" if ids.text else ""
-        with self._read() as connection:
-            rows = connection.execute(f"SELECT id, embedding FROM vectors{chosen}", ids.values).fetchall()
-        if not rows:
-            return {}
-        distances = 1 - _matrix(rows) @ vector
-        return {rows[index]["id"]: float(distances[index]) for index in np.argsort(distances, kind="stable")[:count]}
 
     def check(self) -> None:
         """Look at every vector and every text; `CatalogDamagedError` if one of them is not what was stored."""
         with self._read() as connection:
             vectors = connection.execute("SELECT embedding FROM vectors")
             while rows := vectors.fetchmany(_CHECKED_AT_A_TIME):
-                _matrix(rows)
+                unit_vectors([row["embedding"] for row in rows])
             for row in connection.execute("SELECT path, vector, text FROM chunks"):
                 _check_text(row)
 
@@ -265,7 +294,10 @@ class Lookup:
                 )
                 for row in connection.execute(statement, part):
                     found.setdefault(row["path"], []).append(row)
-        return {path: ([row["id"] for row in rows], _matrix(rows)) for path, rows in found.items()}
+        return {
+            path: ([row["id"] for row in rows], unit_vectors([row["embedding"] for row in rows]))
+            for path, rows in found.items()
+        }
 
     def path_like(self, path: str) -> str | None:
         """Give the path of the page with this path, whatever its case; the very same if there is one."""
@@ -286,26 +318,8 @@ SELECT chunks.id, vector, path, title, category, tags, updated, text, prefix_len
 FROM chunks JOIN pages USING (path)"""
 
 
-def unit_vector(embedding: bytes) -> Matrix:
-    """Give a stored vector; `CatalogDamagedError` if it is not what was stored: its length is not 1."""
-    vector: Matrix = _units(embedding, 1)[0]
-    return vector
-
-
-def _matrix(rows: Sequence[sqlite3.Row]) -> Matrix:
-    return _units(b"".join(row["embedding"] for row in rows), len(rows))
-
-
-def _units(embeddings: bytes, count: int) -> Matrix:
-    try:
-        matrix = np.frombuffer(embeddings, dtype=np.float32).reshape(count, -1)
-    except ValueError as error:
-        raise CatalogDamagedError(f"the catalog has vectors of odd sizes: {error}") from error
-    with np.errstate(over="ignore", invalid="ignore"):
-        lengths = np.einsum("ij,ij->i", matrix, matrix)
-    if not np.all(np.abs(lengths - 1) < _ROUNDING):
-        raise CatalogDamagedError("the catalog has vectors that are not of unit length")
-    return matrix
+def _revision(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("SELECT value FROM meta WHERE name = 'revision'").fetchone()[0])
 
 
 def _check_text(row: sqlite3.Row) -> None:

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import regex
 
-from otterwiki_semantic.terms import UNSPACED, Word, name_key, stem, words
+from otterwiki_semantic.terms import UNSPACED, Finder, Word, name_key, stem, words
 
 _EXCLUDED_WORD = rf"[{UNSPACED}][\p{{L}}\p{{M}}\p{{N}}]*|\p{{L}}[\p{{L}}\p{{M}}\p{{N}}_'’.-]{{2,}}"
 _EXCLUSION = rf'(?<!\S)-(?:"(?P<no_phrase>[^"]+)"|(?P<no_word>{_EXCLUDED_WORD}))(?!\S)'
@@ -173,18 +173,23 @@ def _has_phrase(found: Sequence[Word], parts: Sequence[str], phrase: Sequence[Wo
     return any(parts[start : start + len(wanted)] == wanted for start in range(len(parts) - len(wanted) + 1))
 
 
-def highlights(text: str, query: Query) -> tuple[tuple[int, int], ...]:
-    """Give the ranges of a text that match a query's words (start to before end), in order and apart from each other."""
-    wanted = {*query.sought, *query.wholes}
-    ranges: list[tuple[int, int]] = []
-    for word in words(text):
-        if (
-            word.whole in wanted
-            or not wanted.isdisjoint(word.parts)
-            or (query.prefixes and word.whole.startswith(query.prefixes))
-        ):
-            if ranges and word.start <= ranges[-1][1]:
-                ranges[-1] = (ranges[-1][0], max(word.end, ranges[-1][1]))
+class Highlighter:
+    """Finds what matches a query's words."""
+
+    def __init__(self, query: Query) -> None:
+        wanted, prefixes = {*query.sought, *query.wholes}, query.prefixes
+
+        def is_wanted(parts: Sequence[str], whole: str) -> bool:
+            return whole in wanted or not wanted.isdisjoint(parts) or (bool(prefixes) and whole.startswith(prefixes))
+
+        self._finder = Finder(is_wanted)
+
+    def ranges(self, text: str) -> tuple[tuple[int, int], ...]:
+        """Give the ranges of a text that match (start to before end), in order and apart from each other."""
+        ranges: list[tuple[int, int]] = []
+        for start, end in self._finder.places(text):
+            if ranges and start <= ranges[-1][1]:
+                ranges[-1] = (ranges[-1][0], max(end, ranges[-1][1]))
             else:
-                ranges.append((word.start, word.end))
-    return tuple(ranges)
+                ranges.append((start, end))
+        return tuple(ranges)

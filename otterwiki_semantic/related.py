@@ -9,7 +9,6 @@ import numpy as np
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.generations import Generation
 from otterwiki_semantic.links import page_key
-from otterwiki_semantic.lookup import Scope
 from otterwiki_semantic.pages import page_name
 from otterwiki_semantic.records import Hit, RelatedPage, SectionMatch
 
@@ -83,13 +82,11 @@ def _near_pages(generation: Generation, vectors: Matrix, path: str, n: int) -> l
     mean = vectors.mean(axis=0)
     probes = [*vectors[spread], mean / max(float(np.linalg.norm(mean)), 1e-9)]
     best: dict[str, float] = {}
-    lookup = generation.catalog.lookup
     for probe in probes:
-        distances = generation.nearest(probe, _NEAREST + len(vectors))
-        for candidate in lookup.candidates(Scope(), vectors=distances):
+        for candidate, similarity in generation.nearest(probe, _NEAREST + len(vectors)).found:
             if candidate.path != path:
-                best[candidate.path] = min(best.get(candidate.path, 2.0), distances[candidate.vector])
-    return sorted(best, key=lambda other: (best[other], other))[: _PAGES_PER_RESULT * n]
+                best[candidate.path] = max(best.get(candidate.path, -2.0), similarity)
+    return sorted(best, key=lambda other: (-best[other], other))[: _PAGES_PER_RESULT * n]
 
 
 def _nearest_pairs(own: Matrix, other: Matrix) -> list[_Pair]:

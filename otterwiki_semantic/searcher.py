@@ -13,9 +13,10 @@ from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.generations import Generation
 from otterwiki_semantic.joining import add_context, join_neighbours
 from otterwiki_semantic.lookup import scope_of
-from otterwiki_semantic.query import Query, has_phrases, highlights
+from otterwiki_semantic.query import Highlighter, Query, has_phrases
 from otterwiki_semantic.records import Explanation, Facet, Facets, Hit, SearchOptions, Side
 from otterwiki_semantic.relevance import Calibration, coverage, relevance
+from otterwiki_semantic.resemblance import compared_words
 
 _CANDIDATES = 100
 _CANDIDATES_PER_RESULT = 5
@@ -24,8 +25,6 @@ _MOST_CANDIDATES = 6_400
 _SEEN_PER_RESULT = 4
 """Candidates, for each result, that those different from each other are chosen from."""
 _LOOK_BEYOND = 20
-_LONG_ENOUGH = 30
-"""Words of a passage from which on its heading does not make it another one."""
 _JOINED_SHARE = 0.7
 """A neighbour is joined if its score is at least this share of the best one's."""
 _NO_SIDE = Side(None, None)
@@ -67,9 +66,10 @@ class _Selection:
     def __init__(
         self, generation: Generation, query: Query, pool: Pool, options: SearchOptions, calibration: Calibration
     ) -> None:
-        self._catalog = generation.catalog
         self._lookup = generation.catalog.lookup
+        self._flat = self._lookup.flat()
         self._query = query
+        self._highlighter = Highlighter(query)
         self._pool = pool
         self._options = options
         self._calibration = calibration
@@ -88,11 +88,11 @@ class _Selection:
             return found
         share = _SEEN_PER_RESULT * options.max_chunks_per_page
         seen = list(_limited(distinct, paths, _SEEN_PER_RESULT * options.n, share))
-        vectors = self._vectors(seen)
+        matrix, embedded = self._flat.vectors(seen)
         return diverse_order(
-            [chunk for chunk in seen if chunk in vectors],
-            {chunk: self._pool.score(chunk) for chunk in seen},
-            vectors,
+            embedded,
+            {chunk: self._pool.score(chunk) for chunk in embedded},
+            matrix,
             paths,
             options.diversity,
             options.n,
@@ -126,8 +126,7 @@ class _Selection:
 
         Who asks for one passage a page asks for a ranking of pages: a page then keeps its place, with its next best passage.
         """
-        texts = self._lookup.stored_words(self._ranked)
-        repeats = Repeats({chunk: _compared(*texts.get(chunk, ("", ""))) for chunk in self._ranked})
+        repeats = Repeats(self._ranked, self._flat.sketches(self._ranked), self._compared_words)
         used: set[int] = set()
         for place, chunk in enumerate(self._ranked):
             if chunk in used:
@@ -148,6 +147,9 @@ class _Selection:
                     repeats.keep(stand_in)
                     yield stand_in
 
+    def _compared_words(self, chunks: Sequence[int]) -> dict[int, str]:
+        return {chunk: compared_words(*texts) for chunk, texts in self._lookup.stored_words(chunks).items()}
+
     def _note_copies(self, chunk: int, repeats: Repeats) -> None:
         for copy in repeats.copies(chunk):
             self._note(chunk, copy)
@@ -159,11 +161,6 @@ class _Selection:
 
     def _paths(self) -> Mapping[int, str]:
         return {chunk: candidate.path for chunk, candidate in self._pool.candidates.items()}
-
-    def _vectors(self, chunks: Iterable[int]) -> dict[int, Matrix]:
-        ids = {chunk: self._pool.candidates[chunk].vector for chunk in chunks}
-        vectors = self._catalog.vectors(list(set(ids.values())))
-        return {chunk: vectors[vector] for chunk, vector in ids.items() if vector in vectors}
 
     # How they are shown
 
@@ -206,7 +203,7 @@ class _Selection:
             distance=None if similarity is None else max(0.0, 1 - similarity),
             score=self._pool.score(chunk),
             relevant=self._is_relevant(chunk, facts[1]),
-            highlights=highlights(hit.snippet, self._query),
+            highlights=self._highlighter.ranges(hit.snippet),
             also_on=tuple(sorted(self._repeated_on.get(chunk, ()))),
         )
 
@@ -252,11 +249,6 @@ class _Selection:
             tag=_counted(tag for _, tags in labels.values() for tag in tags),
             path=_counted(path.split("/")[0] + "/" for path in labels if "/" in path),
         )
-
-
-def _compared(headings: str, body: str) -> str:
-    """Give the words by which passages are told apart: a few words say one thing here and another thing there."""
-    return body if body.count(" ") >= _LONG_ENOUGH else f"{headings} {body}"
 
 
 def _limited(ranked: Iterable[int], paths: Mapping[int, str], n: int, most_of_a_page: int) -> Iterator[int]:

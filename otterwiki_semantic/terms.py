@@ -8,15 +8,15 @@ Case, accents and compatibility forms fold away (NFKD, Unicode Standard Annex 15
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from typing import NamedTuple
 
 import regex
-import snowballstemmer
+import Stemmer
 
-ALGORITHM = f"1/{version('snowballstemmer')}"
+ALGORITHM = f"1/{version('PyStemmer')}"
 """What the stored words depend on: with another one, the index is built again."""
 
 _CACHED_WORDS = 20_000
@@ -34,7 +34,7 @@ _HUMP = regex.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+[a-z]*
 _POSSESSIVE = regex.compile(r"['’]s$", regex.IGNORECASE)
 _COMBINING = regex.compile(r"[\u0300-\u036f]")
 _NO_DECOMPOSITION = str.maketrans({"ø": "o", "đ": "d", "ł": "l", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d"})
-_STEMMER = snowballstemmer.stemmer("english")
+_STEMMER = Stemmer.Stemmer("english")
 
 
 class Word(NamedTuple):
@@ -50,6 +50,29 @@ class Word(NamedTuple):
     exact: tuple[str, ...]
     whole: str
     is_tail: bool = False
+
+
+class Finder:
+    """Finds those words in texts that are wanted, by their parts and their whole; asks once for each spelling."""
+
+    def __init__(self, is_wanted: Callable[[Sequence[str], str], bool]) -> None:
+        self._is_wanted = is_wanted
+        self._known: dict[str, bool] = {}
+
+    def places(self, text: str) -> Iterator[tuple[int, int]]:
+        """Give where the wanted words of a text stand, in order (start to before end)."""
+        known = self._known
+        for match in _WORD.finditer(text):
+            run = match[0]
+            is_wanted = known.get(run)
+            if is_wanted is None and run.isascii():
+                parts, _, whole = _analysis(run)
+                is_wanted = known[run] = bool(parts) and self._is_wanted(parts, whole)
+            if is_wanted:
+                yield match.span()
+            elif is_wanted is None:
+                found = _words_of_scripts(run, match.start())
+                yield from ((word.start, word.end) for word in found if self._is_wanted(word.parts, word.whole))
 
 
 def words(text: str) -> Iterator[Word]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from otterwiki_semantic.catalog import Catalog
-from otterwiki_semantic.lookup import Scope
 from otterwiki_semantic.records import Hit
 
 
 def hits_of(catalog: Catalog, vectors: Iterable[str]) -> list[Hit]:
     """Give the passages with these vectors, by path and place."""
     with catalog.snapshot():
-        found = catalog.lookup.candidates(Scope(), vectors=list(vectors))
+        found = catalog.lookup.with_vectors(vectors)
         shown = catalog.lookup.hits([candidate.id for candidate in found])
     return sorted(shown.values(), key=lambda hit: (hit.path, hit.chunk_index))

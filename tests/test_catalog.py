@@ -109,15 +109,6 @@ def test_what_the_store_really_holds_is_noted(catalog: Catalog) -> None:
     assert catalog.vectors_to_drop(10) == [vector_id("old")]
 
 
-def test_the_exact_search_finds_what_is_nearest(catalog: Catalog) -> None:
-    rows = np.eye(4, dtype=np.float32)
-    catalog.add_vectors([StoredVector(name, row) for name, row in zip("abcd", rows, strict=True)])
-    query = np.array([0.6, 0.8, 0, 0], dtype=np.float32)
-    found = catalog.lookup.nearest(query, 2)
-    assert list(found) == ["b", "a"]
-    assert np.allclose(list(found.values()), [0.2, 0.4], atol=1e-6)
-
-
 def test_a_catalog_in_change_equals_no_commit(catalog: Catalog) -> None:
     catalog.begin_change("new")
     assert catalog.meta("changing") == "new"

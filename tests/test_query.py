@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.query import Query, all_phrases, any_of, any_pair, any_phrase, has_phrases, highlights, parse_query
+from otterwiki_semantic.query import Highlighter, Query, all_phrases, any_of, any_pair, any_phrase, has_phrases, parse_query
 from otterwiki_semantic.terms import indexed_text
 
 
@@ -124,12 +124,12 @@ def test_operators_are_text(table: sqlite3.Connection, text: str) -> None:
     ],
 )
 def test_what_matches_is_marked(query: str, text: str, marked: list[str]) -> None:
-    assert [text[start:end] for start, end in highlights(text, parse_query(query))] == marked
+    assert [text[start:end] for start, end in Highlighter(parse_query(query)).ranges(text)] == marked
 
 
 @given(st.text(max_size=60), st.text(max_size=200))
 def test_marked_ranges_lie_in_the_text_in_order_and_apart(query: str, text: str) -> None:
-    ranges = highlights(text, parse_query(query))
+    ranges = Highlighter(parse_query(query)).ranges(text)
     edges = [edge for pair in ranges for edge in pair]
     assert edges == sorted(edges)
     assert all(0 <= start < end <= len(text) for start, end in ranges)

@@ -27,7 +27,6 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
-from encoder_graph import encoder_graph
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL_DIR = ROOT / "otterwiki_semantic" / "embedding" / "minilm"
@@ -66,6 +65,9 @@ def write_graph(directory: Path) -> None:
     import onnx
     from safetensors.numpy import load_file
 
+    sys.path.insert(0, str(ROOT))
+    from tools.encoder_graph import encoder_graph
+
     onnx.save(encoder_graph(load_file(directory / "model.safetensors"), MAX_TOKENS), MODEL_DIR / "model.onnx")
 
 
@@ -81,7 +83,6 @@ def reference_vectors(directory: Path, texts: list[str]) -> npt.NDArray[np.float
 
 def fidelity(reference: npt.NDArray[np.float32], texts: list[str], model: Path) -> npt.NDArray[np.float32]:
     """Give the cosine between each reference vector and the quantised graph's, one per text."""
-    sys.path.insert(0, str(ROOT))
     from otterwiki_semantic.embedding.minilm_model import MiniLM
 
     cosines: npt.NDArray[np.float32] = (reference * MiniLM(model).embed(texts)).sum(axis=1)
