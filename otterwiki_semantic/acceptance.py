@@ -7,6 +7,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 
@@ -30,7 +31,7 @@ _MOST_LOST = 0.1
 """Share of recall@10 that a new generation may lose."""
 PACE = "seconds per chunk"
 
-QueryVector = Callable[[str], Matrix]
+VectorOf = Callable[[str], Matrix]
 
 
 def estimate(serving: Generation | None, text_bytes: int, embedder: Embedder, *, embeds: bool, place: Path) -> Estimate:
@@ -94,7 +95,7 @@ def check_whole(generation: Generation, allowed: int) -> None:
 
 
 def recalls(
-    generation: Generation, questions: Sequence[Judged], vector_of: QueryVector | None, calibration: Calibration
+    generation: Generation, questions: Sequence[Judged], vector_of: VectorOf | None, calibration: Calibration
 ) -> list[float]:
     """Give the recall@10 by page (0 to 1) of each judged question; without `vector_of` they are answered by words alone.
 
@@ -106,7 +107,7 @@ def recalls(
     found: list[float] = []
     for judged in questions:
         query = parse_query(judged.query)
-        vector = vector_of(query.text) if vector_of else None
+        vector = partial(vector_of, query.text) if vector_of else _no_vector
         with generation.catalog.snapshot():
             hits = search_passages(generation, query, vector, SearchOptions(_RANKED, 1), calibration).hits
         found.append(score(judged, (hit.path for hit in hits))["recall@10"])
@@ -136,6 +137,10 @@ def check_recall(found: Recall, questions: int) -> None:
             f"the new index finds less: recall@10 over {questions} judged questions is {found.after:.3f}, and was"
             f" {found.before:.3f}; the old index goes on serving. To take the new one all the same unset SEMANTIC_EVAL_QUERIES"
         )
+
+
+def _no_vector() -> None:
+    """Stand for the vector of a question where words alone are to answer."""
 
 
 def _note(questions: Sequence[Judged]) -> str:

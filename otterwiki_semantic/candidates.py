@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import accumulate
@@ -26,6 +26,9 @@ _MOST_PLACES, _MOST_PLACES_OF_PAIRS, _LEAST_WORDS = 20_000, 60_000, 3
 _RARE_SHARE = 0.01
 _LEAST_RARE, _MOST_RARE = 3, 20
 _LEAST_IDENTIFIER = 3
+
+QueryVector = Callable[[], Matrix | None]
+"""Gives the vector of a query, and may wait for it; None if the model failed."""
 
 log = logging.getLogger(__name__)
 
@@ -86,27 +89,24 @@ class Pool:
         )
 
 
-def gather(
-    generation: Generation, query: Query, vector: Matrix | None, scope: Scope, options: SearchOptions, count: int
-) -> Pool:
+def gather(generation: Generation, query: Query, vector: QueryVector, scope: Scope, options: SearchOptions, count: int) -> Pool:
     """Give the pool of a query: up to `count` candidates of either side, and what it names.
 
-    `vector` is the query's; without it, words alone decide. Errors: those of the catalog if no side can answer, and
-    those of ChromaDB.
+    `vector` gives the query's, once words were looked up; without it, words alone decide. Errors: those of the catalog if no
+    side can answer, and those of ChromaDB.
     """
     return _Gathering(generation, query, vector, scope, options).pool(count)
 
 
 class _Gathering:
-    def __init__(
-        self, generation: Generation, query: Query, vector: Matrix | None, scope: Scope, options: SearchOptions
-    ) -> None:
+    def __init__(self, generation: Generation, query: Query, vector: QueryVector, scope: Scope, options: SearchOptions) -> None:
         self._generation = generation
         self._lookup = generation.catalog.lookup
         self._query = query
-        self._vector = vector
+        self._embedded = vector
+        self._vector: Matrix | None = None
         self._scope = scope
-        self._mode = options.mode if vector is not None else Mode.KEYWORD
+        self._mode = options.mode
         shares = {Mode.SEMANTIC: 1.0, Mode.KEYWORD: 0.0}
         self._ratio = shares.get(self._mode, options.semantic_ratio)
         self._least = options.n
@@ -121,6 +121,22 @@ class _Gathering:
         self._pool = Pool(passages=self._flat.size)
 
     def pool(self, count: int) -> Pool:
+        failure = self._add_by_words(count)
+        self._vector = self._embedded()
+        if self._vector is None and self._mode is not Mode.KEYWORD:
+            had_words = self._ratio < 1
+            self._mode, self._ratio = Mode.KEYWORD, 0.0
+            failure = failure if had_words else self._add_by_words(count)
+        if failure is not None:
+            self._do_without_words(failure)
+        if self._mode is not Mode.KEYWORD:
+            self._add_nearest(count)
+        self._compare_all()
+        self._score_all()
+        return self._pool
+
+    def _add_by_words(self, count: int) -> CatalogError | None:
+        """Add what words find; gives what they failed of."""
         try:
             self._allowed = self._lookup.allowed(self._scope)
             self._weigh_words()
@@ -128,12 +144,8 @@ class _Gathering:
                 self._add_matching(count)
                 self._add_named()
         except CatalogError as error:
-            self._do_without_words(error)
-        if self._mode is not Mode.KEYWORD:
-            self._add_nearest(count)
-        self._compare_all()
-        self._score_all()
-        return self._pool
+            return error
+        return None
 
     def _weigh_words(self) -> None:
         query = self._query

@@ -81,10 +81,10 @@ class Indexer:
 
     def difference(self, catalog: Catalog, head: str | None) -> tuple[list[PageFile], list[str]]:
         """Give the pages of a commit that the catalog does not hold as they are, smallest first, and those it holds in vain."""
-        files = self._repository.pages(head) if head else {}
+        blobs = self._repository.blobs(head) if head else {}
         known = catalog.blobs()
-        changed = [file for file in files.values() if known.get(file.path) != file.blob]
-        return sorted(changed, key=lambda file: (file.size, file.path)), sorted(known.keys() - files.keys())
+        changed = self._repository.files({path: blob for path, blob in blobs.items() if known.get(path) != blob})
+        return sorted(changed, key=lambda file: (file.size, file.path)), sorted(known.keys() - blobs.keys())
 
     def sync(
         self,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import TypeVar
@@ -49,6 +50,7 @@ from otterwiki_semantic.server_vectors import ChromaServerVectors
 from otterwiki_semantic.vectors import ChromaVectors, VectorStore
 
 _QUERY_CACHE = 512
+_QUERY_THREADS = 2
 _CLOSE_SECONDS = 8.0
 _SUCCESSOR_SECONDS = 2.0
 _OTHER_MODEL = "the index was made with another model and is built again; until then the answer is by words alone"
@@ -64,6 +66,8 @@ class LocalIndex:
     def __init__(self, settings: Settings) -> None:
         self.embedder = MiniLM(threads=settings.threads or None)
         self._query_vector = lru_cache(_QUERY_CACHE)(self._embed_query)
+        self._embedding = ThreadPoolExecutor(_QUERY_THREADS, "query-embedding")
+        """Queries are embedded while their words are looked up."""
         questions = partial(_questions, settings.eval_queries)
         self._way = Way(self.embedder, Profile(), questions, self._query_vector)
         generations = Generations(settings.data_dir, partial(_open_store, settings.chroma_url))
@@ -77,13 +81,14 @@ class LocalIndex:
     def close(self) -> None:
         """Stop the work between two steps and close the files."""
         self._keeper.stop(_CLOSE_SECONDS)
+        self._embedding.shutdown(wait=False, cancel_futures=True)
 
     # Questions
 
     def search(self, queries: Sequence[str], options: SearchOptions) -> list[Answer]:
         """See `IndexService`."""
         parsed = [parse_query(query) for query in queries]
-        vectors, failure = self._query_vectors([query.text for query in parsed])
+        coming = [self._embedding.submit(self._query_vector, query.text) for query in parsed]
         if options.wait:
             self._keeper.wait_until_head(options.wait)
 
@@ -91,12 +96,14 @@ class LocalIndex:
             index = self._keeper.freshness(generation)
             embeds = self._way.embeds_for(generation)
             found = [
-                search_passages(generation, query, vector if embeds else None, options, self.embedder.calibration)
-                for query, vector in zip(parsed, vectors, strict=True)
+                search_passages(
+                    generation, query, partial(self._vector, vector if embeds else None), options, self.embedder.calibration
+                )
+                for query, vector in zip(parsed, coming, strict=True)
             ]
             if any(each.is_damaged for each in found):
                 self._keeper.replace(generation)
-            why = failure or (None if embeds else _OTHER_MODEL)
+            why = self._model_failure(coming) if embeds else _OTHER_MODEL
             return [
                 Answer(asked, each.hits, index, each.confident, why or each.degraded or index.error, each.facets)
                 for asked, each in zip(queries, found, strict=True)
@@ -160,16 +167,18 @@ class LocalIndex:
                 return successor
         raise IndexUnavailableError(f"the index is being repaired: {failure}") from failure
 
-    def _query_vectors(self, queries: Sequence[str]) -> tuple[Sequence[Matrix | None], str | None]:
-        """Give the vectors of queries, or none of them and the reason."""
-        try:
-            vectors = [self._query_vector(query) for query in queries]
-        except Exception as error:
-            log.exception("a query could not be embedded: %s", error)
-            self._query_error = str(error) or type(error).__name__
-            return [None] * len(queries), f"the embedding model failed, the answer is by words alone: {error}"
-        self._query_error = None
-        return vectors, None
+    def _vector(self, coming: Future[Matrix] | None) -> Matrix | None:
+        """Give the vector of a query once it is there; None if the model failed, or is not to be asked."""
+        return coming.result() if coming is not None and coming.exception() is None else None
+
+    def _model_failure(self, coming: Sequence[Future[Matrix]]) -> str | None:
+        """Tell why vectors of queries could not be made."""
+        error = next((error for error in (vector.exception() for vector in coming) if error is not None), None)
+        self._query_error = None if error is None else str(error) or type(error).__name__
+        if error is None:
+            return None
+        log.error("a query could not be embedded: %s", error, exc_info=error)
+        return f"the embedding model failed, the answer is by words alone: {error}"
 
     def _embed_query(self, query: str) -> Matrix:
         vector: Matrix = self.embedder.embed_queries([query])[0]

@@ -6,7 +6,17 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from otterwiki_semantic.records import Answer, Facets, Freshness, Hit, IndexStatus, RebuildState, RebuildStatus, RelatedPages
+from otterwiki_semantic.records import (
+    Answer,
+    Facets,
+    Freshness,
+    Hit,
+    IndexStatus,
+    RebuildState,
+    RebuildStatus,
+    RelatedPages,
+    shallow_dict,
+)
 
 PageUrl = Callable[[str, str], str]
 """Makes the address of a page of its path and an anchor (which may be empty)."""
@@ -33,14 +43,14 @@ def answer_json(answer: Answer, page_url: PageUrl | None = None) -> dict[str, An
 
 
 def _hit_json(hit: Hit, page_url: PageUrl | None) -> dict[str, Any]:
-    result = asdict(hit)
+    result = shallow_dict(hit)
     similarity = None if hit.distance is None else round(1 - hit.distance, 6)
     result |= {"distance": _rounded(hit.distance), "similarity": similarity, "score": _rounded(hit.score)}
     for optional in ("context_before", "context_after", "explain"):
         if result[optional] is None:
             del result[optional]
     if hit.explain is not None:
-        result["explain"] = _all_rounded(result["explain"])
+        result["explain"] = _all_rounded(asdict(hit.explain))
     return result | {"url": page_url(hit.path, hit.anchor)} if page_url else result
 
 
@@ -55,7 +65,7 @@ def related_json(related: RelatedPages, page_url: PageUrl | None = None) -> dict
 
 
 def _index_json(index: Freshness) -> dict[str, Any]:
-    body = asdict(index)
+    body = shallow_dict(index)
     if index.error is None:
         del body["error"]
     return body

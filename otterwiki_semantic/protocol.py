@@ -14,15 +14,17 @@ import os
 import stat
 import tempfile
 import types
+from collections.abc import Callable, Hashable
 from dataclasses import asdict, fields, is_dataclass
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from otterwiki_semantic import __version__, errors
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import OwnerUnavailableError, SemanticError
+from otterwiki_semantic.records import shallow_dict
 
 MAX_REQUEST_BYTES = 1 << 20
 MAX_REPLY_BYTES = 64 << 20
@@ -80,7 +82,7 @@ def socket_path(data_dir: Path) -> Path:
 
 def encode(message: dict[str, Any]) -> bytes:
     """Give a message as a line."""
-    return json.dumps(message, default=asdict, separators=(",", ":")).encode() + b"\n"
+    return json.dumps(message, default=shallow_dict, separators=(",", ":")).encode() + b"\n"
 
 
 def error_message(error: SemanticError) -> dict[str, Any]:
@@ -97,24 +99,26 @@ def error_from(message: dict[str, str]) -> SemanticError:
 
 def revive(kind: type[T], value: Any) -> T:
     """Give the record that JSON was made of: dataclasses, tuples, enumerations and optional values, to any depth."""
-    revived: T = _revive(kind, value)
+    revived: T = _reviver(cast("Hashable", kind))(value)
     return revived
 
 
 @cache
-def _hints(kind: type) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def _revive(kind: Any, value: Any) -> Any:
-    if value is None:
-        return None
-    arguments = get_args(kind)
-    if get_origin(kind) is types.UnionType:
-        return _revive(next(option for option in arguments if option is not types.NoneType), value)
-    if get_origin(kind) in {tuple, list}:
-        return get_origin(kind)(_revive(arguments[0], item) for item in value)
+def _reviver(kind: Any) -> Callable[[Any], Any]:
+    """Give what makes values of a kind; found out once for each kind, since an answer holds hundreds of values."""
+    arguments, origin = get_args(kind), get_origin(kind)
+    if origin is types.UnionType:
+        some = _reviver(next(option for option in arguments if option is not types.NoneType))
+        return lambda value: None if value is None else some(value)
+    if origin in {tuple, list}:
+        item = _reviver(arguments[0])
+        return origin if item is _as_it_is else lambda values: origin(map(item, values))
     if isinstance(kind, type) and is_dataclass(kind):
-        hints = _hints(kind)
-        return kind(**{field.name: _revive(hints[field.name], value[field.name]) for field in fields(kind)})
-    return kind(value) if isinstance(kind, type) and issubclass(kind, Enum) else value
+        hints = get_type_hints(kind)
+        parts = [(field.name, _reviver(hints[field.name])) for field in fields(kind)]
+        return lambda value: kind(**{name: part(value[name]) for name, part in parts})
+    return kind if isinstance(kind, type) and issubclass(kind, Enum) else _as_it_is
+
+
+def _as_it_is(value: Any) -> Any:
+    return value

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from otterwiki_semantic.acceptance import QueryVector, check_recall, check_room, check_whole, compared, estimate, recalls
+from otterwiki_semantic.acceptance import VectorOf, check_recall, check_room, check_whole, compared, estimate, recalls
 from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.embedding.passages import passages_fingerprint
@@ -45,7 +45,7 @@ class Way:
     embedder: Embedder
     profile: Profile
     questions: Callable[[], Sequence[Judged]]
-    vector_of: QueryVector
+    vector_of: VectorOf
 
     @property
     def fingerprint(self) -> str:

@@ -235,6 +235,7 @@ class RemoteIndex:
     def _spawn_with(self, given: dict[int, int]) -> None:
         """Start the process, which finds each of the given files under another number."""
         environment = {name: value for name, value in os.environ.items() if not _SECRETS.fullmatch(name)}
+        environment["OPENBLAS_NUM_THREADS"] = "1"  # numpy's threads wait for each other, and searches have threads of their own
         environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
         command = [_python(), "-P", "-m", "otterwiki_semantic.detached", settings_argument(self._settings)]
         closed = [0, 1, 2] if self._quiet else [0, 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -87,21 +87,32 @@ class Repository:
         raise RepositoryError(f"git cannot read HEAD of {self.directory}: {_message(answer.stderr)}")
 
     def pages(self, commit: str) -> dict[str, PageFile]:
-        r"""Give the pages of a commit by path. Symbolic links and submodules are no pages.
+        """Give the pages of a commit by path: see `blobs`."""
+        return {file.path: file for file in self.files(self.blobs(commit))}
+
+    def blobs(self, commit: str) -> dict[str, str]:
+        r"""Give the id of each page's content in a commit, by path. Symbolic links and submodules are no pages.
 
         A name that is not UTF-8 is shown with its odd bytes as ``\\xNN``.
         """
-        found: dict[str, PageFile] = {}
-        for entry in self._git("ls-tree", "-r", "-z", "-l", "--full-tree", commit).split(b"\0"):
+        found: dict[str, str] = {}
+        for entry in self._git("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
             if not entry.startswith(_REGULAR_FILE) or not entry.endswith(_PAGE):
                 continue
             facts, _, name = entry.partition(b"\t")
-            _mode, _kind, blob, size = facts.split()
             path = _page_path(name)
-            if not path or path.endswith("/"):
-                continue  # a file named ".md" has no name as a page
-            found[path] = PageFile(path, blob.decode("ascii"), int(size))
+            if path and not path.endswith("/"):  # a file named ".md" has no name as a page
+                found[path] = facts.rpartition(b" ")[2].decode("ascii")
         return found
+
+    def files(self, blobs: Mapping[str, str]) -> list[PageFile]:
+        """Give pages with the sizes of their contents, which git has to look up one by one."""
+        asked = "".join(f"{blob}\n" for blob in blobs.values()).encode("ascii")
+        sizes = self._git("cat-file", "--batch-check=%(objectsize)", given=asked).splitlines() if blobs else []
+        try:
+            return [PageFile(path, blob, int(size)) for (path, blob), size in zip(blobs.items(), sizes, strict=True)]
+        except ValueError:
+            raise RepositoryError(f"git lacks objects of {self.directory}; try: git fsck") from None
 
     def updated(self, commit: str, since: str | None = None) -> dict[str, int]:
         """Give when each page was last changed up to a commit, in seconds since 1970: the time of its last commit.
@@ -150,16 +161,20 @@ class Repository:
                 yield content
             process.stdin.close()
 
-    def _git(self, *arguments: str) -> bytes:
-        answer = self._run(*arguments)
+    def _git(self, *arguments: str, given: bytes | None = None) -> bytes:
+        answer = self._run(*arguments, given=given)
         if answer.returncode:
             raise RepositoryError(f"git cannot read the repository {self.directory}: {_message(answer.stderr)}")
         return answer.stdout
 
-    def _run(self, *arguments: str, timeout: float | None = _TIMEOUT_SECONDS) -> subprocess.CompletedProcess[bytes]:
+    def _run(
+        self, *arguments: str, given: bytes | None = None, timeout: float | None = _TIMEOUT_SECONDS
+    ) -> subprocess.CompletedProcess[bytes]:
         command = ["git", "-C", str(self.directory), *arguments]
         try:
-            return subprocess.run(command, capture_output=True, env=self._environment, timeout=timeout, check=False)
+            return subprocess.run(
+                command, input=given, capture_output=True, env=self._environment, timeout=timeout, check=False
+            )
         except FileNotFoundError:
             raise RepositoryError("git is not installed, or not on the PATH of this process") from None
         except subprocess.TimeoutExpired:

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from otterwiki_semantic.candidates import Pool, Rule, gather
+from otterwiki_semantic.candidates import Pool, QueryVector, Rule, gather
 from otterwiki_semantic.diversity import Repeats, diverse_order
-from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.generations import Generation
 from otterwiki_semantic.joining import add_context, join_neighbours
 from otterwiki_semantic.lookup import scope_of
@@ -42,9 +41,9 @@ class Found:
 
 
 def search_passages(
-    generation: Generation, query: Query, vector: Matrix | None, options: SearchOptions, calibration: Calibration
+    generation: Generation, query: Query, vector: QueryVector, options: SearchOptions, calibration: Calibration
 ) -> Found:
-    """Give the passages for a query; `vector` is its text's, None if the model failed.
+    """Give the passages for a query; `vector` gives its text's, None if the model failed.
 
     One page can crowd out the others, and repeats can leave few; then more candidates are asked for, up to 6,400. Errors: those
     of the catalog and of ChromaDB.

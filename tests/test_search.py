@@ -10,11 +10,13 @@ from typing import Any
 
 import pytest
 
-from otterwiki_semantic import candidates
+from otterwiki_semantic import generations
 from otterwiki_semantic.config import Settings
+from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.errors import ModelError, PageUnknownError
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.records import Answer, Filters, Hit, Mode, SearchOptions
+from otterwiki_semantic.vectors import VectorStore
 from tests.live_wiki import commit, eventually, make_repository
 
 BOILERPLATE = """
@@ -486,10 +488,23 @@ def test_one_long_page_does_not_starve_a_diverse_answer(tmp_path: Path) -> None:
         index.close()
 
 
-def test_a_filter_that_many_pass_is_exact_too(index: LocalIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    exact = find(index, "water", n=20, filters=Filters(path="garden/"))
-    monkeypatch.setattr(candidates, "_EXACT_CHUNKS", 0)
-    assert find(index, "water", n=20, filters=Filters(path="garden/")) == exact
+@pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.SEMANTIC])
+@pytest.mark.parametrize("filters", [Filters(), Filters(path="garden/")])
+def test_chromadb_finds_what_comparing_every_passage_finds(
+    index: LocalIndex, filters: Filters, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = find(index, "water", n=20, filters=filters, mode=mode)
+    asked: list[int] = []
+    query = VectorStore.query
+
+    def counted(store: VectorStore, vector: Matrix, count: int) -> dict[str, float]:
+        asked.append(count)
+        return query(store, vector, count)
+
+    monkeypatch.setattr(VectorStore, "query", counted)
+    monkeypatch.setattr(generations, "EXACT", 0)
+    assert find(index, "water", n=20, filters=filters, mode=mode) == exact
+    assert asked
 
 
 def test_common_words_are_looked_for_when_rare_ones_find_too_little(tmp_path: Path) -> None:
