@@ -237,9 +237,9 @@ class LocalIndex:
             )
         return shown
 
-    def reindex(self) -> RebuildStatus:
+    def reindex(self, *, full: bool = False) -> RebuildStatus:
         """See `IndexService`."""
-        return self._keeper.reindex()
+        return self._keeper.reindex(full=full)
 
     def notify(self) -> None:
         """See `IndexService`."""
