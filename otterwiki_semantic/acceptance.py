@@ -22,8 +22,9 @@ from otterwiki_semantic.searcher import search_passages
 
 _BYTES_PER_CHUNK = 6_500
 _BYTES_OF_TEXT_PER_CHUNK = 900
-_SECONDS_PER_CHUNK, _SECONDS_PER_TEXT = 0.004, 0.01
-"""Of a first build: what a passage takes besides the embedding, and the embedding. One that was built knows better."""
+_SECONDS_PER_CHUNK, _SECONDS_PER_TEXT, _SECONDS_PER_COPY = 0.004, 0.01, 0.0002
+"""What a passage takes in a first build besides the embedding, the embedding, and a copy. One that was built knows better."""
+_SHORTEST_SECONDS = 0.1
 _SAMPLE = 8
 _SPARE = 1.2
 _RANKED = 20
@@ -34,10 +35,13 @@ PACE = "seconds per chunk"
 VectorOf = Callable[[str], Matrix]
 
 
-def estimate(serving: Generation | None, text_bytes: int, embedder: Embedder, *, embeds: bool, place: Path) -> Estimate:
+def estimate(
+    serving: Generation | None, text_bytes: int, embedder: Embedder, *, embeds: bool, copies: bool, place: Path
+) -> Estimate:
     """Tell what a new generation will take: from the serving one if there is a whole one, else from the size of the pages.
 
-    The model is timed with a few of the wiki's own passages. `place` is a directory on the disk that it will stand on.
+    The model is timed with a few of the wiki's own passages; one that `copies` the serving one needs neither it nor the pages.
+    `place` is a directory on the disk that it will stand on.
     """
     free = shutil.disk_usage(place).free
     if serving is None or serving.catalog.meta("commit") is None:
@@ -45,6 +49,8 @@ def estimate(serving: Generation | None, text_bytes: int, embedder: Embedder, *,
         return Estimate(chunks, chunks * _BYTES_PER_CHUNK, free, round(chunks * (_SECONDS_PER_CHUNK + _SECONDS_PER_TEXT), 1))
     chunks = serving.catalog.counts().chunks
     disk = sum(map(_size, serving.directory.rglob("*")))
+    if copies:
+        return Estimate(0, disk, free, round(max(chunks * _SECONDS_PER_COPY, _SHORTEST_SECONDS), 1))
     pace = float(serving.catalog.meta(PACE) or _SECONDS_PER_CHUNK)
     embedding = _seconds_per_text(embedder, serving.catalog.some_texts(_SAMPLE)) if embeds else 0.0
     return Estimate(chunks if embeds else 0, disk, free, round(chunks * (pace + embedding), 1))
@@ -82,10 +88,15 @@ def check_whole(generation: Generation, allowed: int) -> None:
 
     Errors: `VectorStoreError` if ChromaDB does not hold all of it, or cannot search it; `ModelError` if the model failed on
     more pages than `allowed` (as many as in the serving one) and than one in a hundred.
+
+    One that fills ChromaDB later needs nothing of it: the catalog was checked as a whole when it was copied, and until ChromaDB
+    was filled, compared and searched like any that was lost, searches compare the catalog's vectors, each of them.
     """
     counts, unfinished = generation.catalog.counts(), generation.catalog.unfinished
     if unfinished > max(1, counts.pages // 100, allowed):
         raise ModelError(f"the embedding model failed on {unfinished} of {counts.pages} pages")
+    if generation.fills_later:
+        return
     if generation.is_refilling:
         raise generation.store_error or VectorStoreError("ChromaDB does not hold the whole new index")
     found = generation.vectors.count()

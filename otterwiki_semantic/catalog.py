@@ -1,9 +1,9 @@
 """The catalog: a SQLite file with the pages, chunks and vectors of one generation, and which commit it equals.
 
 It is the truth of the index; ChromaDB only finds ids. Words, names, tags and links change in one transaction with their page;
-`lookup` reads them for a search. What ChromaDB has still to be told changes with them, too: a vector is `stored` once ChromaDB
-has it, and one that is no longer needed stays in `dropped` until ChromaDB has forgotten it. After a crash the rest of the way
-is simply gone again.
+`lookup` reads them for a search. What ChromaDB has still to be told changes with them, too: a vector is `unstored` until
+ChromaDB has it, and one that is no longer needed stays in `dropped` until ChromaDB has forgotten it. After a crash the rest of
+the way is simply gone again.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 
 from otterwiki_semantic.database import Database, marks, parts
 from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.errors import CatalogDamagedError
 from otterwiki_semantic.flat import unit_vectors
 from otterwiki_semantic.lookup import Lookup
 from otterwiki_semantic.pages import page_name
@@ -51,14 +52,20 @@ CREATE TABLE chunks (
 CREATE VIRTUAL TABLE keywords USING fts5 (title, headings, body, tokenize = "ascii tokenchars '#+'");
 CREATE VIRTUAL TABLE keyword_counts USING fts5vocab (keywords, row);
 CREATE INDEX chunks_by_vector ON chunks (vector);
-CREATE TABLE vectors (id TEXT PRIMARY KEY, embedding BLOB NOT NULL, stored INTEGER NOT NULL DEFAULT 0);
-CREATE INDEX vectors_to_store ON vectors (id) WHERE stored = 0;
+CREATE TABLE vectors (id TEXT PRIMARY KEY, embedding BLOB NOT NULL);
+CREATE TABLE unstored (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE suspects (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE dropped (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 """
 
 _NEXT_REVISION = "UPDATE meta SET value = value + 1 WHERE name = 'revision'"
 """Counts the changes of what searches look at; what they remember of one revision is no longer true of another."""
+_MISFIT = """
+SELECT CASE
+    WHEN (SELECT COUNT(*) FROM chunks) != (SELECT COALESCE(SUM(chunk_count), 0) FROM pages) THEN 'it lacks passages of pages'
+    WHEN EXISTS (SELECT id FROM chunks EXCEPT SELECT id FROM keywords_docsize) THEN 'it lacks words of passages'
+    WHEN EXISTS (SELECT vector FROM chunks EXCEPT SELECT id FROM vectors) THEN 'it lacks vectors of passages'
+END"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +116,19 @@ class Catalog:
         """Read all of it once; `CatalogDamagedError` if the file, a vector or a text is not sound."""
         self._database.check()
         self.lookup.check()
+
+    def copy_to(self, path: Path) -> None:
+        """Write one state of the catalog to a new file, while others read and write it."""
+        self._database.copy_to(path)
+
+    def check_copy(self) -> None:
+        """Do as `check`, and see that the tables fit together; for one that nobody else uses, and that lacks no vectors."""
+        self.check()
+        with self._write() as connection:
+            connection.execute("INSERT INTO keywords (keywords) VALUES ('integrity-check')")
+            misfit = connection.execute(_MISFIT).fetchone()[0]
+        if misfit:
+            raise CatalogDamagedError(f"the catalog {self.path} is damaged: {misfit}")
 
     # Facts about the whole
 
@@ -221,8 +241,10 @@ class Catalog:
     def add_vectors(self, vectors: Sequence[StoredVector]) -> None:
         """Add vectors; until a chunk refers to them they may be collected."""
         with self._write() as connection:
-            rows = ((vector.id, vector.embedding.tobytes()) for vector in vectors)
-            connection.executemany("INSERT OR IGNORE INTO vectors (id, embedding) VALUES (?, ?)", rows)
+            for vector in vectors:
+                row = (vector.id, vector.embedding.tobytes())
+                if connection.execute("INSERT OR IGNORE INTO vectors VALUES (?, ?)", row).rowcount:
+                    connection.execute("INSERT OR IGNORE INTO unstored VALUES (?)", (vector.id,))
             connection.executemany("INSERT OR IGNORE INTO suspects VALUES (?)", ((vector.id,) for vector in vectors))
 
     def settle_vectors(self) -> None:
@@ -231,6 +253,7 @@ class Catalog:
             unused = "SELECT vector FROM suspects WHERE vector NOT IN (SELECT vector FROM chunks)"
             connection.execute(f"INSERT OR IGNORE INTO dropped {unused}")
             connection.execute(f"DELETE FROM vectors WHERE id IN ({unused})")
+            connection.execute(f"DELETE FROM unstored WHERE vector IN ({unused})")
             connection.execute("DELETE FROM suspects")
 
     # What ChromaDB has still to be told
@@ -238,13 +261,13 @@ class Catalog:
     def vectors_to_store(self, limit: int) -> list[StoredVector]:
         """Give up to `limit` vectors that ChromaDB does not hold."""
         with self._read() as connection:
-            rows = connection.execute("SELECT id, embedding FROM vectors WHERE stored = 0 LIMIT ?", (limit,))
+            rows = connection.execute("SELECT id, embedding FROM unstored JOIN vectors ON id = vector LIMIT ?", (limit,))
             return [StoredVector(vector, unit_vectors([embedding])[0]) for vector, embedding in rows]
 
     def mark_stored(self, vectors: Iterable[StoredVector]) -> None:
         """Note that ChromaDB holds these vectors as given."""
         with self._write() as connection:
-            connection.executemany("UPDATE vectors SET stored = 1 WHERE id = ?", ((vector.id,) for vector in vectors))
+            connection.executemany("DELETE FROM unstored WHERE vector = ?", ((vector.id,) for vector in vectors))
 
     def vectors_to_drop(self, limit: int) -> list[str]:
         """Give up to `limit` ids that ChromaDB has to forget; one that is needed again is not among them."""
@@ -263,7 +286,7 @@ class Catalog:
     def store_all_again(self) -> None:
         """Note that ChromaDB holds nothing."""
         with self._write() as connection:
-            connection.execute("UPDATE vectors SET stored = 0")
+            connection.execute("INSERT OR IGNORE INTO unstored SELECT id FROM vectors")
             connection.execute("DELETE FROM dropped")
 
     def note_stored(self, ids: Iterable[str]) -> int:
@@ -276,8 +299,10 @@ class Catalog:
             connection.execute("CREATE TEMP TABLE IF NOT EXISTS held (id TEXT PRIMARY KEY) WITHOUT ROWID")
             connection.execute("DELETE FROM held")
             connection.executemany("INSERT OR IGNORE INTO held VALUES (?)", ((vector,) for vector in ids))
-            connection.execute("UPDATE vectors SET stored = 1 WHERE stored = 0 AND id IN (SELECT id FROM held)")
-            lost = connection.execute("UPDATE vectors SET stored = 0 WHERE stored = 1 AND id NOT IN (SELECT id FROM held)")
+            connection.execute("DELETE FROM unstored WHERE vector IN (SELECT id FROM held)")
+            lost = connection.execute(
+                "INSERT OR IGNORE INTO unstored SELECT id FROM vectors WHERE id NOT IN (SELECT id FROM held)"
+            )
             extra = connection.execute(
                 "INSERT OR IGNORE INTO dropped SELECT id FROM held WHERE id NOT IN (SELECT id FROM vectors)"
             )
@@ -289,7 +314,7 @@ class Catalog:
         with self._read() as connection:
             rows = connection.execute(
                 "SELECT id, embedding FROM vectors WHERE id IN"
-                " (SELECT id FROM vectors WHERE stored = 1 ORDER BY RANDOM() LIMIT ?)",
+                " (SELECT id FROM vectors WHERE id NOT IN (SELECT vector FROM unstored) ORDER BY RANDOM() LIMIT ?)",
                 (count,),
             )
             return [StoredVector(vector, unit_vectors([embedding])[0]) for vector, embedding in rows]

@@ -66,10 +66,14 @@ def index_command(repository: Path | None, data_dir: Path | None, *, as_json: bo
 
 @main.command("reindex")
 @index_options
-def reindex_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
-    """Build a new index beside the serving one and let it take its place. Unchanged text is not embedded again."""
+@click.option("--full", is_flag=True, help="Read and divide every page again, even if nothing has changed.")
+def reindex_command(repository: Path | None, data_dir: Path | None, *, as_json: bool, full: bool) -> None:
+    """Build a new index beside the serving one and let it take its place. Unchanged text is not embedded again.
+
+    What has not changed is copied, once it was checked, unless the index is to be made in another way.
+    """
     with lend_index(repository, data_dir) as index:
-        estimate = index.reindex().estimate
+        estimate = index.reindex(full=full).estimate
         if estimate is not None:
             size, seconds = estimate.disk_bytes / 1e6, estimate.seconds
             click.echo(f"embedding {estimate.texts} passages; about {size:.0f} MB and {seconds:.0f} s", err=True)

@@ -95,6 +95,8 @@ class Generation:
         self._is_sealed = True
         self._rests_until = 0.0
         self._last_reset = -math.inf
+        self.fills_later = False
+        """Whether ChromaDB is left alone until this generation serves."""
         self.vectors = self._vectors_of(self.catalog.meta("chroma") or self._new_chroma())
 
     @property
@@ -188,7 +190,7 @@ class Generation:
     @property
     def rests_for(self) -> float:
         """Seconds for which ChromaDB is left alone; 0 if it may be asked."""
-        return max(0.0, self._rests_until - time.monotonic())
+        return math.inf if self.fills_later else max(0.0, self._rests_until - time.monotonic())
 
     def verify_vectors(self) -> None:
         """See once that ChromaDB holds what the catalog says it does, and finds it; what differs is noted, to be put right.
@@ -272,14 +274,24 @@ class Generation:
         with self._changing:
             if self.vectors is not failed:
                 return False
-            self.is_refilling, self._is_verified = True, False
-            self.catalog.store_all_again()
-            for note in (_SEAL, _DEATHS):
-                self.catalog.set_meta(note, None)
-            self._is_sealed = False
-            self.vectors = self._vectors_of(self._new_chroma())
+            self._begin_collection()
         failed.destroy()
         return True
+
+    def _begin_collection(self) -> None:
+        """Name an empty collection, which holds nothing yet of what the catalog has."""
+        self.is_refilling, self._is_verified = True, False
+        self.catalog.store_all_again()
+        for note in (_SEAL, _DEATHS):
+            self.catalog.set_meta(note, None)
+        self._is_sealed = False
+        self.vectors = self._vectors_of(self._new_chroma())
+
+    def fill_later(self) -> None:
+        """Begin an empty collection and leave it alone until `fills_later` is taken away; for one that serves nobody yet."""
+        with self._changing:
+            self._begin_collection()
+            self.fills_later = True
 
     def remove_other_stores(self) -> None:
         """Remove what a replaced collection left when the process ended before it was gone."""
@@ -348,8 +360,7 @@ class Generations:
     def create(self, embedder: Embedder, profile: Profile) -> Generation:
         """Make a new, empty generation; it does not serve yet."""
         mark = fingerprint(embedder, profile)
-        directory = self._root / f"{mark[:8]}-{uuid.uuid4().hex[:8]}"
-        directory.mkdir(parents=True)
+        directory = self._new_directory(mark)
         try:
             generation = Generation(directory, self._open_store)
             generation.catalog.set_meta("fingerprint", mark)
@@ -358,6 +369,32 @@ class Generations:
             shutil.rmtree(directory, ignore_errors=True)
             raise
         return generation
+
+    def copy(self, serving: Generation) -> Generation:
+        """Make a generation with a copy of another one's catalog, whose ChromaDB is filled later; it does not serve yet.
+
+        The other one goes on being read and written; a copy of one whose pages are changing is as after a crash: its next sync
+        puts it right. Errors: `CatalogDamagedError` if there is anything wrong with the copy.
+        """
+        directory = self._new_directory(serving.fingerprint or "")
+        try:
+            serving.catalog.copy_to(directory / _CATALOG)
+            generation = Generation(directory, self._open_store)
+            try:
+                generation.catalog.check_copy()
+                generation.fill_later()
+            except BaseException:
+                generation.catalog.close()
+                raise
+        except BaseException:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        return generation
+
+    def _new_directory(self, mark: str) -> Path:
+        directory = self._root / f"{mark[:8]}-{uuid.uuid4().hex[:8]}"
+        directory.mkdir(parents=True)
+        return directory
 
     def serve(self, generation: Generation) -> None:
         """Make this generation the serving one, in one step that a crash cannot halve."""

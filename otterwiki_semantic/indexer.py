@@ -7,6 +7,7 @@ that was never seen: each time the catalog's map of pages to contents is made eq
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -61,16 +62,23 @@ class Indexer:
     """Indexes the pages of one repository with one model and one chunk profile.
 
     A text that the model fails on gets no vector: its page is found by its words, and is `unfinished` until a later sync
-    succeeds. After three failures in a row the model is not asked again in the same sync.
+    succeeds. After three failures in a row the model is not asked again in the same sync. ChromaDB is given vectors for
+    `turn_seconds` at a time: what is left of a great many is left to the next sync or `flush`.
     """
 
     def __init__(
-        self, repository: Repository, embedder: Embedder, profile: Profile, should_stop: Callable[[], bool] = lambda: False
+        self,
+        repository: Repository,
+        embedder: Embedder,
+        profile: Profile,
+        should_stop: Callable[[], bool] = lambda: False,
+        turn_seconds: float = math.inf,
     ) -> None:
         self._repository = repository
         self._embedder = embedder
         self._profile = profile
         self._should_stop = should_stop
+        self._turn_seconds = turn_seconds
         self.embedded_texts = 0
         """Chunks given to the model since this object was made."""
         self.embedding_seconds = 0.0
@@ -131,14 +139,16 @@ class Indexer:
     def flush(self, generation: Generation) -> None:
         """Tell ChromaDB what it has still to be told, and note its state; see `_tell`."""
         self._tell(generation)
-        generation.note_files()
+        if not generation.is_refilling:
+            generation.note_files()
 
     def _tell(self, generation: Generation) -> None:
         """Tell ChromaDB what it has still to be told; while it fails, searches look at the catalog's vectors."""
         store = generation.vectors
         try:
             generation.verify_vectors()
-            while vectors := generation.vectors_to_store(_VECTORS_PER_WRITE):
+            end = time.monotonic() + self._turn_seconds
+            while time.monotonic() < end and (vectors := generation.vectors_to_store(_VECTORS_PER_WRITE)):
                 self._check_stop()
                 generation.store_vectors(vectors)
             while ids := generation.vectors_to_drop(_IDS_PER_DELETE):

@@ -78,6 +78,8 @@ class Jobs:
     def stop(self, timeout: float) -> None:
         """Start nothing more, and wait for the sync that runs, though not for ever."""
         self._stopped.set()
+        self._scheduler.pause()
+        self._scheduler.get_jobs()  # waits for a round that is under way: a shutdown in its middle would end it with an error
         self._scheduler.shutdown(wait=False)
         if self._running.acquire(timeout=timeout):
             self._running.release()

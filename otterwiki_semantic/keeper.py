@@ -33,7 +33,8 @@ _LONGEST_RETRY_SECONDS = 60.0
 _FINISH_SECONDS = 60.0
 """How long pages that the model failed on wait for another try; twice as long after each, up to an hour."""
 _LONGEST_FINISH_SECONDS = 3600.0
-_REFILL_SECONDS = 0.1
+_TURN_SECONDS, _REFILL_SECONDS = 1.0, 0.1
+"""How long ChromaDB is filled before HEAD is looked at again, and the pause between."""
 _WAKE_AGAIN_SECONDS = 1.0
 """How long questions that wait do not ask for another sync after one that failed."""
 _ENOUGH_CHUNKS = 100
@@ -51,7 +52,7 @@ class Keeper:
         self._way = way
         self.serving: Generation | None = None
         self._stopping = threading.Event()
-        self.indexer = Indexer(repository, way.embedder, way.profile, self._stopping.is_set)
+        self.indexer = Indexer(repository, way.embedder, way.profile, self._stopping.is_set, _TURN_SECONDS)
         self.rebuilder = Rebuilder(repository, generations, way, self._stopping.is_set)
         self.sync_progress = ProgressTracker()
         self._changing = threading.Lock()
@@ -288,9 +289,10 @@ class Keeper:
         """Chunks given to the model since this object was made."""
         return self.indexer.embedded_texts + self.rebuilder.indexer.embedded_texts
 
-    def reindex(self) -> RebuildStatus:
-        """Start a rebuild. Errors: `RebuildRunningError` while one runs, `RebuildRefusedError` without room for it."""
-        self.rebuilder.begin(self.serving)
+    def reindex(self, *, full: bool = False) -> RebuildStatus:
+        """Start a rebuild: a `full` one, as for damaged words, reads every page again; see `Rebuilder.begin` for errors."""
+        serving = self.serving
+        self.rebuilder.begin(serving, full=full or (serving is not None and serving is self._replaced))
         self._jobs.run_once(self._rebuild)
         return self.rebuilder.status()
 
@@ -330,6 +332,7 @@ class Keeper:
                 if self.serving is not serving or not new.catalog.is_in_place:
                     raise IndexUnavailableError("the serving index was replaced while another one was built beside it")
                 self._generations.serve(new)
+                new.fills_later = False
                 self.serving = new
         except BaseException:
             new.destroy()

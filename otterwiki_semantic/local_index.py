@@ -149,13 +149,14 @@ class LocalIndex:
 
     def _mended(self, failed: Generation, store: VectorStore, failure: VectorStoreError | CatalogError) -> Generation:
         """Give the generation to ask again: itself without its store, or what takes the place of one whose catalog fails."""
-        self._keeper.wake()
-        if isinstance(failure, CatalogError):
-            return self._successor(failed, failure)
         try:
+            if isinstance(failure, CatalogError):
+                return self._successor(failed, failure)
             failed.store_failed(store, failure)
         except CatalogError as error:
             return self._successor(failed, error)
+        finally:
+            self._keeper.wake()  # not sooner: a sync that came first would find nothing to be filled
         return failed
 
     def _successor(self, failed: Generation, failure: CatalogError) -> Generation:
@@ -245,9 +246,9 @@ class LocalIndex:
             )
         return shown
 
-    def reindex(self) -> RebuildStatus:
+    def reindex(self, *, full: bool = False) -> RebuildStatus:
         """See `IndexService`."""
-        return self._keeper.reindex()
+        return self._keeper.reindex(full=full)
 
     def notify(self) -> None:
         """See `IndexService`."""

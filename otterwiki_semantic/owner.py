@@ -194,7 +194,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "search": lambda index, queries, options: index.search(queries, revive(SearchOptions, options)),
     "related": lambda index, path, n: index.related(path, n),
     "status": lambda index: index.status(),
-    "reindex": lambda index: index.reindex(),
+    "reindex": lambda index, full: index.reindex(full=full),
     "notify": lambda index: index.notify(),
 }
 

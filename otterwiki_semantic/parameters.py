@@ -59,6 +59,11 @@ def search_options(values: Mapping[str, Any]) -> SearchOptions:
     )
 
 
+def reindex_is_full(values: Mapping[str, Any]) -> bool:
+    """Tell from a request's parameters whether a rebuild is to read every page again; `ParameterError` for a bad one."""
+    return checked_flag(values.get("full"), "full")
+
+
 def _seconds_to_wait(values: Mapping[str, Any]) -> float:
     seconds = checked_seconds(values.get("wait_seconds"), "wait_seconds", DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS)
     return seconds if checked_flag(values.get("wait"), "wait") else 0.0

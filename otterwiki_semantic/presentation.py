@@ -110,4 +110,5 @@ def rebuild_json(status: RebuildStatus) -> dict[str, Any]:
         "seconds_left": seconds_left if status.state is RebuildState.RUNNING else None,
         "estimate": asdict(status.estimate) if status.estimate else None,
         "recall": asdict(status.recall) if status.recall else None,
+        "copies": status.copies,
     }

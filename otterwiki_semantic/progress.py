@@ -15,10 +15,16 @@ class ProgressTracker:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self.copied(0, 0)
+
+    def copied(self, pages: int, chunks: int) -> None:
+        """Start counting with so many pages and chunks done already, as those are that a new index copies."""
+        with self._lock:
+            self._copied_pages, self._copied_chunks = pages, chunks
         self.begin((), 0)
 
     def begin(self, files: Sequence[PageFile], removed: int) -> None:
-        """Start counting: these files are to be indexed, and `removed` pages have gone."""
+        """Start counting: these files are to be indexed, and `removed` pages have gone; besides what was copied."""
         with self._lock:
             self._started = time.monotonic()
             self._pages_total = len(files) + removed
@@ -61,4 +67,7 @@ class ProgressTracker:
                 left = 0.0
             elif self._chunks_done and chunks_total:
                 left = round(elapsed * max(chunks_total - self._chunks_done, 0) / self._chunks_done, 1)
-            return Progress(self._pages_done, self._pages_total, self._chunks_done, chunks_total, left)
+            pages, chunks = self._copied_pages, self._copied_chunks
+            return Progress(
+                pages + self._pages_done, pages + self._pages_total, chunks + self._chunks_done, chunks + chunks_total, left
+            )

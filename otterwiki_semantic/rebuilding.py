@@ -15,6 +15,7 @@ from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.embedding.passages import passages_fingerprint
 from otterwiki_semantic.errors import (
+    CatalogDamagedError,
     CatalogError,
     IndexUnavailableError,
     RebuildRefusedError,
@@ -83,25 +84,36 @@ class Rebuilder:
         with self._lock:
             return replace(self._status, progress=self.progress.snapshot())
 
-    def begin(self, serving: Generation | None) -> None:
-        """Note that a rebuild begins. Errors: `RebuildRunningError` while one runs, `RebuildRefusedError` without room."""
+    def begin(self, serving: Generation | None, *, full: bool) -> None:
+        """Note that a rebuild begins, and whether it is `full`: every page is read again, even if nothing has changed.
+
+        Errors: `RebuildRunningError` while one runs, `RebuildRefusedError` without room.
+        """
         with self._lock:
             if self._status.state is RebuildState.RUNNING:
                 raise RebuildRunningError(f"a rebuild has been running since {self._status.started}")
-            wanted = self._estimate(serving)
+            copies = not full and self._can_copy(serving)
+            wanted = self._estimate(serving, copies=copies)
             check_room(wanted, self._generations.place)
             log.info(
                 "a rebuild begins: %d texts to embed, %.0f MB, %.0f s", wanted.texts, wanted.disk_bytes / 1e6, wanted.seconds
             )
-            self._status = RebuildStatus(RebuildState.RUNNING, started=now(), estimate=wanted)
+            self._status = RebuildStatus(RebuildState.RUNNING, started=now(), estimate=wanted, copies=copies)
             self._beside, self._failure = serving.name if serving else None, None
-            self.progress.begin((), 0)
+            self.progress.copied(0, 0)
 
-    def _estimate(self, serving: Generation | None) -> Estimate:
+    def _can_copy(self, serving: Generation | None) -> bool:
+        """Whether what would be made of the same pages is what the serving generation has already."""
+        if serving is None or serving.fingerprint != self._way.fingerprint or not serving.catalog.is_current:
+            return False
+        return serving.catalog.meta("commit") is not None and not serving.catalog.unfinished
+
+    def _estimate(self, serving: Generation | None, *, copies: bool) -> Estimate:
         head = self._repository.head()
         text_bytes = sum(file.size for file in self._repository.pages(head).values()) if head else 0
         embeds = serving is None or serving.fingerprint != self._way.fingerprint  # other chunks are other texts, too
-        return estimate(serving, text_bytes, self._way.embedder, embeds=embeds, place=self._generations.place)
+        place = self._generations.place
+        return estimate(serving, text_bytes, self._way.embedder, embeds=embeds, copies=copies, place=place)
 
     @property
     def is_running(self) -> bool:
@@ -159,8 +171,11 @@ class Rebuilder:
             self._status, self._failure = replace(self._status, state=state, finished=now(), error=reason), error
 
     def build(self, serving: Generation) -> Generation:
-        """Build a generation beside the serving one, and give it when it is whole and good enough."""
-        new = self._generations.create(self._way.embedder, self._way.profile)
+        """Build a generation beside the serving one, and give it when it is whole and good enough.
+
+        If that is made the same way, and sound, it begins as a copy of it, and only what HEAD has changed since is indexed.
+        """
+        new = self._copy(serving) or self._generations.create(self._way.embedder, self._way.profile)
         try:
             donor = serving.catalog if self._way.embeds_for(serving) else None
             while self.indexer.sync(new, self.progress, donor):
@@ -170,6 +185,21 @@ class Rebuilder:
         except BaseException:
             new.destroy()
             raise
+        return new
+
+    def _copy(self, serving: Generation) -> Generation | None:
+        """Give a copy of the serving generation; None if the pages have to be read again."""
+        if not self._status.copies:
+            return None
+        try:
+            new = self._generations.copy(serving)
+        except CatalogDamagedError as error:
+            log.warning("the index is built again from the pages, because a copy of it is not sound: %s", error)
+            with self._lock:
+                self._status = replace(self._status, copies=False)
+            return None
+        counts = new.catalog.counts()
+        self.progress.copied(counts.pages, counts.chunks)
         return new
 
     def _judge(self, old: Generation, new: Generation) -> None:

@@ -343,7 +343,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class RebuildStatus:
-    """A rebuild's state and progress. Times are ISO 8601 in UTC."""
+    """A rebuild's state and progress, and whether it `copies` what has not changed. Times are ISO 8601 in UTC."""
 
     state: RebuildState = RebuildState.IDLE
     progress: Progress = field(default_factory=Progress)
@@ -352,6 +352,7 @@ class RebuildStatus:
     error: str | None = None
     estimate: Estimate | None = None
     recall: Recall | None = None
+    copies: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,9 +86,9 @@ class RemoteIndex:
         """See `IndexService`."""
         return revive(IndexStatus, self._call("status"))
 
-    def reindex(self) -> RebuildStatus:
+    def reindex(self, *, full: bool = False) -> RebuildStatus:
         """See `IndexService`."""
-        return revive(RebuildStatus, self._call("reindex"))
+        return revive(RebuildStatus, self._call("reindex", full=full))
 
     def notify(self) -> None:
         """See `IndexService`."""

@@ -23,8 +23,11 @@ class IndexService(Protocol):
         """Tell what the index holds and how it is."""
         ...
 
-    def reindex(self) -> RebuildStatus:
-        """Start a rebuild beside the serving index; `RebuildRunningError` while one runs."""
+    def reindex(self, *, full: bool = False) -> RebuildStatus:
+        """Start a rebuild beside the serving index; `RebuildRunningError` while one runs.
+
+        What has not changed is copied; a `full` one reads and divides every page again, and takes over only vectors.
+        """
         ...
 
     def notify(self) -> None:

@@ -221,6 +221,50 @@ def test_a_rebuild_is_started_once_and_told_of(client: FlaskClient) -> None:
     assert status["seconds_left"] is None
 
 
+@pytest.mark.parametrize(
+    ("query", "body", "full"),
+    [
+        ("", None, False),
+        ("?full=true", None, True),
+        ("?full=0", None, False),
+        ("", {"full": True}, True),
+        ("?full=true", {"full": False}, False),
+        ("?full=true", {"full": None}, True),
+        ("", {"other": 1}, False),
+    ],
+)
+def test_a_rebuild_can_be_told_to_read_every_page(
+    client: FlaskClient, query: str, body: dict[str, Any] | None, full: bool
+) -> None:
+    def status() -> dict[str, Any]:
+        found: dict[str, Any] = client.get("/api/v1/reindex/status", headers=BEARER).get_json()
+        return found
+
+    eventually(lambda: status()["state"] != "running")
+    response = client.post(f"/api/v1/reindex{query}", json=body, headers=BEARER)
+    assert response.status_code == 202
+    eventually(lambda: status()["state"] != "running")
+    assert (status()["state"], status()["copies"]) == ("done", not full)
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "status", "code", "message"),
+    [
+        ("?full=maybe", None, 422, "invalid_parameter", "full is 'maybe'; allowed are true and false"),
+        ("?full=", None, 422, "invalid_parameter", "full is ''; allowed are true and false"),
+        ("", '{"full": 7}', 422, "invalid_parameter", "full is 7; allowed are true and false"),
+        ("", '{"full"', 400, "bad_request", 'the body is not JSON; send {"full": true}'),
+        ("", "[true]", 400, "bad_request", 'the body is not a JSON object; send {"full": true}'),
+    ],
+)
+def test_a_rebuild_that_is_not_understood_is_refused(
+    client: FlaskClient, query: str, body: str | None, status: int, code: str, message: str
+) -> None:
+    kind = {"Content-Type": "application/json"} if body else {}
+    response = client.post(f"/api/v1/reindex{query}", data=body, headers=BEARER | kind)
+    assert_error(response, status, code, message)
+
+
 def test_the_earlier_plugins_status_needs_no_key(client: FlaskClient) -> None:
     response = client.get("/api/v1/chroma-status")
     assert response.status_code == 200

@@ -65,6 +65,16 @@ def test_a_rebuild_is_waited_for(repository: Path) -> None:
     assert answer.stderr.startswith("embedding 0 passages; about ")
 
 
+def test_a_full_rebuild_is_waited_for(repository: Path) -> None:
+    run("index", "--repository", repository)
+    before = json.loads(run("status", "--repository", repository, "--json").stdout)["generation"]
+    answer = run("reindex", "--full", "--repository", repository, "--json")
+    assert answer.returncode == 0, answer.stderr
+    status = json.loads(answer.stdout)
+    assert status["generation"] != before
+    assert status["status"] == "ready", "a full one has filled ChromaDB, too"
+
+
 def test_a_search_can_wait_for_what_was_just_committed(repository: Path) -> None:
     run("index", "--repository", repository)
     commit(repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})

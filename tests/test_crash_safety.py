@@ -121,7 +121,7 @@ def leave_something_to_drop(data_dir: Path) -> None:
 
 
 def leave_something_to_store(data_dir: Path) -> None:
-    change_catalog(data_dir, "UPDATE vectors SET stored = 0 WHERE id = (SELECT MIN(id) FROM vectors)")
+    change_catalog(data_dir, "INSERT INTO unstored SELECT MIN(id) FROM vectors")
 
 
 def say_it_is_changing(data_dir: Path) -> None:

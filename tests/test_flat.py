@@ -110,9 +110,7 @@ def test_a_search_that_began_before_a_change_sees_the_state_before_it(catalog: C
     thread.join(10)
     assert seen == [([("a", vector_id("oak"))], {"oak": 1, "elm": 0})]
     with catalog.snapshot():
-        assert catalog.lookup.frequencies(["oak", "elm"]) == {"oak": 0, "elm": 1}, (
-            "nothing of the older state is left"
-        )
+        assert catalog.lookup.frequencies(["oak", "elm"]) == {"oak": 0, "elm": 1}, "nothing of the older state is left"
 
 
 def test_a_passage_without_a_vector_is_known_but_near_to_nothing(catalog: Catalog) -> None:

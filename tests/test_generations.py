@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +22,7 @@ from otterwiki_semantic.generations import Generation
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.pages import read_page
 from otterwiki_semantic.progress import ProgressTracker
-from otterwiki_semantic.records import Answer, IndexStatus, Mode, RebuildState, SearchOptions
+from otterwiki_semantic.records import Answer, IndexStatus, Mode, Page, RebuildState, SearchOptions
 from tests.live_wiki import commit, eventually, make_repository
 
 PAGES = 150
@@ -195,6 +198,144 @@ def test_a_new_index_that_finds_less_does_not_serve(place: Path, opened: Open, m
     assert status.rebuild.recall.after == 1.0
     assert status.generation != old
     assert status.problems == ()
+
+
+# Another one made the same way
+
+
+@pytest.fixture
+def pages_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of the pages that are read and divided, as it happens."""
+    paths: list[str] = []
+
+    def read(path: str, *rest: Any) -> Page:
+        paths.append(path)
+        return read_page(path, *rest)
+
+    monkeypatch.setattr("otterwiki_semantic.indexer.read_page", read)
+    return paths
+
+
+def reindexed(index: LocalIndex, *, full: bool = False) -> IndexStatus:
+    """Ask for a rebuild and wait until it serves."""
+    before = index.status().generation
+    index.reindex(full=full)
+    eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
+    status = index.status()
+    assert (status.rebuild.state, status.rebuild.error) == (RebuildState.DONE, None)
+    assert status.generation != before
+    return status
+
+
+def serving(index: LocalIndex) -> Generation:
+    found = index._keeper.serving
+    assert found is not None
+    return found
+
+
+def spoil(index: LocalIndex, statement: str) -> None:
+    with closing(sqlite3.connect(serving(index).catalog.path)) as connection, connection:
+        assert connection.execute(statement).rowcount > 0
+
+
+def test_an_index_of_an_unchanged_wiki_is_copied(opened: Open, pages_read: list[str]) -> None:
+    index = opened()
+    eventually(lambda: is_ready(index))
+    status = reindexed(index)
+    assert pages_read == []
+    assert status.rebuild.copies
+    assert (status.pages, status.chunks, status.vectors, status.embedded_texts) == (PAGES, PAGES, PAGES, 0)
+    progress = status.rebuild.progress
+    assert (progress.pages_done, progress.pages_total) == (PAGES, PAGES)
+    assert (progress.chunks_done, progress.chunks_total) == (PAGES, PAGES)
+    for mode in Mode:
+        assert ask(index, "unit77", mode).hits[0].path == "p077", "before ChromaDB is filled, too"
+    eventually(lambda: is_ready(index))
+    assert serving(index).vectors.count() == PAGES
+    assert ask(index, "unit77", Mode.SEMANTIC).hits[0].path == "p077"
+
+
+def test_a_full_rebuild_reads_every_page_and_embeds_nothing(opened: Open, pages_read: list[str]) -> None:
+    index = opened()
+    eventually(lambda: is_ready(index))
+    status = reindexed(index, full=True)
+    assert len(pages_read) == PAGES
+    assert (status.embedded_texts, status.rebuild.copies) == (0, False)
+    assert status.rebuild.progress.pages_done == PAGES
+    assert not serving(index).is_refilling, "ChromaDB holds all of it before it serves"
+
+
+def test_what_was_committed_meanwhile_is_in_the_copy(place: Path, opened: Open, pages_read: list[str]) -> None:
+    index = opened()
+    eventually(lambda: is_ready(index))
+    head = commit(place / "repository", {"p003.md": None, "bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    status = reindexed(index)
+    assert status.index.commit == head
+    assert set(pages_read) == {"bees"}
+    assert status.pages == PAGES
+    assert ask(index, "insects that make honey", Mode.SEMANTIC).hits[0].path == "bees"
+    assert "p003" not in [hit.path for hit in ask(index, "unit3").hits]
+
+
+def test_head_is_followed_while_chroma_is_filled(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.keeper._TURN_SECONDS", 1e-6)
+    index = opened()
+    eventually(lambda: is_ready(index))
+    reindexed(index)
+    commit(place / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    found = index.search(["insects that make honey"], SearchOptions(1, 1, Mode.SEMANTIC, wait=30.0))[0]
+    assert found.hits[0].path == "bees"
+    eventually(lambda: is_ready(index))
+    assert serving(index).vectors.count() == PAGES + 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM keywords_data WHERE id > 10",
+        "DELETE FROM keywords WHERE rowid = (SELECT MIN(id) FROM chunks)",
+        "DELETE FROM chunks WHERE id = (SELECT MIN(id) FROM chunks)",
+        "UPDATE chunks SET text = text || '!' WHERE id = (SELECT MIN(id) FROM chunks)",
+        "INSERT INTO meta VALUES ('unfinished', '1')",
+    ],
+    ids=["words", "lost words", "lost passage", "text", "unfinished"],
+)
+def test_what_is_not_sound_is_not_copied(opened: Open, pages_read: list[str], statement: str) -> None:
+    index = opened()
+    eventually(lambda: is_ready(index) and index._keeper.last_sync)
+    spoil(index, statement)
+    status = reindexed(index)
+    assert len(pages_read) == PAGES
+    assert not status.rebuild.copies
+    assert (status.pages, status.chunks, status.vectors, status.embedded_texts) == (PAGES, PAGES, PAGES, 0)
+    catalog = serving(index).catalog
+    catalog.check_copy()
+    assert catalog.unfinished == 0
+    assert ask(index, "unit0", Mode.KEYWORD).hits[0].path == "p000"
+
+
+def test_a_copy_of_pages_that_are_changing_is_put_right(place: Path) -> None:
+    commit(place / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    keeper = LocalIndex(Settings(place / "repository", place / "index"))._keeper
+    old = keeper._open_current()
+    assert old is not None
+    old.catalog.begin_change("another commit")
+    old.catalog.remove_pages(["p001"])
+    new = keeper._generations.copy(old)
+    assert new.catalog.commit is None
+    assert new.rests_for == math.inf
+    assert keeper.indexer.sync(new, ProgressTracker(), old.catalog)
+    assert new.catalog.commit == keeper._repository.head()
+    assert new.catalog.counts().pages == PAGES + 1
+    assert keeper.indexer.embedded_texts == 1
+    new.catalog.check_copy()
+    assert list(new.directory.glob("chroma-*")) == [], "it is left alone until it serves"
+    new.fills_later = False
+    keeper.indexer.flush(new)
+    check_whole(new, 0)
+    assert new.vectors.count() == PAGES + 1
+    for generation in (new, old):
+        generation.close()
 
 
 def test_a_judgement_file_that_cannot_be_read_keeps_the_old_index(place: Path, opened: Open) -> None:

@@ -72,6 +72,7 @@ _MEANING = {
     "last_error": "The reason when `status` is `error`.",
     "embedded_texts": "Texts the model embedded since the index was opened.",
     "chunks_total": "An estimate until the last page has been read.",
+    "copies": "Whether what has not changed is copied from the serving index; else every page is read again.",
     "seconds_left": "An estimate while work is under way.",
 }
 

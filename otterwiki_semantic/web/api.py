@@ -18,6 +18,7 @@ from otterwiki_semantic.parameters import (
     checked_queries,
     checked_query,
     checked_text,
+    reindex_is_full,
     search_options,
 )
 from otterwiki_semantic.presentation import answer_json, rebuild_json, related_json, status_json
@@ -98,7 +99,7 @@ class _Api:
 
     def search_many(self) -> Response:
         require_read(self._api_key)
-        body = json_object()
+        body = json_object('{"queries": ["…"]}')
         queries = checked_queries(body.get("queries"))
         answers = self._service.search(queries, search_options(body))
         return jsonify({"answers": [_answer_json(answer) for answer in answers]})
@@ -118,7 +119,9 @@ class _Api:
 
     def reindex(self) -> tuple[Response, int]:
         require_admin(self._api_key)
-        started = self._service.reindex()
+        body = json_object('{"full": true}') if request.is_json and request.get_data() else {}
+        given = {name: value for name, value in body.items() if value is not None}
+        started = self._service.reindex(full=reindex_is_full(request.args.to_dict() | given))
         return jsonify({"status": "started", "estimate": rebuild_json(started)["estimate"]}), 202
 
     def reindex_status(self) -> Response:

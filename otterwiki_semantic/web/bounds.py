@@ -27,8 +27,8 @@ def check_size() -> None:
         raise ApiError("uri_too_long", f"the query string has {size:,} bytes; {allowed}")
 
 
-def json_object() -> dict[str, Any]:
-    """Give the body of the request at hand, a JSON object of any content type; `ApiError` for anything else.
+def json_object(example: str) -> dict[str, Any]:
+    """Give the body of the request at hand, a JSON object of any content type; `ApiError`, with an example, for anything else.
 
     JSON has one kind of number: a field of 5.0 is 5.
     """
@@ -41,7 +41,7 @@ def json_object() -> dict[str, Any]:
     try:
         body = request.get_json(force=True)
     except (BadRequest, RecursionError) as error:
-        raise ApiError("bad_request", 'the body is not JSON; send {"queries": ["…"]}') from error
+        raise ApiError("bad_request", f"the body is not JSON; send {example}") from error
     if not isinstance(body, dict):
-        raise ApiError("bad_request", 'the body is not a JSON object; send {"queries": ["…"]}')
+        raise ApiError("bad_request", f"the body is not a JSON object; send {example}")
     return {name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in body.items()}

@@ -13,7 +13,13 @@ from otterwiki_semantic import __version__
 from otterwiki_semantic.web.answer_schemas import Schema, answer_schemas, reference
 from otterwiki_semantic.web.bounds import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES
 from otterwiki_semantic.web.errors import ERRORS
-from otterwiki_semantic.web.request_schemas import batch_schema, query_parameters, related_parameters
+from otterwiki_semantic.web.request_schemas import (
+    batch_schema,
+    query_parameters,
+    reindex_parameters,
+    reindex_schema,
+    related_parameters,
+)
 
 _OPENAPI = "3.1.0"
 _ABOUT = (
@@ -46,7 +52,7 @@ _OF_READERS = ("unauthorized", "wrong_key", "no_key_configured", "forbidden", "i
 _OF_SEARCH = (*_OF_READERS, "invalid_parameter")
 _OF_BATCH = (*_OF_SEARCH, "bad_request", "too_large")
 _OF_RELATED = (*_OF_SEARCH, "page_unknown")
-_OF_REINDEX = (*_OF_READERS, "csrf_failed", "reindex_running", "too_large", "disk_full")
+_OF_REINDEX = (*_OF_BATCH, "csrf_failed", "reindex_running", "disk_full")
 _HEADERS: dict[int, dict[str, Schema]] = {
     401: {"WWW-Authenticate": {"required": True, "schema": {"const": "Bearer"}}},
     503: {"Retry-After": {"required": True, "description": "Seconds.", "schema": {"type": "integer"}}},
@@ -110,6 +116,8 @@ def _paths() -> dict[str, Any]:
                 _OF_REINDEX,
                 _ADMINISTRATORS,
                 status=202,
+                parameters=reindex_parameters(),
+                requestBody={"required": False, "content": _json(reindex_schema())},
             )
         },
         "/reindex/status": {

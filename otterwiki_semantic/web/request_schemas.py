@@ -34,6 +34,7 @@ _QUERY: Schema = {
     "description": 'What is asked. Any text is allowed; "exact phrases" and -exclusions are understood.',
 }
 _FLAG: Schema = {"type": "boolean", "default": False}
+_FULL = _FLAG | {"description": "Read and divide every page again, even if nothing has changed."}
 
 
 def search_parameters() -> dict[str, Schema]:
@@ -95,6 +96,16 @@ def related_parameters() -> list[Schema]:
         _parameter("path", path, required=True),
         _parameter("n", _number(DEFAULT_RELATED, 1, MAX_RESULTS, "How many pages.")),
     ]
+
+
+def reindex_parameters() -> list[Schema]:
+    """Give the parameters of a rebuild."""
+    return [_parameter("full", _FULL)]
+
+
+def reindex_schema() -> Schema:
+    """Give the schema of a rebuild's body, which is stronger than the query string. Null stands for what is not given."""
+    return {"type": "object", "properties": {"full": _nullable(_FULL)}}
 
 
 def batch_schema() -> Schema:

@@ -125,7 +125,7 @@ def _faults_of_catalog(catalog: sqlite3.Connection) -> list[str]:
     for table in _PASSING:
         (number,) = catalog.execute(f"SELECT COUNT(*) FROM {table}").fetchone()
         faults += [f"{table} has {number} rows"] if number else []
-    (unstored,) = catalog.execute("SELECT COUNT(*) FROM vectors WHERE stored != 1").fetchone()
+    (unstored,) = catalog.execute("SELECT COUNT(*) FROM unstored").fetchone()
     faults += [f"{unstored} vectors are not said to be in ChromaDB"] if unstored else []
     if catalog.execute("SELECT 1 FROM meta WHERE name = 'changing'").fetchone():
         faults.append("the catalog is said to be changing")

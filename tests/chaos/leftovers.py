@@ -47,7 +47,7 @@ def remains(data_dir: Path) -> str:
             return "nothing serves"
         state = dict(catalog.execute("SELECT name, value FROM meta"))
         counts = {
-            "unstored": "SELECT COUNT(*) FROM vectors WHERE stored = 0",
+            "unstored": "SELECT COUNT(*) FROM unstored",
             "suspects": "SELECT COUNT(*) FROM suspects",
             "dropped": "SELECT COUNT(*) FROM dropped",
         }
