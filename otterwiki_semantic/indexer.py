@@ -12,13 +12,14 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 
 from otterwiki_semantic.catalog import UNFINISHED, Catalog, StoredVector
 from otterwiki_semantic.chunking import BytesAsTokens, Profile, TokenCounter
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.embedding.passages import embed_passages, vector_id
-from otterwiki_semantic.errors import VectorStoreError
+from otterwiki_semantic.errors import CatalogError, VectorStoreError
 from otterwiki_semantic.generations import Generation
 from otterwiki_semantic.markdown import parse, parse_plain
 from otterwiki_semantic.pages import read_page
@@ -56,6 +57,14 @@ class _Batch:
         }
         self.known = 0
         self.steps: list[tuple[int, Future[list[StoredVector]]]] = []
+
+
+def _keep_finished(batch: _Batch, catalog: Catalog) -> None:
+    """Keep the vectors of a batch that are there, for the next sync."""
+    for _count, step in batch.steps:
+        if not step.cancelled() and step.exception() is None:
+            with suppress(CatalogError):  # what went wrong is told already
+                catalog.add_vectors(step.result())
 
 
 class Indexer:
@@ -200,18 +209,27 @@ class Indexer:
     ) -> None:
         """Store one batch of pages while the next ones are read, divided and embedded `ahead`."""
         waiting: deque[_Batch] = deque()
-        for pages in batches:
-            batch = _Batch(pages)
-            missing = self._missing(batch, generation.catalog, donor, {vector for each in waiting for vector in each.standing})
-            batch.known = sum(map(len, batch.ids)) - len(missing)
-            for start in range(0, 0 if only_words else len(missing), _TEXTS_PER_STEP):
-                step = {vector: batch.standing[vector] for vector in missing[start : start + _TEXTS_PER_STEP]}
-                batch.steps.append((len(step), ahead.submit(self._embed, step)))
-            waiting.append(batch)
-            if len(waiting) > _BATCHES_AHEAD:
-                self._store(waiting.popleft(), generation, tracker)
-        while waiting:
-            self._store(waiting.popleft(), generation, tracker)
+        try:
+            for pages in batches:
+                batch = _Batch(pages)
+                coming = {vector for each in waiting for vector in each.standing}
+                missing = self._missing(batch, generation.catalog, donor, coming)
+                batch.known = sum(map(len, batch.ids)) - len(missing)
+                for start in range(0, 0 if only_words else len(missing), _TEXTS_PER_STEP):
+                    step = {vector: batch.standing[vector] for vector in missing[start : start + _TEXTS_PER_STEP]}
+                    batch.steps.append((len(step), ahead.submit(self._embed, step)))
+                waiting.append(batch)
+                if len(waiting) > _BATCHES_AHEAD:
+                    self._store(waiting[0], generation, tracker)
+                    waiting.popleft()
+            while waiting:
+                self._store(waiting[0], generation, tracker)
+                waiting.popleft()
+        except BaseException:
+            ahead.shutdown(cancel_futures=True)
+            for batch in waiting:
+                _keep_finished(batch, generation.catalog)
+            raise
 
     def _missing(self, batch: _Batch, catalog: Catalog, donor: Catalog | None, coming: Set[str]) -> list[str]:
         """Give the vectors of a batch that have to be made: those not in the catalog or the donor, and not on their way."""
