@@ -42,6 +42,7 @@ _CATALOG = "catalog.sqlite3"
 EXACT = 20_000
 """Up to so many passages comparing each of them takes no longer than ChromaDB does, and misses none."""
 _SPARE = 1.3
+_ASKED_SECONDS = 2.0
 _REST_SECONDS = 30.0
 """How long a ChromaDB that cannot be reached, or breaks again and again, is left alone."""
 _MOST_DEATHS = 3
@@ -94,6 +95,7 @@ class Generation:
         self._verified_at = 0.0
         self._is_sealed = True
         self._rests_until = 0.0
+        self._asked_at = -math.inf
         self._last_reset = -math.inf
         self.fills_later = False
         """Whether ChromaDB is left alone until this generation serves."""
@@ -115,6 +117,7 @@ class Generation:
         Up to 20,000 passages are compared one by one, and so are all while ChromaDB may lack some. Of more ChromaDB is asked,
         for as many as are likely to have enough that are allowed.
         """
+        self._asked_at = time.monotonic()
         lookup = self.catalog.lookup
         flat = lookup.flat()
         size = allowed.size if allowed else flat.size
@@ -128,6 +131,11 @@ class Generation:
         passing = candidates if allowed is None else [each for each in candidates if each.id in allowed.ids]
         found = [(candidate, 1 - distances[candidate.vector]) for candidate in passing]
         return Nearest(found, is_whole=len(distances) < wanted)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether somebody has searched in the last two seconds."""
+        return time.monotonic() - self._asked_at < _ASKED_SECONDS
 
     def _ask_chroma(self, vector: Matrix, count: int) -> dict[str, float] | None:
         """Give the ids of the nearest vectors with their distances; None if ChromaDB cannot be reached."""

@@ -32,8 +32,11 @@ _CHUNKS_PER_BATCH = 256
 _TEXTS_PER_STEP = 64
 _BATCHES_AHEAD = 1
 """Batches that are read and wait to be embedded or stored: enough to keep the model busy, few in memory."""
-_VECTORS_PER_WRITE = 32
-"""Rows of one write to ChromaDB, which holds the interpreter (and so every search) for about half a millisecond a row."""
+_ROWS, _ROWS_WHILE_ASKED = 100, 16
+"""Vectors of one write to ChromaDB, which holds the interpreter about a millisecond a row, and so every search.
+
+While somebody searches, writes are small, and pause for as long as they took.
+"""
 _IDS_PER_DELETE = 200
 _MOST_FAILURES = 3
 
@@ -57,6 +60,10 @@ class _Batch:
         }
         self.known = 0
         self.steps: list[tuple[int, Future[list[StoredVector]]]] = []
+
+
+def _rows(generation: Generation) -> int:
+    return _ROWS_WHILE_ASKED if generation.is_asked else _ROWS
 
 
 def _keep_finished(batch: _Batch, catalog: Catalog) -> None:
@@ -111,12 +118,14 @@ class Indexer:
         *,
         only_words: bool = False,
         finish: bool = False,
+        on_head: Callable[[], None] = lambda: None,
     ) -> bool:
         """Make a generation equal to HEAD; tells whether there was anything to do.
 
         Vectors of the same model are taken over from `donor`, if given. Pages appear and disappear whole. With `only_words`
-        nothing is embedded; with `finish` the unfinished pages are indexed again even if HEAD is where it was. Errors: those of
-        git and the catalog; `Stopped` between two steps.
+        nothing is embedded; with `finish` the unfinished pages are indexed again even if HEAD is where it was. `on_head` is
+        called when the catalog equals HEAD, before ChromaDB is told: searches compare the catalog's vectors until it is.
+        Errors: those of git and the catalog; `Stopped` between two steps.
         """
         catalog = generation.catalog
         head = self._repository.head()
@@ -131,18 +140,14 @@ class Indexer:
         if gone:
             catalog.remove_pages(gone)
         times_known = catalog.updated([file.path for file in changed]) | times
+        batches = self._batches(changed, tracker, times_known)
         with ThreadPoolExecutor(1, "embedding-batches") as ahead:
-            try:
-                self._index(
-                    self._batches(changed, tracker, times_known), generation, tracker, donor, ahead, only_words=only_words
-                )
-            except BaseException:
-                ahead.shutdown(wait=False, cancel_futures=True)
-                raise
+            self._index(batches, generation, tracker, donor, ahead, only_words=only_words)
         catalog.settle_vectors()
-        self.flush(generation)
         catalog.set_updated(times)
         catalog.end_change(head)
+        on_head()
+        self.flush(generation)
         return True
 
     def flush(self, generation: Generation) -> None:
@@ -157,9 +162,12 @@ class Indexer:
         try:
             generation.verify_vectors()
             end = time.monotonic() + self._turn_seconds
-            while time.monotonic() < end and (vectors := generation.vectors_to_store(_VECTORS_PER_WRITE)):
+            while time.monotonic() < end and (vectors := generation.vectors_to_store(_rows(generation))):
                 self._check_stop()
+                start = time.monotonic()
                 generation.store_vectors(vectors)
+                if generation.is_asked and len(vectors) == _ROWS_WHILE_ASKED:
+                    time.sleep(time.monotonic() - start)
             while ids := generation.vectors_to_drop(_IDS_PER_DELETE):
                 self._check_stop()
                 generation.drop_vectors(ids)
@@ -246,10 +254,9 @@ class Indexer:
         tracker.chunks_embedded(batch.known)
         for count, step in batch.steps:
             catalog.add_vectors(step.result())
-            self._tell(generation)
             tracker.chunks_embedded(count)
-        self._tell(generation)
         self._check_stop()
+        generation.is_refilling = True  # until ChromaDB is told, once all pages are there
         lacking = set(catalog.missing_vectors(batch.standing))
         catalog.put_pages(
             (page if lacking.isdisjoint(vectors) else replace(page, blob=UNFINISHED), vectors)

@@ -131,6 +131,10 @@ class Keeper:
             self._synced.wait_for(lambda: self.serving not in {None, generation} or self.is_stopping, timeout)
         return None if self.serving is generation else self.serving
 
+    def _tell_waiting(self) -> None:
+        with self._synced:
+            self._synced.notify_all()
+
     def _equals_head(self) -> bool:
         serving = self.serving
         with suppress(SemanticError):
@@ -205,7 +209,8 @@ class Keeper:
         start, embedded = time.perf_counter(), self.indexer.embedding_seconds
         embeds = self._way.embeds_for(generation)
         finish = embeds and time.monotonic() >= self._finish_not_before
-        if not self.indexer.sync(generation, progress, only_words=not embeds, finish=finish):
+        was_needed = self.indexer.sync(generation, progress, only_words=not embeds, finish=finish, on_head=self._tell_waiting)
+        if not was_needed:
             self.indexer.flush(generation)
             return
         counts = generation.catalog.counts()
@@ -278,8 +283,7 @@ class Keeper:
         generation = self._generations.create(self._way.embedder, self._way.profile)
         self._generations.serve(generation)
         self.serving = generation
-        with self._synced:
-            self._synced.notify_all()
+        self._tell_waiting()
         return generation
 
     # Building another

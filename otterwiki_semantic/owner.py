@@ -17,6 +17,7 @@ import os
 import select
 import signal
 import socketserver
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -55,6 +56,7 @@ _LOG_BYTES = 1 << 20
 _LOCK_SECONDS = 0.1
 _REASON_BYTES = 2_000
 _MOST_FILES = 4096
+_SWITCH_SECONDS = 0.001
 
 log = logging.getLogger(__name__)
 
@@ -295,6 +297,8 @@ def run(settings: Settings) -> None:
     lock = _take_lock(settings.data_dir)
     if lock is None:
         return
+    # A search takes the interpreter a dozen times; a thread that indexes is to let go of it soon.
+    sys.setswitchinterval(_SWITCH_SECONDS)
     path = socket_path(settings.data_dir)
     index = _Opening(settings)
     with _Server(path, index, settings) as server:
