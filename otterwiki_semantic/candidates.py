@@ -21,7 +21,7 @@ from otterwiki_semantic.terms import Finder
 
 _MOST_TERMS = 48
 """Words of a query that are looked up, the rarest first; a question has ten."""
-_MOST_PLACES, _MOST_PLACES_OF_PAIRS, _LEAST_WORDS = 20_000, 60_000, 3
+_MOST_PLACES, _MOST_PLACES_OF_PAIRS, _LEAST_WORDS = 10_000, 15_000, 3
 """Common words are left out from where the rarer ones stand in so many chunks, since BM25 looks at every one of them."""
 _RARE_SHARE = 0.01
 _LEAST_RARE, _MOST_RARE = 3, 20
