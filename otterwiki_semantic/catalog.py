@@ -16,13 +16,13 @@ from pathlib import Path
 
 from otterwiki_semantic.database import Database, marks, parts
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.errors import CatalogDamagedError
 from otterwiki_semantic.flat import unit_vectors
 from otterwiki_semantic.lookup import Lookup
 from otterwiki_semantic.pages import page_name
 from otterwiki_semantic.records import Chunk, Page
 from otterwiki_semantic.resemblance import compared_words, sketch
 from otterwiki_semantic.terms import fold, indexed_text, name_key
+from otterwiki_semantic.upkeep import Upkeep
 
 SCHEMA = 4
 """Raised with every change of the tables below: the index is then built again."""
@@ -30,6 +30,10 @@ SCHEMA = 4
 UNFINISHED = ""
 """What stands for the id of a page's content while some of its vectors are lacking: no content has it, so it is read again."""
 
+DEAD_PLACES = "dead places"
+"""A fact of `meta`: how many vectors ChromaDB has forgotten since its collection was made. It never uses their places again."""
+
+# A vector takes the place of one that has gone. All are of one size, so that places fit; appended rows would leave gaps behind.
 _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 INSERT INTO meta VALUES ('revision', '0');
@@ -52,7 +56,8 @@ CREATE TABLE chunks (
 CREATE VIRTUAL TABLE keywords USING fts5 (title, headings, body, tokenize = "ascii tokenchars '#+'");
 CREATE VIRTUAL TABLE keyword_counts USING fts5vocab (keywords, row);
 CREATE INDEX chunks_by_vector ON chunks (vector);
-CREATE TABLE vectors (id TEXT PRIMARY KEY, embedding BLOB NOT NULL);
+CREATE TABLE vectors (place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, embedding BLOB NOT NULL);
+CREATE TABLE free_places (place INTEGER PRIMARY KEY);
 CREATE TABLE unstored (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE suspects (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE dropped (vector TEXT PRIMARY KEY) WITHOUT ROWID;
@@ -60,12 +65,6 @@ CREATE TABLE dropped (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 
 _NEXT_REVISION = "UPDATE meta SET value = value + 1 WHERE name = 'revision'"
 """Counts the changes of what searches look at; what they remember of one revision is no longer true of another."""
-_MISFIT = """
-SELECT CASE
-    WHEN (SELECT COUNT(*) FROM chunks) != (SELECT COALESCE(SUM(chunk_count), 0) FROM pages) THEN 'it lacks passages of pages'
-    WHEN EXISTS (SELECT id FROM chunks EXCEPT SELECT id FROM keywords_docsize) THEN 'it lacks words of passages'
-    WHEN EXISTS (SELECT vector FROM chunks EXCEPT SELECT id FROM vectors) THEN 'it lacks vectors of passages'
-END"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +99,9 @@ class Catalog:
         self.snapshot = self._database.snapshot
         self._read = self._database.read
         self._write = self._database.write
+        self._upkeep = Upkeep(self._database)
+        self.tidy = self._upkeep.tidy
+        self.copy_to = self._database.copy_to
         self.is_current = self.meta("schema") == str(SCHEMA)
         """Whether its tables are those of this version; it is not written to otherwise."""
 
@@ -117,18 +119,10 @@ class Catalog:
         self._database.check()
         self.lookup.check()
 
-    def copy_to(self, path: Path) -> None:
-        """Write one state of the catalog to a new file, while others read and write it."""
-        self._database.copy_to(path)
-
     def check_copy(self) -> None:
-        """Do as `check`, and see that the tables fit together; for one that nobody else uses, and that lacks no vectors."""
+        """Do as `check`, and see that the tables fit together: see `Upkeep.check`."""
         self.check()
-        with self._write() as connection:
-            connection.execute("INSERT INTO keywords (keywords) VALUES ('integrity-check')")
-            misfit = connection.execute(_MISFIT).fetchone()[0]
-        if misfit:
-            raise CatalogDamagedError(f"the catalog {self.path} is damaged: {misfit}")
+        self._upkeep.check()
 
     # Facts about the whole
 
@@ -196,7 +190,7 @@ class Catalog:
         """Put pages in place of what stood at their paths, in one transaction; each comes with its chunks' vector ids."""
         with self._write() as connection:
             for page, vectors in pages:
-                _forget(connection, page.path)
+                self._forget(connection, page.path)
                 _insert(connection, page, vectors)
             connection.execute(_NEXT_REVISION)
 
@@ -204,8 +198,15 @@ class Catalog:
         """Remove pages and their chunks, in one transaction."""
         with self._write() as connection:
             for path in paths:
-                _forget(connection, path)
+                self._forget(connection, path)
             connection.execute(_NEXT_REVISION)
+
+    def _forget(self, connection: sqlite3.Connection, path: str) -> None:
+        connection.execute("INSERT OR IGNORE INTO suspects SELECT vector FROM chunks WHERE path = ?", (path,))
+        connection.execute("DELETE FROM keywords WHERE rowid IN (SELECT id FROM chunks WHERE path = ?)", (path,))
+        self._upkeep.count_gone(connection.execute("DELETE FROM chunks WHERE path = ?", (path,)).rowcount)
+        for table in ("pages", "page_tags", "links", "names"):
+            connection.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
 
     def set_updated(self, times: Mapping[str, int]) -> None:
         """Note when pages were last changed, in seconds since 1970."""
@@ -241,10 +242,13 @@ class Catalog:
     def add_vectors(self, vectors: Sequence[StoredVector]) -> None:
         """Add vectors; until a chunk refers to them they may be collected."""
         with self._write() as connection:
+            free = [row[0] for row in connection.execute("SELECT place FROM free_places LIMIT ?", (len(vectors),))]
             for vector in vectors:
-                row = (vector.id, vector.embedding.tobytes())
-                if connection.execute("INSERT OR IGNORE INTO vectors VALUES (?, ?)", row).rowcount:
+                row = (free[-1] if free else None, vector.id, vector.embedding.tobytes())
+                if connection.execute("INSERT INTO vectors VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING", row).rowcount:
                     connection.execute("INSERT OR IGNORE INTO unstored VALUES (?)", (vector.id,))
+                    if free:
+                        connection.execute("DELETE FROM free_places WHERE place = ?", (free.pop(),))
             connection.executemany("INSERT OR IGNORE INTO suspects VALUES (?)", ((vector.id,) for vector in vectors))
 
     def settle_vectors(self) -> None:
@@ -252,6 +256,7 @@ class Catalog:
         with self._write() as connection:
             unused = "SELECT vector FROM suspects WHERE vector NOT IN (SELECT vector FROM chunks)"
             connection.execute(f"INSERT OR IGNORE INTO dropped {unused}")
+            connection.execute(f"INSERT INTO free_places SELECT place FROM vectors WHERE id IN ({unused})")
             connection.execute(f"DELETE FROM vectors WHERE id IN ({unused})")
             connection.execute(f"DELETE FROM unstored WHERE vector IN ({unused})")
             connection.execute("DELETE FROM suspects")
@@ -278,10 +283,14 @@ class Catalog:
             connection.execute("DELETE FROM dropped WHERE vector IN (SELECT id FROM vectors)")
             return [row[0] for row in connection.execute("SELECT vector FROM dropped LIMIT ?", (limit,))]
 
-    def mark_dropped(self, ids: Iterable[str]) -> None:
-        """Note that ChromaDB has forgotten these ids."""
+    def mark_dropped(self, ids: Sequence[str]) -> None:
+        """Note that ChromaDB has forgotten these ids; it keeps their places, which are counted."""
         with self._write() as connection:
             connection.executemany("DELETE FROM dropped WHERE vector = ?", ((vector,) for vector in ids))
+            connection.execute(
+                "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
+                (DEAD_PLACES, str(len(ids))),
+            )
 
     def store_all_again(self) -> None:
         """Note that ChromaDB holds nothing."""
@@ -362,13 +371,6 @@ def _chunk_facts(chunk: Chunk) -> tuple[str | int, ...]:
         *(chunk.section, _dump(chunk.section_path), _dump(chunk.headings), chunk.anchor),
         *(chunk.start_line, chunk.end_line),
     )
-
-
-def _forget(connection: sqlite3.Connection, path: str) -> None:
-    connection.execute("INSERT OR IGNORE INTO suspects SELECT vector FROM chunks WHERE path = ?", (path,))
-    connection.execute("DELETE FROM keywords WHERE rowid IN (SELECT id FROM chunks WHERE path = ?)", (path,))
-    for table in ("chunks", "pages", "page_tags", "links", "names"):
-        connection.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
 
 
 def _vectors(connection: sqlite3.Connection, columns: str, ids: Sequence[str]) -> sqlite3.Cursor:

@@ -17,6 +17,10 @@ T = TypeVar("T")
 
 _BUSY_SECONDS = 30
 _VARIABLES = 500
+_LOG_PAGES, _LOG_BYTES = 256, 1 << 18
+"""Pages of the log that are written to the file at once, and how long the log may stay when nothing is written."""
+_FREE_SHARE, _FEW_PAGES, _PAGES_AT_A_TIME = 0.03, 64, 512
+"""Free pages that the file may keep: a share of all, and a few; and how many are given back at a time, in some 10 ms."""
 _PAGE_BYTES = 8192
 """Five vectors of 384 numbers fill such a page; of SQLite's usual 4096 bytes two of them leave a fifth empty."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
@@ -43,7 +47,10 @@ class Database:
             self._writer = self._connect("rwc")
             if self.is_new:
                 self._writer.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
+                self._writer.execute("PRAGMA auto_vacuum = INCREMENTAL")
             self._writer.execute("PRAGMA journal_mode = WAL")
+            self._writer.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
+            self._writer.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
             if self.is_new:
                 self._writer.executescript(f"BEGIN; {tables} COMMIT;")
         self._file, self._log = _identity(path), _identity(self._log_path)
@@ -73,6 +80,13 @@ class Database:
     def _log_path(self) -> Path:
         return self.path.with_name(f"{self.path.name}-wal")
 
+    @property
+    def _log_size(self) -> int:
+        try:
+            return self._log_path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
     def check(self) -> None:
         """Read the whole file; `CatalogDamagedError` if its structure is not sound."""
         with self.read() as connection:
@@ -89,6 +103,17 @@ class Database:
             connection.execute("VACUUM INTO ?", (path.absolute().as_uri(),))
         with path.open("rb") as copy:
             os.fsync(copy.fileno())
+
+    def tidy(self) -> None:
+        """Give free pages back to the disk, some at a time, and cut a long log unless somebody reads it just now."""
+        with self._writing, self._errors():
+            free, pages = (self._writer.execute(f"PRAGMA {count}").fetchone()[0] for count in ("freelist_count", "page_count"))
+            if free > _FEW_PAGES + _FREE_SHARE * pages:
+                self._writer.executescript(f"PRAGMA incremental_vacuum({_PAGES_AT_A_TIME})")  # `execute` would free one page
+            if self._log_size > _LOG_BYTES:
+                self._writer.execute("PRAGMA busy_timeout = 0")
+                self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:

@@ -17,13 +17,13 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from otterwiki_semantic import terms
-from otterwiki_semantic.catalog import SCHEMA, Catalog, StoredVector
+from otterwiki_semantic.catalog import DEAD_PLACES, SCHEMA, Catalog, StoredVector
 from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.embedding import Embedder, Matrix
 from otterwiki_semantic.embedding.passages import passages_fingerprint
@@ -50,6 +50,8 @@ _STEADY_SECONDS = 600.0
 """A process that had ChromaDB open for so long and was killed then did not die of it."""
 _SEAL, _DEATHS = "chroma files", "deaths"
 """Notes in the catalog: the state of ChromaDB's files, and how many processes ended while they had them open."""
+_FEW_DEAD, _DEAD_SHARE = 300, 0.15
+"""Dead places that a collection may have: so many, or such a share of its vectors."""
 _PROBES = 16
 _NEAR = 10
 _SAME = 1e-3
@@ -290,7 +292,7 @@ class Generation:
         """Name an empty collection, which holds nothing yet of what the catalog has."""
         self.is_refilling, self._is_verified = True, False
         self.catalog.store_all_again()
-        for note in (_SEAL, _DEATHS):
+        for note in (_SEAL, _DEATHS, DEAD_PLACES):
             self.catalog.set_meta(note, None)
         self._is_sealed = False
         self.vectors = self._vectors_of(self._new_chroma())
@@ -300,6 +302,14 @@ class Generation:
         with self._changing:
             self._begin_collection()
             self.fills_later = True
+
+    def tidy(self) -> None:
+        """Give room back to the disk: the catalog's, and a collection's with many dead places, by beginning an empty one."""
+        self.catalog.tidy()
+        dead = int(self.catalog.meta(DEAD_PLACES) or 0)
+        if dead > max(_FEW_DEAD, _DEAD_SHARE * self.catalog.counts().vectors) and not (self.is_refilling or self.rests_for):
+            log.info("ChromaDB keeps the places of %d vectors that are gone; it is filled anew from the catalog", dead)
+            self.reset_vectors(self.vectors)
 
     def remove_other_stores(self) -> None:
         """Remove what a replaced collection left when the process ended before it was gone."""
@@ -368,14 +378,10 @@ class Generations:
     def create(self, embedder: Embedder, profile: Profile) -> Generation:
         """Make a new, empty generation; it does not serve yet."""
         mark = fingerprint(embedder, profile)
-        directory = self._new_directory(mark)
-        try:
+        with self._new_directory(mark) as directory:
             generation = Generation(directory, self._open_store)
             generation.catalog.set_meta("fingerprint", mark)
             generation.catalog.set_meta("recipe", passages_fingerprint(embedder, profile.heading_weight))
-        except CatalogError:
-            shutil.rmtree(directory, ignore_errors=True)
-            raise
         return generation
 
     def copy(self, serving: Generation) -> Generation:
@@ -384,8 +390,7 @@ class Generations:
         The other one goes on being read and written; a copy of one whose pages are changing is as after a crash: its next sync
         puts it right. Errors: `CatalogDamagedError` if there is anything wrong with the copy.
         """
-        directory = self._new_directory(serving.fingerprint or "")
-        try:
+        with self._new_directory(serving.fingerprint or "") as directory:
             serving.catalog.copy_to(directory / _CATALOG)
             generation = Generation(directory, self._open_store)
             try:
@@ -394,15 +399,18 @@ class Generations:
             except BaseException:
                 generation.catalog.close()
                 raise
+        return generation
+
+    @contextmanager
+    def _new_directory(self, mark: str) -> Iterator[Path]:
+        """Lend a directory for a new generation, which goes if that fails."""
+        directory = self._root / f"{mark[:8]}-{uuid.uuid4().hex[:8]}"
+        directory.mkdir(parents=True)
+        try:
+            yield directory
         except BaseException:
             shutil.rmtree(directory, ignore_errors=True)
             raise
-        return generation
-
-    def _new_directory(self, mark: str) -> Path:
-        directory = self._root / f"{mark[:8]}-{uuid.uuid4().hex[:8]}"
-        directory.mkdir(parents=True)
-        return directory
 
     def serve(self, generation: Generation) -> None:
         """Make this generation the serving one, in one step that a crash cannot halve."""

@@ -184,6 +184,7 @@ class Keeper:
                 self._ended = self._ended if self.error else self._begun
                 self._synced.notify_all()
         self._replace_unfit()
+        self._tidy()
 
     def _sync_serving(self, progress: ProgressTracker) -> None:
         """Bring the serving generation to HEAD; one that is damaged or has gone is let go, and another begun."""
@@ -235,6 +236,20 @@ class Keeper:
                 self._way.recalls(serving, questions)
         except Exception as error:  # noqa: BLE001 - nothing depends on it
             log.warning("the index was not judged: %s", error)
+
+    def _tidy(self) -> None:
+        """Let the serving generation give room back to the disk; no answer waits for it."""
+        try:
+            with self._changing:
+                if self.serving is None or self.is_stopping or not self.serving.catalog.is_current:
+                    return
+                self.serving.tidy()
+                if self.serving.is_refilling and not self.serving.rests_for:
+                    self._jobs.sync_within(_REFILL_SECONDS)
+        except SemanticError as error:
+            log.warning("room was not given back to the disk: %s", error)
+            if isinstance(error, CatalogDamagedError):
+                self._check_catalog()
 
     def _fail(self, error: Exception) -> None:
         if self.is_stopping:

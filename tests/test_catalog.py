@@ -247,3 +247,106 @@ def test_a_page_without_a_known_time_has_none(catalog: Catalog) -> None:
     put(catalog, page("b", "two"))
     catalog.set_updated({"a": 0, "gone": 5})
     assert [hit.updated for hit in hits_of(catalog, map(vector_id, ["one", "two"]))] == ["1970-01-01T00:00:00+00:00", None]
+
+
+# The room it takes
+
+PAGES = 60
+
+
+def numbered(number: int, state: int) -> Page:
+    texts = [f"Passage {place} of page {number} in its state {state}, which is like no other." for place in range(5)]
+    return page(f"p{number}", *texts)
+
+
+def long_vectors(entry: Page) -> list[StoredVector]:
+    return [StoredVector(vector_id(chunk.text), np.full(384, 384**-0.5, dtype=np.float32)) for chunk in entry.chunks]
+
+
+def settle_all(catalog: Catalog) -> None:
+    catalog.settle_vectors()
+    catalog.mark_stored(catalog.vectors_to_store(1000))
+    catalog.mark_dropped(catalog.vectors_to_drop(1000))
+
+
+def rewrite(catalog: Catalog, state: int, pages: range = range(PAGES)) -> None:
+    """Put pages in another state, one by one, as edits do."""
+    for number in pages:
+        entry = numbered(number, state)
+        vectors = long_vectors(entry)
+        catalog.add_vectors(vectors)
+        catalog.put_pages([(entry, [vector.id for vector in vectors])])
+        settle_all(catalog)
+        catalog.tidy()
+
+
+def asked(catalog: Catalog, statement: str) -> int:
+    with sqlite3.connect(catalog.path) as connection:
+        found = connection.execute(statement).fetchone()[0]
+    connection.close()
+    return int(found)
+
+
+def test_rewritten_pages_take_no_more_room(catalog: Catalog) -> None:
+    rewrite(catalog, 0)
+    words = "SELECT SUM(LENGTH(block)) FROM keywords_data"
+    before = asked(catalog, words)
+    for state in range(1, 8):
+        rewrite(catalog, state)
+    assert asked(catalog, "SELECT MAX(place) FROM vectors") <= 5 * (PAGES + 1), "places of vectors that have gone are taken"
+    assert asked(catalog, words) < 1.3 * before, "the words of what has gone are merged away"
+    assert asked(catalog, "PRAGMA freelist_count") < 200
+    assert catalog.path.with_name("catalog.sqlite3-wal").stat().st_size < 1_000_000
+    assert catalog.counts() == Counts(PAGES, 5 * PAGES, 5 * PAGES)
+    catalog.check_copy()
+
+
+def test_room_that_is_not_needed_is_given_back(catalog: Catalog) -> None:
+    rewrite(catalog, 0, range(4 * PAGES))
+    before = asked(catalog, "PRAGMA page_count")
+    catalog.remove_pages([f"p{number}" for number in range(1, 4 * PAGES)])
+    while catalog.counts().vectors > 5:
+        settle_all(catalog)
+    for _ in range(10):
+        catalog.tidy()
+    assert asked(catalog, "PRAGMA page_count") < before / 2
+    catalog.check_copy()
+    catalog.close()
+    assert catalog.path.stat().st_size < before / 2 * 8192
+
+
+def test_whoever_reads_does_not_hold_up_the_tidying(catalog: Catalog) -> None:
+    rewrite(catalog, 0, range(3))
+    begun, done = threading.Event(), threading.Event()
+
+    def read() -> None:
+        with catalog.snapshot():
+            catalog.counts()
+            begun.set()
+            done.wait(30)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    begun.wait()
+    for state in range(1, 4):
+        rewrite(catalog, state)
+    done.set()
+    reader.join()
+    catalog.tidy()
+    assert catalog.path.with_name("catalog.sqlite3-wal").stat().st_size <= 1 << 18
+
+
+def test_a_copy_is_made_while_others_read_and_write(catalog: Catalog, tmp_path: Path) -> None:
+    rewrite(catalog, 0)
+    with catalog.snapshot():
+        before = catalog.counts()
+        catalog.put_pages([(page("more", "one"), [vector_id("one")])])
+        assert catalog.counts() == before
+    catalog.remove_pages(["more"])
+    catalog.copy_to(tmp_path / "copy.sqlite3")
+    catalog.remove_pages(["p1"])
+    copy = Catalog(tmp_path / "copy.sqlite3")
+    assert copy.counts() == before
+    copy.check_copy()
+    rewrite(copy, 1)
+    copy.check_copy()

@@ -173,7 +173,7 @@ def test_a_new_index_that_finds_less_does_not_serve(place: Path, opened: Open, m
     )
     index = opened(eval_queries=questions)
     eventually(lambda: index.status().rebuild.state is RebuildState.FAILED)
-    status = eventually(lambda: is_ready(index))
+    status: IndexStatus | None = index.status()
     assert status is not None
     assert status.rebuild.recall is not None
     assert status.rebuild.recall.before == 1.0
@@ -336,6 +336,31 @@ def test_a_copy_of_pages_that_are_changing_is_put_right(place: Path) -> None:
     assert new.vectors.count() == PAGES + 1
     for generation in (new, old):
         generation.close()
+
+
+# The room it takes
+
+
+def test_a_collection_with_many_dead_places_is_filled_anew(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.generations._FEW_DEAD", 20)
+    index = opened()
+    eventually(lambda: is_ready(index))
+    generation = serving(index)
+    worn, edited = generation.vectors, 0
+    while generation.vectors is worn:
+        assert edited < PAGES
+        commit(place / "repository", {f"p{edited:03}.md": page(1000 + edited)})
+        answer = index.search([f"unit{1000 + edited}"], SearchOptions(1, 1, wait=30.0))[0]
+        assert (answer.hits[0].path, answer.degraded) == (f"p{edited:03}", None)
+        edited += 1
+        eventually(lambda: is_ready(index))
+    assert edited > 20, "not for a few"
+    assert serving(index) is generation
+    assert generation.vectors.count() == PAGES
+    assert generation.catalog.meta("dead places") is None
+    assert [path.name for path in generation.directory.glob("chroma-*")] == [generation.catalog.meta("chroma")]
+    assert ask(index, "unit77", Mode.SEMANTIC).hits[0].path == "p077"
+    assert index.status().embedded_texts == edited
 
 
 def test_a_judgement_file_that_cannot_be_read_keeps_the_old_index(place: Path, opened: Open) -> None:

@@ -11,7 +11,7 @@ LAYERS = (
     {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "terms", "links", "pages"},
     {"query", "fusion", "relevance", "evaluation", "drafting", "resemblance"},
     {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "flat", "lookup"}
-    | {"catalog", "vectors", "server_vectors"},
+    | {"catalog", "upkeep", "vectors", "server_vectors"},
     {"generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"}
     | {"acceptance", "rebuilding", "keeper"},
     {"service", "parameters", "presentation", "problems", "local_index", "protocol", "owner", "detached", "remote_index"}

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 _KEPT = {"current", "generations", "start.lock", "owner.lock", "owner.log", "owner.log.1"}
 CATALOG = ("catalog.sqlite3", "catalog.sqlite3-wal", "catalog.sqlite3-shm")
-_OWN_FACTS = {"chroma", "chroma files", "seconds per chunk"}
+_OWN_FACTS = {"chroma", "chroma files", "dead places", "seconds per chunk"}
 """Facts of the catalog's `meta` that two equal indexes have each for itself."""
 _PASSING = ("suspects", "dropped")
 """Tables of what is left to do: nothing, in an index that equals a commit."""
+_OF_VECTORS = {"vectors", "free_places"}
 _KEYWORDS = """
 SELECT chunks.path AS path, chunks.ordinal AS ordinal, title, keywords.headings AS headings, body
 FROM keywords LEFT JOIN chunks ON chunks.id = keywords.rowid"""
@@ -98,9 +99,9 @@ def _read_generation(directory: Path, faults: list[str]) -> Contents:
 
 
 def _tables(catalog: sqlite3.Connection) -> list[str]:
-    """Give the tables whose rows are compared: not those within the keyword index, and not the vectors."""
+    """Give the tables whose rows are compared: not those within the keyword index, nor the vectors and their places."""
     names = [name for (name,) in catalog.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    return [name for name in names if not name.startswith(("sqlite_", "keywords_")) and name != "vectors"]
+    return [name for name in names if not name.startswith(("sqlite_", "keywords_")) and name not in _OF_VECTORS]
 
 
 def _rows(catalog: sqlite3.Connection, table: str) -> Counter[str]:
