@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench chaos model clean
+.PHONY: help run test lint format bench bench-deps chaos model clean
 
 help: ## Show what there is to make
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(VENV)/.for-%: setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
@@ -31,8 +31,13 @@ format: $(VENV)/.for-lint ## Put the code into its form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.for-test ## Measure speed, memory and the chunker's promises (WIKIS= other wikis)
-	$(BIN)/python benchmarks/bench.py $(WIKIS)
+bench: $(VENV)/.for-test ## Measure what is promised (PARTS="build disk", SMALL=1, FRESH=1, WIKIS="DIR …", ARGS="--json FILE")
+	@$(BIN)/python -m benchmarks.bench $(PARTS) $(WIKIS:%=--wiki %) $(if $(SMALL),--small) $(if $(FRESH),--fresh) $(ARGS)
+
+bench-deps: ## Install what `make bench PARTS=embedding` compares with (PyTorch)
+	$(PYTHON) -m venv $(VENV)-bench
+	$(VENV)-bench/bin/pip install --quiet torch==2.13.0
+	$(VENV)-bench/bin/pip install --quiet -r benchmarks/requirements.txt
 
 chaos: $(VENV)/.for-test ## Kill the index process 200 times, and feed it 110,000 odd inputs (ARGS= other numbers)
 	$(BIN)/python -m tests.chaos $(ARGS)
@@ -44,4 +49,4 @@ model: ## Build the bundled model again from the official weights (needs PyTorch
 	$(VENV)-model/bin/python tools/build_model.py
 
 clean: ## Remove what was made here, the demo's wiki included
-	rm -rf $(VENV) $(VENV)-model .demo .bench build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-model $(VENV)-bench .demo .bench build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -14,7 +14,7 @@ from statistics import fmean
 from otterwiki_semantic.embedding import Embedder, Matrix
 from otterwiki_semantic.errors import ModelError, RebuildRefusedError, VectorStoreError
 from otterwiki_semantic.evaluation import Judged, answerable, score
-from otterwiki_semantic.generations import Generation
+from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.query import parse_query
 from otterwiki_semantic.records import Estimate, Recall, SearchOptions
 from otterwiki_semantic.relevance import Calibration

@@ -12,7 +12,7 @@ from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.errors import CatalogDamagedError, CatalogError
 from otterwiki_semantic.flat import Candidate
 from otterwiki_semantic.fusion import PAIR_WEIGHT, fused_score, page_credits
-from otterwiki_semantic.generations import Generation
+from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.lookup import Allowed, Scope
 from otterwiki_semantic.query import Query, any_of, any_pair
 from otterwiki_semantic.records import Mode, SearchOptions, Side

@@ -20,7 +20,7 @@ from otterwiki_semantic.chunking import BytesAsTokens, Profile, TokenCounter
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.embedding.passages import embed_passages, vector_id
 from otterwiki_semantic.errors import CatalogError, VectorStoreError
-from otterwiki_semantic.generations import Generation
+from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.markdown import parse, parse_plain
 from otterwiki_semantic.pages import read_page
 from otterwiki_semantic.progress import ProgressTracker

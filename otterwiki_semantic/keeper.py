@@ -21,7 +21,8 @@ from otterwiki_semantic.errors import (
     SemanticError,
 )
 from otterwiki_semantic.evaluation import Judged
-from otterwiki_semantic.generations import Generation, Generations
+from otterwiki_semantic.generation import Generation
+from otterwiki_semantic.generations import Generations
 from otterwiki_semantic.indexer import Indexer, Stopped
 from otterwiki_semantic.jobs import Jobs
 from otterwiki_semantic.progress import ProgressTracker
@@ -33,7 +34,7 @@ _LONGEST_RETRY_SECONDS = 60.0
 _FINISH_SECONDS = 60.0
 """How long pages that the model failed on wait for another try; twice as long after each, up to an hour."""
 _LONGEST_FINISH_SECONDS = 3600.0
-_TURN_SECONDS, _REFILL_SECONDS = 1.0, 0.1
+_TURN_SECONDS, _REFILL_SECONDS = 0.25, 0.1
 """How long ChromaDB is filled before HEAD is looked at again, and the pause between."""
 _WAKE_AGAIN_SECONDS = 1.0
 """How long questions that wait do not ask for another sync after one that failed."""

@@ -28,7 +28,8 @@ from otterwiki_semantic.errors import (
     VectorStoreError,
 )
 from otterwiki_semantic.evaluation import Judged
-from otterwiki_semantic.generations import Generation, Generations
+from otterwiki_semantic.generation import Generation
+from otterwiki_semantic.generations import Generations
 from otterwiki_semantic.keeper import Keeper
 from otterwiki_semantic.measuring import read_questions
 from otterwiki_semantic.problems import problem

@@ -23,7 +23,8 @@ from otterwiki_semantic.errors import (
     SemanticError,
 )
 from otterwiki_semantic.evaluation import Judged
-from otterwiki_semantic.generations import Generation, Generations, fingerprint
+from otterwiki_semantic.generation import Generation
+from otterwiki_semantic.generations import Generations, fingerprint
 from otterwiki_semantic.indexer import Indexer, Stopped
 from otterwiki_semantic.progress import ProgressTracker
 from otterwiki_semantic.records import Estimate, RebuildState, RebuildStatus

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.generations import Generation
+from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.links import page_key
 from otterwiki_semantic.pages import page_name
 from otterwiki_semantic.records import Hit, RelatedPage, SectionMatch

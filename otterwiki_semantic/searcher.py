@@ -9,7 +9,7 @@ from itertools import islice
 
 from otterwiki_semantic.candidates import Pool, QueryVector, Rule, gather
 from otterwiki_semantic.diversity import Repeats, diverse_order
-from otterwiki_semantic.generations import Generation
+from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.joining import add_context, join_neighbours
 from otterwiki_semantic.lookup import scope_of
 from otterwiki_semantic.query import Highlighter, Query, has_phrases

@@ -21,7 +21,7 @@ from tests.test_vectors import ChromaServer
 
 @pytest.fixture(autouse=True)
 def short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otterwiki_semantic.generations._REST_SECONDS", 0.5)
+    monkeypatch.setattr("otterwiki_semantic.generation._REST_SECONDS", 0.5)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_a_server_that_is_down_is_done_without(index: LocalIndex, server: Chroma
 def test_a_server_that_is_down_does_not_put_off_the_look_at_head(
     index: LocalIndex, server: ChromaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("otterwiki_semantic.generations._REST_SECONDS", 3600.0)
+    monkeypatch.setattr("otterwiki_semantic.generation._REST_SECONDS", 3600.0)
     index.close()
     server.stop()
     again = LocalIndex(Settings(tmp_path / "repository", tmp_path / "index", sync_interval=1, chroma_url=server.url))

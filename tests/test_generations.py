@@ -18,7 +18,7 @@ from otterwiki_semantic.catalog import Catalog
 from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import ModelError, RebuildRefusedError
-from otterwiki_semantic.generations import Generation
+from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.pages import read_page
 from otterwiki_semantic.progress import ProgressTracker
@@ -342,7 +342,7 @@ def test_a_copy_of_pages_that_are_changing_is_put_right(place: Path) -> None:
 
 
 def test_a_collection_with_many_dead_places_is_filled_anew(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otterwiki_semantic.generations._FEW_DEAD", 20)
+    monkeypatch.setattr("otterwiki_semantic.generation._FEW_DEAD", 20)
     index = opened()
     eventually(lambda: is_ready(index))
     generation = serving(index)

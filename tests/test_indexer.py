@@ -9,7 +9,8 @@ import pytest
 from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.embedding.minilm_model import MiniLM
-from otterwiki_semantic.generations import Generation, Generations
+from otterwiki_semantic.generation import Generation
+from otterwiki_semantic.generations import Generations
 from otterwiki_semantic.indexer import Indexer, Stopped
 from otterwiki_semantic.progress import ProgressTracker
 from otterwiki_semantic.repository import Repository

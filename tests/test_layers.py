@@ -12,7 +12,7 @@ LAYERS = (
     {"query", "fusion", "relevance", "evaluation", "drafting", "resemblance"},
     {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "flat", "lookup"}
     | {"catalog", "upkeep", "vectors", "server_vectors"},
-    {"generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"}
+    {"generation", "generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"}
     | {"acceptance", "rebuilding", "keeper"},
     {"service", "parameters", "presentation", "problems", "local_index", "protocol", "owner", "detached", "remote_index"}
     | {"measuring"},

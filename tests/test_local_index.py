@@ -189,7 +189,7 @@ def test_an_index_made_another_way_serves_until_the_new_one_is_whole(settings: S
 
 
 def test_searches_go_on_while_broken_chroma_is_filled_again(index: LocalIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otterwiki_semantic.generations.EXACT", 0)
+    monkeypatch.setattr("otterwiki_semantic.generation.EXACT", 0)
     serving = index._keeper.serving
     assert serving is not None
     before = index.search(["vegetables"], SearchOptions(5, 2))[0].hits

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from otterwiki_semantic import generations
+from otterwiki_semantic import generation
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.errors import ModelError, PageUnknownError
@@ -502,7 +502,7 @@ def test_chromadb_finds_what_comparing_every_passage_finds(
         return query(store, vector, count)
 
     monkeypatch.setattr(VectorStore, "query", counted)
-    monkeypatch.setattr(generations, "EXACT", 0)
+    monkeypatch.setattr(generation, "EXACT", 0)
     assert find(index, "water", n=20, filters=filters, mode=mode) == exact
     assert asked
 
