@@ -2,7 +2,8 @@
 
 Two kinds of build. One is a reindex of the unchanged wiki, beside the index that serves: vectors are taken over, so that it is
 short, and is begun again until there are enough samples. The other embeds everything: a commit from outside puts another text
-on every page. Its speed is taken over whole builds, in turns with no client, one, and four that search without pause.
+on every page. Its speed is taken over whole builds, in turns with no client, with one that searches without pause, with four
+that search a quarter of a second after each answer, and with four that search without pause.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from enum import Enum
 from itertools import count, cycle
 from pathlib import Path
 from statistics import median
@@ -28,6 +30,7 @@ from tests.live_wiki import git
 _BOUND_MS = 60.0
 _LOST_PERCENT = 20.0
 _CLIENTS = 4
+_PAUSE_SECONDS = 0.25
 _QUESTIONS = 2_000
 """More than the index remembers: asked in a circle, none is known when its turn comes again."""
 _REINDEX_SAMPLES = 400
@@ -36,6 +39,15 @@ _LOOK_SECONDS = 0.25
 _SEARCHES_A_LOOK = 10
 _WARM_UP = 50
 _WAKE_SECONDS = 0.01
+
+
+class _Rush(Enum):
+    """Who searches during a build."""
+
+    NOBODY = 0
+    ONE = 1
+    PACED = 2
+    RUSHED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,31 +117,31 @@ def _ask_while(client: Client, asked: Iterator[str], goes_on: Callable[[], bool]
 
 
 def _mutual(wiki: ServedWiki, pages: int, asked: Iterator[str], rounds: int, case: str) -> list[Figure]:
-    """Build with no client, one, and four, in turns."""
+    """Build with no client, one, and four that pause or do not, in turns."""
     versions = count(2)
-    builds = {clients: Builds() for clients in (0, 1, _CLIENTS)}
+    builds = {rush: Builds() for rush in _Rush}
     chance = random.Random(1)
     for _ in range(rounds):
-        for clients in chance.sample(list(builds), len(builds)):
-            _build(wiki, pages, next(versions), clients, asked, builds[clients])
-    speeds = {clients: median(of_builds.speeds) for clients, of_builds in builds.items()}
-    reports = builds[_CLIENTS].reports
-    rush = [1e3 * seconds for report in reports for seconds in report.seconds]
-    rate, cores = median(report.rate for report in reports), median(report.cores for report in reports)
-    meanwhile = f"{rate:.0f} searches/s, p95 {p95(rush):.0f} ms, the clients themselves took {cores:.2f} cores"
-    lost = {clients: _lost_percent(builds[0].speeds, of_builds.speeds) for clients, of_builds in builds.items()}
+        for rush in chance.sample(list(builds), len(builds)):
+            _build(wiki, pages, next(versions), rush, asked, builds[rush])
+    before = builds[_Rush.NOBODY].speeds
     return [
-        _searches("a build of every page", builds[1].seconds, case),
-        Figure(f"build, chunks embedded, {case}", speeds[0], "/s", note=f"median of {rounds} builds"),
-        Figure(f"build's speed lost to one client, {case}", lost[1], "%", note=f"{speeds[1]:.1f} chunks/s"),
-        at_most(
-            f"build's speed lost to {_CLIENTS} clients that search without pause, {case}",
-            lost[_CLIENTS],
-            "%",
-            _LOST_PERCENT,
-            f"{speeds[_CLIENTS]:.1f} chunks/s; {meanwhile}",
-        ),
+        _searches("a build of every page", builds[_Rush.ONE].seconds, case),
+        Figure(f"build, chunks embedded, {case}", median(before), "/s", note=f"median of {rounds} builds"),
+        Figure(f"build's speed lost to one client without pause, {case}", _lost_percent(before, builds[_Rush.ONE].speeds), "%"),
+        _lost(before, builds[_Rush.PACED], f"{_CLIENTS} clients that pause for {_PAUSE_SECONDS} s", case),
+        _lost(before, builds[_Rush.RUSHED], f"{_CLIENTS} clients that search without pause", case),
     ]
+
+
+def _lost(before: Sequence[float], builds: Builds, to: str, case: str) -> Figure:
+    times = [1e3 * seconds for report in builds.reports for seconds in report.seconds]
+    rate, cores = median(report.rate for report in builds.reports), median(report.cores for report in builds.reports)
+    note = (
+        f"{median(builds.speeds):.1f} chunks/s; {rate:.0f} searches/s, p95 {p95(times):.0f} ms,"
+        f" the clients themselves took {cores:.2f} cores"
+    )
+    return at_most(f"build's speed lost to {to}, {case}", _lost_percent(before, builds.speeds), "%", _LOST_PERCENT, note)
 
 
 def _lost_percent(alone: Sequence[float], disturbed: Sequence[float]) -> float:
@@ -137,24 +149,26 @@ def _lost_percent(alone: Sequence[float], disturbed: Sequence[float]) -> float:
     return 100 * (1 - median(speed / before for before, speed in zip(alone, disturbed, strict=True)))
 
 
-def _build(wiki: ServedWiki, pages: int, version: int, clients: int, asked: Iterator[str], builds: Builds) -> None:
-    """Build the index of other pages while so many clients search, and note how fast it was."""
+def _build(wiki: ServedWiki, pages: int, version: int, rush: _Rush, asked: Iterator[str], builds: Builds) -> None:
+    """Build the index of other pages while clients search, and note how fast it was."""
     rewrite(wiki.repository, pages, version)
     with ExitStack() as stack:
         watcher = stack.enter_context(wiki.client())
         _warm_up(watcher, asked)
         texts = watcher.status()["embedded_texts"]
-        if clients > 1:
-            load = stack.enter_context(Load(wiki.port, [next(asked) for _ in range(_QUESTIONS)], clients))
+        load = None
+        if rush in {_Rush.PACED, _Rush.RUSHED}:
+            pause = _PAUSE_SECONDS if rush is _Rush.PACED else 0.0
+            load = stack.enter_context(Load(wiki.port, [next(asked) for _ in range(_QUESTIONS)], _CLIENTS, pause))
         start = time.perf_counter()
         _wake(watcher)
-        if clients == 1:
+        if rush is _Rush.ONE:
             builds.seconds.extend(_ask_while(watcher, asked, lambda: _is_behind(watcher)))
         while _is_behind(watcher):
             time.sleep(_LOOK_SECONDS)
         seconds = time.perf_counter() - start
         builds.speeds.append((watcher.status()["embedded_texts"] - texts) / seconds)
-    if clients > 1:
+    if load is not None:
         builds.reports.append(load.report)
 
 

@@ -1,9 +1,9 @@
-"""Several clients that search without pause, in one process of its own that costs little processor time.
+"""Several clients that search, in one process of its own that costs little processor time.
 
-`Load` starts it and gives what came of it. Run as a program it reads from standard input the port and the questions of each
-client as JSON, and asks, each client over a connection of its own and the next question as soon as the last one is answered,
-until the input ends; then it prints what it saw as JSON. It uses sockets as they are: the HTTP client of Python's library takes
-several times as long, on processors that the wiki needs. The server has to keep connections open.
+`Load` starts it and gives what came of it. Run as a program it reads from standard input the port, the pause and the questions
+of each client as JSON, and asks, each client over a connection of its own and the next question so long after the last one is
+answered, until the input ends; then it prints what it saw as JSON. It uses sockets as they are: the HTTP client of Python's
+library takes several times as long, on processors that the wiki needs. The server has to keep connections open.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import cycle
@@ -49,13 +50,14 @@ class LoadReport:
 
 
 class Load:
-    """Clients that search for as long as the `with` statement runs; after it `report` has what they saw.
+    """Clients that search for as long as the `with` statement runs, with a `pause` in seconds; `report` has what they saw.
 
     They share the questions, and begin again when these are used up: more than the index remembers are never remembered.
     """
 
-    def __init__(self, port: int, questions: Sequence[str], clients: int = 4) -> None:
-        self._order = {"port": port, "questions": [list(questions[number::clients]) for number in range(clients)]}
+    def __init__(self, port: int, questions: Sequence[str], clients: int = 4, pause: float = 0.0) -> None:
+        shares = [list(questions[number::clients]) for number in range(clients)]
+        self._order = {"port": port, "pause": pause, "questions": shares}
         self._process: subprocess.Popen[str] | None = None
         self._report: LoadReport | None = None
 
@@ -112,7 +114,7 @@ class _Asker:
         return time.perf_counter() - self._sent if len(body) >= length else None
 
 
-def _ask_until_told(port: int, questions: Sequence[Sequence[str]]) -> LoadReport:
+def _ask_until_told(port: int, questions: Sequence[Sequence[str]], pause: float) -> LoadReport:
     askers = [_Asker(port, of_client) for of_client in questions]
     seconds: list[float] = []
     with selectors.DefaultSelector() as selector:
@@ -120,23 +122,25 @@ def _ask_until_told(port: int, questions: Sequence[Sequence[str]]) -> LoadReport
         for asker in askers:
             selector.register(asker.connection, selectors.EVENT_READ, asker)
         start, cpu = time.perf_counter(), time.process_time()
-        for asker in askers:
-            asker.ask()
+        resting = deque((start + pause * number / len(askers), asker) for number, asker in enumerate(askers))
         while True:
-            for key, _events in selector.select():
+            while resting and resting[0][0] <= time.perf_counter():
+                resting.popleft()[1].ask()
+            wait = max(0.0, resting[0][0] - time.perf_counter()) if resting else None
+            for key, _events in selector.select(wait):
                 if key.data is None:
                     return LoadReport(time.perf_counter() - start, time.process_time() - cpu, seconds)
                 answered = key.data.read()
                 if answered is not None:
                     seconds.append(answered)
-                    key.data.ask()
+                    resting.append((time.perf_counter() + pause, key.data))
 
 
 def main() -> None:
     """Ask, and print what came of it."""
     order = json.loads(sys.stdin.readline())
     print(_READY, end="", flush=True)
-    print(json.dumps(asdict(_ask_until_told(order["port"], order["questions"]))))
+    print(json.dumps(asdict(_ask_until_told(order["port"], order["questions"], order["pause"]))))
 
 
 if __name__ == "__main__":

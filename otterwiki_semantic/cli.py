@@ -161,7 +161,8 @@ def _follow(
 def _equals_head(status: IndexStatus, known_error: str | None) -> bool:
     if status.last_error and status.last_error != known_error:
         raise IndexUnavailableError(status.last_error)
-    return status.index.commit == status.index.head and status.generation is not None
+    equals_head = status.index.commit == status.index.head and status.generation is not None
+    return equals_head and (status.status == "ready" or bool(status.problems))
 
 
 def _rebuild_is_done(status: IndexStatus) -> bool:

@@ -20,7 +20,9 @@ from tests.test_vectors import ChromaServer
 
 
 @pytest.fixture(autouse=True)
-def short_rests(monkeypatch: pytest.MonkeyPatch) -> None:
+def asked_for_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask ChromaDB however few passages there are, and again soon after it failed."""
+    monkeypatch.setattr("otterwiki_semantic.generation.EXACT", 0)
     monkeypatch.setattr("otterwiki_semantic.generation._REST_SECONDS", 0.5)
 
 

@@ -114,4 +114,4 @@ def test_an_index_on_its_way_to_another_commit_does_not_equal_the_one_it_came_fr
         assert answer.index.pending_pages == 1
         assert index.status().status == "indexing"
     assert ask(index, "vegetables", wait=20).hits[0].path == "garden"
-    assert index.status().status == "ready"
+    eventually(lambda: index.status().status == "ready")

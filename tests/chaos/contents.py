@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 _KEPT = {"current", "generations", "start.lock", "owner.lock", "owner.log", "owner.log.1"}
 CATALOG = ("catalog.sqlite3", "catalog.sqlite3-wal", "catalog.sqlite3-shm")
-_OWN_FACTS = {"chroma", "chroma files", "dead places", "seconds per chunk"}
+_OWN_FACTS = {"chroma", "chroma files", "dead places", "revision", "seconds per chunk"}
 """Facts of the catalog's `meta` that two equal indexes have each for itself."""
+_NUMBERS = {"chunks": {"id", "page"}, "pages": {"number"}}
+"""Columns that only count."""
 _PASSING = ("suspects", "dropped")
 """Tables of what is left to do: nothing, in an index that equals a commit."""
 _OF_VECTORS = {"vectors", "free_places"}
@@ -112,7 +114,7 @@ def _rows(catalog: sqlite3.Connection, table: str) -> Counter[str]:
     rows = [dict(zip(names, values, strict=True)) for values in cursor]
     if table == "meta":
         rows = [row for row in rows if row["name"] not in _OWN_FACTS]
-    unequal = {"id"} if table == "chunks" else set()
+    unequal = _NUMBERS.get(table, set())
     return Counter("; ".join(f"{name}={row[name]!r}" for name in names if name not in unequal) for row in rows)
 
 
