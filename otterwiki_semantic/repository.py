@@ -65,13 +65,13 @@ class Repository:
     def head(self) -> str | None:
         """Give the commit that HEAD is; None in a repository without a commit.
 
-        Reads the two small files git keeps it in; asks git when the branch is packed away with others or kept otherwise.
+        Reads the small files git keeps it in, as every search asks for it; asks git when the branch is kept otherwise.
         """
         own, common = self._directories
         try:
             head = (own / "HEAD").read_text(encoding="ascii").strip()
             if head.startswith("ref: "):
-                head = (common / head.removeprefix("ref: ")).read_text(encoding="ascii").strip()
+                head = _commit_of(head.removeprefix("ref: "), common)
             if len(head) in {40, 64} and int(head, 16) >= 0:
                 return head
         except (OSError, ValueError):
@@ -179,6 +179,15 @@ class Repository:
             raise RepositoryError("git is not installed, or not on the PATH of this process") from None
         except subprocess.TimeoutExpired:
             raise RepositoryError(f"git did not answer within {timeout} s: {' '.join(command)}") from None
+
+
+def _commit_of(branch: str, common: Path) -> str:
+    """Give the commit of a branch, which has a file of its own, or a line in the file of those that `git gc` packed."""
+    try:
+        return (common / branch).read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        lines = (common / "packed-refs").read_text(encoding="utf-8").splitlines()
+        return next((line.partition(" ")[0] for line in lines if line.endswith(f" {branch}")), "")
 
 
 def _page_path(name: bytes) -> str:

@@ -46,6 +46,19 @@ def test_a_worktree_and_a_bare_clone_are_repositories_too(tmp_path: Path) -> Non
     assert Repository(tmp_path / "bare.git").head() == head_of(origin)
 
 
+def test_a_branch_that_git_packed_is_read_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a clone or `git gc` every search would otherwise start a process."""
+    repository = Repository(make_repository(tmp_path, {"a.md": "one\n"}))
+    git(tmp_path, "branch", "feature/main")
+    first = commit(tmp_path, {"a.md": "two\n"})
+    git(tmp_path, "pack-refs", "--all")
+    assert repository.head() == first
+    monkeypatch.setattr(Repository, "_ask_for_head", lambda _: pytest.fail("git was asked"))
+    assert repository.head() == first
+    second = commit(tmp_path, {"a.md": "three\n"})
+    assert repository.head() == second, "a file of its own counts before the packed line"
+
+
 def test_a_repository_without_a_commit_has_no_head(tmp_path: Path) -> None:
     make_repository(tmp_path, {})
     assert Repository(tmp_path).head() is None
