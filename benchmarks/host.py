@@ -20,8 +20,8 @@ from benchmarks.corpus import page, path_of
 from benchmarks.options import Options
 from benchmarks.percentiles import Percentile, difference, p50, p95
 from benchmarks.report import Figure, at_most, say
-from benchmarks.serving import FLASK, GUNICORN, ServedWiki, Server, scratch
-from benchmarks.wikis import built, copied
+from benchmarks.serving import FLASK, GUNICORN, ServedWiki, Server
+from benchmarks.wikis import built, copied, scratch
 
 _STARTS = 9
 _VIEWS = 1_500

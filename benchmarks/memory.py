@@ -11,8 +11,8 @@ from statistics import mean
 from benchmarks.corpus import path_of, questions
 from benchmarks.options import Options
 from benchmarks.report import Figure, at_most, say
-from benchmarks.serving import ServedWiki, gunicorn, scratch, served
-from benchmarks.wikis import built, copied
+from benchmarks.serving import ServedWiki, gunicorn, served
+from benchmarks.wikis import built, copied, scratch
 
 _SEARCHES = 200
 _SMALL_MB, _LARGE_MB, _WORKER_MB = 250.0, 700.0, 30.0

@@ -12,8 +12,8 @@ from benchmarks.corpus import path_of
 from benchmarks.options import Options
 from benchmarks.percentiles import p50, p95
 from benchmarks.report import Figure, say
-from benchmarks.serving import GUNICORN, PROCESSORS, ServedWiki, scratch
-from benchmarks.wikis import generated
+from benchmarks.serving import GUNICORN, PROCESSORS, ServedWiki
+from benchmarks.wikis import generated, scratch
 
 _PAUSE_SECONDS = 0.03
 _VIEWS_A_LOOK = 20

@@ -16,7 +16,7 @@ from typing import Self
 
 from benchmarks.client import Client
 from benchmarks.options import ROOT
-from benchmarks.wikis import KEPT, built, copied
+from benchmarks.wikis import built, copied, scratch
 from tests.live_wiki import LiveWiki, eventually, make_repository, owners_of
 
 PROCESSORS = frozenset(os.sched_getaffinity(0))
@@ -120,14 +120,6 @@ class ServedWiki(LiveWiki):
     def owner(self) -> int:
         """Give the index process's id."""
         return int(self.status()["owner_pid"])
-
-
-@contextmanager
-def scratch() -> Iterator[Path]:
-    """Lend an empty directory, on the disk that the generated wikis are on."""
-    KEPT.mkdir(exist_ok=True)
-    with TemporaryDirectory(prefix="copy-", dir=KEPT) as name:
-        yield Path(name)
 
 
 @contextmanager

@@ -138,7 +138,7 @@ class _Gathering:
     def _add_by_words(self, count: int) -> CatalogError | None:
         """Add what words find; gives what they failed of."""
         try:
-            self._allowed = self._lookup.allowed(self._scope)
+            self._allowed = self._lookup.allowed(self._flat, self._scope)
             self._weigh_words()
             if self._ratio < 1:
                 self._add_matching(count)
@@ -168,7 +168,7 @@ class _Gathering:
         )
         self._mode, self._ratio = Mode.SEMANTIC, 1.0
         self._scope = Scope(self._scope.pages)
-        self._allowed = self._lookup.allowed(self._scope)
+        self._allowed = self._lookup.allowed(self._flat, self._scope)
 
     # By meaning
 

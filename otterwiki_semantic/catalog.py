@@ -267,7 +267,7 @@ class Catalog:
         """Give up to `limit` vectors that ChromaDB does not hold."""
         with self._read() as connection:
             rows = connection.execute("SELECT id, embedding FROM unstored JOIN vectors ON id = vector LIMIT ?", (limit,))
-            return [StoredVector(vector, unit_vectors([embedding])[0]) for vector, embedding in rows]
+            return _stored(rows)
 
     def mark_stored(self, vectors: Iterable[StoredVector]) -> None:
         """Note that ChromaDB holds these vectors as given."""
@@ -326,7 +326,11 @@ class Catalog:
                 " (SELECT id FROM vectors WHERE id NOT IN (SELECT vector FROM unstored) ORDER BY RANDOM() LIMIT ?)",
                 (count,),
             )
-            return [StoredVector(vector, unit_vectors([embedding])[0]) for vector, embedding in rows]
+            return _stored(rows)
+
+
+def _stored(rows: Iterable[tuple[str, bytes]]) -> list[StoredVector]:
+    return [StoredVector(vector, unit_vectors([embedding])[0]) for vector, embedding in rows]
 
 
 def _insert(connection: sqlite3.Connection, page: Page, vectors: Sequence[str]) -> None:

@@ -39,8 +39,6 @@ class Database:
         self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
         self._writing = threading.Lock()
         self._is_closed = False
-        self.changes = 0
-        """How often the file was written to by this object."""
         self._snapshots = threading.local()
         self.is_new = not path.exists()
         with self._errors():
@@ -160,7 +158,6 @@ class Database:
             try:
                 yield self._writer
                 self._writer.execute("COMMIT")
-                self.changes += 1
             except BaseException:
                 with suppress(sqlite3.Error):
                     self._writer.execute("ROLLBACK")

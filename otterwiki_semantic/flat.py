@@ -217,10 +217,7 @@ class FlatIndex:
     def at_this_state(self) -> Flat:
         """Give the passages of the state that is read: within `Database.snapshot`, of the one that all of it reads."""
         with self._database.read() as connection:
-            row = connection.execute("SELECT value FROM meta WHERE name = 'revision'").fetchone()
-            if row is None:
-                raise CatalogDamagedError("the catalog does not tell its revision")
-            revision = int(row[0])
+            revision = revision_of(connection)
             for flat in self._states:
                 if flat.revision == revision:
                     return flat
@@ -235,29 +232,39 @@ class FlatIndex:
         flat = base
         for added in _added(connection, base.last_id):
             flat = flat.followed_by(revision, added, live)
-        flat = flat.without_dead() if flat is not base else base.followed_by(revision, _NOTHING, live).without_dead()
+        flat = flat.without_dead()
         newest_first = sorted((flat, *self._states), key=lambda state: -state.revision)
         self._states = tuple(newest_first[:_STATES])
         return flat
 
 
-_NOTHING = _Added([], [], sketches(()), np.empty((0, 0), np.float32), np.empty(0, np.bool_))
 _EMPTY = Flat(
     -1, [], np.empty(0, np.int64), np.empty(0, np.int64), sketches(()), [], np.empty(0, np.bool_), np.empty(0, np.bool_)
 )
 
 
+def revision_of(connection: sqlite3.Connection) -> int:
+    """Give the revision of the state that a connection reads; `CatalogDamagedError` if it tells none."""
+    row = connection.execute("SELECT value FROM meta WHERE name = 'revision'").fetchone()
+    if row is None:
+        raise CatalogDamagedError("the catalog does not tell its revision")
+    return int(row[0])
+
+
 def _added(connection: sqlite3.Connection, last_id: int) -> Iterator[_Added]:
-    """Give the passages after a chunk, as many at a time as a block holds."""
+    """Give the passages after a chunk, as many at a time as a block holds; once at least, though there be none."""
     rows = connection.execute(
         "SELECT chunks.id, vector, path, ordinal, page, embedding, sketch FROM chunks"
         " LEFT JOIN vectors ON vectors.id = chunks.vector WHERE chunks.id > ? ORDER BY chunks.id",
         (last_id,),
     )
     paths: dict[str, str] = {}
-    while part := rows.fetchmany(_BLOCK):
+    is_last = False
+    while not is_last:
+        part = rows.fetchmany(_BLOCK)
+        is_last = len(part) < _BLOCK
         candidates = [Candidate(row[0], row[1], paths.setdefault(row[2], row[2]), row[3]) for row in part]
-        embedded = np.array([row[5] is not None for row in part])
+        embedded = np.array([row[5] is not None for row in part], dtype=bool)
         vectors = unit_vectors([row[5] for row in part if row[5] is not None])
         matrix = np.zeros((len(part), vectors.shape[1]), dtype=np.float32)
         matrix[embedded] = vectors

@@ -29,7 +29,6 @@ from otterwiki_semantic.vectors import ChromaVectors, VectorStore
 CATALOG = "catalog.sqlite3"
 EXACT = 100_000
 """Up to so many passages each is compared: a few milliseconds more than ChromaDB takes, and none is missed."""
-_SPARE = 1.3
 _ASKED_SECONDS = 2.0
 _REST_SECONDS = 30.0
 """How long a ChromaDB that cannot be reached, or breaks again and again, is left alone."""
@@ -103,16 +102,16 @@ class Generation:
         """
         self._asked_at = time.monotonic()
         lookup = self.catalog.lookup
-        flat = lookup.flat()
+        flat = allowed.flat if allowed else lookup.flat()
         size = allowed.size if allowed else flat.size
         mask = allowed.mask if allowed else None
-        wanted = min(flat.size, math.ceil(_SPARE * count / allowed.share)) if allowed and size else count
+        wanted = min(flat.size, allowed.enough(count)) if allowed and size else count
         distances = None if self.is_refilling or size <= EXACT else self._ask_chroma(vector, wanted)
         if distances is None:
             found = flat.nearest(vector, count, mask)
             return Nearest(found, is_whole=len(found) < count)
         candidates = lookup.with_vectors(distances)
-        passing = candidates if allowed is None else [each for each in candidates if each.id in allowed.ids]
+        passing = candidates if allowed is None else flat.candidates([each.id for each in candidates], mask)
         found = [(candidate, 1 - distances[candidate.vector]) for candidate in passing]
         return Nearest(found, is_whole=len(distances) < wanted)
 

@@ -23,9 +23,7 @@ from otterwiki_semantic.catalog import SCHEMA
 from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.embedding.passages import passages_fingerprint
-from otterwiki_semantic.errors import (
-    CatalogDamagedError,
-)
+from otterwiki_semantic.errors import CatalogDamagedError
 from otterwiki_semantic.generation import CATALOG, Generation, OpenStore
 from otterwiki_semantic.vectors import ChromaVectors
 

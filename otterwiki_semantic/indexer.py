@@ -151,13 +151,10 @@ class Indexer:
         return True
 
     def flush(self, generation: Generation) -> None:
-        """Tell ChromaDB what it has still to be told, and note its state; see `_tell`."""
-        self._tell(generation)
-        if not generation.is_refilling:
-            generation.note_files()
+        """Tell ChromaDB what it has still to be told, and note its state.
 
-    def _tell(self, generation: Generation) -> None:
-        """Tell ChromaDB what it has still to be told; while it fails, searches look at the catalog's vectors."""
+        While it fails, searches look at the catalog's vectors.
+        """
         store = generation.vectors
         try:
             generation.verify_vectors()
@@ -175,6 +172,8 @@ class Indexer:
         except VectorStoreError as error:
             self._check_stop()  # a store that was closed fails, too
             generation.store_failed(store, error)
+        if not generation.is_refilling:
+            generation.note_files()
 
     def _batches(self, files: Sequence[PageFile], tracker: ProgressTracker, times: Mapping[str, int]) -> Iterator[list[Page]]:
         batch: list[Page] = []

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import numpy as np
+
 from otterwiki_semantic.database import Database, marks, parts
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.embedding.passages import vector_id
 from otterwiki_semantic.errors import CatalogDamagedError
-from otterwiki_semantic.flat import Candidate, Flat, FlatIndex, Mask, unit_vectors
+from otterwiki_semantic.flat import Candidate, Flat, FlatIndex, Mask, revision_of, unit_vectors
 from otterwiki_semantic.pages import page_name
 from otterwiki_semantic.query import Query, all_phrases, any_phrase
 from otterwiki_semantic.records import Filters, Hit
@@ -60,8 +62,6 @@ class Scope:
     @property
     def ids(self) -> Condition:
         """The condition as a set of chunks' ids, for a statement without the tables of chunks and pages."""
-        if not self:
-            return Condition()
         whole = Condition.all_of((self.pages, self.chunks))
         return Condition(f"SELECT chunks.id FROM chunks JOIN pages USING (path) WHERE {whole.text}", whole.values)
 
@@ -73,19 +73,27 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """The passages in a scope: their mask, their number and share of all, and their ids; as JSON, too, while they are few."""
+    """The passages of one state of the catalog that are in a scope: their mask and number, and while they are few their ids."""
 
+    flat: Flat
     mask: Mask
     size: int
-    share: float
-    ids: frozenset[int]
     few: str | None
+    """The ids as JSON."""
 
     @classmethod
     def of(cls, flat: Flat, mask: Mask) -> Allowed:
         """Give the passages of a mask."""
-        ids = flat.ids(mask)
-        return cls(mask, len(ids), len(ids) / max(1, flat.size), frozenset(ids), json.dumps(ids) if len(ids) <= _FEW else None)
+        size = int(np.count_nonzero(mask))
+        return cls(flat, mask, size, json.dumps(flat.ids(mask)) if size <= _FEW else None)
+
+    def enough(self, count: int) -> int:
+        """Give how many passages of all are likely to have `count` that are allowed; there has to be one at all."""
+        return math.ceil(_SPARE * count * self.flat.size / self.size)
+
+    def among(self, ids: Sequence[int]) -> list[int]:
+        """Give those of the chunks that are allowed, in their order."""
+        return [candidate.id for candidate in self.flat.candidates(ids, self.mask)]
 
 
 def scope_of(filters: Filters, query: Query) -> Scope:
@@ -127,7 +135,7 @@ class Lookup:
         self._frequencies: tuple[int, dict[str, int]] = -1, {}
         self._flat = FlatIndex(database)
         self._asking = threading.Lock()
-        self._allowed: tuple[int, dict[Scope, Allowed]] = -1, {}
+        self._allowed: tuple[Flat | None, dict[Scope, Allowed]] = None, {}
 
     # Words and names
 
@@ -137,16 +145,15 @@ class Lookup:
         Counting walks through all places of a word; what was counted is remembered until the catalog's next revision.
         """
         with self._read() as connection:
-            known = self._counted(connection)
+            known = self._counted(revision_of(connection))
             missing = [word for word in dict.fromkeys(words) if word not in known]
             for part in parts(missing):
                 statement = f"SELECT term, doc FROM keyword_counts WHERE term IN ({marks(part)})"
                 known.update(dict.fromkeys(part, 0) | dict(connection.execute(statement, part).fetchall()))
         return {word: known[word] for word in words}
 
-    def _counted(self, connection: sqlite3.Connection) -> dict[str, int]:
-        """Give what was counted in the state that is read."""
-        revision = _revision(connection)
+    def _counted(self, revision: int) -> dict[str, int]:
+        """Give what was counted in a state of the catalog."""
         at, known = self._frequencies
         if at != revision or len(known) > _MOST_REMEMBERED:
             known = {}
@@ -160,10 +167,10 @@ class Lookup:
         """
         if allowed is None or allowed.few is not None:
             return self._scored(expression, limit, allowed.few if allowed else None)
-        wanted = math.ceil(_SPARE * limit / allowed.share)
+        wanted = allowed.enough(limit)
         while True:
             found = self._scored(expression, wanted)
-            passing = [chunk for chunk in found if chunk in allowed.ids]
+            passing = allowed.among(list(found))
             if len(passing) >= limit or len(found) < wanted:
                 return {chunk: found[chunk] for chunk in passing[:limit]}
             wanted *= _GROWTH
@@ -214,16 +221,15 @@ class Lookup:
         """Give all passages in memory."""
         return self._flat.at_this_state()
 
-    def allowed(self, scope: Scope) -> Allowed | None:
+    def allowed(self, flat: Flat, scope: Scope) -> Allowed | None:
         """Give the passages in a scope; None if it lets all pass. What was asked lately is remembered."""
         if not scope:
             return None
-        flat = self.flat()
         with self._asking:
             at, known = self._allowed
-            if at != flat.revision or len(known) > _MOST_SCOPES:
+            if at is not flat or len(known) > _MOST_SCOPES:
                 known = {}
-                self._allowed = flat.revision, known
+                self._allowed = flat, known
         if scope not in known:
             known[scope] = Allowed.of(flat, self._mask(flat, scope))
         return known[scope]
@@ -316,10 +322,6 @@ _HITS = """
 SELECT chunks.id, vector, path, title, category, tags, updated, text, prefix_length, overlap_length, section, section_path,
        headings, anchor, start_line, end_line, ordinal, chunk_count, word_count
 FROM chunks JOIN pages USING (path)"""
-
-
-def _revision(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("SELECT value FROM meta WHERE name = 'revision'").fetchone()[0])
 
 
 def _check_text(row: sqlite3.Row) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otterwiki_semantic import flat
+from otterwiki_semantic import flat as flat_module
 from otterwiki_semantic.catalog import Catalog, StoredVector
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.embedding.passages import vector_id
@@ -45,8 +45,9 @@ def nearest(catalog: Catalog, query: Matrix, count: int, tag: str | None = None)
     """Give the page and the vector of what the flat index finds."""
     with catalog.snapshot():
         scope = scope_of(Filters(tags=(tag,) if tag else ()), parse_query("anything"))
-        allowed = catalog.lookup.allowed(scope)
-        found = catalog.lookup.flat().nearest(query, count, allowed.mask if allowed else None)
+        flat = catalog.lookup.flat()
+        allowed = catalog.lookup.allowed(flat, scope)
+        found = flat.nearest(query, count, allowed.mask if allowed else None)
     assert [cosine for _, cosine in found] == sorted((cosine for _, cosine in found), reverse=True)
     return [(candidate.path, candidate.vector) for candidate, _ in found]
 
@@ -72,8 +73,8 @@ def test_it_finds_what_comparing_every_vector_finds_after_every_change(
     wiki: dict[str, list[str]] = {}
     catalog = Catalog(tmp_path_factory.mktemp("flat") / "catalog.sqlite3")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flat, "_BLOCK", block)
-        patch.setattr(flat, "_MOST_DEAD", 2)
+        patch.setattr(flat_module, "_BLOCK", block)
+        patch.setattr(flat_module, "_MOST_DEAD", 2)
         for number, words in changes:
             path, texts = f"page-{number}", [f"{number} {word}" for word in words]
             if texts:
@@ -111,6 +112,26 @@ def test_a_search_that_began_before_a_change_sees_the_state_before_it(catalog: C
     assert seen == [([("a", vector_id("oak"))], {"oak": 1, "elm": 0})]
     with catalog.snapshot():
         assert catalog.lookup.frequencies(["oak", "elm"]) == {"oak": 0, "elm": 1}, "nothing of the older state is left"
+
+
+def test_a_filter_is_made_for_the_rows_that_it_is_used_with(catalog: Catalog) -> None:
+    """The same state may be in memory with the rows of pages that have gone, and without them."""
+    put(catalog, "a", ["one", "two"], tags=("even",))
+    with catalog.snapshot():
+        catalog.lookup.flat()
+    put(catalog, "a", ["three"], tags=("even",))
+    scope = scope_of(Filters(tags=("even",)), parse_query("anything"))
+    with catalog.snapshot():
+        grown = catalog.lookup.flat()
+        of_grown = catalog.lookup.allowed(grown, scope)
+        catalog.lookup._flat._states = ()
+        afresh = catalog.lookup.flat()
+        of_afresh = catalog.lookup.allowed(afresh, scope)
+    assert of_grown is not None
+    assert of_afresh is not None
+    assert (len(grown), len(afresh)) == (3, 1)
+    for rows, allowed in ((grown, of_grown), (afresh, of_afresh)):
+        assert [each.vector for each, _ in rows.nearest(unit("one"), 5, allowed.mask)] == [vector_id("three")]
 
 
 def test_a_passage_without_a_vector_is_known_but_near_to_nothing(catalog: Catalog) -> None:
@@ -161,11 +182,11 @@ def test_words_are_found_within_a_filter_however_many_pass_it(
     for number in range(60):
         put(catalog, f"page-{number:02}", [f"apple number {number}"], tags=("late",) if number >= 50 else ())
     with catalog.snapshot():
-        allowed = catalog.lookup.allowed(scope_of(Filters(tags=("late",)), parse_query("apple")))
+        allowed = catalog.lookup.allowed(catalog.lookup.flat(), scope_of(Filters(tags=("late",)), parse_query("apple")))
         assert allowed is not None
         assert allowed.size == 10
         scores = catalog.lookup.keyword_scores('"appl"', 5, allowed)
         assert len(scores) == 5
-        assert scores.keys() <= allowed.ids
+        assert allowed.among(list(scores)) == list(scores)
         assert len(catalog.lookup.keyword_scores('"appl"', 100, allowed)) == 10
-        assert catalog.lookup.allowed(Scope()) is None
+        assert catalog.lookup.allowed(catalog.lookup.flat(), Scope()) is None
