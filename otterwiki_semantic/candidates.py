@@ -60,7 +60,8 @@ class Pool:
     semantic: dict[int, Side] = field(default_factory=dict)
     keyword: dict[int, Side] = field(default_factory=dict)
     fused: dict[int, float] = field(default_factory=dict)
-    credits: dict[str, float] = field(default_factory=dict)
+    scores: dict[int, float] = field(default_factory=dict)
+    """What ranks a chunk among those of the same rule: its fused score and its page's credit."""
     rules: dict[int, Rule] = field(default_factory=dict)
     passages: int = 0
     weights: dict[str, float] = field(default_factory=dict)
@@ -68,25 +69,18 @@ class Pool:
     degraded: str | None = None
     is_damaged: bool = False
 
-    def score(self, chunk: int) -> float:
-        """Give the score that ranks a chunk among those of the same rule."""
-        return self.fused[chunk] + self.credits.get(self.candidates[chunk].path, 0.0)
-
     def rule(self, chunk: int) -> Rule:
         """Give the rule that places a chunk."""
         return self.rules.get(chunk, Rule.SCORE)
 
     def ranked(self) -> list[int]:
         """Give the chunks, best first; equally good ones by path and place."""
-        return sorted(
-            self.candidates,
-            key=lambda chunk: (
-                -self.rule(chunk),
-                -self.score(chunk),
-                self.candidates[chunk].path,
-                self.candidates[chunk].ordinal,
-            ),
-        )
+        rules, scores = self.rules, self.scores
+        keys = [
+            (-rules.get(chunk, Rule.SCORE), -scores[chunk], candidate.path, candidate.ordinal, chunk)
+            for chunk, candidate in self.candidates.items()
+        ]
+        return [key[-1] for key in sorted(keys)]
 
 
 def gather(generation: Generation, query: Query, vector: QueryVector, scope: Scope, options: SearchOptions, count: int) -> Pool:
@@ -269,7 +263,11 @@ class _Gathering:
             keyword = self._floor if side is None or side.score is None else side.score
             pool.fused[chunk] = fused_score(pool.similarity.get(chunk, unknown), keyword, self._ratio)
         if self._ratio < 1:
-            pool.credits = page_credits(pool.fused, {chunk: candidate.path for chunk, candidate in pool.candidates.items()})
+            paths = {chunk: candidate.path for chunk, candidate in pool.candidates.items()}
+            credit_of = page_credits(pool.fused, paths)
+            pool.scores = {chunk: fused + credit_of[paths[chunk]] for chunk, fused in pool.fused.items()}
+        else:
+            pool.scores = pool.fused
         self._place_titled()
 
     def _place_titled(self) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.resemblance import SHARED, SKETCH, Passage, Sketches
@@ -54,14 +55,27 @@ class Repeats:
 
 def _alike(chunks: Sequence[int], sketches: Sketches) -> dict[int, list[int]]:
     """Give for each chunk the others that it may nearly repeat, if there are any."""
-    shared = np.zeros((len(chunks), len(chunks)), dtype=np.uint8)
+    rows = _agreeing(sketches)
+    shared = np.zeros((len(rows), len(rows)), dtype=np.uint8)
     for number in range(SKETCH):
-        shared += np.equal.outer(sketches[:, number], sketches[:, number])
+        shared += np.equal.outer(sketches[rows, number], sketches[rows, number])
     np.fill_diagonal(shared, 0)
     near: dict[int, list[int]] = {}
-    for row, other in zip(*(places.tolist() for places in np.nonzero(shared >= SHARED)), strict=True):
+    for row, other in zip(*(rows[places].tolist() for places in np.nonzero(shared >= SHARED)), strict=True):
         near.setdefault(chunks[row], []).append(chunks[other])
     return near
+
+
+def _agreeing(sketches: Sketches) -> npt.NDArray[np.intp]:
+    """Give the rows with enough numbers that some other row has, too: mostly a few, and no others can be alike."""
+    order = np.argsort(sketches, axis=0)
+    ranked = np.take_along_axis(sketches, order, axis=0)
+    agrees = np.zeros(sketches.shape, dtype=bool)
+    agrees[1:] = ranked[1:] == ranked[:-1]
+    agrees[:-1] |= agrees[1:]
+    counts = np.zeros(sketches.shape, dtype=bool)
+    np.put_along_axis(counts, order, agrees, axis=0)
+    return np.flatnonzero(counts.sum(axis=1) >= SHARED)
 
 
 def diverse_order(

@@ -92,7 +92,7 @@ class Flat:
         found = np.isfinite(cosines)
         order = np.argsort(-cosines[found], kind="stable")
         rows, cosines = rows[found][order], cosines[found][order]
-        return [(self._candidates[row], float(cosine)) for row, cosine in zip(rows, cosines, strict=True)]
+        return [(self._candidates[row], cosine) for row, cosine in zip(rows.tolist(), cosines.tolist(), strict=True)]
 
     def cosines(self, vector: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Give how near these chunks are, by id; one without a vector is left out."""

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 import numpy as np
 
@@ -32,6 +33,7 @@ _FEW = 4_000
 """Up to so many passages of a scope the keyword index is told; of more, those are taken that pass among what it finds."""
 _SPARE, _GROWTH = 1.3, 4
 _MOST_SCOPES = 64
+_MOST_LISTS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +259,7 @@ class Lookup:
             while rows := vectors.fetchmany(_CHECKED_AT_A_TIME):
                 unit_vectors([row["embedding"] for row in rows])
             for row in connection.execute("SELECT path, vector, text FROM chunks"):
-                _check_text(row)
+                _check_text(*row)
 
     # What is shown
 
@@ -265,7 +267,7 @@ class Lookup:
         """Give chunks as they are shown, by id; what depends on the query is not set yet."""
         with self._read() as connection:
             return {
-                row["id"]: _hit(row)
+                row[0]: _hit(row)
                 for part in parts(ids)
                 for row in connection.execute(f"{_HITS} WHERE chunks.id IN ({marks(part)})", part)
             }
@@ -324,36 +326,39 @@ SELECT chunks.id, vector, path, title, category, tags, updated, text, prefix_len
 FROM chunks JOIN pages USING (path)"""
 
 
-def _check_text(row: sqlite3.Row) -> None:
-    if vector_id(row["text"]) != row["vector"]:
-        raise CatalogDamagedError(f"the catalog's text of {row['path']!r} is not the one that was indexed")
+def _check_text(path: str, vector: str, text: str) -> None:
+    if vector_id(text) != vector:
+        raise CatalogDamagedError(f"the catalog's text of {path!r} is not the one that was indexed")
 
 
 def _hit(row: sqlite3.Row) -> Hit:
-    _check_text(row)
+    # A row is asked for a column by its place: by its name takes several times as long, and an answer has hundreds of them.
+    (_, vector, path, title, category, tags, updated, text, prefix_length, overlap_length, *place) = row
+    (section, section_path, headings, anchor, start_line, end_line, ordinal, chunk_count, word_count) = place
+    _check_text(path, vector, text)
     return Hit(
-        name=page_name(row["path"]),
-        path=row["path"],
-        title=row["title"],
-        category=row["category"],
-        tags=_load(row["tags"]),
-        snippet=row["text"],
-        prefix_length=row["prefix_length"],
-        overlap_length=row["overlap_length"],
+        name=page_name(path),
+        path=path,
+        title=title,
+        category=category,
+        tags=_load(tags),
+        snippet=text,
+        prefix_length=prefix_length,
+        overlap_length=overlap_length,
         distance=None,
-        section=row["section"],
-        section_path=_load(row["section_path"]),
-        headings=_load(row["headings"]),
-        anchor=row["anchor"],
-        start_line=row["start_line"],
-        end_line=row["end_line"],
-        chunk_index=row["ordinal"],
-        total_chunks=row["chunk_count"],
-        page_word_count=row["word_count"],
-        text=row["text"],
-        text_start_line=row["start_line"],
-        text_end_line=row["end_line"],
-        updated=None if row["updated"] is None else _iso(row["updated"]),
+        section=section,
+        section_path=_load(section_path),
+        headings=_load(headings),
+        anchor=anchor,
+        start_line=start_line,
+        end_line=end_line,
+        chunk_index=ordinal,
+        total_chunks=chunk_count,
+        page_word_count=word_count,
+        text=text,
+        text_start_line=start_line,
+        text_end_line=end_line,
+        updated=None if updated is None else _iso(updated),
     )
 
 
@@ -364,6 +369,7 @@ def _iso(seconds: int) -> str | None:
         return None
 
 
+@lru_cache(_MOST_LISTS)
 def _load(value: str) -> tuple[str, ...]:
     try:
         return tuple(json.loads(value))

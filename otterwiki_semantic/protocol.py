@@ -52,6 +52,7 @@ def settings_argument(settings: Settings) -> str:
     return json.dumps(asdict(settings) | {"api_key": None}, default=str)
 
 
+@cache
 def settings_mark(settings: Settings) -> str:
     """Tell settings apart."""
     return hashlib.sha256(settings_argument(settings).encode()).hexdigest()[:12]

@@ -54,11 +54,8 @@ class Query:
     phrases: tuple[tuple[Word, ...], ...]
     without: tuple[tuple[Word, ...], ...]
     literals: tuple[str, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The whole of it as the key of a name; empty if it is too long for one."""
-        return name_key(self.text) if len(self.text) <= _LONGEST_NAME else ""
+    name: str = ""
+    """The whole of it as the key of a name; empty if it is too long for one."""
 
     @property
     def identifier(self) -> str:
@@ -110,6 +107,7 @@ def _query(
         phrases=phrases,
         without=without,
         literals=literals,
+        name=name_key(text) if len(text) <= _LONGEST_NAME else "",
     )
 
 
@@ -182,7 +180,7 @@ class Highlighter:
         def is_wanted(parts: Sequence[str], whole: str) -> bool:
             return whole in wanted or not wanted.isdisjoint(parts) or (bool(prefixes) and whole.startswith(prefixes))
 
-        self._finder = Finder(is_wanted)
+        self._finder = Finder(is_wanted, initials={word[:1] for word in (*wanted, *prefixes)})
 
     def ranges(self, text: str) -> tuple[tuple[int, int], ...]:
         """Give the ranges of a text that match (start to before end), in order and apart from each other."""

@@ -12,6 +12,7 @@ import struct
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -39,6 +40,8 @@ _ANSWER_SECONDS = 15.0
 _NOTIFY_SECONDS = 0.05
 _RETRY_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 30
+_MOST_IDLE = 8
+"""Connections kept for the next questions; as many threads wait in the owner."""
 _GONE = (FileNotFoundError, NotADirectoryError, ConnectionError, BlockingIOError, EOFError)
 _SECRETS = re.compile("OTTERWIKI_API_KEY|SECRET_KEY|MAIL_PASSWORD|SQLALCHEMY_DATABASE_URI|GIT_REMOTE_.*")
 """Settings of the wiki that are no business of the owner's."""
@@ -65,6 +68,8 @@ class RemoteIndex:
         """The reading end of the owner's report: it has an end when the owner has."""
         self._lifeline: int | None = None
         self._lease: tuple[int, socket.socket] | None = None
+        self._idle: deque[tuple[int, socket.socket]] = deque()
+        """Connections that may be used again, with the process that opened them."""
 
     def start(self) -> None:
         """Start the owner unless one runs; returns at once. Errors: `OwnerUnavailableError`."""
@@ -112,6 +117,8 @@ class RemoteIndex:
         if self._lease is not None:
             self._lease[1].close()
             self._lease = None
+        while self._idle:
+            self._idle.pop()[1].close()
         self._close_pipes()
 
     def _close_pipes(self) -> None:
@@ -149,17 +156,43 @@ class RemoteIndex:
         return encode({**request, "call": call, "arguments": arguments})
 
     def _exchange(self, request: bytes, deadline: float) -> dict[str, Any]:
-        with self._connect(max(_RETRY_SECONDS, deadline - time.monotonic())) as connection:
+        timeout = max(_RETRY_SECONDS, deadline - time.monotonic())
+        connection = self._idle_connection(timeout) or self._connect(timeout)
+        try:
             connection.sendall(request)
             with connection.makefile("rb") as stream:
                 line = stream.readline(MAX_REPLY_BYTES)
-        if not line.endswith(b"\n"):
-            raise EOFError("it ended before it had answered")
+            if not line.endswith(b"\n"):
+                raise EOFError("it ended before it had answered")
+        except BaseException:
+            connection.close()
+            raise
+        self._keep(connection)
         self._failures, self._not_before = 0, 0.0
         with suppress(OSError):
             self._hold_lease()
         reply: dict[str, Any] = json.loads(line)
         return reply
+
+    def _idle_connection(self, timeout: float) -> socket.socket | None:
+        """Give a connection of this process that is open and that nobody uses."""
+        while self._idle:
+            try:
+                opened_by, connection = self._idle.pop()
+            except IndexError:  # another thread was faster
+                return None
+            connection.setblocking(False)
+            if opened_by == os.getpid() and not _is_closed(connection):
+                connection.settimeout(timeout)
+                return connection
+            connection.close()
+        return None
+
+    def _keep(self, connection: socket.socket) -> None:
+        if len(self._idle) < _MOST_IDLE:
+            self._idle.append((os.getpid(), connection))
+        else:
+            connection.close()
 
     def _connect(self, timeout: float) -> socket.socket:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -90,7 +90,7 @@ class _Selection:
         matrix, embedded = self._flat.vectors(seen)
         return diverse_order(
             embedded,
-            {chunk: self._pool.score(chunk) for chunk in embedded},
+            {chunk: self._pool.scores[chunk] for chunk in embedded},
             matrix,
             paths,
             options.diversity,
@@ -183,24 +183,24 @@ class _Selection:
 
     def _neighbours(self, chosen: Sequence[int]) -> list[int]:
         """Give the candidates that may be joined to results: nearly as good as the best, and close to one in its page."""
-        places = [(self._pool.candidates[chunk].path, self._pool.candidates[chunk].ordinal) for chunk in chosen]
-        least = _JOINED_SHARE * max((self._pool.score(chunk) for chunk in self._ranked), default=0.0)
-        return [
-            chunk
-            for chunk in sorted(self._ranked, key=lambda chunk: -self._pool.score(chunk))
-            if self._pool.score(chunk) >= least > 0 and self._is_close(chunk, places)
-        ]
+        places: dict[str, list[int]] = {}
+        for chunk in chosen:
+            places.setdefault(self._pool.candidates[chunk].path, []).append(self._pool.candidates[chunk].ordinal)
+        scores = self._pool.scores
+        least = _JOINED_SHARE * max((scores[chunk] for chunk in self._ranked), default=0.0)
+        near = [chunk for chunk in self._ranked if scores[chunk] >= least > 0 and self._is_close(chunk, places)]
+        return sorted(near, key=lambda chunk: -scores[chunk])
 
-    def _is_close(self, chunk: int, places: Iterable[tuple[str, int]]) -> bool:
+    def _is_close(self, chunk: int, places: Mapping[str, Iterable[int]]) -> bool:
         candidate = self._pool.candidates[chunk]
-        return any(path == candidate.path and 1 <= abs(place - candidate.ordinal) <= 2 for path, place in places)
+        return any(1 <= abs(place - candidate.ordinal) <= 2 for place in places.get(candidate.path, ()))
 
     def _hit(self, hit: Hit, chunk: int, facts: tuple[float, float]) -> Hit:
         similarity = self._pool.similarity.get(chunk)
         return replace(
             hit,
             distance=None if similarity is None else max(0.0, 1 - similarity),
-            score=self._pool.score(chunk),
+            score=self._pool.scores[chunk],
             relevant=self._is_relevant(chunk, facts[1]),
             highlights=self._highlighter.ranges(hit.snippet),
             also_on=tuple(sorted(self._repeated_on.get(chunk, ()))),
@@ -230,7 +230,7 @@ class _Selection:
             semantic=pool.semantic.get(chunk, Side(None, similarity)),
             keyword=pool.keyword.get(chunk, _NO_SIDE),
             fused=pool.fused[chunk],
-            page_credit=pool.score(chunk) - pool.fused[chunk],
+            page_credit=pool.scores[chunk] - pool.fused[chunk],
             rule="diversity" if by_diversity else rule.shown,
             coverage=covered,
             relevance=above,

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,6 +86,35 @@ def test_an_error_of_the_owner_is_raised_here(connect: Connect) -> None:
     assert index.reindex().state is RebuildState.RUNNING
     with pytest.raises(RebuildRunningError, match="a rebuild has been running since"):
         index.reindex()
+
+
+def test_questions_share_their_connections(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = connect()
+    ready(index)
+    opened: list[float] = []
+    connect_once = RemoteIndex._connect
+
+    def counted(self: RemoteIndex, timeout: float) -> socket.socket:
+        opened.append(timeout)
+        return connect_once(self, timeout)
+
+    monkeypatch.setattr(RemoteIndex, "_connect", counted)
+    with ThreadPoolExecutor(4) as clients:
+        assert set(clients.map(lambda _: best(index, "vegetables"), range(40))) == {"garden"}
+    assert len(opened) < 4, "one that is free is used again"
+
+
+def test_a_process_that_was_forked_uses_connections_of_its_own(connect: Connect) -> None:
+    index = connect()
+    ready(index)
+    ((_, parents),) = index._idle
+    child = os.fork()
+    if not child:  # pragma: no cover - the other process
+        is_right = best(index, "vegetables") == "garden" and [mine is parents for _, mine in index._idle] == [False]
+        os._exit(0 if is_right else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert best(index, "vegetables") == "garden"
+    assert [kept for _, kept in index._idle] == [parents]
 
 
 def test_a_killed_owner_is_replaced_and_the_index_kept(connect: Connect) -> None:

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.terms import fold, indexed_text, name_key, words
+from otterwiki_semantic.terms import _ASCII_WORD, _WORD, Finder, fold, indexed_text, name_key, words
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,25 @@ def test_every_word_lies_within_its_text_and_no_text_raises(text: str) -> None:
     assert all(0 <= word.start < word.end <= len(text) for word in found)
     assert [word.start for word in found] == sorted(word.start for word in found)
     assert all(part and " " not in part for word in found for part in (*word.parts, word.whole))
+
+
+@given(st.text("aZ09_-+#.' ’\n(", max_size=40) | st.text(st.characters(max_codepoint=127), max_size=100))
+def test_the_quick_pattern_finds_the_same_words(text: str) -> None:
+    text = text.encode("ascii", "replace").decode("ascii")
+    assert [match.span() for match in _ASCII_WORD.finditer(text)] == [match.span() for match in _WORD.finditer(text)]
+
+
+@given(
+    st.lists(st.text("abcdefgyABCY", min_size=1, max_size=9) | st.sampled_from(["dying", "skies", "C++", "e-mail", "fooBar"]))
+)
+def test_a_finder_that_looks_at_initials_first_misses_nothing(spellings: list[str]) -> None:
+    text = " ".join(spellings)
+    for part in {part for word in words(text) for part in word.parts}:
+
+        def is_wanted(parts: Sequence[str], whole: str, part: str = part) -> bool:
+            return part in parts or part == whole
+
+        assert list(Finder(is_wanted, {part[0]}).places(text)) == list(Finder(is_wanted).places(text)) != []
 
 
 @given(st.text(max_size=100))
