@@ -2,7 +2,7 @@
 
 Two kinds of build. One is a reindex of the unchanged wiki, beside the index that serves: vectors are taken over, so that it is
 short, and is begun again until there are enough samples. The other embeds everything: a commit from outside puts another text
-on every page. Its speed is taken over whole builds, in turns with no client, with one that searches without pause, with four
+on every page. Its speed is taken over whole builds, until every page is found, in turns with no client, with one that searches without pause, with four
 that search a quarter of a second after each answer, and with four that search without pause.
 """
 
@@ -170,6 +170,7 @@ def _build(wiki: ServedWiki, pages: int, version: int, rush: _Rush, asked: Itera
         builds.speeds.append((watcher.status()["embedded_texts"] - texts) / seconds)
     if load is not None:
         builds.reports.append(load.report)
+    wiki.wait_until_open()
 
 
 def _during_some_of_a_build(wiki: ServedWiki, pages: int, asked: Iterator[str]) -> list[float]:
@@ -199,4 +200,4 @@ def _wake(client: Client) -> None:
 
 def _is_behind(client: Client) -> bool:
     status = client.status()
-    return bool(status["indexed_commit"] != status["head_commit"] or status["pending_pages"] or status["status"] != "ready")
+    return bool(status["indexed_commit"] != status["head_commit"] or status["pending_pages"])

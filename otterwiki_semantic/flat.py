@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,9 @@ Mask = npt.NDArray[np.bool_]
 """One truth value for each row."""
 
 _BLOCK = 4_096
+_MANY_BLOCKS = 4
+_HELPER = ThreadPoolExecutor(1, "comparing")
+"""Compares one half of many vectors: how fast they come from memory is what limits a core."""
 _MOST_DEAD, _DEAD_SHARE = 1_000, 0.1
 _GATHERED_SHARE = 0.25
 """Up to this share of the rows is copied to be compared; of more, each is compared where it is."""
@@ -188,9 +192,18 @@ class Flat:
 
     def _cosines(self, vector: Matrix) -> npt.NDArray[np.float32]:
         cosines = np.zeros(len(self), dtype=np.float32)
-        for number, block in enumerate(self._blocks):
-            if block.shape[1]:
-                np.matmul(block, vector, out=cosines[number * _BLOCK : number * _BLOCK + len(block)])
+
+        def compare(first: int, end: int) -> None:
+            for number in range(first, end):
+                block = self._blocks[number]
+                if block.shape[1]:
+                    np.matmul(block, vector, out=cosines[number * _BLOCK : number * _BLOCK + len(block)])
+
+        half = len(self._blocks) // 2 if len(self._blocks) >= _MANY_BLOCKS else 0
+        other = _HELPER.submit(compare, 0, half) if half else None
+        compare(half, len(self._blocks))
+        if other is not None:
+            other.result()
         return cosines
 
 
