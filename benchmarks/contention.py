@@ -2,8 +2,8 @@
 
 Two kinds of build. One is a reindex of the unchanged wiki, beside the index that serves: vectors are taken over, so that it is
 short, and is begun again until there are enough samples. The other embeds everything: a commit from outside puts another text
-on every page. Its speed is taken over whole builds, until every page is found, in turns with no client, with one that searches without pause, with four
-that search a quarter of a second after each answer, and with four that search without pause.
+on every page. Its speed is taken over whole builds, until every page is found, in turns with no client, with one that searches
+without pause, with four that search a quarter of a second after each answer, and with four that search without pause.
 """
 
 from __future__ import annotations

@@ -105,10 +105,14 @@ class Indexer:
 
     def difference(self, catalog: Catalog, head: str | None) -> tuple[list[PageFile], list[str]]:
         """Give the pages of a commit that the catalog does not hold as they are, smallest first, and those it holds in vain."""
-        blobs = self._repository.blobs(head) if head else {}
-        known = catalog.blobs()
-        changed = self._repository.files({path: blob for path, blob in blobs.items() if known.get(path) != blob})
-        return sorted(changed, key=lambda file: (file.size, file.path)), sorted(known.keys() - blobs.keys())
+        equals = None if catalog.unfinished else catalog.commit
+        changes = self._repository.changes(equals, head) if equals and head else None
+        if changes is None:  # every page is compared
+            blobs, known = self._repository.blobs(head) if head else {}, catalog.blobs()
+            others = {path: blob for path, blob in blobs.items() if known.get(path) != blob}
+            changes = others, sorted(known.keys() - blobs.keys())
+        changed, gone = changes
+        return sorted(self._repository.files(changed), key=lambda file: (file.size, file.path)), gone
 
     def sync(
         self,

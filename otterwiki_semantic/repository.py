@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +27,16 @@ class PageFile:
     path: str
     blob: str
     size: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """A commit: its time in seconds since 1970, its parents, and the files that it changed."""
+
+    time: int
+    name: str
+    parents: list[str]
+    names: list[bytes]
 
 
 class Repository:
@@ -98,11 +108,8 @@ class Repository:
         """
         found: dict[str, str] = {}
         for entry in self._git("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
-            if not entry.startswith(_REGULAR_FILE) or not entry.endswith(_PAGE):
-                continue
             facts, _, name = entry.partition(b"\t")
-            path = _page_path(name)
-            if path and not path.endswith("/"):  # a file named ".md" has no name as a page
+            if facts.startswith(_REGULAR_FILE) and (path := _page(name)) is not None:
                 found[path] = facts.rpartition(b" ")[2].decode("ascii")
         return found
 
@@ -121,27 +128,54 @@ class Repository:
         With `since`, only what was changed after that commit; but everything if there are merges among the commits since then,
         or it is no ancestor of theirs: then they alone cannot tell.
         """
-        span = f"{since}..{commit}" if since is not None and self._is_straight(since, commit) else commit
-        shown = ("--format=%x00//%ct", "--encoding=UTF-8", "--name-only", "-c", "-z", "--no-renames", "--no-relative")
-        log = self._run("-c", "log.showRoot=true", "log", *shown, span, "--", ":(top)*.md", timeout=None)
-        if log.returncode:
-            raise RepositoryError(f"git cannot read the history of {self.directory}: {_message(log.stderr)}")
-        times: dict[str, int] = {}
-        time, before = 0, b""
-        for field in log.stdout.split(b"\0"):  # two slashes and the commit's time, which begin no path; then the paths
-            if field.startswith(b"//"):
-                time = int(field[2:])
-            elif field:
-                name = field.removeprefix(b"\n") if before.startswith(b"//") else field
-                times.setdefault(_page_path(name), time)
-            before = field
-        return times
+        if since is not None and (log := self._log(f"{since}..{commit}")) is not None and _is_straight(log, since, commit):
+            return _newest(log)
+        log = self._log(commit, "--", ":(top)*.md")
+        if log is None:
+            raise RepositoryError(f"git cannot read the history of {self.directory}; try: git fsck")
+        return _newest(log)
 
-    def _is_straight(self, since: str, commit: str) -> bool:
-        """Whether only commits of one parent lead from one commit to the other."""
-        if self._run("merge-base", "--is-ancestor", since, commit).returncode:
-            return False
-        return not self._git("rev-list", "--min-parents=2", "--max-count=1", f"{since}..{commit}")
+    def _log(self, *span: str) -> list[_Commit] | None:
+        """Give commits, newest first; None if git knows no such span, or cannot read it."""
+        shown = ("--format=%x00//%ct %H %P", "--encoding=UTF-8", "--name-only", "-c", "-z", "--no-renames", "--no-relative")
+        answer = self._run("-c", "log.showRoot=true", "log", *shown, *span, timeout=None)
+        if answer.returncode:
+            return None
+        commits: list[_Commit] = []
+        before = b""
+        for field in answer.stdout.split(b"\0"):  # two slashes and what is known of the commit, which begin no path; then paths
+            if field.startswith(b"//"):
+                time, name, *parents = field[2:].split()
+                commits.append(_Commit(int(time), name.decode("ascii"), [parent.decode("ascii") for parent in parents], []))
+            elif field:
+                commits[-1].names.append(field.removeprefix(b"\n") if before.startswith(b"//") else field)
+            before = field
+        return commits
+
+    def changes(self, since: str, commit: str) -> tuple[dict[str, str], list[str]] | None:
+        """Give the ids of the pages of a commit that differ from those of another one, and the pages that are gone.
+
+        None if git cannot compare them: one may have been collected as garbage. None, too, if a name among them is not UTF-8,
+        since two such can be shown as one.
+        """
+        answer = self._run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-relative", since, commit)
+        if answer.returncode:
+            return None
+        changed: dict[str, str] = {}
+        gone: list[str] = []
+        fields = answer.stdout.split(b"\0")
+        for facts, name in zip(fields[::2], fields[1::2], strict=False):
+            if (path := _page(name)) is None:
+                continue
+            if "\\x" in path:
+                return None
+            mode_before, mode, blob_before, blob, _ = facts.removeprefix(b":").split()
+            was_page, is_page = mode_before.startswith(_REGULAR_FILE), mode.startswith(_REGULAR_FILE)
+            if is_page and not (was_page and blob == blob_before):
+                changed[path] = blob.decode("ascii")
+            elif was_page and not is_page:
+                gone.append(path)
+        return changed, sorted(gone)
 
     def read(self, blobs: Iterable[str]) -> Iterator[bytes]:
         """Give the content of each object, in order, through one git process."""
@@ -200,8 +234,29 @@ def _commit_of(branch: str, common: Path) -> str:
         return next((line.partition(" ")[0] for line in lines if line.endswith(f" {branch}")), "")
 
 
-def _page_path(name: bytes) -> str:
-    return name.removesuffix(_PAGE).decode("utf-8", errors="backslashreplace")
+def _page(name: bytes) -> str | None:
+    """Give the path of the page that a file is; None if it is none. A file named ``.md`` has no name as a page."""
+    path = name.removesuffix(_PAGE).decode("utf-8", errors="backslashreplace")
+    return path if name.endswith(_PAGE) and path and not path.endswith("/") else None
+
+
+def _is_straight(log: Sequence[_Commit], since: str, commit: str) -> bool:
+    """Whether these commits of one parent each lead from one commit to the other."""
+    for each in log:
+        if each.name != commit or len(each.parents) != 1:
+            return False
+        commit = each.parents[0]
+    return commit == since
+
+
+def _newest(log: Iterable[_Commit]) -> dict[str, int]:
+    """Give the time of the last of these commits that changed a page."""
+    times: dict[str, int] = {}
+    for commit in log:
+        for name in commit.names:
+            if (path := _page(name)) is not None:
+                times.setdefault(path, commit.time)
+    return times
 
 
 def _message(stderr: bytes) -> str:

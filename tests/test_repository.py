@@ -183,3 +183,48 @@ def test_a_merge_that_keeps_what_was_here_leaves_the_date(tmp_path: Path, monkey
     monkeypatch.setenv("GIT_COMMITTER_DATE", "@1600000011 +0000")
     git(tmp_path, "merge", "-q", "--no-edit", "-s", "ours", "side")
     assert updated(tmp_path, since=here) == updated(tmp_path) == {"a": 1_600_000_010}
+
+
+def test_changes_are_what_comparing_every_page_gives(tmp_path: Path) -> None:
+    make_repository(
+        tmp_path, {"a.md": "A", "d/b.md": "B", "gone.md": "G", "d/moves.md": "M", "stays.md": "S", "script.md": "x"}
+    )
+    (tmp_path / "was-a-link.md").symlink_to("a.md")
+    git(tmp_path, "add", "-A")
+    git(tmp_path, "config", "diff.renames", "copies")
+    first = commit(tmp_path, {"notes.txt": "n"})
+    (tmp_path / "was-a-link.md").unlink()
+    (tmp_path / "script.md").chmod(0o755)
+    (tmp_path / "stays.md").unlink()
+    (tmp_path / "stays.md").symlink_to("a.md")
+    last = commit(
+        tmp_path,
+        {
+            "a.md": "A2",
+            "gone.md": None,
+            "d/moves.md": None,
+            "moved ü.md": "M",
+            "was-a-link.md": "W",
+            "d/.md": "no page",
+            "notes.txt": "m",
+            "x\ny.md": "new",
+        },
+    )
+    repository = Repository(tmp_path)
+    for since, until in ((first, last), (last, first), (last, last)):
+        before, after = repository.blobs(since), repository.blobs(until)
+        changed = {path: blob for path, blob in after.items() if before.get(path) != blob}
+        assert repository.changes(since, until) == (changed, sorted(before.keys() - after.keys()))
+    forward = repository.changes(first, last)
+    assert forward is not None
+    assert set(forward[0]) == {"a", "moved ü", "was-a-link", "x\ny"}
+    assert forward[1] == ["d/moves", "gone", "stays"]
+
+
+def test_changes_that_git_cannot_tell_are_told_by_nobody(tmp_path: Path) -> None:
+    make_repository(tmp_path, {"a.md": "A"})
+    first = head_of(tmp_path)
+    repository = Repository(tmp_path)
+    assert repository.changes("0" * 40, first) is None
+    (tmp_path / os.fsdecode(b"odd\xff.md")).write_text("x")
+    assert repository.changes(first, commit(tmp_path, {})) is None, "another page may be shown by the same name"
