@@ -24,8 +24,8 @@ _MOST_NAMED = 8
 _MOST_LISTED = 200
 
 
-def outline(document: Document) -> tuple[OutlineEntry, ...]:
-    """Give the sections of a page, in order; the text before the first heading is one of level 0, without a heading."""
+def outline(document: Document, last_line: int) -> tuple[OutlineEntry, ...]:
+    """Give the sections of a page of so many lines; the text before the first heading is one of level 0, without a heading."""
     sections = document.sections
     words = [count_words(section.heading) + section_words(section) for section in sections]
     entries = []
@@ -40,7 +40,7 @@ def outline(document: Document) -> tuple[OutlineEntry, ...]:
                 path=section.path,
                 anchor=section.anchor,
                 start_line=section.start_line,
-                end_line=sections[below - 1].end_line,
+                end_line=min(sections[below - 1].end_line, last_line),
                 word_count=sum(words[number:below]),
             )
         )

@@ -84,7 +84,7 @@ class Reading:
         around = checked_number(arguments.get("around"), "around", 0, MAX_AROUND, least=0)
         source = self._source(path, arguments.get("revision"))
         document = parse(source.text)
-        entries, title = outline(document), page_title(source.path, document)
+        entries, title = outline(document, len(source.lines)), page_title(source.path, document)
         body = self._body(source, document, entries, title)
         parts = [_part(source, find_section(entries, name, title)) for name in sections]
         if lines is not None:
