@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from otterwiki_semantic.errors import SectionAmbiguousError, SectionUnknownError
 from otterwiki_semantic.markdown import parse
-from otterwiki_semantic.outline import find_section, outline, shown_names
+from otterwiki_semantic.outline import find_section, outline, short_names, shown_names
 
 PAGE = """\
 ---
@@ -128,6 +128,15 @@ def test_an_unknown_name_is_answered_with_all_sections_the_nearest_first() -> No
     assert len(raised.value.nearest) == len([entry for entry in ENTRIES if entry.level])
 
 
+def test_the_shortest_name_of_a_section_is_as_long_as_it_has_to_be() -> None:
+    assert short_names(ENTRIES, "Travel")[:6] == [
+        *("", "Countries", "Asia", "Asia > Pakistan", "Dependencies / Permits", "Country Dependencies")
+    ]
+    assert short_names(ENTRIES, "Travel")[6:] == [
+        *("Country Dependencies > Pakistan", "Countries > Notes (#notes)", "Countries > Notes (#notes-1)", "What costs money?")
+    ]
+
+
 def test_a_page_without_headings_says_so() -> None:
     with pytest.raises(SectionUnknownError, match="the page has no headings"):
         find_section(outline(parse("Just text."), 1), "Any")
@@ -145,6 +154,9 @@ def test_every_section_is_found_by_the_name_that_is_shown_of_it(source: str) -> 
     entries = outline(document, source.count("\n") + 1)
     headed = [entry for entry in entries if entry.level]
     for entry, name in zip(headed, shown_names(headed), strict=True):
+        if entry.heading:
+            assert find_section(entries, name) is entry
+    for entry, name in zip(headed, short_names(headed), strict=True):
         if entry.heading:
             assert find_section(entries, name) is entry
 
