@@ -83,7 +83,7 @@ def note_answer(body: Json, max_tokens: int) -> NoteAnswer:
     choice = _choice(body, max_tokens) if is_page else None
     size = sum(len(part.text) for part in parts)
     # All of the text would need no list, but it is known not to fit.
-    return fit(lambda room: _cut_answer(body, parts, room, choice), size - 1, max_tokens)
+    return fit(lambda room: _cut_answer(body, parts, room, choice), max(size - 1, 0), max_tokens)
 
 
 def _choice(body: Json, max_tokens: int) -> SectionsAnswer | None:
