@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from otterwiki_semantic.database import Database, marks, parts
+from otterwiki_semantic.directory import Directory
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.flat import unit_vectors
 from otterwiki_semantic.lookup import Lookup
@@ -96,6 +97,7 @@ class Catalog:
         self.path = path
         self._database = Database(path, _TABLES + row)
         self.lookup = Lookup(self._database)
+        self.directory = Directory(self._database)
         self.snapshot = self._database.snapshot
         self._read = self._database.read
         self._write = self._database.write
@@ -207,6 +209,13 @@ class Catalog:
         self._upkeep.count_gone(connection.execute("DELETE FROM chunks WHERE path = ?", (path,)).rowcount)
         for table in ("pages", "page_tags", "links", "names"):
             connection.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
+
+    def read_again(self, paths: Sequence[str]) -> None:
+        """Note that pages have to be indexed again, though their contents are the same: until then the catalog equals none."""
+        with self._write() as connection:
+            for part in parts(paths):
+                connection.execute(f"UPDATE pages SET blob = '{UNFINISHED}' WHERE path IN ({marks(part)})", part)
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('changing', 'the same commit')")
 
     def set_updated(self, times: Mapping[str, int]) -> None:
         """Note when pages were last changed, in seconds since 1970."""

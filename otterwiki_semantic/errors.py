@@ -10,7 +10,11 @@ SemanticError
 ├── VectorStoreError       ChromaDB cannot read or write the collection
 │   └── VectorStoreUnreachableError  the ChromaDB server is down, slow, or not one
 ├── ParameterError         a request's parameter is missing or not allowed
-├── PageUnknownError       the index has no such page
+├── NotFoundError          something that was named is not there; has the names that are nearest
+│   ├── PageUnknownError     the wiki, or the index, has no such page
+│   ├── RevisionUnknownError git has no such commit
+│   ├── SectionUnknownError  a page has no such section
+│   └── SectionAmbiguousError  several sections of a page have the name
 ├── RebuildRunningError    a rebuild was asked for while one runs
 ├── RebuildRefusedError    a rebuild cannot begin, or its result is not good enough to serve
 ├── OwnerUnavailableError  the process that owns the index does not answer
@@ -19,6 +23,8 @@ SemanticError
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 class SemanticError(Exception):
@@ -61,8 +67,28 @@ class ParameterError(SemanticError):
     """A request's parameter is missing or not allowed."""
 
 
-class PageUnknownError(SemanticError):
-    """The index has no such page."""
+class NotFoundError(SemanticError):
+    """Something that was named is not there, or more than once. `nearest` has names that are, the likeliest first."""
+
+    def __init__(self, message: str, nearest: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.nearest = tuple(nearest)
+
+
+class PageUnknownError(NotFoundError):
+    """The wiki, or the index, has no such page."""
+
+
+class RevisionUnknownError(NotFoundError):
+    """Git has no such commit."""
+
+
+class SectionUnknownError(NotFoundError):
+    """A page has no such section."""
+
+
+class SectionAmbiguousError(NotFoundError):
+    """Several sections of a page have the name."""
 
 
 class RebuildRunningError(SemanticError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import date
 from typing import Any
 
@@ -9,6 +10,8 @@ import yaml
 
 _FENCE = "---"
 _MAX_CHARACTERS = 65_536
+_LARGEST_NUMBER = 1 << 53
+"""From here on readers of JSON differ."""
 
 
 class _PlainLoader(yaml.SafeLoader):
@@ -57,13 +60,29 @@ def tags_field(front_matter: dict[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for tag in map(_clean, values) if tag))
 
 
+def plain_values(value: Any) -> Any:
+    """Give front matter as JSON can hold it: dates and what else JSON has no kind for as text."""
+    if isinstance(value, dict):
+        return {_clean(name): plain_values(part) for name, part in value.items()}
+    if isinstance(value, list | tuple | set):
+        return [plain_values(part) for part in value]
+    is_number = isinstance(value, int | float) and math.isfinite(value) and abs(value) < _LARGEST_NUMBER
+    if value is None or isinstance(value, bool) or is_number:
+        return value
+    return _text(value if isinstance(value, str) else _clean(value) or repr(value))
+
+
+def _text(value: str) -> str:
+    """YAML can escape half characters; pairs of them are joined, single ones replaced."""
+    return value.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
+
+
 def _clean(value: object) -> str:
-    """Give a value as one line of text. YAML can escape half characters; pairs of them are joined, single ones replaced."""
+    """Give a value as one line of text."""
     if not isinstance(value, str | int | float | date):
         return ""
     try:
         text = str(value)
     except ValueError:  # a number of more digits than Python writes out
         return ""
-    text = text.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
-    return " ".join(text.split())
+    return " ".join(_text(text).split())

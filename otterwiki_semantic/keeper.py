@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import lru_cache
 
@@ -72,6 +73,7 @@ class Keeper:
         self.last_sync: str | None = None
         self.error: Exception | None = None
         """What the last sync failed of; None once one has succeeded."""
+        self._to_read_again: set[str] = set()
         self._pending_between = lru_cache(1)(self._count_pending)
         self._jobs = Jobs(self._sync, interval)
 
@@ -101,6 +103,12 @@ class Keeper:
 
     def wake(self) -> None:
         """Ask for a sync in a moment."""
+        self._jobs.wake()
+
+    def read_again(self, paths: Iterable[str]) -> None:
+        """Ask for a sync that reads these pages again, though they have not changed."""
+        with self._synced:
+            self._to_read_again.update(paths)
         self._jobs.wake()
 
     def report_damage(self, generation: Generation) -> None:
@@ -208,6 +216,10 @@ class Keeper:
             return
         if not self._generations.points_to(generation):
             self._generations.serve(generation)
+        with self._synced:
+            again, self._to_read_again = self._to_read_again, set()
+        if again:
+            generation.catalog.read_again(sorted(again))
         start, embedded = time.perf_counter(), self.indexer.embedding_seconds
         embeds = self._way.embeds_for(generation)
         finish = embeds and time.monotonic() >= self._finish_not_before

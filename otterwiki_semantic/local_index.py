@@ -33,11 +33,13 @@ from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.generations import Generations
 from otterwiki_semantic.keeper import Keeper
 from otterwiki_semantic.measuring import read_questions
+from otterwiki_semantic.page_records import PageLinks, PageList
 from otterwiki_semantic.problems import problem
 from otterwiki_semantic.query import parse_query
 from otterwiki_semantic.rebuilding import Way
 from otterwiki_semantic.records import (
     Answer,
+    Filters,
     Freshness,
     IndexStatus,
     Problem,
@@ -125,7 +127,7 @@ class LocalIndex:
         """See `IndexService`."""
 
         def pages(generation: Generation) -> RelatedPages:
-            known = generation.catalog.lookup.path_like(path)
+            known = generation.catalog.directory.path_like(path)
             if known is None:
                 raise PageUnknownError(f"the index has no page {path!r}")
             return RelatedPages(known, related_pages(generation, known, n), self._keeper.freshness(generation))
@@ -134,6 +136,18 @@ class LocalIndex:
         if found is None:
             raise PageUnknownError(f"the index has no page {path!r} yet: it is being built")
         return found
+
+    def pages(self, filters: Filters, limit: int, offset: int) -> PageList:
+        """See `IndexService`."""
+
+        def listed(generation: Generation) -> PageList:
+            return PageList(*generation.catalog.directory.pages(filters, limit, offset), self._keeper.freshness(generation))
+
+        return self._ask(listed) or PageList((), 0, self._keeper.freshness(None))
+
+    def links(self, path: str) -> PageLinks:
+        """See `IndexService`."""
+        return self._ask(lambda generation: generation.catalog.directory.links(path)) or PageLinks((), ())
 
     def _ask(self, question: Callable[[Generation], T]) -> T | None:
         """Give what the serving generation answers, None if there is none; one that fails or is replaced is asked again."""
@@ -255,6 +269,22 @@ class LocalIndex:
     def reindex(self, *, full: bool = False) -> RebuildStatus:
         """See `IndexService`."""
         return self._keeper.reindex(full=full)
+
+    def refresh(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """See `IndexService`."""
+
+        def known(generation: Generation) -> list[str | None]:
+            return [generation.catalog.directory.path_like(path) for path in paths]
+
+        found = self._ask(known)
+        if found is None:
+            raise IndexUnavailableError("the index is being built, and reads every page anyway")
+        for path, there in zip(paths, found, strict=True):
+            if there is None:
+                raise PageUnknownError(f"the index has no page {path!r}")
+        again = tuple(path for path in found if path is not None)
+        self._keeper.read_again(again)
+        return again
 
     def notify(self) -> None:
         """See `IndexService`."""

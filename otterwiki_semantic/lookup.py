@@ -100,10 +100,11 @@ class Allowed:
 
 def scope_of(filters: Filters, query: Query) -> Scope:
     """Give the scope of a query: its page filters, the phrases that have to be there, and the words that must not."""
-    return Scope(Condition.all_of(_page_conditions(filters)), Condition.all_of(_chunk_conditions(query)))
+    return Scope(Condition.all_of(page_conditions(filters)), Condition.all_of(_chunk_conditions(query)))
 
 
-def _page_conditions(filters: Filters) -> list[Condition]:
+def page_conditions(filters: Filters) -> list[Condition]:
+    """Give the conditions that filters set to pages."""
     conditions = [
         Condition("pages.path IN (SELECT path FROM page_tags WHERE tag_key = ?)", (fold(tag),)) for tag in filters.tags
     ]
@@ -284,7 +285,7 @@ class Lookup:
         """Give the category and the tags of pages."""
         with self._read() as connection:
             return {
-                row["path"]: (row["category"], _load(row["tags"]))
+                row["path"]: (row["category"], load_list(row["tags"]))
                 for part in parts(paths)
                 for row in connection.execute(f"SELECT path, category, tags FROM pages WHERE path IN ({marks(part)})", part)
             }
@@ -306,18 +307,6 @@ class Lookup:
             path: ([row["id"] for row in rows], unit_vectors([row["embedding"] for row in rows]))
             for path, rows in found.items()
         }
-
-    def path_like(self, path: str) -> str | None:
-        """Give the path of the page with this path, whatever its case; the very same if there is one."""
-        with self._read() as connection:
-            rows = connection.execute("SELECT path FROM pages WHERE path_key = ?", (fold(path),)).fetchall()
-        paths = [str(row["path"]) for row in rows]
-        return path if path in paths else min(paths, default=None)
-
-    def links_of(self, path: str) -> set[str]:
-        """Give the keys of the pages that a page links to."""
-        with self._read() as connection:
-            return {row["target"] for row in connection.execute("SELECT target FROM links WHERE path = ?", (path,))}
 
 
 _HITS = """
@@ -341,14 +330,14 @@ def _hit(row: sqlite3.Row) -> Hit:
         path=path,
         title=title,
         category=category,
-        tags=_load(tags),
+        tags=load_list(tags),
         snippet=text,
         prefix_length=prefix_length,
         overlap_length=overlap_length,
         distance=None,
         section=section,
-        section_path=_load(section_path),
-        headings=_load(headings),
+        section_path=load_list(section_path),
+        headings=load_list(headings),
         anchor=anchor,
         start_line=start_line,
         end_line=end_line,
@@ -358,11 +347,12 @@ def _hit(row: sqlite3.Row) -> Hit:
         text=text,
         text_start_line=start_line,
         text_end_line=end_line,
-        updated=None if updated is None else _iso(updated),
+        updated=None if updated is None else iso_time(updated),
     )
 
 
-def _iso(seconds: int) -> str | None:
+def iso_time(seconds: int) -> str | None:
+    """Give a moment in ISO 8601; None for one that no calendar has."""
     try:
         return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
     except (OverflowError, ValueError, OSError):  # a commit's time can be any number
@@ -370,7 +360,8 @@ def _iso(seconds: int) -> str | None:
 
 
 @lru_cache(_MOST_LISTS)
-def _load(value: str) -> tuple[str, ...]:
+def load_list(value: str) -> tuple[str, ...]:
+    """Give a stored list of texts; `CatalogDamagedError` if it is none."""
     try:
         return tuple(json.loads(value))
     except (TypeError, ValueError) as error:

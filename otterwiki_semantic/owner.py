@@ -42,7 +42,7 @@ from otterwiki_semantic.protocol import (
     settings_mark,
     socket_path,
 )
-from otterwiki_semantic.records import SearchOptions
+from otterwiki_semantic.records import Filters, SearchOptions
 from otterwiki_semantic.service import IndexService
 
 _GRACE_SECONDS = 5.0
@@ -197,6 +197,9 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "related": lambda index, path, n: index.related(path, n),
     "status": lambda index: index.status(),
     "reindex": lambda index, full: index.reindex(full=full),
+    "refresh": lambda index, paths: index.refresh(paths),
+    "pages": lambda index, filters, limit, offset: index.pages(revive(Filters, filters), limit, offset),
+    "links": lambda index, path: index.links(path),
     "notify": lambda index: index.notify(),
 }
 

@@ -24,6 +24,11 @@ def page_title(path: str, document: Document) -> str:
     return shortened(title or heading or page_name(path))
 
 
+def page_words(document: Document) -> int:
+    """Give the number of words of a page as a reader sees it, headings included."""
+    return sum(count_words(section.heading) + section_words(section) for section in document.sections)
+
+
 def read_page(
     path: str,
     blob: str,
@@ -35,14 +40,13 @@ def read_page(
     """Parse and chunk a page. Bytes that are not UTF-8 become the replacement character; no content raises."""
     document = parse(content.decode("utf-8", errors="replace"))
     title = page_title(path, document)
-    words = sum(count_words(section.heading) + section_words(section) for section in document.sections)
     return Page(
         path=path,
         blob=blob,
         title=title,
         category=text_field(document.front_matter, "category"),
         tags=tags_field(document.front_matter),
-        word_count=words,
+        word_count=page_words(document),
         chunks=chunk_document(document, title, counter, profile),
         links_to=linked_pages(document.links, path),
     )

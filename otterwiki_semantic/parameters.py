@@ -24,6 +24,11 @@ DEFAULT_WAIT_SECONDS = 5.0
 MAX_WAIT_SECONDS = 10.0
 MAX_TAGS = 20
 MAX_PATH_CHARACTERS = 1_000
+MAX_LISTED = 100_000
+MAX_OFFSET = 100_000_000
+MAX_AROUND = 1_000
+MAX_PAGES = 1_000
+MAX_SECTIONS = 50
 _NOT_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
 _MOST_SHOWN = 60
@@ -59,9 +64,26 @@ def search_options(values: Mapping[str, Any]) -> SearchOptions:
     )
 
 
+def listing_options(values: Mapping[str, Any]) -> tuple[Filters, int, int]:
+    """Give what a list of pages is to hold: the filters, how many pages, and how many are left out before them."""
+    filters = _filters({**values, "path": values.get("prefix")})
+    limit = checked_number(values.get("limit"), "limit", MAX_LISTED, MAX_LISTED)
+    return filters, limit, checked_number(values.get("offset"), "offset", 0, MAX_OFFSET, least=0)
+
+
 def reindex_is_full(values: Mapping[str, Any]) -> bool:
     """Tell from a request's parameters whether a rebuild is to read every page again; `ParameterError` for a bad one."""
     return checked_flag(values.get("full"), "full")
+
+
+def pages_to_read(values: Mapping[str, Any]) -> list[str]:
+    """Give the pages that are to be read again alone, none for all; `ParameterError` for a bad one."""
+    pages = values.get("pages")
+    if pages is None:
+        return []
+    if not isinstance(pages, list) or not pages:
+        raise ParameterError(f"pages is {_shown(pages)}; it takes a list of 1 to {MAX_PAGES:,} paths")
+    return [path.strip("/").removesuffix(".md") for path in checked_texts(pages, "pages", MAX_PAGES)]
 
 
 def _seconds_to_wait(values: Mapping[str, Any]) -> float:
@@ -172,6 +194,14 @@ def checked_text(value: object, name: str) -> str:
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_PATH_CHARACTERS or _NOT_IN_A_LINE.search(value):
         raise ParameterError(f"{name} is {_shown(value)}; it takes 1 to {MAX_PATH_CHARACTERS:,} characters on one line")
     return value.strip()
+
+
+def checked_texts(value: object, name: str, most: int) -> list[str]:
+    """Give one text or a list of them as a list, empty for none; `ParameterError` for too many, or for one that is no text."""
+    values = [] if value is None else value if isinstance(value, list) else [value]
+    if len(values) > most:
+        raise ParameterError(f"{name} is given {len(values)} times; allowed are {most}")
+    return [checked_text(each, name) for each in values]
 
 
 def checked_time(value: object, name: str) -> int:

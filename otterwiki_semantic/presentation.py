@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
+from otterwiki_semantic.page_records import PageList
 from otterwiki_semantic.records import (
     Answer,
     Facets,
@@ -62,6 +63,20 @@ def related_json(related: RelatedPages, page_url: PageUrl | None = None) -> dict
     """Give the pages near to one; with `page_url` each gets the `url` it makes."""
     pages = [_all_rounded(asdict(page)) | ({"url": page_url(page.path, "")} if page_url else {}) for page in related.pages]
     return {"path": related.path, "results": pages, "total": len(pages), "index": _index_json(related.index)}
+
+
+def page_list_json(found: PageList, page_url: PageUrl | None = None) -> dict[str, Any]:
+    """Give a list of pages; with `page_url` each gets the `url` it makes."""
+    pages = [
+        {
+            **shallow_dict(page),
+            "last_updated": page.updated[:10] if page.updated else None,
+            "content_length": page.word_count,
+            **({"url": page_url(page.path, "")} if page_url else {}),
+        }
+        for page in found.pages
+    ]
+    return {"pages": pages, "total": found.total, "index": _index_json(found.index)}
 
 
 def _index_json(index: Freshness) -> dict[str, Any]:

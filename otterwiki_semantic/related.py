@@ -34,7 +34,7 @@ def related_pages(generation: Generation, path: str, n: int) -> tuple[RelatedPag
     found = [_Found(other, _nearest_pairs(vectors, matrix), matrix_ids) for other, (matrix_ids, matrix) in others.items()]
     found = sorted(found, key=lambda page: (-page.similarity, page.path))[:n]
     hits = lookup.hits([chunk for page in found for pair in page.pairs for chunk in (ids[pair.own], page.ids[pair.other])])
-    links = lookup.links_of(path)
+    links = generation.catalog.directory.links_of(path)
     return tuple(
         _related(page, [(hits[ids[pair.own]], hits[page.ids[pair.other]], pair.similarity) for pair in page.pairs], links)
         for page in found

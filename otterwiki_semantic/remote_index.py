@@ -20,6 +20,7 @@ from typing import Any
 
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import OwnerMismatchError, OwnerUnavailableError
+from otterwiki_semantic.page_records import PageLinks, PageList
 from otterwiki_semantic.protocol import (
     ENDED_IN_ORDER,
     LIFELINE,
@@ -34,7 +35,7 @@ from otterwiki_semantic.protocol import (
     settings_mark,
     socket_path,
 )
-from otterwiki_semantic.records import Answer, IndexStatus, RebuildStatus, RelatedPages, SearchOptions
+from otterwiki_semantic.records import Answer, Filters, IndexStatus, RebuildStatus, RelatedPages, SearchOptions
 
 _ANSWER_SECONDS = 15.0
 _NOTIFY_SECONDS = 0.05
@@ -94,6 +95,18 @@ class RemoteIndex:
     def reindex(self, *, full: bool = False) -> RebuildStatus:
         """See `IndexService`."""
         return revive(RebuildStatus, self._call("reindex", full=full))
+
+    def refresh(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """See `IndexService`."""
+        return tuple(self._call("refresh", paths=list(paths)))
+
+    def pages(self, filters: Filters, limit: int, offset: int) -> PageList:
+        """See `IndexService`."""
+        return revive(PageList, self._call("pages", filters=filters, limit=limit, offset=offset))
+
+    def links(self, path: str) -> PageLinks:
+        """See `IndexService`."""
+        return revive(PageLinks, self._call("links", path=path))
 
     def notify(self) -> None:
         """See `IndexService`."""

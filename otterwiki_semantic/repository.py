@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from otterwiki_semantic.errors import RepositoryError
+from otterwiki_semantic.page_records import Commit
 
 _PAGE = b".md"
 _REGULAR_FILE = b"100"
@@ -176,6 +177,26 @@ class Repository:
             elif was_page and not is_page:
                 gone.append(path)
         return changed, sorted(gone)
+
+    def commit_of(self, revision: str) -> str | None:
+        """Give the commit with a name or the beginning of one, in hexadecimal; None if there is none, or several begin so."""
+        answer = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        return None if answer.returncode else answer.stdout.decode("ascii").strip()
+
+    def page_blob(self, commit: str, path: str) -> str | None:
+        """Give the id of a page's content in a commit; None if there is no such page, or its name is not UTF-8."""
+        answer = self._git("ls-tree", "-z", "--full-tree", commit, "--", f"{path}{_PAGE.decode()}")
+        facts, _, name = answer.partition(b"\0")[0].partition(b"\t")
+        is_page = facts.startswith(_REGULAR_FILE) and _page(name) == path
+        return facts.rpartition(b" ")[2].decode("ascii") if is_page else None
+
+    def last_change(self, commit: str, path: str) -> Commit | None:
+        """Give the last commit up to another one that changed a page; None if its name is not UTF-8."""
+        shown = "--format=%H%x00%an%x00%cI%x00%B"
+        name = f":(top,literal){path}{_PAGE.decode()}"
+        answer = self._git("log", "-1", shown, "--encoding=UTF-8", commit, "--", name).decode("utf-8", errors="replace")
+        revision, author, date, message = (answer.split("\0", 3) + [""] * 4)[:4]
+        return Commit(revision, author, date, message.strip()) if revision else None
 
     def read(self, blobs: Iterable[str]) -> Iterator[bytes]:
         """Give the content of each object, in order, through one git process."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from otterwiki_semantic.records import Answer, IndexStatus, RebuildStatus, RelatedPages, SearchOptions
+from otterwiki_semantic.page_records import PageLinks, PageList
+from otterwiki_semantic.records import Answer, Filters, IndexStatus, RebuildStatus, RelatedPages, SearchOptions
 
 
 class IndexService(Protocol):
@@ -28,6 +29,18 @@ class IndexService(Protocol):
 
         What has not changed is copied; a `full` one reads and divides every page again, and takes over only vectors.
         """
+        ...
+
+    def refresh(self, paths: Sequence[str]) -> tuple[str, ...]:
+        """Read and divide some pages again in the background; gives their paths. `PageUnknownError` if one is not there."""
+        ...
+
+    def pages(self, filters: Filters, limit: int, offset: int) -> PageList:
+        """Give up to `limit` of the pages that pass, by path, from the one at place `offset` on."""
+        ...
+
+    def links(self, path: str) -> PageLinks:
+        """Tell which pages a page links to, and which link to it; none for a page that the index does not have."""
         ...
 
     def notify(self) -> None:

@@ -22,7 +22,10 @@ from otterwiki_semantic.web.bounds import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES
 from tests.live_wiki import KEY, LiveWiki, eventually, make_repository
 
 ROOT = "/api/v1"
-READS = ("/semantic-search?q=radiator", "/semantic-search/status", "/related?path=garden", "/reindex/status")
+READS = (
+    *("/semantic-search?q=radiator", "/semantic-search/status", "/related?path=garden", "/reindex/status"),
+    *("/semantic-search/pages", "/semantic-search/pages/garden"),
+)
 OPEN = ("/chroma-status", "/semantic-search/openapi.json")
 ACCESSES = ("ANONYMOUS", "REGISTERED", "APPROVED")
 BEARER = {"Authorization": f"Bearer {KEY}"}
@@ -487,3 +490,10 @@ def test_a_body_that_claims_to_be_huge_is_refused_unread(wiki: LiveWiki) -> None
 
 def test_an_open_wiki_answers_a_batch_without_a_token(app: Flask) -> None:
     assert app.test_client().post(f"{ROOT}/semantic-search", json={"queries": ["radiator"]}).status_code == 200
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+def test_pages_are_guarded_at_both_of_their_places(wikis: Wikis, access: str) -> None:
+    for path in ("/pages", "/pages/garden"):
+        first, second = (wikis["", access].api("GET", place, key=None) for place in (path, f"/semantic-search{path}"))
+        assert first.status == second.status == (200 if access == "ANONYMOUS" else 401)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "otterwiki_semantic"
 LAYERS = (
-    {"errors", "records", "config"},
-    {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "terms", "links", "pages"},
+    {"errors", "records", "page_records", "config"},
+    {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "terms", "links", "pages", "outline"},
     {"query", "fusion", "relevance", "evaluation", "drafting", "resemblance"},
-    {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "flat", "lookup"}
+    {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "flat", "lookup", "directory"}
     | {"catalog", "upkeep", "vectors", "server_vectors"},
     {"generation", "generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"}
     | {"acceptance", "rebuilding", "keeper"},
     {"service", "parameters", "presentation", "problems", "local_index", "protocol", "owner", "detached", "remote_index"}
-    | {"measuring"},
+    | {"measuring", "reading"},
     {"web", "web.errors", "web.access", "web.bounds", "web.answer_schemas", "web.request_schemas", "web.openapi", "web.api"}
     | {"mcp_server", "mcp_server.answer", "mcp_server.arguments", "mcp_server.guidance", "mcp_server.http_access"}
     | {"mcp_server.local_wiki", "mcp_server.marking", "mcp_server.note_answer", "mcp_server.pages_answer"}

@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, get_args, get_origin, get_type_hints
 
+from otterwiki_semantic.page_records import Commit, OutlineEntry, PageLinks, PageList
 from otterwiki_semantic.records import Answer, IndexStatus, Progress, RebuildStatus, RelatedPages
 
 Schema = dict[str, Any]
@@ -69,6 +70,21 @@ _MEANING = {
     "RelatedPage.similarity": "The mean of the two pages' up to three nearest pairs of passages.",
     "linked": "Whether the page asked about links to this one already.",
     "sections": "The nearest pairs of passages.",
+    "ListedPage.path": "The page's path in the wiki.",
+    "PageView.path": "The page's path in the wiki, as its file is spelled.",
+    "PageList.total": "The number of pages that pass, listed or not.",
+    "last_updated": "The day of `updated`.",
+    "content_length": "The same as `word_count`, as another plugin calls it.",
+    "PageView.content": "The page's markdown, front matter included; with `section` or `lines` that of `parts`.",
+    "frontmatter": "The front matter's values; what JSON has no kind for is text. Null: none.",
+    "PageView.revision": "The last commit that changed the page.",
+    "links_to": "Paths of the pages it links to, as the index has it now.",
+    "linked_from": "Paths of the pages that link to it, as the index has it now.",
+    "PageView.word_count": "Words of the whole page.",
+    "total_lines": "Lines of the whole page.",
+    "PageView.sections": "The page's sections, each with all its subsections; the text before the first heading has level 0.",
+    "parts": "With `section` or `lines`: what was asked for, in this order.",
+    "PageView.degraded": "Only if the index cannot tell the page's links: why.",
     "last_error": "The reason when `status` is `error`.",
     "embedded_texts": "Texts the model embedded since the index was opened.",
     "chunks_total": "An estimate until the last page has been read.",
@@ -84,6 +100,8 @@ def answer_schemas() -> dict[str, Schema]:
     found["RelatedPages"] = _related(found)
     found["IndexStatus"] = _status(found)
     found["RebuildStatus"] = _rebuild(found)
+    found["PageList"] = _page_list(found)
+    found["PageView"] = _page_view(found)
     found |= _answers_without_record()
     found["Freshness"] = _without(found["Freshness"], "error")
     found["Freshness"]["properties"]["error"] = _TEXT
@@ -117,6 +135,34 @@ def _related(found: dict[str, Schema]) -> Schema:
     return related
 
 
+def _page_list(found: dict[str, Schema]) -> Schema:
+    listing = _object_of(PageList, found)
+    _add(found["ListedPage"], last_updated=_TEXT | {"type": ["string", "null"]}, content_length=_COUNT, url=_TEXT)
+    return listing
+
+
+def _page_view(found: dict[str, Schema]) -> Schema:
+    view = _object(
+        {
+            **dict.fromkeys(("name", "path", "title", "content", "revision", "url"), _TEXT),
+            **_object_of(PageLinks, found)["properties"],
+        }
+    )
+    _add(
+        view,
+        frontmatter={"type": ["object", "null"]},
+        last_commit=_or_null(_schema_of(Commit, found)),
+        word_count=_COUNT,
+        total_lines=_COUNT,
+        sections={"type": "array", "items": _schema_of(OutlineEntry, found)},
+    )
+    part = dict.fromkeys(("section", "anchor", "content"), _TEXT)
+    lines = {"section_path": {"type": "array", "items": _TEXT}, "start_line": _COUNT, "end_line": _COUNT, "word_count": _COUNT}
+    found["PagePart"] = _object(part | lines)
+    view["properties"] |= {"parts": _list_of("PagePart"), "degraded": _TEXT}
+    return view
+
+
 def _status(found: dict[str, Schema]) -> Schema:
     status = _without(_object_of(IndexStatus, found), "index")
     commit = {"type": ["string", "null"]}
@@ -133,8 +179,10 @@ def _rebuild(found: dict[str, Schema]) -> Schema:
 
 def _answers_without_record() -> dict[str, Schema]:
     started = _object({"status": {"const": "started"}})
-    started["properties"]["estimate"] = reference("Estimate")
+    started["properties"] |= {"estimate": reference("Estimate"), "pages": {"type": "array", "items": _TEXT}}
     error = _object({"error": _object({"code": _TEXT, "message": _TEXT})})
+    names = {"type": "array", "items": _TEXT}
+    error["properties"] |= {"pages": names, "sections": names}
     error["properties"] |= {"status": {"const": "unavailable"}, "problems": _list_of("Problem")}
     chroma = {"status": {"enum": ["ok", "error"]}, "collection": {"type": ["string", "null"]}, "document_count": _COUNT}
     return {

@@ -18,12 +18,15 @@ from otterwiki_semantic.parameters import (
     checked_queries,
     checked_query,
     checked_text,
+    pages_to_read,
     reindex_is_full,
     search_options,
 )
 from otterwiki_semantic.presentation import answer_json, rebuild_json, related_json, status_json
 from otterwiki_semantic.problems import problem
+from otterwiki_semantic.reading import Reading
 from otterwiki_semantic.records import Answer
+from otterwiki_semantic.repository import Repository
 from otterwiki_semantic.service import IndexService
 from otterwiki_semantic.web.access import require_admin, require_read
 from otterwiki_semantic.web.bounds import check_size, json_object
@@ -34,12 +37,12 @@ _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE",
 """All that are defined: with others the wiki's own refusal is a page."""
 _ENDPOINT = str.maketrans("/-.", "___")
 
-View = Callable[[], tuple[Response, int] | Response]
+View = Callable[..., tuple[Response, int] | Response]
 
 
 def make_blueprint(service: IndexService, settings: Settings) -> Blueprint:
     """Give the routes, answered by `service`. The caller exempts it from the wiki's CSRF protection: `access` sees to it."""
-    api = _Api(service, settings.api_key)
+    api = _Api(service, Reading(service, Repository(settings.repository)), settings.api_key)
     blueprint = Blueprint("semantic_search", __name__, url_prefix="/api/v1")
     _route(blueprint, "/semantic-search", GET=api.search, POST=api.search_many)
     _route(blueprint, "/semantic-search/status", GET=api.status)
@@ -47,6 +50,11 @@ def make_blueprint(service: IndexService, settings: Settings) -> Blueprint:
     _route(blueprint, "/reindex", POST=api.reindex)
     _route(blueprint, "/reindex/status", GET=api.reindex_status)
     _route(blueprint, "/chroma-status", GET=api.chroma_status)
+    _route(blueprint, "/semantic-search/pages", GET=api.pages)
+    _route(blueprint, "/semantic-search/pages/<path:path>", GET=api.page)
+    # Another plugin may sit here, and write pages: its methods are left alone.
+    blueprint.add_url_rule("/pages", "pages", api.pages, methods=["GET"])
+    blueprint.add_url_rule("/pages/<path:path>", "page", api.page, methods=["GET"])
     _route(blueprint, "/semantic-search/openapi.json", GET=api.openapi)
     for prefix in ("semantic-search", "related", "reindex", "chroma-status"):
         for rule in (f"/{prefix}/", f"/{prefix}/<path:rest>"):
@@ -60,7 +68,7 @@ def make_blueprint(service: IndexService, settings: Settings) -> Blueprint:
 def _route(blueprint: Blueprint, rule: str, **views: View) -> None:
     """Add a route that refuses the methods it has no view for; the wiki's own catch-all would answer them with a page."""
 
-    def dispatch() -> tuple[Response, int] | Response:
+    def dispatch(**values: str) -> tuple[Response, int] | Response:
         if request.method == "OPTIONS":
             methods = {*views, "OPTIONS", *(["HEAD"] if "GET" in views else [])}
             return Response(status=204, headers={"Allow": ", ".join(sorted(methods))})
@@ -68,7 +76,7 @@ def _route(blueprint: Blueprint, rule: str, **views: View) -> None:
         if view is None:
             allowed = ", ".join(views)
             raise MethodNotAllowed(list(views), f"{request.path} takes {allowed}, not {request.method}")
-        return view()
+        return view(**values)
 
     blueprint.add_url_rule(rule, rule.strip("/").translate(_ENDPOINT), dispatch, methods=_METHODS)
 
@@ -87,14 +95,15 @@ def _keep_private(response: Response) -> Response:
 class _Api:
     """The views. Each first asks who is there, then what is wanted."""
 
-    def __init__(self, service: IndexService, api_key: str | None) -> None:
+    def __init__(self, service: IndexService, reading: Reading, api_key: str | None) -> None:
         self._service = service
+        self._reading = reading
         self._api_key = api_key
 
     def search(self) -> Response:
         require_read(self._api_key)
         query = checked_query(request.args.get("q"))
-        options = search_options(request.args.to_dict() | {"tag": request.args.getlist("tag")})
+        options = search_options(_arguments("tag"))
         return jsonify(_answer_json(self._service.search([query], options)[0]))
 
     def search_many(self) -> Response:
@@ -110,6 +119,14 @@ class _Api:
         n = checked_number(request.args.get("n"), "n", DEFAULT_RELATED, MAX_RESULTS)
         return jsonify(related_json(self._service.related(path, n), _page_url))
 
+    def pages(self) -> Response:
+        require_read(self._api_key)
+        return jsonify(self._reading.pages(_arguments("tag"), _page_url))
+
+    def page(self, path: str) -> Response:
+        require_read(self._api_key)
+        return jsonify(self._reading.page(path, _arguments("section"), _page_url))
+
     def status(self) -> Response:
         require_read(self._api_key)
         try:
@@ -119,9 +136,13 @@ class _Api:
 
     def reindex(self) -> tuple[Response, int]:
         require_admin(self._api_key)
-        body = json_object('{"full": true}') if request.is_json and request.get_data() else {}
+        has_object = request.get_data().lstrip().startswith(b"{")  # whatever a program says that it sends
+        body = json_object('{"full": true}') if has_object or (request.is_json and request.get_data()) else {}
         given = {name: value for name, value in body.items() if value is not None}
-        started = self._service.reindex(full=reindex_is_full(request.args.to_dict() | given))
+        is_full = reindex_is_full(request.args.to_dict() | given)
+        if pages := pages_to_read(given):
+            return jsonify({"status": "started", "pages": list(self._service.refresh(pages))}), 202
+        started = self._service.reindex(full=is_full)
         return jsonify({"status": "started", "estimate": rebuild_json(started)["estimate"]}), 202
 
     def reindex_status(self) -> Response:
@@ -139,6 +160,11 @@ class _Api:
     def openapi(self) -> Response:
         """The description of all this: open to all, since it holds nothing of the wiki."""
         return jsonify(openapi_document(request.script_root))
+
+
+def _arguments(repeatable: str) -> dict[str, Any]:
+    """Give the parameters of the query string; the one that can be given again as a list."""
+    return request.args.to_dict() | {repeatable: request.args.getlist(repeatable)}
 
 
 def _page_url(path: str, anchor: str) -> str:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 from flask import Blueprint, Response, jsonify
 from werkzeug.exceptions import HTTPException
 
 from otterwiki_semantic.errors import (
+    NotFoundError,
     PageUnknownError,
     ParameterError,
     RebuildRefusedError,
     RebuildRunningError,
+    RevisionUnknownError,
+    SectionAmbiguousError,
+    SectionUnknownError,
     SemanticError,
 )
 
@@ -23,11 +28,14 @@ ERRORS: dict[str, tuple[int, str]] = {
     "forbidden": (403, "the account may not"),
     "csrf_failed": (403, "the CSRF token of the session is missing or wrong"),
     "not_found": (404, "there is no such route"),
-    "page_unknown": (404, "the index has no such page"),
+    "page_unknown": (404, "there is no such page; `pages` has the likeliest that are, where any are like it"),
+    "revision_unknown": (404, "git has no such commit"),
+    "section_unknown": (404, "the page has no such section; `sections` has those it has, nearest first"),
     "method_not_allowed": (405, "the route has no such method; the header Allow names those it has"),
     "reindex_running": (409, "a rebuild runs"),
     "too_large": (413, "the body is too large"),
     "uri_too_long": (414, "the query string is too long"),
+    "section_ambiguous": (422, "several sections have the name; `sections` has names that tell them apart"),
     "invalid_parameter": (422, "a parameter is missing, empty, too long or out of range; the message names it"),
     "internal_error": (500, "a mistake of ours; the wiki's log has the details"),
     "index_unavailable": (503, "the index cannot answer now; try again after Retry-After seconds"),
@@ -40,6 +48,14 @@ _MOST_CHARACTERS = 2_000
 _OF_STATUS = {status: code for code, (status, _) in reversed(ERRORS.items())}
 
 log = logging.getLogger(__name__)
+
+
+_NOT_FOUND: tuple[tuple[type[NotFoundError], str, str], ...] = (
+    (PageUnknownError, "page_unknown", "pages"),
+    (RevisionUnknownError, "revision_unknown", ""),
+    (SectionUnknownError, "section_unknown", "sections"),
+    (SectionAmbiguousError, "section_ambiguous", "sections"),
+)
 
 
 class ApiError(Exception):
@@ -55,12 +71,17 @@ def handle_errors(blueprint: Blueprint) -> None:
     """Make every error of a blueprint's views an answer in JSON."""
     blueprint.register_error_handler(ApiError, lambda error: error_answer(error.code, error.message))
     blueprint.register_error_handler(ParameterError, lambda error: error_answer("invalid_parameter", str(error)))
-    blueprint.register_error_handler(PageUnknownError, lambda error: error_answer("page_unknown", str(error)))
+    for kind, code, fact in _NOT_FOUND:
+        blueprint.register_error_handler(kind, _not_found_answer(code, fact))
     blueprint.register_error_handler(RebuildRunningError, lambda error: error_answer("reindex_running", str(error)))
     blueprint.register_error_handler(RebuildRefusedError, lambda error: error_answer("disk_full", str(error)))
     blueprint.register_error_handler(SemanticError, lambda error: error_answer("index_unavailable", str(error)))
     blueprint.register_error_handler(HTTPException, _http_error)
     blueprint.register_error_handler(Exception, _failure)
+
+
+def _not_found_answer(code: str, fact: str) -> Callable[[NotFoundError], Response]:
+    return lambda error: error_answer(code, str(error), **({fact: list(error.nearest)} if fact else {}))
 
 
 def error_answer(code: str, message: str, **facts: object) -> Response:

@@ -15,6 +15,8 @@ from otterwiki_semantic.web.bounds import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES
 from otterwiki_semantic.web.errors import ERRORS
 from otterwiki_semantic.web.request_schemas import (
     batch_schema,
+    listing_parameters,
+    page_parameters,
     query_parameters,
     reindex_parameters,
     reindex_schema,
@@ -52,7 +54,8 @@ _OF_READERS = ("unauthorized", "wrong_key", "no_key_configured", "forbidden", "i
 _OF_SEARCH = (*_OF_READERS, "invalid_parameter")
 _OF_BATCH = (*_OF_SEARCH, "bad_request", "too_large")
 _OF_RELATED = (*_OF_SEARCH, "page_unknown")
-_OF_REINDEX = (*_OF_BATCH, "csrf_failed", "reindex_running", "disk_full")
+_OF_PAGE = (*_OF_SEARCH, "page_unknown", "revision_unknown", "section_unknown", "section_ambiguous")
+_OF_REINDEX = (*_OF_BATCH, "page_unknown", "csrf_failed", "reindex_running", "disk_full")
 _HEADERS: dict[int, dict[str, Schema]] = {
     401: {"WWW-Authenticate": {"required": True, "schema": {"const": "Bearer"}}},
     503: {"Retry-After": {"required": True, "description": "Seconds.", "schema": {"type": "integer"}}},
@@ -108,6 +111,10 @@ def _paths() -> dict[str, Any]:
                 parameters=related_parameters(),
             )
         },
+        "/semantic-search/pages": {"get": _pages("pages")},
+        "/semantic-search/pages/{path}": {"get": _page("page")},
+        "/pages": {"get": _pages("pagesToo")},
+        "/pages/{path}": {"get": _page("pageToo")},
         "/reindex": {
             "post": _operation(
                 "reindex",
@@ -125,6 +132,15 @@ def _paths() -> dict[str, Any]:
         },
         "/chroma-status": {"get": _chroma_status()},
     }
+
+
+def _pages(name: str) -> dict[str, Any]:
+    return _operation(name, "List pages", "PageList", _OF_SEARCH, _READERS, parameters=listing_parameters())
+
+
+def _page(name: str) -> dict[str, Any]:
+    what = "Read a page, or sections or lines of it"
+    return _operation(name, what, "PageView", _OF_PAGE, _READERS, parameters=page_parameters())
 
 
 def _chroma_status() -> dict[str, Any]:
@@ -172,7 +188,7 @@ def _name(codes: list[str]) -> str:
 def _refusals() -> dict[str, Any]:
     """Give every answer of the operations that is an error, by the codes it can have."""
     found = {}
-    for of_operation in (_OF_SEARCH, _OF_BATCH, _OF_RELATED, _OF_REINDEX):
+    for of_operation in (_OF_SEARCH, _OF_BATCH, _OF_RELATED, _OF_PAGE, _OF_REINDEX):
         for status, codes in _by_status(of_operation).items():
             found[_name(codes)] = _refusal(status, codes)
     return found

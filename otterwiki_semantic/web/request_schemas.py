@@ -7,12 +7,17 @@ from otterwiki_semantic.parameters import (
     DEFAULT_RELATED,
     DEFAULT_RESULTS,
     DEFAULT_WAIT_SECONDS,
+    MAX_AROUND,
     MAX_CHUNKS_PER_PAGE,
     MAX_CONTEXT,
+    MAX_LISTED,
+    MAX_OFFSET,
+    MAX_PAGES,
     MAX_PATH_CHARACTERS,
     MAX_QUERIES,
     MAX_QUERY_CHARACTERS,
     MAX_RESULTS,
+    MAX_SECTIONS,
     MAX_TAGS,
     MAX_WAIT_SECONDS,
 )
@@ -33,6 +38,8 @@ _QUERY: Schema = {
     "pattern": r"[^\s\x1c-\x1f\x85]",
     "description": 'What is asked. Any text is allowed; "exact phrases" and -exclusions are understood.',
 }
+_LINES = "^[1-9][0-9]{0,8}(-[1-9][0-9]{0,8})?$"
+_COMMIT = "^[0-9a-fA-F]{4,64}$"
 _FLAG: Schema = {"type": "boolean", "default": False}
 _FULL = _FLAG | {"description": "Read and divide every page again, even if nothing has changed."}
 
@@ -98,6 +105,47 @@ def related_parameters() -> list[Schema]:
     ]
 
 
+def listing_parameters() -> list[Schema]:
+    """Give the parameters of a list of pages."""
+    filters = search_parameters()
+    return [
+        _parameter("prefix", filters["path"]),
+        *(_parameter(name, filters[name]) for name in ("category", "tag", "updated_since")),
+        _parameter("limit", _number(MAX_LISTED, 1, MAX_LISTED, "How many pages at most.")),
+        _parameter("offset", _number(0, 0, MAX_OFFSET, "How many pages to leave out before them.")),
+    ]
+
+
+def page_parameters() -> list[Schema]:
+    """Give the parameters of a page that is read."""
+    path = {
+        "name": "path",
+        "in": "path",
+        "required": True,
+        "schema": {"type": "string", "minLength": 1},
+        "description": "The page's path, with or without `.md`; its case does not matter.",
+    }
+    section = {
+        "type": "array",
+        "items": _TEXT,
+        "maxItems": MAX_SECTIONS,
+        "description": "A heading, narrowed by those above it (`A > B`, `A/B`), or `#anchor`; given again, several.",
+    }
+    lines = {
+        "type": "string",
+        "pattern": _LINES,
+        "description": "A line or a range of lines, such as 12-40; after the sections, if both are given.",
+    }
+    revision = {"type": "string", "pattern": _COMMIT, "description": "A commit to read the page at; HEAD by default."}
+    return [
+        path,
+        _parameter("section", section),
+        _parameter("lines", lines),
+        _parameter("around", _number(0, 0, MAX_AROUND, "Lines to read before and after `lines`.")),
+        _parameter("revision", revision),
+    ]
+
+
 def reindex_parameters() -> list[Schema]:
     """Give the parameters of a rebuild."""
     return [_parameter("full", _FULL)]
@@ -105,7 +153,14 @@ def reindex_parameters() -> list[Schema]:
 
 def reindex_schema() -> Schema:
     """Give the schema of a rebuild's body, which is stronger than the query string. Null stands for what is not given."""
-    return {"type": "object", "properties": {"full": _nullable(_FULL)}}
+    pages = {
+        "type": ["array", "null"],
+        "items": _TEXT,
+        "minItems": 1,
+        "maxItems": MAX_PAGES,
+        "description": "Only read these pages again, in the index that serves.",
+    }
+    return {"type": "object", "properties": {"full": _nullable(_FULL), "pages": pages}}
 
 
 def batch_schema() -> Schema:

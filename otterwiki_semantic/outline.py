@@ -1,0 +1,126 @@
+"""The sections of a page by name: what a table of contents shows, and which lines a heading's name stands for.
+
+A section is all from its heading, which is included, to the next one of the same or a higher level.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from difflib import SequenceMatcher
+
+from otterwiki_semantic.chunking import count_words, section_words
+from otterwiki_semantic.errors import SectionAmbiguousError, SectionUnknownError
+from otterwiki_semantic.page_records import OutlineEntry
+from otterwiki_semantic.records import Document
+from otterwiki_semantic.terms import fold, name_key
+
+_SEPARATOR = re.compile(r"\s*[>/]\s*")
+_MARK = re.compile(r"(?:^|.*\()#(?P<anchor>[^\s()]*)\)?$", re.DOTALL)
+"""``#anchor``, or a name as errors list it: ``A > B (#anchor)``."""
+_LEADING_SIGNS = re.compile(r"^#{1,6}\s+")
+_MOST_NAMED = 8
+_MOST_LISTED = 200
+
+
+def outline(document: Document) -> tuple[OutlineEntry, ...]:
+    """Give the sections of a page, in order; the text before the first heading is one of level 0, without a heading."""
+    sections = document.sections
+    words = [count_words(section.heading) + section_words(section) for section in sections]
+    entries = []
+    for number, section in enumerate(sections):
+        below = number + 1
+        while section.level and below < len(sections) and sections[below].level > section.level:
+            below += 1
+        entries.append(
+            OutlineEntry(
+                heading=section.heading,
+                level=section.level,
+                path=section.path,
+                anchor=section.anchor,
+                start_line=section.start_line,
+                end_line=sections[below - 1].end_line,
+                word_count=sum(words[number:below]),
+            )
+        )
+    return tuple(entries)
+
+
+def find_section(entries: Sequence[OutlineEntry], name: str, title: str = "") -> OutlineEntry:
+    """Give the section that a name stands for: its heading, narrowed by those above it (``A/B``, ``A > B``), or its anchor.
+
+    Case, accents and spaces do not count; where nothing else fits, punctuation does not either, and headings between those
+    named may be left out. `title` is the page's, which may stand first. Errors: `SectionUnknownError` and
+    `SectionAmbiguousError`, both with the names that would do, nearest first.
+    """
+    headed = [entry for entry in entries if entry.level]
+    for matches in _ways(name, title):
+        found = [entry for entry in headed if matches(entry)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise _ambiguous(name, found, headed, title)
+    raise _unknown(name, headed, title)
+
+
+def _ways(name: str, title: str) -> Iterable[Callable[[OutlineEntry], bool]]:
+    """Give the ways in which an entry can be meant, the strictest first."""
+    plain = _LEADING_SIGNS.sub("", name.strip())
+    wanted, parts, loose = _key(plain), [_key(part) for part in _SEPARATOR.split(plain)], name_key(plain)
+    yield lambda entry: _key(entry.heading) == wanted
+    yield lambda entry: any(_key(suffix) == wanted for suffix in _suffixes(entry, title))
+    mark = _MARK.match(name.strip())
+    if mark:
+        yield lambda entry: entry.anchor == mark["anchor"]
+    yield lambda entry: _key(entry.heading) == parts[-1] and _in_order(parts, [_key(part) for part in (title, *entry.path)])
+    yield lambda entry: any(name_key(suffix) == loose for suffix in _suffixes(entry, title))
+
+
+def _key(text: str) -> str:
+    return _SEPARATOR.sub("/", fold(" ".join(text.split())))
+
+
+def _suffixes(entry: OutlineEntry, title: str) -> list[str]:
+    path = (title, *entry.path) if title else entry.path
+    return ["/".join(path[start:]) for start in range(len(path))]
+
+
+def _in_order(parts: Iterable[str], path: Iterable[str]) -> bool:
+    rest = iter(path)
+    return all(part in rest for part in parts)
+
+
+def shown_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
+    """Give a name for each section that stands for it alone: its path, with its anchor where others could be meant, too."""
+    names = [" > ".join(entry.path) for entry in entries]
+    counts = Counter(key for entry in entries for key in {_key(suffix) for suffix in _suffixes(entry, title)})
+    return [
+        name if counts[_key(name)] == 1 else f"{name} (#{entry.anchor})" for name, entry in zip(names, entries, strict=True)
+    ]
+
+
+def _ambiguous(name: str, found: Sequence[OutlineEntry], headed: Sequence[OutlineEntry], title: str) -> SectionAmbiguousError:
+    meant = {id(entry) for entry in found}
+    names = [shown for entry, shown in zip(headed, shown_names(headed, title), strict=True) if id(entry) in meant]
+    listed = "; ".join(names[:_MOST_NAMED])
+    return SectionAmbiguousError(f"{len(found)} sections are named {name!r}; ask for one of them: {listed}", names)
+
+
+def _unknown(name: str, headed: Sequence[OutlineEntry], title: str) -> SectionUnknownError:
+    if not headed:
+        return SectionUnknownError(f"there is no section {name!r}: the page has no headings", ())
+    wanted, last = _key(name), _key(_SEPARATOR.split(name.strip())[-1])
+
+    def distance(entry: OutlineEntry) -> float:
+        heading = _key(entry.heading)
+        return -max(_likeness(last, heading), _likeness(wanted, heading), _likeness(wanted, _key("/".join(entry.path))))
+
+    nearest = sorted(zip(headed, shown_names(headed, title), strict=True), key=lambda item: distance(item[0]))
+    names = [shown for _, shown in nearest[:_MOST_LISTED]]
+    listed = "; ".join(names[:_MOST_NAMED])
+    return SectionUnknownError(f"there is no section {name!r}; the page has, nearest first: {listed}", names)
+
+
+def _likeness(one: str, other: str) -> float:
+    return SequenceMatcher(None, one, other, autojunk=False).ratio()
