@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -40,8 +39,7 @@ def mcp_command(
     With --http, every request has to bring the token in MCP_AUTH_TOKEN if that is set; it has to be for other machines.
     """
     _check(ctx, url, repository, data_dir)
-    if find_spec("mcp") is None:
-        raise ConfigError("the MCP server needs a package that is not installed: pip install 'otterwiki-semantic[mcp]'")
+    _check_installed()
     from otterwiki_semantic.mcp_server.http_access import http_access
     from otterwiki_semantic.mcp_server.serving import serve
 
@@ -65,6 +63,14 @@ def _check(ctx: click.Context, url: str | None, repository: Path | None, data_di
         raise click.UsageError("say which wiki: --url (or OTTERWIKI_URL) for a running one, --repository for a directory")
     if repository is None and data_dir is not None:
         raise click.UsageError("--data-dir goes with --repository")
+
+
+def _check_installed() -> None:
+    try:
+        import mcp.server.mcpserver  # noqa: F401
+    except ModuleNotFoundError as error:
+        needed = "pip install 'otterwiki-semantic[mcp]'"
+        raise ConfigError(f"the MCP server needs a package that is not installed, or too old: {needed}") from error
 
 
 def _environment(name: str) -> str | None:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import anyio
 import httpx2
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
@@ -63,14 +63,23 @@ class Server:
             async with Client(stdio_client(parameters, errlog=log), mode=self.mode) as client:
                 yield client
 
+    @contextmanager
+    def connected(self) -> Iterator[Agent]:
+        """Lend an agent whose client stays connected."""
+        with start_blocking_portal() as portal, portal.wrap_async_context_manager(self.client()) as client:
+            yield Agent(portal, client)
+
+
+@dataclass(frozen=True)
+class Agent:
+    """A connected client, asked from tests that are not asynchronous."""
+
+    portal: BlockingPortal
+    client: Client
+
     def ask(self, question: Callable[[Client], Awaitable[T]]) -> T:
-        """Give the answer to one question of a client of its own."""
-
-        async def asked() -> T:
-            async with self.client() as client:
-                return await question(client)
-
-        return anyio.run(asked)
+        """Give the answer to a question."""
+        return self.portal.call(question, self.client)
 
     def call(self, tool: str, **arguments: Any) -> CallToolResult:
         """Call a tool."""
@@ -82,6 +91,12 @@ class Server:
         assert not answer.is_error, text_of(answer)
         assert answer.structured_content is not None
         return dict(answer.structured_content)
+
+    def text(self, tool: str, **arguments: Any) -> str:
+        """Give a tool's text; an error is none."""
+        answer = self.call(tool, **arguments)
+        assert not answer.is_error, text_of(answer)
+        return text_of(answer)
 
     def error(self, tool: str, **arguments: Any) -> str:
         """Give what a tool says that went wrong."""

@@ -95,4 +95,4 @@ class BearerToken:
 
     def _is_right(self, headers: Headers) -> bool:
         scheme, _, token = headers.get("authorization", "").partition(" ")
-        return hmac.compare_digest(f"{scheme.capitalize()} {token.strip()}".encode(), self._expected)
+        return hmac.compare_digest(f"{scheme.capitalize()} {token.strip()}".encode("latin-1"), self._expected)

@@ -50,7 +50,9 @@ def add_resources(server: MCPServer[None], wiki: Wiki) -> None:
     ) -> Completion | None:
         if not isinstance(reference, ResourceTemplateReference) or argument.name != "path":
             return None
-        return await _completed(wiki, unquote(argument.value))
+        # What was begun may be typed by a person, or be a part of an address: 50%25 can be a name, or mean 50%.
+        as_typed = await _completed(wiki, argument.value)
+        return as_typed if as_typed.values else await _completed(wiki, unquote(argument.value))
 
 
 async def _completed(wiki: Wiki, begun: str) -> Completion:
