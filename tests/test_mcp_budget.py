@@ -176,6 +176,14 @@ def test_a_page_too_long_gives_its_beginning_and_its_sections() -> None:
     assert f"read_note(path, lines='{end + 1}-399')" in (answer.left_out or "")
 
 
+def test_a_section_too_long_gives_the_sections_below_it() -> None:
+    text = "\n".join(f"line {number} of a long page" for number in range(1, 400))
+    part = {"section_path": ["Second"], "start_line": 2, "end_line": 5, "content": text}
+    body = page(text, [(1, "First"), (2, "Second"), (3, "Third"), (3, "Fourth"), (4, "Fifth"), (1, "Last")], parts=[part])
+    answer = note_answer(body, 600)
+    assert [entry.section for entry in answer.sections or ()] == ["Third", "Fourth", "Fifth"]
+
+
 def test_the_outermost_sections_are_kept() -> None:
     names = [(1 if number % 10 == 0 else 3, f"Heading number {number}") for number in range(200)]
     answer = sections_answer(page("text", names), 400)

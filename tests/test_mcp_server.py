@@ -239,6 +239,7 @@ def test_reindexing_is_reported_until_it_is_done(agent: Agent) -> None:
     async def reindex(client: Client) -> dict[str, Any]:
         pages = await client.call_tool("reindex", {"pages": ["garden"]})
         assert not pages.is_error, text_of(pages)
+        assert (pages.structured_content or {})["state"] == "done"
         unknown = await client.call_tool("reindex", {"pages": ["nowhere"]})
         assert unknown.is_error
         assert (await client.call_tool("reindex", {"pages": ["garden"], "full": True})).is_error

@@ -41,7 +41,7 @@ class NoteAnswer(Answer):
     url: str | None = Field(default=None, description="The page's address in the wiki")
     parts: list[NotePart] = Field(description="What was asked for, in this order")
     sections: list[SectionEntry] | None = Field(
-        default=None, description="If the page is too long: sections to ask for by name"
+        default=None, description="If the text is too long: its sections, to ask for by name"
     )
     links_to: list[str] | None = Field(default=None, description="Pages it links to")
     linked_from: list[str] | None = Field(default=None, description="Pages that link to it")
@@ -66,7 +66,7 @@ class NoteAnswer(Answer):
 
 
 def note_answer(body: Json, max_tokens: int) -> NoteAnswer:
-    """Give what fits of a page: its links go first, then the end of the text; a page then has a list of its sections.
+    """Give what fits of a page: its links go first, then the end of the text, which then has a list of its sections.
 
     Errors: `BudgetError`.
     """
@@ -80,15 +80,19 @@ def note_answer(body: Json, max_tokens: int) -> NoteAnswer:
                 return whole
     elif without_links.cost() <= max_tokens:
         return without_links
-    choice = _choice(body, max_tokens) if is_page else None
+    choice = _choice(body, parts, max_tokens)
     size = sum(len(part.text) for part in parts)
     # All of the text would need no list, but it is known not to fit.
     return fit(lambda room: _cut_answer(body, parts, room, choice), max(size - 1, 0), max_tokens)
 
 
-def _choice(body: Json, max_tokens: int) -> SectionsAnswer | None:
+def _choice(body: Json, parts: Sequence[NotePart], max_tokens: int) -> SectionsAnswer | None:
+    """Give the sections of what was asked for, if they are few enough and more than one; none for several parts."""
+    if len(parts) != 1:
+        return None
+    first = parts[0].start_line + bool(parts[0].section_path)
     try:
-        choice = sections_answer(body, max_tokens // _SHARE_OF_SECTIONS)
+        choice = sections_answer(body, max_tokens // _SHARE_OF_SECTIONS, range(first, parts[0].end_line + 1))
     except BudgetError:
         return None
     return choice if len(choice.sections) > 1 else None

@@ -18,7 +18,7 @@ from otterwiki_semantic.mcp_server.wiki import Json, Wiki, WikiError
 
 _POLL_SECONDS = 0.25
 _PAGES_SECONDS = 3.0
-"""How long pages may take before it is said that they go on; whether a sync was theirs cannot be told for certain."""
+"""How long to look for the sync that reads pages again: its time is known to the second, it may look like the one before."""
 _MOST_PAGES = 100
 
 Report = Callable[[float, float, str], Awaitable[None]]
@@ -56,7 +56,7 @@ async def _follow_rebuild(wiki: Wiki, _pages: list[str], full: bool, report: Rep
         status = await wiki.status()
         rebuild: Json = status["rebuild"]
         if rebuild["state"] == "done":
-            return ReindexAnswer(state="done", pages=status["pages"], seconds=time.monotonic() - start)
+            return ReindexAnswer(state="done", pages=status["pages"], seconds=round(time.monotonic() - start, 1))
         if rebuild["state"] != "running":
             reason = rebuild["error"] or "the index process was restarted, and the rebuild is lost"
             raise WikiError(f"the rebuild failed: {reason}; the index that was there still serves")
@@ -68,10 +68,10 @@ async def _follow_rebuild(wiki: Wiki, _pages: list[str], full: bool, report: Rep
 async def _follow_pages(wiki: Wiki, pages: list[str], _full: bool, report: Report) -> ReindexAnswer:
     start, before = time.monotonic(), (await wiki.status())["last_sync"]
     asked = len((await wiki.reindex(pages, full=False))["pages"])
-    while (seconds := time.monotonic() - start) < _PAGES_SECONDS:
-        status = await wiki.status()
-        if status["last_sync"] != before and status["status"] == "ready" and not status["pending_pages"]:
-            return ReindexAnswer(state="done", pages=asked, seconds=seconds)
-        await report(max(asked - status["pending_pages"], 0), asked, "reading pages again")
+    while True:
+        status, seconds = await wiki.status(), time.monotonic() - start
+        is_done = status["status"] == "ready" and not status["pending_pages"]
+        if seconds >= _PAGES_SECONDS or (is_done and status["last_sync"] != before):
+            return ReindexAnswer(state="done" if is_done else "running", pages=asked, seconds=round(seconds, 1))
+        await report(0 if status["last_sync"] == before else max(asked - status["pending_pages"], 0), asked, "reading again")
         await anyio.sleep(_POLL_SECONDS)
-    return ReindexAnswer(state="running", pages=asked, seconds=seconds)

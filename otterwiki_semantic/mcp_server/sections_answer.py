@@ -48,9 +48,9 @@ class SectionsAnswer(Answer):
         ]
 
 
-def sections_answer(body: Json, max_tokens: int) -> SectionsAnswer:
-    """Give the sections that fit. Errors: `BudgetError`."""
-    entries = section_entries(body)
+def sections_answer(body: Json, max_tokens: int, begins_in: range | None = None) -> SectionsAnswer:
+    """Give the sections that fit, of those that begin in some lines if they are given. Errors: `BudgetError`."""
+    entries = _entries(body, begins_in)
 
     def answer(number: int) -> SectionsAnswer:
         return SectionsAnswer(
@@ -59,15 +59,15 @@ def sections_answer(body: Json, max_tokens: int) -> SectionsAnswer:
             words=body["word_count"],
             total_lines=body["total_lines"],
             url=body.get("url"),
-            sections=outermost(entries, number),
-            left_out=sections_left_out(len(entries) - number),
+            sections=_outermost(entries, number),
+            left_out=_left_out(len(entries) - number),
         )
 
     return fit(answer, len(entries), max_tokens)
 
 
-def section_entries(body: Json) -> list[SectionEntry]:
-    """Give the sections of a page as the wiki tells of it, each with a name that stands for it alone."""
+def _entries(body: Json, begins_in: range | None) -> list[SectionEntry]:
+    """Give the sections of a page, each with a name that stands for it alone."""
     sections = [section for section in body["sections"] if section["heading"] or section["word_count"]]
     headings = Counter(section["heading"].casefold() for section in sections)
     trails = Counter(" > ".join(section["path"]).casefold() for section in sections)
@@ -86,15 +86,16 @@ def section_entries(body: Json) -> list[SectionEntry]:
             words=section["word_count"],
         )
         for section in sections
+        if begins_in is None or section["start_line"] in begins_in
     ]
 
 
-def outermost(entries: Sequence[SectionEntry], number: int) -> list[SectionEntry]:
+def _outermost(entries: Sequence[SectionEntry], number: int) -> list[SectionEntry]:
     """Give so many sections, those of the highest levels, in the page's order."""
     ranked = sorted(range(len(entries)), key=lambda place: (entries[place].level, place))
     return [entries[place] for place in sorted(ranked[:number])]
 
 
-def sections_left_out(number: int) -> str | None:
+def _left_out(number: int) -> str | None:
     """Say that so many sections are left out, and how to get them."""
     return f"{count(number, 'deeper section')} left out; ask list_sections with a higher max_tokens" if number else None
