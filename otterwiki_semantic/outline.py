@@ -24,8 +24,8 @@ _MOST_NAMED = 8
 _MOST_LISTED = 200
 
 
-def outline(document: Document) -> tuple[OutlineEntry, ...]:
-    """Give the sections of a page, in order; the text before the first heading is one of level 0, without a heading."""
+def outline(document: Document, last_line: int) -> tuple[OutlineEntry, ...]:
+    """Give the sections of a page of so many lines; the text before the first heading is one of level 0, without a heading."""
     sections = document.sections
     words = [count_words(section.heading) + section_words(section) for section in sections]
     entries = []
@@ -40,7 +40,7 @@ def outline(document: Document) -> tuple[OutlineEntry, ...]:
                 path=section.path,
                 anchor=section.anchor,
                 start_line=section.start_line,
-                end_line=sections[below - 1].end_line,
+                end_line=min(sections[below - 1].end_line, last_line),
                 word_count=sum(words[number:below]),
             )
         )
@@ -93,11 +93,26 @@ def _in_order(parts: Iterable[str], path: Iterable[str]) -> bool:
 
 def shown_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
     """Give a name for each section that stands for it alone: its path, with its anchor where others could be meant, too."""
+    counts = _meanings(entries, title)
     names = [" > ".join(entry.path) for entry in entries]
-    counts = Counter(key for entry in entries for key in {_key(suffix) for suffix in _suffixes(entry, title)})
     return [
         name if counts[_key(name)] == 1 else f"{name} (#{entry.anchor})" for name, entry in zip(names, entries, strict=True)
     ]
+
+
+def short_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
+    """Give the shortest name for each section that stands for it alone: its heading, with as many above it as it takes."""
+    counts = _meanings(entries, title)
+    names = []
+    for entry, whole in zip(entries, shown_names(entries, title), strict=True):
+        trails = (" > ".join(entry.path[start:]) for start in range(len(entry.path) - 1, -1, -1))
+        names.append(next((trail for trail in trails if counts[_key(trail)] == 1), whole) if entry.level else "")
+    return names
+
+
+def _meanings(entries: Iterable[OutlineEntry], title: str) -> Counter[str]:
+    """Count how many sections each name could mean."""
+    return Counter(key for entry in entries for key in {_key(suffix) for suffix in _suffixes(entry, title)})
 
 
 def _ambiguous(name: str, found: Sequence[OutlineEntry], headed: Sequence[OutlineEntry], title: str) -> SectionAmbiguousError:

@@ -22,7 +22,7 @@ from otterwiki_semantic.errors import (
 from otterwiki_semantic.frontmatter import plain_values
 from otterwiki_semantic.links import page_key
 from otterwiki_semantic.markdown import parse
-from otterwiki_semantic.outline import find_section, outline, shown_names
+from otterwiki_semantic.outline import find_section, outline, short_names, shown_names
 from otterwiki_semantic.page_records import OutlineEntry, PageLinks
 from otterwiki_semantic.pages import page_name, page_title, page_words
 from otterwiki_semantic.parameters import (
@@ -84,7 +84,7 @@ class Reading:
         around = checked_number(arguments.get("around"), "around", 0, MAX_AROUND, least=0)
         source = self._source(path, arguments.get("revision"))
         document = parse(source.text)
-        entries, title = outline(document), page_title(source.path, document)
+        entries, title = outline(document, len(source.lines)), page_title(source.path, document)
         body = self._body(source, document, entries, title)
         parts = [_part(source, find_section(entries, name, title)) for name in sections]
         if lines is not None:
@@ -108,7 +108,9 @@ class Reading:
             **shallow_dict(links),
             "word_count": page_words(document),
             "total_lines": len(source.lines),
-            "sections": [shallow_dict(entry) for entry in entries],
+            "sections": [
+                {"name": name, **shallow_dict(entry)} for name, entry in zip(short_names(entries, title), entries, strict=True)
+            ],
             **({"degraded": failure} if failure else {}),
         }
 

@@ -185,7 +185,7 @@ class Repository:
 
     def page_blob(self, commit: str, path: str) -> str | None:
         """Give the id of a page's content in a commit; None if there is no such page, or its name is not UTF-8."""
-        answer = self._git("ls-tree", "-z", "--full-tree", commit, "--", f"{path}{_PAGE.decode()}")
+        answer = self._run("ls-tree", "-z", "--full-tree", commit, "--", f"{path}{_PAGE.decode()}").stdout  # none: outside
         facts, _, name = answer.partition(b"\0")[0].partition(b"\t")
         is_page = facts.startswith(_REGULAR_FILE) and _page(name) == path
         return facts.rpartition(b" ")[2].decode("ascii") if is_page else None

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from otterwiki_semantic.errors import SectionAmbiguousError, SectionUnknownError
 from otterwiki_semantic.markdown import parse
-from otterwiki_semantic.outline import find_section, outline, shown_names
+from otterwiki_semantic.outline import find_section, outline, short_names, shown_names
 
 PAGE = """\
 ---
@@ -52,7 +52,7 @@ Second *one*.
 
 Much.
 """
-ENTRIES = outline(parse(PAGE))
+ENTRIES = outline(parse(PAGE), len(PAGE.splitlines()))
 
 
 def lines_of(name: str) -> tuple[int, int]:
@@ -71,7 +71,7 @@ def test_a_section_goes_on_to_the_next_of_the_same_or_a_higher_level() -> None:
     assert source[end] == "# What `costs` money?"
     start, end = lines_of("Asia")
     assert (source[start - 1], source[end]) == ("## Asia", "## Country Dependencies")
-    assert lines_of("What costs money?")[1] >= len(source)
+    assert lines_of("What costs money?")[1] == len(source)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,18 @@ def test_an_unknown_name_is_answered_with_all_sections_the_nearest_first() -> No
     assert len(raised.value.nearest) == len([entry for entry in ENTRIES if entry.level])
 
 
+def test_the_shortest_name_of_a_section_is_as_long_as_it_has_to_be() -> None:
+    assert short_names(ENTRIES, "Travel")[:6] == [
+        *("", "Countries", "Asia", "Asia > Pakistan", "Dependencies / Permits", "Country Dependencies")
+    ]
+    assert short_names(ENTRIES, "Travel")[6:] == [
+        *("Country Dependencies > Pakistan", "Countries > Notes (#notes)", "Countries > Notes (#notes-1)", "What costs money?")
+    ]
+
+
 def test_a_page_without_headings_says_so() -> None:
     with pytest.raises(SectionUnknownError, match="the page has no headings"):
-        find_section(outline(parse("Just text.")), "Any")
+        find_section(outline(parse("Just text."), 1), "Any")
 
 
 _HEADING = st.text("aAbB /->#1 ü`*", min_size=1, max_size=8)
@@ -142,9 +151,12 @@ _LINES = st.one_of(
 @given(st.lists(_LINES, max_size=25).map("\n".join))
 def test_every_section_is_found_by_the_name_that_is_shown_of_it(source: str) -> None:
     document = parse(source)
-    entries = outline(document)
+    entries = outline(document, source.count("\n") + 1)
     headed = [entry for entry in entries if entry.level]
     for entry, name in zip(headed, shown_names(headed), strict=True):
+        if entry.heading:
+            assert find_section(entries, name) is entry
+    for entry, name in zip(headed, short_names(headed), strict=True):
         if entry.heading:
             assert find_section(entries, name) is entry
 
@@ -152,7 +164,7 @@ def test_every_section_is_found_by_the_name_that_is_shown_of_it(source: str) -> 
 @given(st.lists(_LINES, max_size=25).map("\n".join))
 def test_sections_are_nested_and_their_words_are_those_of_their_own_text(source: str) -> None:
     document = parse(source)
-    entries = outline(document)
+    entries = outline(document, source.count("\n") + 1)
     for entry, following in pairwise(entries):
         inside = following.level > entry.level > 0
         assert (following.end_line <= entry.end_line) if inside else (following.start_line > entry.end_line)

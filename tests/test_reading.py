@@ -148,6 +148,15 @@ def test_what_is_not_there_is_answered_with_what_is(wiki: LiveWiki) -> None:
         assert (reply.status, reply.json["error"]["code"]) == (422, "invalid_parameter"), (bad, reply.text)
 
 
+@pytest.mark.parametrize(
+    "path", ["../home", "/etc/passwd", "./home", "house", "house/../home", ".git/config", "*", "\n", "x" * 900]
+)
+def test_nothing_but_a_page_is_read(wiki: LiveWiki, path: str) -> None:
+    reply = wiki.api("GET", f"{PAGES}/{quote(path, safe='')}")
+    assert reply.json["error"]["code"] in {"page_unknown", "not_found", "invalid_parameter"}
+    assert reply.json.keys() <= {"error", "pages"}
+
+
 @pytest.mark.parametrize("name", ODD_NAMES)
 def test_a_page_with_an_odd_name_is_read(odd: LiveWiki, name: str) -> None:
     found = page(odd, name)

@@ -83,6 +83,7 @@ _MEANING = {
     "PageView.word_count": "Words of the whole page.",
     "total_lines": "Lines of the whole page.",
     "PageView.sections": "The page's sections, each with all its subsections; the text before the first heading has level 0.",
+    "OutlineEntry.name": "What stands for this section alone: its heading, with those above it where others have the same.",
     "parts": "With `section` or `lines`: what was asked for, in this order.",
     "PageView.degraded": "Only if the index cannot tell the page's links: why.",
     "last_error": "The reason when `status` is `error`.",
@@ -156,6 +157,7 @@ def _page_view(found: dict[str, Schema]) -> Schema:
         total_lines=_COUNT,
         sections={"type": "array", "items": _schema_of(OutlineEntry, found)},
     )
+    _add(found["OutlineEntry"], name=_TEXT)
     part = dict.fromkeys(("section", "anchor", "content"), _TEXT)
     lines = {"section_path": {"type": "array", "items": _TEXT}, "start_line": _COUNT, "end_line": _COUNT, "word_count": _COUNT}
     found["PagePart"] = _object(part | lines)
