@@ -64,6 +64,7 @@ def page(text: str, sections: list[tuple[int, str]] | None = None, **more: Any) 
         "sections": [
             {
                 "heading": heading,
+                "name": heading,
                 "level": level,
                 "path": [heading],
                 "anchor": f"s-{number}",
@@ -189,13 +190,6 @@ def test_the_outermost_sections_are_kept() -> None:
     answer = sections_answer(page("text", names), 400)
     assert [entry.level for entry in answer.sections][:20].count(1) >= 10
     assert f"{200 - len(answer.sections)} deeper sections left out" in (answer.left_out or "")
-
-
-def test_sections_of_one_name_are_told_apart() -> None:
-    body = page("text", [(1, "A"), (2, "Same"), (2, "Same"), (2, "Other")])
-    body["sections"][1]["path"], body["sections"][2]["path"] = ["A", "Same"], ["A", "Same"]
-    names = [entry.section for entry in sections_answer(body, 1_500).sections]
-    assert names == ["A", "A > Same (#s-1)", "A > Same (#s-2)", "Other"]
 
 
 @given(st.lists(st.tuples(NAMES, NAMES), max_size=60), BUDGETS, st.integers(0, 9))

@@ -18,6 +18,8 @@ from otterwiki_semantic.mcp_server.wiki import Json
 
 _SHARE_OF_SECTIONS = 3
 """A list of sections beside a page that is too long takes at most this part of the room."""
+_REVISION_DIGITS = 12
+"""Of a commit's name: they tell it from all others, and all of them would cost as much as a sentence."""
 
 
 class NotePart(Part):
@@ -49,7 +51,7 @@ class NoteAnswer(Answer):
     def lines(self) -> list[str]:
         """See `Answer`."""
         changed = f", changed {self.updated[:10]}" if self.updated else ""
-        shown = [f"{count(self.words, 'word')}, {count(self.total_lines, 'line')}{changed}, revision {self.revision[:12]}"]
+        shown = [f"{count(self.words, 'word')}, {count(self.total_lines, 'line')}{changed}, revision {self.revision}"]
         for part in self.parts:
             trail = " > ".join(part.section_path or ()) or None
             lines = line_range(part.start_line, part.end_line)
@@ -140,7 +142,7 @@ def _answer(
         title=body["title"],
         words=body["word_count"],
         total_lines=body["total_lines"],
-        revision=body["revision"],
+        revision=body["revision"][:_REVISION_DIGITS],
         updated=last.get("date"),
         url=body.get("url"),
         parts=list(parts),

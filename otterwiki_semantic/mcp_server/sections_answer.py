@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from pydantic import Field
@@ -67,26 +66,16 @@ def sections_answer(body: Json, max_tokens: int, begins_in: range | None = None)
 
 
 def _entries(body: Json, begins_in: range | None) -> list[SectionEntry]:
-    """Give the sections of a page, each with a name that stands for it alone."""
-    sections = [section for section in body["sections"] if section["heading"] or section["word_count"]]
-    headings = Counter(section["heading"].casefold() for section in sections)
-    trails = Counter(" > ".join(section["path"]).casefold() for section in sections)
-
-    def name(section: Json) -> str:
-        trail = " > ".join(section["path"])
-        if headings[section["heading"].casefold()] == 1:
-            return str(section["heading"])
-        return trail if trails[trail.casefold()] == 1 else f"{trail} (#{section['anchor']})"
-
+    """Give the sections of a page; the text before the first heading only if there is any."""
     return [
         SectionEntry(
-            section=name(section) if section["level"] else "",
+            section=section["name"],
             level=section["level"],
             lines=line_range(section["start_line"], section["end_line"]),
             words=section["word_count"],
         )
-        for section in sections
-        if begins_in is None or section["start_line"] in begins_in
+        for section in body["sections"]
+        if (section["level"] or section["word_count"]) and (begins_in is None or section["start_line"] in begins_in)
     ]
 
 

@@ -14,7 +14,7 @@ from otterwiki_semantic.mcp_server.wiki import WikiError
 
 _OF_NAMES = {
     "page_unknown": ("there is no such page; list_notes shows those there are", "these are spelled like it", "pages"),
-    "section_unknown": ("the page has no such section", "those it has, nearest first", "sections"),
+    "section_unknown": ("the page has no such section or line", "the sections it has, nearest first", "sections"),
     "section_ambiguous": ("several sections have that name", "ask for one of these", "sections"),
 }
 """What to say of a name that stands for nothing, or for more than one thing: the wiki's own words mix it with its names."""
