@@ -8,12 +8,14 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import httpx
 import pytest
 
 from otterwiki_semantic.errors import ConfigError
 from otterwiki_semantic.mcp_server.http_access import http_access
 from otterwiki_semantic.mcp_server.rest_wiki import RestWiki
+from otterwiki_semantic.mcp_server.wiki import WikiError
 from tests.mcp_clients import PROGRAM, Server, environment, http_server
 
 TOKEN = "a-token-that-nobody-may-see"
@@ -117,6 +119,22 @@ def test_a_wiki_has_an_address_without_a_password(url: str) -> None:
     with pytest.raises(ConfigError, match="OTTERWIKI_URL") as error:
         RestWiki(url)
     assert "pass" not in str(error.value)
+
+
+@pytest.mark.parametrize("key", ["two\nlines", "a\x00b", "c\x7f"])
+def test_a_key_that_cannot_be_sent_is_refused_without_being_shown(key: str) -> None:
+    with pytest.raises(ConfigError, match="OTTERWIKI_API_KEY") as error:
+        RestWiki("http://127.0.0.1:9", key)
+    assert key not in str(error.value)
+
+
+def test_a_wiki_that_does_not_answer_is_given_up() -> None:
+    async def ask(url: str) -> None:
+        async with RestWiki(url, "schlüssel", answer_seconds=0.05) as wiki:
+            await wiki.status()
+
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(WikiError, match="did not answer in time"):
+        anyio.run(ask, f"http://127.0.0.1:{silent.getsockname()[1]}")
 
 
 def test_the_command_says_in_one_line_what_it_lacks(tmp_path: Path) -> None:

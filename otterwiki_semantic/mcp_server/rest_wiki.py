@@ -26,14 +26,16 @@ _OF_KEY = {
 class RestWiki:
     """A `Wiki` at an address; the key is sent with every request, and to no other host.
 
-    Errors: `ConfigError` for an address that is none, else `WikiError`.
+    Errors: `ConfigError` for an address that is none and a key that cannot be sent, else `WikiError`.
     """
 
-    def __init__(self, url: str, key: str | None = None) -> None:
+    def __init__(self, url: str, key: str | None = None, answer_seconds: float = _ANSWER_SECONDS) -> None:
         self._url = _checked_url(url)
+        if key and not key.isprintable():  # the client's own error would show it
+            raise ConfigError("OTTERWIKI_API_KEY has characters in it that cannot be sent, such as an end of line")
         self._client = httpx.AsyncClient(
-            headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
+            headers={b"Authorization": f"Bearer {key}".encode()} if key else None,
+            timeout=httpx.Timeout(answer_seconds, connect=_CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=32, max_keepalive_connections=8),
             trust_env=not _is_on_this_machine(self._url),  # a proxy of the environment is for other machines
         )
@@ -77,7 +79,7 @@ class RestWiki:
             response = await self._client.request(method, f"{self._url}/api/v1/{route}", params=given, json=body)
         except httpx.TimeoutException:
             raise WikiError(f"the wiki at {self._url} did not answer in time; try again in a while") from None
-        except httpx.TransportError as error:
+        except httpx.HTTPError as error:
             reason = str(error) or type(error).__name__
             raise WikiError(f"the wiki at {self._url} cannot be reached ({reason}); see that it runs") from None
         return self._read(response)
