@@ -129,6 +129,13 @@ def test_a_long_passage_is_cut_at_a_line_with_a_note() -> None:
     assert "(cut; read_note of this page with lines='3-9' has all of it)" in answer.text()
 
 
+def test_passages_without_room_are_not_said_to_be_missing() -> None:
+    answer = search_answer(found(passage("a folder/with a long name/" * 5, "unbroken" * 500)), 170)
+    assert answer.results == []
+    assert answer.text().startswith("There is no room for a passage.")
+    assert "1 less relevant result left out; ask with a higher max_tokens" in answer.text()
+
+
 def test_the_text_around_passages_goes_before_any_passage() -> None:
     around = {"context_before": "before " * 100, "context_after": "after " * 100}
     body = found(*(passage(name, "passage " * 100, **around) for name in "ab"))

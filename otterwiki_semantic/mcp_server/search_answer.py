@@ -63,7 +63,7 @@ class SearchAnswer(Answer):
     def lines(self) -> list[str]:
         """See `Answer`."""
         if not self.results:
-            first = "Nothing was found."
+            first = "There is no room for a passage." if self.left_out else "Nothing was found."
         elif self.confident:
             first = f"{count(len(self.results), 'passage')}, the most relevant first."
         else:
