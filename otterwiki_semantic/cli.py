@@ -17,6 +17,7 @@ import click
 from otterwiki_semantic import __version__
 from otterwiki_semantic.cli_eval import evaluate
 from otterwiki_semantic.cli_index import index_options, lend_index
+from otterwiki_semantic.cli_mcp import mcp_command
 from otterwiki_semantic.errors import IndexUnavailableError, ParameterError, SemanticError
 from otterwiki_semantic.parameters import (
     DEFAULT_CHUNKS_PER_PAGE,
@@ -142,6 +143,7 @@ def search_command(
 
 
 main.add_command(evaluate)
+main.add_command(mcp_command)
 
 
 def _follow(

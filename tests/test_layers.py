@@ -17,7 +17,12 @@ LAYERS = (
     {"service", "parameters", "presentation", "problems", "local_index", "protocol", "owner", "detached", "remote_index"}
     | {"measuring", "reading"},
     {"web", "web.errors", "web.access", "web.bounds", "web.answer_schemas", "web.request_schemas", "web.openapi", "web.api"}
-    | {"plugin", "cli", "cli_eval", "cli_index"},
+    | {"mcp_server", "mcp_server.answer", "mcp_server.arguments", "mcp_server.guidance", "mcp_server.http_access"}
+    | {"mcp_server.local_wiki", "mcp_server.marking", "mcp_server.note_answer", "mcp_server.pages_answer"}
+    | {"mcp_server.reindexing", "mcp_server.related_answer", "mcp_server.resources", "mcp_server.rest_wiki"}
+    | {"mcp_server.search_answer", "mcp_server.sections_answer", "mcp_server.server", "mcp_server.serving"}
+    | {"mcp_server.status_answer", "mcp_server.tokens", "mcp_server.tool_errors", "mcp_server.tools", "mcp_server.wiki"}
+    | {"plugin", "cli", "cli_eval", "cli_index", "cli_mcp"},
 )
 ROOT_NAME = "otterwiki_semantic"
 
