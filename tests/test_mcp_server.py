@@ -207,6 +207,8 @@ def test_no_path_leads_out_of_the_pages(agent: Agent) -> None:
 def test_several_sections_lines_and_an_old_revision_are_read(agent: Agent) -> None:
     both = agent.result("read_note", path="house/heating", section=["Before the frost", "Heating > Bleeding a radiator"])
     assert [part["section_path"][-1] for part in both["parts"]] == ["Before the frost", "Bleeding a radiator"]
+    wider = agent.result("read_note", path="house/heating", lines="9", around=2)["parts"][0]
+    assert (wider["start_line"], wider["end_line"]) == (7, 11)
     some = agent.result("read_note", path="house/heating", lines="7-8")
     assert some["parts"][0]["text"].startswith("# Heating")
     old = agent.result("read_note", path="garden", revision=some["revision"])

@@ -22,6 +22,7 @@ from otterwiki_semantic.parameters import (
     DEFAULT_CHUNKS_PER_PAGE,
     DEFAULT_RELATED,
     DEFAULT_RESULTS,
+    MAX_AROUND,
     MAX_CHUNKS_PER_PAGE,
     MAX_CONTEXT,
     MAX_QUERY_CHARACTERS,
@@ -82,7 +83,8 @@ def _add_search(server: MCPServer[None], wiki: Wiki) -> None:
         """Find the passages of the wiki that answer a question, by meaning and by words, the most relevant first.
 
         Use this first for any question about what the wiki says. The passages often answer it already; if not, read_note
-        takes the path and section, or lines, of a passage. If confident is false, the wiki probably has nothing about it.
+        takes the path and section of a passage, or its lines with some around them. If confident is false, the wiki
+        probably has nothing about it.
         """
         asked: dict[str, Any] = {
             "n": n,
@@ -106,7 +108,8 @@ def _add_reading(server: MCPServer[None], wiki: Wiki) -> None:
             str | list[str] | None,
             Field(description="A section's heading, or several; with the headings above it if it is not unique: A > B"),
         ] = None,
-        lines: Annotated[str | None, Field(description="Lines of the page, such as 12-40; not together with section")] = None,
+        lines: Annotated[str | None, Field(description="Lines of the page, such as 12-40; after the sections, if any")] = None,
+        around: Annotated[int, Field(ge=0, le=MAX_AROUND, description="With lines: so many more before and after them")] = 0,
         revision: Annotated[str | None, Field(description="A commit, to read the page as it was then")] = None,
         max_tokens: MaxTokens = DEFAULT_MAX_TOKENS,
     ) -> Annotated[CallToolResult, NoteAnswer]:
@@ -115,8 +118,9 @@ def _add_reading(server: MCPServer[None], wiki: Wiki) -> None:
         Use it when a passage that semantic_search found is not enough, and ask for the section or the lines it names. Of a
         page that is too long for max_tokens it gives the beginning, and the sections to ask for.
         """
+        asked = {"section": section, "lines": lines, "revision": revision}
         with told_to_agent():
-            body = await wiki.page(path, {"section": section, "lines": lines, "revision": revision})
+            body = await wiki.page(path, asked | {"around": around if lines else None})
             return tool_result(note_answer(body, max_tokens))
 
     @server.tool(title="List a page's sections", annotations=_reads("List a page's sections"))
