@@ -21,6 +21,7 @@ from otterwiki_semantic.records import SearchOptions
 _QUESTIONS = 100
 _WARM_UP = 10
 _SEED = 21
+_MANY = 100
 _BLUE, _ORANGE = "#0072b2", "#d55e00"
 """Told apart by readers who do not see all colours, too (Okabe and Ito, 2008)."""
 
@@ -100,13 +101,14 @@ def _draw(sizes: Sequence[_Size], directory: Path) -> None:
 def _panel(
     axes: Any, sizes: Sequence[_Size], title: str, unit: str, lines: Sequence[tuple[str, Callable[[_Size], float | None]]]
 ) -> None:
-    for colour, (name, value_of) in zip((_BLUE, _ORANGE), lines, strict=False):
+    for colour, above, (name, value_of) in zip((_BLUE, _ORANGE), (7, -14), lines, strict=False):
         points = [(size.wiki.chunks, value) for size in sizes if (value := value_of(size)) is not None]
         axes.plot([chunks for chunks, _ in points], [value for _, value in points], marker="o", color=colour, label=name)
         for chunks, value in points:
-            axes.annotate(f"{value:,.3g}", (chunks, value), textcoords="offset points", xytext=(0, 7), ha="center", fontsize=8)
+            shown = f"{value:,.0f}" if value >= _MANY else f"{value:.3g}"
+            axes.annotate(shown, (chunks, value), textcoords="offset points", xytext=(0, above), ha="center", fontsize=8)
     axes.set(xscale="log", yscale="log", title=title, xlabel="chunks", ylabel=unit)
-    axes.set_xlim(_decades([size.wiki.chunks for size in sizes]))
+    axes.set_xlim(min(size.wiki.chunks for size in sizes) / 2, max(size.wiki.chunks for size in sizes) * 2)
     axes.set_ylim(_decades([value for size in sizes for _, value_of in lines if (value := value_of(size)) is not None]))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(lambda value, _position: f"{value:,.12g}")

@@ -16,6 +16,7 @@ from functools import lru_cache
 from otterwiki_semantic.acceptance import PACE, noted_recalls, recalls
 from otterwiki_semantic.errors import (
     CatalogDamagedError,
+    CatalogError,
     IndexUnavailableError,
     RebuildRunningError,
     RepositoryError,
@@ -218,8 +219,12 @@ class Keeper:
             self._generations.serve(generation)
         with self._synced:
             again, self._to_read_again = self._to_read_again, set()
-        if again:
-            generation.catalog.read_again(sorted(again))
+        try:
+            if again:
+                generation.catalog.read_again(sorted(again))
+        except CatalogError:
+            self.read_again(again)
+            raise
         start, embedded = time.perf_counter(), self.indexer.embedding_seconds
         embeds = self._way.embeds_for(generation)
         finish = embeds and time.monotonic() >= self._finish_not_before

@@ -34,6 +34,7 @@ from otterwiki_semantic.generations import Generations
 from otterwiki_semantic.keeper import Keeper
 from otterwiki_semantic.measuring import read_questions
 from otterwiki_semantic.page_records import PageLinks, PageList
+from otterwiki_semantic.pages import page_unknown
 from otterwiki_semantic.problems import problem
 from otterwiki_semantic.query import parse_query
 from otterwiki_semantic.rebuilding import Way
@@ -127,9 +128,7 @@ class LocalIndex:
         """See `IndexService`."""
 
         def pages(generation: Generation) -> RelatedPages:
-            known = generation.catalog.directory.path_like(path)
-            if known is None:
-                raise PageUnknownError(f"the index has no page {path!r}")
+            known = _known_path(generation, path)
             return RelatedPages(known, related_pages(generation, known, n), self._keeper.freshness(generation))
 
         found = self._ask(pages)
@@ -273,22 +272,26 @@ class LocalIndex:
     def refresh(self, paths: Sequence[str]) -> tuple[str, ...]:
         """See `IndexService`."""
 
-        def known(generation: Generation) -> list[str | None]:
-            return [generation.catalog.directory.path_like(path) for path in paths]
+        def known(generation: Generation) -> tuple[str, ...]:
+            return tuple(_known_path(generation, path) for path in paths)
 
-        found = self._ask(known)
-        if found is None:
+        again = self._ask(known)
+        if again is None:
             raise IndexUnavailableError("the index is being built, and reads every page anyway")
-        for path, there in zip(paths, found, strict=True):
-            if there is None:
-                raise PageUnknownError(f"the index has no page {path!r}")
-        again = tuple(path for path in found if path is not None)
         self._keeper.read_again(again)
         return again
 
     def notify(self) -> None:
         """See `IndexService`."""
         self._keeper.wake()
+
+
+def _known_path(generation: Generation, path: str) -> str:
+    """Give a page's path as the index has it, whatever the case; `PageUnknownError` for one that it does not have."""
+    known = generation.catalog.directory.path_like(path)
+    if known is None:
+        raise page_unknown("the index", path, generation.catalog.blobs())
+    return known
 
 
 def _open_store(chroma_url: str | None, directory: Path, collection: str) -> VectorStore:

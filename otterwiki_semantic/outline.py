@@ -8,15 +8,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from difflib import SequenceMatcher
 
-from otterwiki_semantic.chunking import count_words, section_words
+from otterwiki_semantic.chunking import count_words, section_words, shortened
 from otterwiki_semantic.errors import SectionAmbiguousError, SectionUnknownError
 from otterwiki_semantic.page_records import OutlineEntry
 from otterwiki_semantic.records import Document
+from otterwiki_semantic.spelling import likeness
 from otterwiki_semantic.terms import fold, name_key
 
 _SEPARATOR = re.compile(r"\s*[>/]\s*")
+_SPACED_SIGN = re.compile(r"\s*([>/])\s*")
 _MARK = re.compile(r"(?:^|.*\()#(?P<anchor>[^\s()]*)\)?$", re.DOTALL)
 """``#anchor``, or a name as errors list it: ``A > B (#anchor)``."""
 _LEADING_SIGNS = re.compile(r"^#{1,6}\s+")
@@ -65,25 +66,36 @@ def find_section(entries: Sequence[OutlineEntry], name: str, title: str = "") ->
 
 
 def _ways(name: str, title: str) -> Iterable[Callable[[OutlineEntry], bool]]:
-    """Give the ways in which an entry can be meant, the strictest first."""
+    """Give the ways in which an entry can be meant, the strictest first; what was written decides between ``>`` and ``/``."""
     plain = _LEADING_SIGNS.sub("", name.strip())
-    wanted, parts, loose = _key(plain), [_key(part) for part in _SEPARATOR.split(plain)], name_key(plain)
+    wanted, loose, loosest = _key(plain), _any_key(plain), name_key(plain)
+    parts = [_key(part) for part in _SEPARATOR.split(plain)]
     yield lambda entry: _key(entry.heading) == wanted
-    yield lambda entry: any(_key(suffix) == wanted for suffix in _suffixes(entry, title))
+    yield lambda entry: wanted in {_key(joined) for sign in (" > ", "/") for joined in _suffixes(entry, title, sign)}
+    yield lambda entry: loose in {_any_key(joined) for joined in _suffixes(entry, title)}
     mark = _MARK.match(name.strip())
     if mark:
         yield lambda entry: entry.anchor == mark["anchor"]
     yield lambda entry: _key(entry.heading) == parts[-1] and _in_order(parts, [_key(part) for part in (title, *entry.path)])
-    yield lambda entry: any(name_key(suffix) == loose for suffix in _suffixes(entry, title))
+    yield lambda entry: loosest in {name_key(joined) for joined in _suffixes(entry, title)}
 
 
 def _key(text: str) -> str:
-    return _SEPARATOR.sub("/", fold(" ".join(text.split())))
+    """Give a name without case, accents and needless spaces."""
+    return _SPACED_SIGN.sub(r"\1", fold(" ".join(text.split())))
 
 
-def _suffixes(entry: OutlineEntry, title: str) -> list[str]:
+def _any_key(text: str) -> str:
+    """Give the same with ``>`` and ``/`` for the same."""
+    return _key(text).replace(">", "/")
+
+
+def _suffixes(entry: OutlineEntry, title: str, sign: str = "/") -> list[str]:
+    """Give the headings that lead to a section, from each of them on; each as it is shown, and as search results cut it."""
     path = (title, *entry.path) if title else entry.path
-    return ["/".join(path[start:]) for start in range(len(path))]
+    cut = tuple(map(shortened, path))
+    paths = (path,) if cut == path else (path, cut)
+    return [sign.join(each[start:]) for each in paths for start in range(len(each))]
 
 
 def _in_order(parts: Iterable[str], path: Iterable[str]) -> bool:
@@ -92,11 +104,15 @@ def _in_order(parts: Iterable[str], path: Iterable[str]) -> bool:
 
 
 def shown_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
-    """Give a name for each section that stands for it alone: its path, with its anchor where others could be meant, too."""
+    """Give a name for each section that stands for it alone: its path, with its anchor where others could be meant, too.
+
+    The text before the first heading has none.
+    """
     counts = _meanings(entries, title)
     names = [" > ".join(entry.path) for entry in entries]
     return [
-        name if counts[_key(name)] == 1 else f"{name} (#{entry.anchor})" for name, entry in zip(names, entries, strict=True)
+        f"{name} (#{entry.anchor})" if entry.level and counts[_any_key(name)] > 1 else name
+        for name, entry in zip(names, entries, strict=True)
     ]
 
 
@@ -106,13 +122,14 @@ def short_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
     names = []
     for entry, whole in zip(entries, shown_names(entries, title), strict=True):
         trails = (" > ".join(entry.path[start:]) for start in range(len(entry.path) - 1, -1, -1))
-        names.append(next((trail for trail in trails if counts[_key(trail)] == 1), whole) if entry.level else "")
+        names.append(next((trail for trail in trails if counts[_any_key(trail)] == 1), whole))
     return names
 
 
 def _meanings(entries: Iterable[OutlineEntry], title: str) -> Counter[str]:
     """Count how many sections each name could mean."""
-    return Counter(key for entry in entries for key in {_key(suffix) for suffix in _suffixes(entry, title)})
+    headed = (entry for entry in entries if entry.level)
+    return Counter(key for entry in headed for key in {_any_key(suffix) for suffix in _suffixes(entry, title)})
 
 
 def _ambiguous(name: str, found: Sequence[OutlineEntry], headed: Sequence[OutlineEntry], title: str) -> SectionAmbiguousError:
@@ -125,17 +142,12 @@ def _ambiguous(name: str, found: Sequence[OutlineEntry], headed: Sequence[Outlin
 def _unknown(name: str, headed: Sequence[OutlineEntry], title: str) -> SectionUnknownError:
     if not headed:
         return SectionUnknownError(f"there is no section {name!r}: the page has no headings", ())
-    wanted, last = _key(name), _key(_SEPARATOR.split(name.strip())[-1])
+    last = _SEPARATOR.split(name.strip())[-1]
 
     def distance(entry: OutlineEntry) -> float:
-        heading = _key(entry.heading)
-        return -max(_likeness(last, heading), _likeness(wanted, heading), _likeness(wanted, _key("/".join(entry.path))))
+        return -max(likeness(last, entry.heading), likeness(name, " > ".join(entry.path)))
 
     nearest = sorted(zip(headed, shown_names(headed, title), strict=True), key=lambda item: distance(item[0]))
     names = [shown for _, shown in nearest[:_MOST_LISTED]]
     listed = "; ".join(names[:_MOST_NAMED])
     return SectionUnknownError(f"there is no section {name!r}; the page has, nearest first: {listed}", names)
-
-
-def _likeness(one: str, other: str) -> float:
-    return SequenceMatcher(None, one, other, autojunk=False).ratio()

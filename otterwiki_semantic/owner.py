@@ -115,6 +115,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         self.repository = settings.repository
         self.mark = settings_mark(settings)
         self.users = 0
+        self.is_ending = False
         self.last_use = time.monotonic()
         self._counting = threading.Lock()
         path.unlink(missing_ok=True)
@@ -128,6 +129,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
     def end(self) -> None:
         """End in a moment; the thread that asks for it is not waited for."""
+        self.is_ending = True
         threading.Thread(target=self.shutdown, daemon=True).start()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - socketserver's signature
@@ -140,12 +142,14 @@ class _Handler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         is_user = False
         try:
-            while line := self._read_line():
+            while (line := self._read_line()) and not self.server.is_ending:  # who gets no answer asks the next owner
                 message = self._understood(line)
                 if "error" not in message and not is_user:
                     is_user = True  # before it is answered, which may take a while
                     self.server.count_user(+1)
                 self.wfile.write(encode(message if "error" in message else self._reply(message)))
+                if len(line) > MAX_REQUEST_BYTES:
+                    return  # the rest of it would be taken for the next one
         finally:
             if is_user:
                 self.server.count_user(-1)
@@ -228,6 +232,7 @@ def _watch(server: _Server, lock: IO[str]) -> None:
             time.sleep(_WATCH_SECONDS)
         unused = not starter_lives and not server.users and time.monotonic() - server.last_use > _GRACE_SECONDS
         if unused or server.index.failure or not _is_in_place(lock) or not Path(str(server.server_address)).exists():
+            server.is_ending = True
             server.shutdown()
             return
 

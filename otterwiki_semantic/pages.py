@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from otterwiki_semantic.chunking import Profile, TokenCounter, chunk_document, count_words, section_words, shortened
+from otterwiki_semantic.errors import PageUnknownError
 from otterwiki_semantic.frontmatter import tags_field, text_field
 from otterwiki_semantic.links import linked_pages
 from otterwiki_semantic.markdown import parse as parse_markdown
 from otterwiki_semantic.records import Document, Page
+from otterwiki_semantic.spelling import nearest_names
+
+_NEAREST, _LEAST_LIKENESS = 5, 0.35
 
 
 def page_name(path: str) -> str:
     """Give the last part of a page's path."""
     return path.rsplit("/", 1)[-1]
+
+
+def page_unknown(whose: str, path: str, paths: Iterable[str]) -> PageUnknownError:
+    """Give the error that tells that there is no such page, with those that are spelled like it."""
+    names: dict[str, str] = {}
+    for other in paths:
+        names.setdefault(other, other)
+        names.setdefault(page_name(other), other)
+    nearest = nearest_names(path, names, _NEAREST, _LEAST_LIKENESS)
+    if not nearest:
+        nearest = nearest_names(page_name(path), names, _NEAREST, _LEAST_LIKENESS)
+    hint = f"; perhaps: {'; '.join(nearest)}" if nearest else ""
+    return PageUnknownError(f"{whose} has no page {path!r}{hint}", nearest)
 
 
 def page_title(path: str, document: Document) -> str:

@@ -83,7 +83,12 @@ def pages_to_read(values: Mapping[str, Any]) -> list[str]:
         return []
     if not isinstance(pages, list) or not pages:
         raise ParameterError(f"pages is {_shown(pages)}; it takes a list of 1 to {MAX_PAGES:,} paths")
-    return [path.strip("/").removesuffix(".md") for path in checked_texts(pages, "pages", MAX_PAGES)]
+    return [without_ending(path) for path in checked_texts(pages, "pages", MAX_PAGES)]
+
+
+def without_ending(path: str) -> str:
+    """Give a page's path as the index knows it, of one that may be a file's."""
+    return path.strip("/").removesuffix(".md")
 
 
 def _seconds_to_wait(values: Mapping[str, Any]) -> float:

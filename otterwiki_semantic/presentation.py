@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from otterwiki_semantic.errors import (
+    NotFoundError,
+    PageUnknownError,
+    RevisionUnknownError,
+    SectionAmbiguousError,
+    SectionUnknownError,
+)
 from otterwiki_semantic.page_records import PageList
 from otterwiki_semantic.records import (
     Answer,
@@ -21,6 +28,13 @@ from otterwiki_semantic.records import (
 
 PageUrl = Callable[[str, str], str]
 """Makes the address of a page of its path and an anchor (which may be empty)."""
+NOT_FOUND: dict[type[NotFoundError], tuple[str, str]] = {
+    PageUnknownError: ("page_unknown", "pages"),
+    RevisionUnknownError: ("revision_unknown", ""),
+    SectionUnknownError: ("section_unknown", "sections"),
+    SectionAmbiguousError: ("section_ambiguous", "sections"),
+}
+"""What is told of something that is not there: the error's code, and the field that has the nearest names."""
 UNDER_WAY = "the index is being built; results are incomplete until it is done"
 
 
@@ -110,6 +124,16 @@ def status_json(status: IndexStatus) -> dict[str, Any]:
         **body,
         "rebuild": rebuild_json(status.rebuild),
     }
+
+
+def started_json(status: RebuildStatus) -> dict[str, Any]:
+    """Tell that a rebuild has begun, and what it will take."""
+    return {"status": "started", "estimate": rebuild_json(status)["estimate"]}
+
+
+def refreshed_json(paths: Sequence[str]) -> dict[str, Any]:
+    """Tell which pages are read again."""
+    return {"status": "started", "pages": list(paths)}
 
 
 def rebuild_json(status: RebuildStatus) -> dict[str, Any]:

@@ -23,10 +23,10 @@ from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from otterwiki_semantic import __version__, errors
 from otterwiki_semantic.config import Settings
-from otterwiki_semantic.errors import OwnerUnavailableError, SemanticError
+from otterwiki_semantic.errors import NotFoundError, OwnerUnavailableError, SemanticError
 from otterwiki_semantic.records import shallow_dict
 
-MAX_REQUEST_BYTES = 1 << 20
+MAX_REQUEST_BYTES = 8 << 20
 MAX_REPLY_BYTES = 64 << 20
 LIFELINE, REPORT, STARTING = 3, 4, 5
 """Numbers of the files that an owner finds open, beside the streams: the reading end of its starter's pipe, which shows when
@@ -89,13 +89,16 @@ def encode(message: dict[str, Any]) -> bytes:
 
 def error_message(error: SemanticError) -> dict[str, Any]:
     """Give the reply that tells of an error."""
-    return {"error": {"type": type(error).__name__, "message": str(error)}}
+    nearest = {"nearest": error.nearest} if isinstance(error, NotFoundError) else {}
+    return {"error": {"type": type(error).__name__, "message": str(error), **nearest}}
 
 
-def error_from(message: dict[str, str]) -> SemanticError:
+def error_from(message: dict[str, Any]) -> SemanticError:
     """Give the error that a reply tells of."""
     kind = getattr(errors, message["type"], None)
     known = isinstance(kind, type) and issubclass(kind, SemanticError)
+    if known and issubclass(kind, NotFoundError):  # type: ignore[arg-type]
+        return kind(message["message"], message.get("nearest", ()))  # type: ignore[misc, no-any-return]
     return kind(message["message"]) if known else SemanticError(message["message"])  # type: ignore[misc]
 
 

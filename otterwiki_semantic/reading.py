@@ -8,12 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from otterwiki_semantic.chunking import count_words
 from otterwiki_semantic.errors import (
-    PageUnknownError,
     ParameterError,
     RevisionUnknownError,
     SectionUnknownError,
@@ -24,7 +22,7 @@ from otterwiki_semantic.links import page_key
 from otterwiki_semantic.markdown import parse
 from otterwiki_semantic.outline import find_section, outline, short_names, shown_names
 from otterwiki_semantic.page_records import OutlineEntry, PageLinks
-from otterwiki_semantic.pages import page_name, page_title, page_words
+from otterwiki_semantic.pages import page_name, page_title, page_unknown, page_words
 from otterwiki_semantic.parameters import (
     MAX_AROUND,
     MAX_PATH_CHARACTERS,
@@ -38,7 +36,6 @@ from otterwiki_semantic.records import Document, shallow_dict
 from otterwiki_semantic.repository import Repository
 from otterwiki_semantic.service import IndexService
 
-_NEAREST, _LEAST_LIKENESS = 5, 0.5
 _LINE = re.compile(r".*?(?:\r\n?|\n|\Z)", re.DOTALL)
 _RANGE = re.compile(r"(?P<first>[1-9][0-9]{0,8})(?:-(?P<last>[1-9][0-9]{0,8}))?")
 _REVISION = re.compile(r"[0-9a-fA-F]{4,64}")
@@ -51,11 +48,8 @@ class _Source:
     path: str
     commit: str
     text: str
-
-    @property
-    def lines(self) -> list[str]:
-        """Its lines with their ends; the last one may be empty."""
-        return [match[0] for match in _LINE.finditer(self.text) if match[0]] or [""]
+    lines: tuple[str, ...]
+    """With their ends."""
 
 
 class Reading:
@@ -129,7 +123,8 @@ class Reading:
         found = ((each, self._repository.page_blob(commit, each)) for each in spellings if commit)
         there, blob = next(((each, blob) for each, blob in found if blob), None) or self._as_spelled(commit, spellings)
         text = next(self._repository.read([blob])).decode("utf-8", errors="replace")
-        return _Source(there, commit or "", text)
+        lines = tuple(match[0] for match in _LINE.finditer(text) if match[0])
+        return _Source(there, commit or "", text, lines or ("",))
 
     def _commit(self, revision: object) -> str | None:
         if revision is None:
@@ -150,9 +145,7 @@ class Reading:
                 there = path if path in same else same[0]
                 return there, blobs[there]
         path = spellings[-1]
-        nearest = _nearest(path, list(blobs))
-        hint = f"; perhaps: {'; '.join(nearest)}" if nearest else ""
-        raise PageUnknownError(f"the wiki has no page {path!r}{hint}", nearest)
+        raise page_unknown("the wiki", path, blobs)
 
 
 def _spellings(path: str) -> list[str]:
@@ -161,17 +154,6 @@ def _spellings(path: str) -> list[str]:
     if not wanted.removesuffix(".md").strip() or len(wanted) > MAX_PATH_CHARACTERS or "\0" in wanted:
         raise ParameterError(f"a page's path takes 1 to {MAX_PATH_CHARACTERS:,} characters")
     return list(dict.fromkeys((wanted, wanted.removesuffix(".md"))))
-
-
-def _nearest(path: str, paths: Sequence[str]) -> list[str]:
-    """Give the paths that are spelled most like one: as a whole, or by their last parts."""
-    by_key: dict[str, str] = {}
-    for other in paths:
-        by_key.setdefault(page_key(other), other)
-        by_key.setdefault(page_key(page_name(other)), other)
-    keys = get_close_matches(page_key(path), by_key, _NEAREST, _LEAST_LIKENESS)
-    keys += get_close_matches(page_key(page_name(path)), by_key, _NEAREST, _LEAST_LIKENESS)
-    return list(dict.fromkeys(by_key[key] for key in keys))[:_NEAREST]
 
 
 # Parts of a page
@@ -189,12 +171,16 @@ def _lines_part(source: _Source, entries: Sequence[OutlineEntry], lines: object,
     first, last = sorted((int(asked["first"]), int(asked["last"] or asked["first"])))
     total = len(source.lines)
     if first > total:
-        raise SectionUnknownError(f"there is no line {first}: the page has {total}", shown_names(entries))
-    first, last = max(1, first - around), min(total, last + around)
-    content = _content(source.lines, first, last)
+        raise SectionUnknownError(f"there is no line {first}: the page has {total}", _names(entries))
     within = [entry for entry in entries if entry.start_line <= first <= entry.end_line]
     innermost = max(within, key=lambda entry: (entry.start_line, entry.level), default=None)
+    first, last = max(1, first - around), min(total, last + around)
+    content = _content(source.lines, first, last)
     return _part_json(innermost, first, last, count_words(content), content)
+
+
+def _names(entries: Sequence[OutlineEntry]) -> list[str]:
+    return shown_names([entry for entry in entries if entry.level])
 
 
 def _part_json(entry: OutlineEntry | None, first: int, last: int, words: int, content: str) -> dict[str, Any]:

@@ -44,7 +44,7 @@ _LONGEST_PAUSE_SECONDS = 30
 _MOST_IDLE = 8
 """Connections kept for the next questions; as many threads wait in the owner."""
 _GONE = (FileNotFoundError, NotADirectoryError, ConnectionError, BlockingIOError, EOFError)
-_SECRETS = re.compile("OTTERWIKI_API_KEY|SECRET_KEY|MAIL_PASSWORD|SQLALCHEMY_DATABASE_URI|GIT_REMOTE_.*")
+_SECRETS = re.compile("OTTERWIKI_API_KEY|MCP_AUTH_TOKEN|SECRET_KEY|MAIL_PASSWORD|SQLALCHEMY_DATABASE_URI|GIT_REMOTE_.*")
 """Settings of the wiki that are no business of the owner's."""
 
 log = logging.getLogger(__name__)
@@ -195,7 +195,7 @@ class RemoteIndex:
             except IndexError:  # another thread was faster
                 return None
             connection.setblocking(False)
-            if opened_by == os.getpid() and not _is_closed(connection):
+            if opened_by == os.getpid() and _is_silent(connection):
                 connection.settimeout(timeout)
                 return connection
             connection.close()
@@ -327,6 +327,17 @@ def _user_of(connection: socket.socket) -> int:
     """Give the user of the process at the other end: who asks must not be told another one's answers."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return int(struct.unpack("3i", credentials)[1])
+
+
+def _is_silent(connection: socket.socket) -> bool:
+    """Tell whether the other side is there, and has nothing more to say."""
+    try:
+        connection.recv(1)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _is_closed(connection: socket.socket) -> bool:

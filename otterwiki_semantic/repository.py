@@ -56,6 +56,7 @@ class Repository:
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_NO_LAZY_FETCH": "1",
+            "GIT_NO_REPLACE_OBJECTS": "1",  # what a commit's name stands for must not change
         }
 
     @cached_property
@@ -181,7 +182,8 @@ class Repository:
     def commit_of(self, revision: str) -> str | None:
         """Give the commit with a name or the beginning of one, in hexadecimal; None if there is none, or several begin so."""
         answer = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
-        return None if answer.returncode else answer.stdout.decode("ascii").strip()
+        commit = answer.stdout.decode("ascii").strip()
+        return commit if commit.startswith(revision.lower()) and commit else None  # else a branch has that name
 
     def page_blob(self, commit: str, path: str) -> str | None:
         """Give the id of a page's content in a commit; None if there is no such page, or its name is not UTF-8."""

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from otterwiki_semantic.chunking import shortened
 from otterwiki_semantic.errors import SectionAmbiguousError, SectionUnknownError
 from otterwiki_semantic.markdown import parse
 from otterwiki_semantic.outline import find_section, outline, short_names, shown_names
@@ -169,3 +170,23 @@ def test_sections_are_nested_and_their_words_are_those_of_their_own_text(source:
         inside = following.level > entry.level > 0
         assert (following.end_line <= entry.end_line) if inside else (following.start_line > entry.end_line)
         assert not inside or following.word_count <= entry.word_count
+
+
+def test_a_path_is_meant_as_it_is_written() -> None:
+    source = "# TCP/IP\n\nText.\n\n# TCP\n\n## IP\n\nText.\n"
+    entries = outline(parse(source), 9)
+    assert find_section(entries, "TCP/IP").start_line == 1
+    assert find_section(entries, "TCP > IP").start_line == 7
+    assert find_section(entries, "tcp / ip").start_line == 1
+
+
+def test_text_before_the_first_heading_takes_no_name_away() -> None:
+    entries = outline(parse("Intro.\n\n# Travel\n\nText.\n"), 5)
+    assert short_names(entries, "Travel") == ["", "Travel"]
+    assert find_section(entries, "Travel", "Travel").start_line == 3
+
+
+def test_a_long_heading_is_found_as_search_results_cut_it() -> None:
+    heading = "word " * 100 + "end"
+    entries = outline(parse(f"# Top\n\n## {heading}\n\nText.\n"), 5)
+    assert find_section(entries, f"Top > {shortened(heading)}").start_line == 3

@@ -14,8 +14,14 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.config import Settings
-from otterwiki_semantic.errors import OwnerUnavailableError, RebuildRunningError, RepositoryError, SemanticError
-from otterwiki_semantic.protocol import code_version, encode, revive, socket_path
+from otterwiki_semantic.errors import (
+    OwnerUnavailableError,
+    PageUnknownError,
+    RebuildRunningError,
+    RepositoryError,
+    SemanticError,
+)
+from otterwiki_semantic.protocol import MAX_REQUEST_BYTES, code_version, encode, revive, socket_path
 from otterwiki_semantic.records import IndexStatus, RebuildState, SearchOptions
 from otterwiki_semantic.remote_index import RemoteIndex
 from tests.live_wiki import commit, eventually, make_repository, owners_of
@@ -117,6 +123,34 @@ def test_a_process_that_was_forked_uses_connections_of_its_own(connect: Connect)
     assert [kept for _, kept in index._idle] == [parents]
 
 
+def test_an_owner_that_ends_takes_no_more_orders(connect: Connect) -> None:
+    """One that was told to end still closes its files while connections to it are open."""
+    index = connect()
+    pid = ready(index).owner_pid
+    assert len(index._idle) == 1
+    os.kill(pid, signal.SIGTERM)
+    assert index.refresh(["garden"]) == ("garden",)
+    eventually(lambda: not is_running(pid))
+    assert ready(index).owner_pid != pid
+
+
+def test_a_request_that_is_too_long_confuses_no_other(connect: Connect) -> None:
+    index = connect()
+    ready(index)
+    with pytest.raises(SemanticError, match="longer than"):
+        index.refresh(["x" * MAX_REQUEST_BYTES])
+    assert best(index, "vegetables") == "garden"
+    assert index.status().pages == 3
+
+
+def test_an_unknown_page_is_answered_with_those_like_it(connect: Connect) -> None:
+    index = connect()
+    ready(index)
+    with pytest.raises(PageUnknownError) as raised:
+        index.related("gardn", 3)
+    assert raised.value.nearest == ("garden",)
+
+
 def test_a_killed_owner_is_replaced_and_the_index_kept(connect: Connect) -> None:
     index = connect()
     pid = ready(index).owner_pid
@@ -215,7 +249,7 @@ def say(settings: Settings, line: bytes) -> dict[str, object]:
         b"[1, 2]\n",
         b'{"version": "VERSION", "repository": "REPOSITORY", "settings": null, "call": "no such call", "arguments": {}}\n',
         b'{"version": "VERSION", "repository": "REPOSITORY", "settings": null, "call": "search", "arguments": {"wrong": 1}}\n',
-        b"x" * (1 << 20) + b"x\n",
+        b"x" * MAX_REQUEST_BYTES + b"x\n",
     ],
     ids=["text", "empty", "list", "call", "arguments", "long"],
 )

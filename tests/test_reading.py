@@ -116,6 +116,10 @@ def test_a_section_a_few_of_them_and_lines_are_given_alone(wiki: LiveWiki) -> No
     assert lines["parts"][0]["section"] == "Bleeding a radiator"
     wider = page(wiki, "house/heating", lines=str(start), around=1)["parts"][0]
     assert (wider["start_line"], wider["end_line"]) == (start - 1, start + 1)
+    first = part["start_line"]
+    reaching_up = page(wiki, "house/heating", lines=str(first), around=3)["parts"][0]
+    assert reaching_up["start_line"] == first - 3
+    assert reaching_up["section"] == "Bleeding a radiator", "what was asked for names it"
     assert page(wiki, "house/heating", lines="999999-1")["content"] == "".join(source)
 
 
@@ -181,6 +185,11 @@ def test_an_old_revision_says_what_the_page_said_then(odd: LiveWiki) -> None:
     assert reply.json["error"]["code"] == "page_unknown"
 
 
+def test_a_branch_with_the_name_of_a_commit_is_none(odd: LiveWiki) -> None:
+    git(odd.repository, "branch", "beef")
+    assert odd.api("GET", f"{PAGES}/C++", revision="beef").json["error"]["code"] == "revision_unknown"
+
+
 def test_links_lead_both_ways(odd: LiveWiki) -> None:
     assert page(odd, "100%")["links_to"] == ["folder/under it", "two words"]
     assert page(odd, "two words")["linked_from"] == ["100%"]
@@ -195,8 +204,8 @@ def test_some_pages_are_read_again_without_another_index(wiki: LiveWiki) -> None
     assert after["generation"] == before["generation"]
     assert after["embedded_texts"] == before["embedded_texts"], "texts that are the same are not embedded again"
     assert after["chunks"] == before["chunks"]
-    reply = wiki.api("POST", "/reindex", json_body={"pages": ["nowhere"]})
-    assert (reply.status, reply.json["error"]["code"]) == (404, "page_unknown")
+    reply = wiki.api("POST", "/reindex", json_body={"pages": ["gardne"]})
+    assert (reply.status, reply.json["error"]["code"], reply.json["pages"][0]) == (404, "page_unknown", "garden")
     bodies: tuple[dict[str, Any], ...] = ({"pages": []}, {"pages": "home"})
     for bad in bodies:
         assert wiki.api("POST", "/reindex", json_body=bad).status == 422

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+from itertools import permutations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from otterwiki_semantic.errors import RepositoryError
 from otterwiki_semantic.repository import Repository
@@ -219,6 +222,29 @@ def test_changes_are_what_comparing_every_page_gives(tmp_path: Path) -> None:
     assert forward is not None
     assert set(forward[0]) == {"a", "moved ü", "was-a-link", "x\ny"}
     assert forward[1] == ["d/moves", "gone", "stays"]
+
+
+_NAMES = st.sampled_from(["a", "b", "d/a", "d/b", "d/e/a", "ü"])
+_TREES = st.lists(st.dictionaries(_NAMES, st.sampled_from(["one", "two", "three"]), max_size=5), min_size=2, max_size=4)
+
+
+@settings(max_examples=15)
+@given(trees=_TREES)
+def test_changes_between_any_two_commits_are_what_comparing_every_page_gives(
+    tmp_path_factory: pytest.TempPathFactory, trees: list[dict[str, str]]
+) -> None:
+    place = make_repository(tmp_path_factory.mktemp("trees"), {})
+    known: dict[str, str] = {}
+    commits = []
+    for tree in trees:
+        files: dict[str, str | bytes | None] = {f"{name}.md": None for name in known.keys() - tree.keys()}
+        commits.append(commit(place, files | {f"{name}.md": text for name, text in tree.items()}))
+        known = tree
+    repository = Repository(place)
+    for since, until in permutations(commits, 2):
+        before, after = repository.blobs(since), repository.blobs(until)
+        changed = {path: blob for path, blob in after.items() if before.get(path) != blob}
+        assert repository.changes(since, until) == (changed, sorted(before.keys() - after.keys()))
 
 
 def test_changes_that_git_cannot_tell_are_told_by_nobody(tmp_path: Path) -> None:

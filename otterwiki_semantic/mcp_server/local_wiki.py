@@ -9,25 +9,13 @@ from typing import Any, Self
 
 import anyio.to_thread
 
-from otterwiki_semantic.errors import (
-    NotFoundError,
-    PageUnknownError,
-    SectionAmbiguousError,
-    SectionUnknownError,
-    SemanticError,
-)
+from otterwiki_semantic.errors import NotFoundError, ParameterError, SemanticError
 from otterwiki_semantic.mcp_server.wiki import Json, WikiError
-from otterwiki_semantic.parameters import checked_query, search_options
-from otterwiki_semantic.presentation import answer_json, rebuild_json, related_json, status_json
+from otterwiki_semantic.parameters import checked_query, search_options, without_ending
+from otterwiki_semantic.presentation import NOT_FOUND, answer_json, refreshed_json, related_json, started_json, status_json
 from otterwiki_semantic.reading import Reading
 from otterwiki_semantic.remote_index import RemoteIndex
 from otterwiki_semantic.repository import Repository
-
-_CODES: dict[type[NotFoundError], str] = {
-    PageUnknownError: "page_unknown",
-    SectionUnknownError: "section_unknown",
-    SectionAmbiguousError: "section_ambiguous",
-}
 
 
 class LocalWiki:
@@ -64,7 +52,7 @@ class LocalWiki:
 
     async def related(self, path: str, n: int) -> Json:
         """See `Wiki`."""
-        return await _in_thread(lambda: related_json(self._index.related(path, n)))
+        return await _in_thread(lambda: related_json(self._index.related(without_ending(path), n)))
 
     async def status(self) -> Json:
         """See `Wiki`."""
@@ -75,8 +63,8 @@ class LocalWiki:
 
         def start() -> Json:
             if pages:
-                return {"status": "started", "pages": list(self._index.refresh(list(pages)))}
-            return {"status": "started", "estimate": rebuild_json(self._index.reindex(full=full))["estimate"]}
+                return refreshed_json(self._index.refresh([without_ending(path) for path in pages]))
+            return started_json(self._index.reindex(full=full))
 
         return await _in_thread(start)
 
@@ -89,6 +77,8 @@ async def _in_thread(ask: Callable[[], Json]) -> Json:
     try:
         return await anyio.to_thread.run_sync(ask)
     except NotFoundError as error:
-        raise WikiError(str(error), _CODES.get(type(error), "unavailable"), error.nearest) from error
+        raise WikiError(str(error), NOT_FOUND[type(error)][0], error.nearest) from error
+    except ParameterError as error:
+        raise WikiError(str(error), "invalid_parameter") from error
     except SemanticError as error:
         raise WikiError(str(error)) from error

@@ -16,6 +16,7 @@ from otterwiki_semantic.mcp_server.tool_errors import told_to_agent
 from otterwiki_semantic.mcp_server.tools import tool_result
 from otterwiki_semantic.mcp_server.wiki import Json, Wiki, WikiError
 
+_MOST_FAILURES = 20
 _POLL_SECONDS = 0.25
 _PAGES_SECONDS = 3.0
 """How long to look for the sync that reads pages again: its time is known to the second, it may look like the one before."""
@@ -52,8 +53,17 @@ def add_reindexing(server: MCPServer[None], wiki: Wiki) -> None:
 async def _follow_rebuild(wiki: Wiki, _pages: list[str], full: bool, report: Report) -> ReindexAnswer:
     start = time.monotonic()
     await wiki.reindex((), full=full)
+    failures = 0
     while True:
-        status = await wiki.status()
+        try:
+            status = await wiki.status()
+            failures = 0
+        except WikiError:  # such as a moment in which another process takes over; the rebuild may go on
+            failures += 1
+            if failures > _MOST_FAILURES:
+                raise
+            await anyio.sleep(_POLL_SECONDS)
+            continue
         rebuild: Json = status["rebuild"]
         if rebuild["state"] == "done":
             return ReindexAnswer(state="done", pages=status["pages"], seconds=round(time.monotonic() - start, 1))

@@ -51,7 +51,9 @@ class RestWiki:
 
     async def search(self, query: str, arguments: Mapping[str, Any]) -> Json:
         """See `Wiki`."""
-        return self._with_addresses(await self._ask("GET", _SEARCH, {"q": query, **arguments}))
+        given = {name: value for name, value in arguments.items() if value is not None}
+        answers = await self._ask("POST", _SEARCH, {}, {"queries": [query], **given})  # a long one is none for an address
+        return self._with_addresses(answers["answers"][0])
 
     async def pages(self, arguments: Mapping[str, Any]) -> Json:
         """See `Wiki`."""

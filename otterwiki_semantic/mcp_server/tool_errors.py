@@ -19,7 +19,7 @@ _OF_NAMES = {
 }
 """What to say of a name that stands for nothing, or for more than one thing: the wiki's own words mix it with its names."""
 _MOST_TOKENS = 500
-_MOST_CHARACTERS = 1_000
+_MOST_CHARACTERS, _LONGEST_NAME = 1_000, 400
 
 
 @contextmanager
@@ -35,12 +35,14 @@ def told_to_agent() -> Iterator[None]:
 
 def error_text(error: WikiError) -> str:
     """Give an error as an agent reads it, in at most about 500 tokens; the wiki's names in it are marked as data."""
-    names = list(error.nearest)
-    while names and tokens("\n".join(names)) > _MOST_TOKENS:
-        names.pop()
-    if not names or error.code not in _OF_NAMES:
+    if error.code not in _OF_NAMES:
         return cut(str(error), _MOST_CHARACTERS)
     trouble, offer, kind = _OF_NAMES[error.code]
+    names = [cut(name, _LONGEST_NAME) for name in error.nearest]
+    while names and tokens("\n".join(names)) > _MOST_TOKENS:
+        names.pop()
+    if not names:
+        return trouble
     rest = len(error.nearest) - len(names)
     more = f"\n({rest} more; list_sections shows all)" if rest else ""
     return f"{trouble}; {offer}:\n{marked(chr(10).join(names), list=kind)}{more}"

@@ -21,8 +21,9 @@ from otterwiki_semantic.parameters import (
     pages_to_read,
     reindex_is_full,
     search_options,
+    without_ending,
 )
-from otterwiki_semantic.presentation import answer_json, rebuild_json, related_json, status_json
+from otterwiki_semantic.presentation import answer_json, rebuild_json, refreshed_json, related_json, started_json, status_json
 from otterwiki_semantic.problems import problem
 from otterwiki_semantic.reading import Reading
 from otterwiki_semantic.records import Answer
@@ -115,7 +116,7 @@ class _Api:
 
     def related(self) -> Response:
         require_read(self._api_key)
-        path = checked_text(request.args.get("path"), "path").strip("/").removesuffix(".md")
+        path = without_ending(checked_text(request.args.get("path"), "path"))
         n = checked_number(request.args.get("n"), "n", DEFAULT_RELATED, MAX_RESULTS)
         return jsonify(related_json(self._service.related(path, n), _page_url))
 
@@ -141,9 +142,8 @@ class _Api:
         given = {name: value for name, value in body.items() if value is not None}
         is_full = reindex_is_full(request.args.to_dict() | given)
         if pages := pages_to_read(given):
-            return jsonify({"status": "started", "pages": list(self._service.refresh(pages))}), 202
-        started = self._service.reindex(full=is_full)
-        return jsonify({"status": "started", "estimate": rebuild_json(started)["estimate"]}), 202
+            return jsonify(refreshed_json(self._service.refresh(pages))), 202
+        return jsonify(started_json(self._service.reindex(full=is_full))), 202
 
     def reindex_status(self) -> Response:
         require_read(self._api_key)

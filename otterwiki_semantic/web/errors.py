@@ -10,15 +10,12 @@ from werkzeug.exceptions import HTTPException
 
 from otterwiki_semantic.errors import (
     NotFoundError,
-    PageUnknownError,
     ParameterError,
     RebuildRefusedError,
     RebuildRunningError,
-    RevisionUnknownError,
-    SectionAmbiguousError,
-    SectionUnknownError,
     SemanticError,
 )
+from otterwiki_semantic.presentation import NOT_FOUND
 
 ERRORS: dict[str, tuple[int, str]] = {
     "bad_request": (400, "the body is not a JSON object"),
@@ -50,14 +47,6 @@ _OF_STATUS = {status: code for code, (status, _) in reversed(ERRORS.items())}
 log = logging.getLogger(__name__)
 
 
-_NOT_FOUND: tuple[tuple[type[NotFoundError], str, str], ...] = (
-    (PageUnknownError, "page_unknown", "pages"),
-    (RevisionUnknownError, "revision_unknown", ""),
-    (SectionUnknownError, "section_unknown", "sections"),
-    (SectionAmbiguousError, "section_ambiguous", "sections"),
-)
-
-
 class ApiError(Exception):
     """An answer other than the one asked for: a code of `ERRORS` for programs and a message for people."""
 
@@ -71,7 +60,7 @@ def handle_errors(blueprint: Blueprint) -> None:
     """Make every error of a blueprint's views an answer in JSON."""
     blueprint.register_error_handler(ApiError, lambda error: error_answer(error.code, error.message))
     blueprint.register_error_handler(ParameterError, lambda error: error_answer("invalid_parameter", str(error)))
-    for kind, code, fact in _NOT_FOUND:
+    for kind, (code, fact) in NOT_FOUND.items():
         blueprint.register_error_handler(kind, _not_found_answer(code, fact))
     blueprint.register_error_handler(RebuildRunningError, lambda error: error_answer("reindex_running", str(error)))
     blueprint.register_error_handler(RebuildRefusedError, lambda error: error_answer("disk_full", str(error)))
