@@ -32,7 +32,7 @@ def assert_error(response: TestResponse, status: int, code: str, *parts: str) ->
     assert response.status_code == status
     assert response.content_type == "application/json"
     assert response.json is not None
-    assert list(response.json) == ["error"]
+    assert list(response.json) == (["error", "pages"] if code == "page_unknown" else ["error"])
     assert response.json["error"]["code"] == code
     for part in parts:
         assert part in response.json["error"]["message"]

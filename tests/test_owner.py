@@ -140,7 +140,7 @@ def test_a_request_that_is_too_long_confuses_no_other(connect: Connect) -> None:
     with pytest.raises(SemanticError, match="longer than"):
         index.refresh(["x" * MAX_REQUEST_BYTES])
     assert best(index, "vegetables") == "garden"
-    assert index.status().pages == 3
+    assert index.status().pages == 5
 
 
 def test_an_unknown_page_is_answered_with_those_like_it(connect: Connect) -> None:
