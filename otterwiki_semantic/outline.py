@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 
 from otterwiki_semantic.chunking import count_words, section_words, shortened
 from otterwiki_semantic.errors import SectionAmbiguousError, SectionUnknownError
@@ -22,6 +23,7 @@ _MARK = re.compile(r"(?:^|.*\()#(?P<anchor>[^\s()]*)\)?$", re.DOTALL)
 """``#anchor``, or a name as errors list it: ``A > B (#anchor)``."""
 _LEADING_SIGNS = re.compile(r"^#{1,6}\s+")
 _MOST_NAMED = 8
+_CACHED = 20_000
 _MOST_LISTED = 200
 
 
@@ -80,6 +82,7 @@ def _ways(name: str, title: str) -> Iterable[Callable[[OutlineEntry], bool]]:
     yield lambda entry: loosest in {name_key(joined) for joined in _suffixes(entry, title)}
 
 
+@lru_cache(_CACHED)
 def _key(text: str) -> str:
     """Give a name without case, accents and needless spaces."""
     return _SPACED_SIGN.sub(r"\1", fold(" ".join(text.split())))
@@ -109,7 +112,7 @@ def shown_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
     The text before the first heading has none.
     """
     counts = _meanings(entries, title)
-    names = [" > ".join(entry.path) for entry in entries]
+    names = [" > ".join(map(shortened, entry.path)) for entry in entries]
     return [
         f"{name} (#{entry.anchor})" if entry.level and counts[_any_key(name)] > 1 else name
         for name, entry in zip(names, entries, strict=True)
@@ -121,7 +124,7 @@ def short_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
     counts = _meanings(entries, title)
     names = []
     for entry, whole in zip(entries, shown_names(entries, title), strict=True):
-        trails = (" > ".join(entry.path[start:]) for start in range(len(entry.path) - 1, -1, -1))
+        trails = (" > ".join(map(shortened, entry.path[start:])) for start in range(len(entry.path) - 1, -1, -1))
         names.append(next((trail for trail in trails if counts[_any_key(trail)] == 1), whole))
     return names
 

@@ -66,7 +66,8 @@ def search_options(values: Mapping[str, Any]) -> SearchOptions:
 
 def listing_options(values: Mapping[str, Any]) -> tuple[Filters, int, int]:
     """Give what a list of pages is to hold: the filters, how many pages, and how many are left out before them."""
-    filters = _filters({**values, "path": values.get("prefix")})
+    prefix = _optional(values.get("prefix"), lambda value: checked_text(value, "prefix"))
+    filters = _filters({**values, "path": prefix})
     limit = checked_number(values.get("limit"), "limit", MAX_LISTED, MAX_LISTED)
     return filters, limit, checked_number(values.get("offset"), "offset", 0, MAX_OFFSET, least=0)
 

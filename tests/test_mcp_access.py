@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
@@ -176,3 +177,25 @@ def test_nothing_but_the_protocol_is_on_standard_output() -> None:
     assert answer.returncode == 0
     assert answer.stdout
     assert all(line.startswith("{") for line in answer.stdout.splitlines())
+
+
+@pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_on_standard_input_ends_when_it_is_told_to(name: signal.Signals) -> None:
+    command = [PROGRAM, "mcp", "--url", "http://127.0.0.1:9"]
+    with subprocess.Popen(command, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        process.stdin.flush()
+        assert process.stdout.readline(), "it serves"
+        process.send_signal(name)
+        assert process.wait(20) == -name
+
+
+def test_what_no_address_can_hold_is_refused_in_words() -> None:
+    async def ask() -> None:
+        async with RestWiki("http://127.0.0.1:9") as wiki:
+            await wiki.page("x" * 70_000, {})
+
+    with pytest.raises(WikiError, match="too long"):
+        anyio.run(ask)

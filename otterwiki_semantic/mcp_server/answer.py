@@ -8,6 +8,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from otterwiki_semantic.mcp_server.tokens import tokens
+from otterwiki_semantic.mcp_server.wiki import Json
+from otterwiki_semantic.presentation import UNDER_WAY
+
+_LONGEST_ADDRESS = 400
 
 A = TypeVar("A", bound="Answer")
 
@@ -73,3 +77,20 @@ def count(number: int, thing: str) -> str:
 def line_range(first: int, last: int) -> str:
     """Give a range of lines as `read_note` takes it."""
     return f"{first}-{last}"
+
+
+def address(body: Json) -> str | None:
+    """Give the address of what the wiki tells of; of a heading as long as a page only that of its page."""
+    url: str | None = body.get("url")
+    return url if url is None or len(url) <= _LONGEST_ADDRESS else url.partition("#")[0]
+
+
+def notice_of(body: Json) -> str | None:
+    """Tell what keeps the wiki's answer from being all it could be; None if nothing does."""
+    index: Json = body.get("index", {})
+    is_first_build = index.get("commit") is None and index.get("head") is not None
+    notices = [UNDER_WAY if is_first_build else None, body.get("degraded")]
+    behind = index.get("pending_pages") if index.get("commit") != index.get("head") else 0
+    if behind and not is_first_build:
+        notices.append(f"the index is behind by {count(behind, 'page')}; semantic_search with wait=true waits for the latest")
+    return "; ".join(notice for notice in notices if notice) or None

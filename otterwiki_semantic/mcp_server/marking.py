@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from unicodedata import normalize
 
-_INVISIBLE = "[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]*"
-_NAME = _INVISIBLE.join("wiki") + "[^0-9A-Za-z]{0,3}" + _INVISIBLE.join("text")
-_TAG_LIKE = re.compile(f"[<＜﹤‹〈⟨](?=[^0-9A-Za-z]{{0,8}}{_NAME})", re.IGNORECASE)
+_BRACKET = re.compile("[<＜﹤‹〈⟨❮❬〈《«]")
+_LOOK_AHEAD = 80
+_LOOK_ALIKES = str.maketrans("ікетхωԝ", "iketxww")
+"""Letters of other scripts that look like those of the tag's name."""
 _IN_ATTRIBUTES = {
     **dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " "),
     ord("&"): "&amp;",
@@ -18,8 +20,16 @@ _IN_ATTRIBUTES = {
 def marked(text: str, **attributes: str | None) -> str:
     """Give text between ``<wiki-text …>`` and ``</wiki-text>``; attributes that are None are left out.
 
-    Nothing in the text can end it early: the bracket of whatever looks like one of these tags, in any case and with spaces,
-    invisible characters or a similar bracket, becomes ``&lt;``.
+    Nothing in the text can end it early: the bracket of whatever looks like one of these tags, in any case, with spaces, signs,
+    invisible characters, similar letters or a similar bracket, becomes ``&lt;``.
     """
     shown = "".join(f' {name}="{value.translate(_IN_ATTRIBUTES)}"' for name, value in attributes.items() if value is not None)
-    return f"<wiki-text{shown}>\n{_TAG_LIKE.sub('&lt;', text)}\n</wiki-text>"
+    return f"<wiki-text{shown}>\n{_BRACKET.sub(_harmless, text)}\n</wiki-text>"
+
+
+def _harmless(bracket: re.Match[str]) -> str:
+    following = (
+        normalize("NFKD", bracket.string[bracket.end() : bracket.end() + _LOOK_AHEAD]).casefold().translate(_LOOK_ALIKES)
+    )
+    letters = "".join(character for character in following if character.isalnum())
+    return "&lt;" if letters.startswith("wikitext") else bracket[0]

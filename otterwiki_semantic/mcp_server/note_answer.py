@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from otterwiki_semantic.mcp_server.answer import Answer, BudgetError, Part, count, fit, line_range
+from otterwiki_semantic.chunking import shortened
+from otterwiki_semantic.mcp_server.answer import Answer, BudgetError, Part, address, count, fit, line_range
 from otterwiki_semantic.mcp_server.marking import marked
 from otterwiki_semantic.mcp_server.sections_answer import (
     SectionEntry,
@@ -41,6 +42,7 @@ class NoteAnswer(Answer):
     revision: str = Field(description="The last commit that changed it")
     updated: str | None = Field(default=None, description="When that was")
     url: str | None = Field(default=None, description="The page's address in the wiki")
+    notice: str | None = Field(default=None, description="What keeps this answer from being all it could be")
     parts: list[NotePart] = Field(description="What was asked for, in this order")
     sections: list[SectionEntry] | None = Field(
         default=None, description="If the text is too long: its sections, to ask for by name"
@@ -52,6 +54,7 @@ class NoteAnswer(Answer):
         """See `Answer`."""
         changed = f", changed {self.updated[:10]}" if self.updated else ""
         shown = [f"{count(self.words, 'word')}, {count(self.total_lines, 'line')}{changed}, revision {self.revision}"]
+        shown += [self.notice] if self.notice else []
         for part in self.parts:
             trail = " > ".join(part.section_path or ()) or None
             lines = line_range(part.start_line, part.end_line)
@@ -67,10 +70,10 @@ class NoteAnswer(Answer):
         return shown
 
 
-def note_answer(body: Json, max_tokens: int) -> NoteAnswer:
+def note_answer(body: Json, max_tokens: int, revision: str | None = None) -> NoteAnswer:
     """Give what fits of a page: its links go first, then the end of the text, which then has a list of its sections.
 
-    Errors: `BudgetError`.
+    `revision` is the one that was asked for. Errors: `BudgetError`.
     """
     parts = _parts(body)
     is_page = "parts" not in body
@@ -85,7 +88,8 @@ def note_answer(body: Json, max_tokens: int) -> NoteAnswer:
     choice = _choice(body, parts, max_tokens)
     size = sum(len(part.text) for part in parts)
     # All of the text would need no list, but it is known not to fit.
-    return fit(lambda room: _cut_answer(body, parts, room, choice), max(size - 1, 0), max_tokens)
+    lost = ["its links"] if any(links.values()) else []
+    return fit(lambda room: _cut_answer(body, parts, room, choice, revision, lost), max(size - 1, 0), max_tokens)
 
 
 def _choice(body: Json, parts: Sequence[NotePart], max_tokens: int) -> SectionsAnswer | None:
@@ -100,13 +104,19 @@ def _choice(body: Json, parts: Sequence[NotePart], max_tokens: int) -> SectionsA
     return choice if len(choice.sections) > 1 else None
 
 
-def _cut_answer(body: Json, parts: Sequence[NotePart], room: int, choice: SectionsAnswer | None) -> NoteAnswer:
+def _cut_answer(
+    body: Json, parts: Sequence[NotePart], room: int, choice: SectionsAnswer | None, revision: str | None, lost: Sequence[str]
+) -> NoteAnswer:
     kept, rest = _within(parts, room)
-    how = f"ask with a higher max_tokens, or read_note(path, lines='{rest[0]}')" if rest else ""
+    how = "ask with a higher max_tokens"
+    goes_on = rest and not any(rest[0].startswith(f"{part.start_line}-") for part in parts)
+    if goes_on:  # else a line is longer than there is room for, and asking for it again would give the same
+        of = f", revision='{revision}'" if revision else ""
+        how += f", or read_note(path, lines='{rest[0]}'{of})"
     if choice:
-        how += ", or one of these sections"
+        how += ", or one of these sections" + (" of the same revision" if revision else "")
         how += f"; {choice.left_out}" if choice.left_out else ""
-    answer = _answer(body, kept, lost=[f"lines {', '.join(rest)}"] if rest else [], how=how)
+    answer = _answer(body, kept, lost=[*([f"lines {', '.join(rest)}"] if rest else []), *lost], how=how)
     return answer.model_copy(update={"sections": choice.sections}) if choice else answer
 
 
@@ -144,8 +154,9 @@ def _answer(
         total_lines=body["total_lines"],
         revision=body["revision"][:_REVISION_DIGITS],
         updated=last.get("date"),
-        url=body.get("url"),
+        url=address(body),
         parts=list(parts),
+        notice=body.get("degraded"),
         left_out=f"{' and '.join(lost)} left out; {how}" if lost else None,
     )
 
@@ -158,4 +169,4 @@ def _parts(body: Json) -> list[NotePart]:
 
 def _part(trail: Sequence[str], first: int, last: int, content: str) -> NotePart:
     text = content.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
-    return NotePart(section_path=list(trail) or None, start_line=first, end_line=last, text=text)
+    return NotePart(section_path=[shortened(heading) for heading in trail] or None, start_line=first, end_line=last, text=text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from otterwiki_semantic.mcp_server.answer import Answer, Part, count, fit
+from otterwiki_semantic.mcp_server.answer import Answer, Part, count, fit, notice_of
 from otterwiki_semantic.mcp_server.marking import marked
 from otterwiki_semantic.mcp_server.wiki import Json
 
@@ -36,14 +36,17 @@ class PagesAnswer(Answer):
 
     pages: list[PageEntry] = Field(description="The pages, by path")
     total: int = Field(description="How many pass, listed or not")
+    notice: str | None = Field(default=None, description="What keeps this answer from being all it could be")
     next_offset: int | None = Field(default=None, description="The offset to ask for the following ones with, if there are any")
 
     def lines(self) -> list[str]:
         """See `Answer`."""
+        notice = [self.notice] if self.notice else []
         if not self.pages:
-            return [f"No page listed; {count(self.total, 'page')} in all pass."]
+            return [*notice, f"No page listed; {count(self.total, 'page')} in all pass."]
         more = f"; the next ones: offset={self.next_offset}" if self.next_offset is not None else ""
         return [
+            *notice,
             f"{len(self.pages)} of {count(self.total, 'page')}{more}",
             marked("\n".join(page.shown() for page in self.pages), list="pages"),
         ]
@@ -59,6 +62,7 @@ def pages_answer(body: Json, offset: int, max_tokens: int) -> PagesAnswer:
         return PagesAnswer(
             pages=entries[:number],
             total=body["total"],
+            notice=notice_of(body),
             next_offset=following if (number and following < body["total"]) or missing else None,
             left_out=f"{count(missing, 'more page')} left out; {how}" if missing else None,
         )

@@ -44,6 +44,8 @@ def add_reindexing(server: MCPServer[None], wiki: Wiki) -> None:
         The index follows the wiki by itself: use this only if index_status shows a problem that asks for it.
         """
         with told_to_agent():
+            if pages is not None and not pages:
+                raise WikiError("pages is empty; leave it out to index everything", "invalid_parameter")
             if pages and full:
                 raise WikiError("full and pages do not go together", "invalid_parameter")
             follow = _follow_pages if pages else _follow_rebuild

@@ -16,6 +16,7 @@ from otterwiki_semantic.mcp_server.wiki import Json, WikiError
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
 _SEARCH = "semantic-search"
+_TOO_LONG = (414, 431)
 _OF_KEY = {
     "wrong_key": "the key is wrong: OTTERWIKI_API_KEY is not the one that the wiki was started with",
     "unauthorized": "the wiki wants a key: set OTTERWIKI_API_KEY to the one that it was started with",
@@ -81,6 +82,8 @@ class RestWiki:
             response = await self._client.request(method, f"{self._url}/api/v1/{route}", params=given, json=body)
         except httpx.TimeoutException:
             raise WikiError(f"the wiki at {self._url} did not answer in time; try again in a while") from None
+        except httpx.InvalidURL:
+            raise WikiError("that is too long to be asked for", "invalid_parameter") from None
         except httpx.HTTPError as error:
             reason = str(error) or type(error).__name__
             raise WikiError(f"the wiki at {self._url} cannot be reached ({reason}); see that it runs") from None
@@ -94,6 +97,8 @@ class RestWiki:
         if response.is_success and isinstance(answer, dict):
             return answer
         error = answer.get("error") if isinstance(answer, dict) else None
+        if response.status_code in _TOO_LONG and not isinstance(error, dict):
+            raise WikiError("that is too long for the server of the wiki; ask for less at once", "invalid_parameter")
         if not isinstance(answer, dict) or not isinstance(error, dict):
             raise WikiError(
                 f"{self._url} answered with status {response.status_code} and no JSON, as a wiki with otterwiki-semantic "

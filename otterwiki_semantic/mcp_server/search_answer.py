@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pydantic import Field
 
-from otterwiki_semantic.mcp_server.answer import Answer, Part, count, fit, line_range
+from otterwiki_semantic.mcp_server.answer import Answer, Part, address, count, fit, line_range, notice_of
 from otterwiki_semantic.mcp_server.marking import marked
 from otterwiki_semantic.mcp_server.tokens import cut
 from otterwiki_semantic.mcp_server.wiki import Json
@@ -69,7 +68,7 @@ class SearchAnswer(Answer):
         else:
             first = "Nothing in the wiki seems to be about this; these passages are merely nearest."
         passages = [line for number, result in enumerate(self.results, 1) for line in result.shown(number)]
-        return [first, *([self.notice] if self.notice else []), *passages]
+        return [*([self.notice] if self.notice else []), first, *passages]
 
 
 def search_answer(body: Json, max_tokens: int) -> SearchAnswer:
@@ -105,7 +104,7 @@ def _answer(body: Json, passages: Sequence[Passage], total: int, lost: Sequence[
     return SearchAnswer(
         results=list(passages),
         confident=body["confident"],
-        notice=_notice(body),
+        notice=notice_of(body),
         left_out=f"{' and '.join(what)} left out; ask with a higher max_tokens, or a smaller n" if what else None,
     )
 
@@ -122,18 +121,9 @@ def _passage(result: Json) -> Passage:
         relevant=result["relevant"],
         similarity=None if similarity is None else round(similarity, 2),
         updated=updated[:10] if updated else None,
-        url=result.get("url"),
+        url=address(result),
         also_on=list(result["also_on"]) or None,
         text=result["text"].removeprefix(prefix),
         before=result.get("context_before"),
         after=result.get("context_after"),
     )
-
-
-def _notice(body: Json) -> str | None:
-    index: dict[str, Any] = body.get("index", {})
-    behind = index.get("pending_pages") if index.get("commit") != index.get("head") else 0
-    notices = [body.get("message"), body.get("degraded")]
-    if behind and not body.get("message"):
-        notices.append(f"the index is behind by {count(behind, 'page')}; ask with wait=true for the latest")
-    return "; ".join(notice for notice in notices if notice) or None

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from otterwiki_semantic.mcp_server.answer import Answer, Part, count, fit, line_range
+from otterwiki_semantic.mcp_server.answer import Answer, Part, address, count, fit, line_range
 from otterwiki_semantic.mcp_server.marking import marked
 from otterwiki_semantic.mcp_server.wiki import Json
 
@@ -59,7 +59,7 @@ def sections_answer(body: Json, max_tokens: int, begins_in: range | None = None)
             title=body["title"],
             words=body["word_count"],
             total_lines=body["total_lines"],
-            url=body.get("url"),
+            url=address(body),
             sections=_outermost(entries, number),
             left_out=_left_out(len(entries) - number),
         )

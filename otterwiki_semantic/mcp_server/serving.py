@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import socket
 import sys
 
@@ -37,6 +38,8 @@ async def _serve(wiki: Wiki, access: HttpAccess | None, allow_reindex: bool) -> 
     server = make_server(wiki, allow_reindex=allow_reindex)
     async with wiki:
         if access is None:
+            # The thread that reads the input cannot be interrupted: ctrl-C ends the process itself.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
             await server.run_stdio_async()
         else:
             await _serve_http(server, access)

@@ -31,11 +31,15 @@ def told_to_agent() -> Iterator[None]:
         raise ToolError(error_text(error)) from error
     except BudgetError as error:
         raise ToolError(str(error)) from error
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise ToolError(
+            f"the wiki's answer was not understood ({error!r:.80}); see that its otterwiki-semantic is as new as this one"
+        ) from error
 
 
 def error_text(error: WikiError) -> str:
     """Give an error as an agent reads it, in at most about 500 tokens; the wiki's names in it are marked as data."""
-    if error.code not in _OF_NAMES:
+    if error.code not in _OF_NAMES or not error.nearest:  # then there is no name of the wiki's in it
         return cut(str(error), _MOST_CHARACTERS)
     trouble, offer, kind = _OF_NAMES[error.code]
     names = [cut(name, _LONGEST_NAME) for name in error.nearest]

@@ -121,7 +121,7 @@ def _add_reading(server: MCPServer[None], wiki: Wiki) -> None:
         asked = {"section": section, "lines": lines, "revision": revision}
         with told_to_agent():
             body = await wiki.page(path, asked | {"around": around if lines else None})
-            return tool_result(note_answer(body, max_tokens))
+            return tool_result(note_answer(body, max_tokens, revision))
 
     @server.tool(title="List a page's sections", annotations=_reads("List a page's sections"))
     async def list_sections(
