@@ -23,7 +23,7 @@ _MARK = re.compile(r"(?:^|.*\()#(?P<anchor>[^\s()]*)\)?$", re.DOTALL)
 """``#anchor``, or a name as errors list it: ``A > B (#anchor)``."""
 _LEADING_SIGNS = re.compile(r"^#{1,6}\s+")
 _MOST_NAMED = 8
-_CACHED = 20_000
+_CACHED = 10_000
 _MOST_LISTED = 200
 
 
