@@ -96,10 +96,11 @@ def error_message(error: SemanticError) -> dict[str, Any]:
 def error_from(message: dict[str, Any]) -> SemanticError:
     """Give the error that a reply tells of."""
     kind = getattr(errors, message["type"], None)
-    known = isinstance(kind, type) and issubclass(kind, SemanticError)
-    if known and issubclass(kind, NotFoundError):  # type: ignore[arg-type]
-        return kind(message["message"], message.get("nearest", ()))  # type: ignore[misc, no-any-return]
-    return kind(message["message"]) if known else SemanticError(message["message"])  # type: ignore[misc]
+    if isinstance(kind, type) and issubclass(kind, NotFoundError):
+        return kind(message["message"], message.get("nearest", ()))
+    if isinstance(kind, type) and issubclass(kind, SemanticError):
+        return kind(message["message"])
+    return SemanticError(message["message"])
 
 
 def revive(kind: type[T], value: Any) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -31,9 +32,9 @@ class Answer(Part):
 
     left_out: str | None = Field(default=None, description="What did not fit into max_tokens, and how to get it")
 
+    @abstractmethod
     def lines(self) -> list[str]:
         """Give the answer as an agent reads it, without `left_out`, in paragraphs."""
-        raise NotImplementedError
 
     def text(self) -> str:
         """Give all of the answer as an agent reads it; what the wiki says is marked as data."""
