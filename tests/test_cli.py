@@ -127,7 +127,7 @@ def test_a_directory_that_is_no_repository_is_named(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_a_repository_stands_for_the_whole(repository: Path) -> None:
-    answer = run("status", "--repository", repository / "house")
+    answer = run("index", "--repository", repository / "house")
     assert answer.returncode == 0, answer.stderr
     assert "6 chunks" in answer.stdout
     assert not (repository / "house-semantic").exists()
