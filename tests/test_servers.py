@@ -273,7 +273,7 @@ def test_a_worker_is_hardly_bigger_with_the_plugin(served: Served, tmp_path: Pat
 def test_a_page_saved_through_any_worker_is_found_through_every_worker(served: Served) -> None:
     wanted = min(3, served.server.workers)
     savers: set[int] = set()
-    for attempt in range(9):
+    for attempt in range(30):  # the kernel chooses who answers
         worker, seconds = served.save_and_find(blockers=attempt % served.server.workers)
         log.info("%s: saved through %d, found through all after %.2f s", served.server.name, worker, seconds)
         assert seconds <= FOUND_SECONDS
