@@ -111,7 +111,10 @@ def shown_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
 
     The text before the first heading has none.
     """
-    counts = _meanings(entries, title)
+    return _whole_names(entries, _meanings(entries, title))
+
+
+def _whole_names(entries: Sequence[OutlineEntry], counts: Counter[str]) -> list[str]:
     names = [" > ".join(map(shortened, entry.path)) for entry in entries]
     return [
         f"{name} (#{entry.anchor})" if entry.level and counts[_any_key(name)] > 1 else name
@@ -123,7 +126,7 @@ def short_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
     """Give the shortest name for each section that stands for it alone: its heading, with as many above it as it takes."""
     counts = _meanings(entries, title)
     names = []
-    for entry, whole in zip(entries, shown_names(entries, title), strict=True):
+    for entry, whole in zip(entries, _whole_names(entries, counts), strict=True):
         trails = (" > ".join(map(shortened, entry.path[start:])) for start in range(len(entry.path) - 1, -1, -1))
         names.append(next((trail for trail in trails if counts[_any_key(trail)] == 1), whole))
     return names

@@ -232,8 +232,7 @@ def _watch(server: _Server, lock: IO[str]) -> None:
             time.sleep(_WATCH_SECONDS)
         unused = not starter_lives and not server.users and time.monotonic() - server.last_use > _GRACE_SECONDS
         if unused or server.index.failure or not _is_in_place(lock) or not Path(str(server.server_address)).exists():
-            server.is_ending = True
-            server.shutdown()
+            server.end()
             return
 
 

@@ -109,7 +109,7 @@ def _cut_answer(
 ) -> NoteAnswer:
     kept, rest = _within(parts, room)
     how = "ask with a higher max_tokens"
-    goes_on = rest and not any(rest[0].startswith(f"{part.start_line}-") for part in parts)
+    goes_on = rest and rest[0] != line_range(parts[0].start_line, parts[0].end_line)
     if goes_on:  # else a line is longer than there is room for, and asking for it again would give the same
         of = f", revision='{revision}'" if revision else ""
         how += f", or read_note(path, lines='{rest[0]}'{of})"
