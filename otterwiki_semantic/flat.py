@@ -98,6 +98,28 @@ class Flat:
         rows, cosines = rows[found][order], cosines[found][order]
         return [(self._candidates[row], cosine) for row, cosine in zip(rows.tolist(), cosines.tolist(), strict=True)]
 
+    def nearest_to_each(self, vectors: Matrix, count: int, allowed: Mask) -> list[list[tuple[Candidate, float]]]:
+        """Give the `count` nearest allowed passages to each of some vectors with their cosines; all are compared, in parts."""
+        mask = self._embedded & self.live & allowed
+        best = np.empty((len(vectors), 0), dtype=np.float32)
+        rows = np.empty((len(vectors), 0), dtype=np.intp)
+        for number, block in enumerate(self._blocks):
+            start = number * _BLOCK
+            if not block.shape[1] or not mask[start : start + len(block)].any():
+                continue
+            cosines = vectors @ block.T
+            cosines[:, ~mask[start : start + len(block)]] = -np.inf
+            few = min(count, len(block))
+            near = np.argpartition(cosines, -few, axis=1)[:, -few:]
+            best = np.concatenate((best, np.take_along_axis(cosines, near, axis=1)), axis=1)
+            rows = np.concatenate((rows, start + near), axis=1)
+        found = np.argsort(-best, axis=1, kind="stable")[:, :count]
+        best, rows = np.take_along_axis(best, found, axis=1), np.take_along_axis(rows, found, axis=1)
+        return [
+            [(self._candidates[row], cosine) for row, cosine in zip(*pair, strict=True) if np.isfinite(cosine)]
+            for pair in zip(rows.tolist(), best.tolist(), strict=True)
+        ]
+
     def cosines(self, vector: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Give how near these chunks are, by id; one without a vector is left out."""
         matrix, known = self.vectors(ids)

@@ -97,6 +97,8 @@ class Indexer:
         self._turn_seconds = turn_seconds
         self.embedded_texts = 0
         """Chunks given to the model since this object was made."""
+        self.changed_pages = 0
+        """Pages indexed or removed since then."""
         self.embedding_seconds = 0.0
         """Time the model took for them."""
         self.model_error: str | None = None
@@ -143,6 +145,7 @@ class Indexer:
         catalog.begin_change(head)
         if gone:
             catalog.remove_pages(gone)
+            self.changed_pages += len(gone)
         times_known = catalog.updated([file.path for file in changed]) | times
         batches = self._batches(changed, tracker, times_known)
         with ThreadPoolExecutor(1, "embedding-batches") as ahead:
@@ -265,6 +268,7 @@ class Indexer:
             (page if lacking.isdisjoint(vectors) else replace(page, blob=UNFINISHED), vectors)
             for page, vectors in zip(batch.pages, batch.ids, strict=True)
         )
+        self.changed_pages += len(batch.pages)
         tracker.pages_indexed(len(batch.pages))
 
     def _embed(self, standing: Mapping[str, tuple[str, Chunk]]) -> list[StoredVector]:

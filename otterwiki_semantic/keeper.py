@@ -31,6 +31,7 @@ from otterwiki_semantic.progress import ProgressTracker
 from otterwiki_semantic.rebuilding import Rebuilder, Way, now
 from otterwiki_semantic.records import Freshness, RebuildStatus
 from otterwiki_semantic.repository import Repository
+from otterwiki_semantic.sync_log import SyncLog
 
 _LONGEST_RETRY_SECONDS = 60.0
 _FINISH_SECONDS = 60.0
@@ -58,6 +59,7 @@ class Keeper:
         self.indexer = Indexer(repository, way.embedder, way.profile, self._stopping.is_set, _TURN_SECONDS)
         self.rebuilder = Rebuilder(repository, generations, way, self._stopping.is_set)
         self.sync_progress = ProgressTracker()
+        self.syncs = SyncLog(self.indexer, lambda: self.serving.catalog.meta("commit") if self.serving else None)
         self._changing = threading.Lock()
         """Held by whoever syncs the serving generation or puts another in its place."""
         self._damaged: Generation | None = None
@@ -177,7 +179,7 @@ class Keeper:
         with self._synced:
             self._begun += 1
         try:
-            with self._changing:
+            with self._changing, self.syncs.noting():
                 self._syncing = True
                 self._sync_serving(self.sync_progress)
             self.last_sync, self.error, self._failures = now(), None, 0
@@ -353,7 +355,7 @@ class Keeper:
 
     def _build(self) -> None:
         """Build another generation beside the serving one; an index that is not built yet is just built."""
-        with self._changing:
+        with self._changing, self.syncs.noting():
             serving = self.serving
             if serving is None or serving.catalog.meta("commit") is None:
                 self._sync_serving(self.rebuilder.progress)

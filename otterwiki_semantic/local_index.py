@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache, partial
@@ -31,6 +32,8 @@ from otterwiki_semantic.errors import (
 from otterwiki_semantic.evaluation import Judged
 from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.generations import Generations
+from otterwiki_semantic.insight import Insights
+from otterwiki_semantic.insight_records import Insight, SeenPage
 from otterwiki_semantic.keeper import Keeper
 from otterwiki_semantic.measuring import read_questions
 from otterwiki_semantic.page_records import PageLinks, PageList
@@ -51,6 +54,7 @@ from otterwiki_semantic.records import (
 from otterwiki_semantic.related import related_pages
 from otterwiki_semantic.repository import Repository
 from otterwiki_semantic.searcher import search_passages
+from otterwiki_semantic.seeing import seen_page
 from otterwiki_semantic.server_vectors import ChromaServerVectors
 from otterwiki_semantic.vectors import ChromaVectors, VectorStore
 
@@ -80,15 +84,18 @@ class LocalIndex:
         self._way = Way(self.embedder, Profile(), questions, self._query_vector)
         generations = Generations(settings.data_dir, partial(_open_store, settings.chroma_url))
         self._keeper = Keeper(Repository(settings.repository), generations, self._way, settings.sync_interval)
+        self._insights = Insights(settings.data_dir, self._keeper.syncs, keeps_searches=settings.search_log)
         self._query_error: str | None = None
 
     def start(self) -> None:
         """Open the serving generation, if there is one, and begin to keep it equal to HEAD, in the background."""
         self._keeper.start()
+        self._insights.start()
 
     def close(self) -> None:
         """Stop the work between two steps and close the files."""
         self._keeper.stop(_CLOSE_SECONDS)
+        self._insights.close()
         self._embedding.shutdown(wait=False, cancel_futures=True)
 
     # Questions
@@ -99,6 +106,7 @@ class LocalIndex:
         coming = [self._embedding.submit(self._query_vector, query.text) for query in parsed]
         if options.wait:
             self._keeper.wait_until_head(options.wait)
+        start = time.perf_counter()
 
         def answers(generation: Generation) -> list[Answer]:
             index = self._keeper.freshness(generation)
@@ -122,6 +130,8 @@ class LocalIndex:
         if found is None:
             index = self._keeper.freshness(None)
             found = [Answer(query, (), index) for query in queries]
+        if options.note:
+            self._insights.note(found, options.mode, time.perf_counter() - start)
         return found
 
     def related(self, path: str, n: int) -> RelatedPages:
@@ -131,10 +141,7 @@ class LocalIndex:
             known = _known_path(generation, path)
             return RelatedPages(known, related_pages(generation, known, n), self._keeper.freshness(generation))
 
-        found = self._ask(pages)
-        if found is None:
-            raise PageUnknownError(f"the index has no page {path!r} yet: it is being built")
-        return found
+        return self._of_page(path, pages)
 
     def pages(self, filters: Filters, limit: int, offset: int) -> PageList:
         """See `IndexService`."""
@@ -147,6 +154,22 @@ class LocalIndex:
     def links(self, path: str) -> PageLinks:
         """See `IndexService`."""
         return self._ask(lambda generation: generation.catalog.directory.links(path)) or PageLinks((), ())
+
+    def seen_page(self, path: str) -> SeenPage:
+        """See `IndexService`."""
+
+        def seen(generation: Generation) -> SeenPage:
+            known = _known_path(generation, path)
+            return seen_page(generation, self.embedder, known, self._keeper.freshness(generation))
+
+        return self._of_page(path, seen)
+
+    def _of_page(self, path: str, question: Callable[[Generation], T]) -> T:
+        """Give what the serving generation tells of a page; `PageUnknownError` if there is none yet."""
+        found = self._ask(question)
+        if found is None:
+            raise PageUnknownError(f"the index has no page {path!r} yet: it is being built")
+        return found
 
     def _ask(self, question: Callable[[Generation], T]) -> T | None:
         """Give what the serving generation answers, None if there is none; one that fails or is replaced is asked again."""
@@ -206,6 +229,10 @@ class LocalIndex:
 
     # The index itself
 
+    def insight(self) -> Insight:
+        """See `IndexService`."""
+        return self._insights.insight()
+
     def status(self) -> IndexStatus:
         """See `IndexService`."""
         while True:
@@ -253,6 +280,7 @@ class LocalIndex:
         if self._query_error:
             found.append(ModelError(f"a query could not be embedded: {self._query_error}"))
         shown = [problem(error) for error in found if error is not None]
+        shown += self._insights.problems()
         if generation is not None and not self._way.embeds_for(generation):
             shown.append(Problem(_OTHER_MODEL, "nothing: wait until the other index is built"))
         elif generation is not None and (unfinished := generation.catalog.unfinished):

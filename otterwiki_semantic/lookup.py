@@ -292,6 +292,13 @@ class Lookup:
 
     # Pages as a whole
 
+    def page_chunks(self, path: str) -> tuple[str, list[int]]:
+        """Give the title of a page that the catalog has, and the ids of its chunks, in order."""
+        with self._read() as connection:
+            title = connection.execute("SELECT title FROM pages WHERE path = ?", (path,)).fetchone()[0]
+            rows = connection.execute("SELECT id FROM chunks WHERE path = ? ORDER BY ordinal", (path,))
+            return title, [row[0] for row in rows]
+
     def page_vectors(self, paths: Sequence[str]) -> dict[str, tuple[list[int], Matrix]]:
         """Give for each page the ids of its chunks, in order, and their vectors (chunks x dimension)."""
         found: dict[str, list[sqlite3.Row]] = {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ def measure(
     progress: Callable[[Sequence[Judged]], Iterable[Judged]] = iter,
 ) -> Run:
     """Ask every question once and give what the ranking of pages reached; `progress` goes through them and may show it."""
+    options = replace(options, note=False)  # nobody wants to know
     for judged in questions[:_WARM_UP]:
         index.search([judged.query], options)
     rows: list[dict[str, Any]] = []

@@ -200,6 +200,8 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "search": lambda index, queries, options: index.search(queries, revive(SearchOptions, options)),
     "related": lambda index, path, n: index.related(path, n),
     "status": lambda index: index.status(),
+    "insight": lambda index: index.insight(),
+    "seen_page": lambda index, path: index.seen_page(path),
     "reindex": lambda index, full: index.reindex(full=full),
     "refresh": lambda index, paths: index.refresh(paths),
     "pages": lambda index, filters, limit, offset: index.pages(revive(Filters, filters), limit, offset),

@@ -13,6 +13,7 @@ from otterwiki_semantic.errors import (
     SectionAmbiguousError,
     SectionUnknownError,
 )
+from otterwiki_semantic.insight_records import Insight, SeenPage
 from otterwiki_semantic.page_records import PageList
 from otterwiki_semantic.records import (
     Answer,
@@ -91,6 +92,21 @@ def page_list_json(found: PageList, page_url: PageUrl | None = None) -> dict[str
         for page in found.pages
     ]
     return {"pages": pages, "total": found.total, "index": _index_json(found.index)}
+
+
+def insight_json(insight: Insight) -> dict[str, Any]:
+    """Give how the index works."""
+    return asdict(insight)
+
+
+def seen_page_json(page: SeenPage, page_url: PageUrl | None = None) -> dict[str, Any]:
+    """Give a page as search sees it; with `page_url` it and each neighbour get the `url` it makes."""
+    body = asdict(page) | {"index": _index_json(page.index)}
+    if page_url is not None:
+        body["url"] = page_url(page.path, "")
+        for neighbour in (neighbour for chunk in body["chunks"] for neighbour in chunk["neighbours"]):
+            neighbour["url"] = page_url(neighbour["path"], neighbour["anchor"])
+    return body
 
 
 def _index_json(index: Freshness) -> dict[str, Any]:

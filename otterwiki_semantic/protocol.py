@@ -43,7 +43,7 @@ T = TypeVar("T")
 def code_version() -> str:
     """Give the version, and what tells the records of this code from others of the same version, as a checkout has them."""
     here = Path(__file__).parent
-    spoken = ("protocol", "records", "page_records", "service")
+    spoken = ("protocol", "records", "page_records", "insight_records", "service")
     digest = hashlib.sha256(b"".join((here / f"{name}.py").read_bytes() for name in spoken))
     return f"{__version__}+{digest.hexdigest()[:12]}"
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import OwnerMismatchError, OwnerUnavailableError
+from otterwiki_semantic.insight_records import Insight, SeenPage
 from otterwiki_semantic.page_records import PageLinks, PageList
 from otterwiki_semantic.protocol import (
     ENDED_IN_ORDER,
@@ -91,6 +92,14 @@ class RemoteIndex:
     def status(self) -> IndexStatus:
         """See `IndexService`."""
         return revive(IndexStatus, self._call("status"))
+
+    def insight(self) -> Insight:
+        """See `IndexService`."""
+        return revive(Insight, self._call("insight"))
+
+    def seen_page(self, path: str) -> SeenPage:
+        """See `IndexService`."""
+        return revive(SeenPage, self._call("seen_page", path=path))
 
     def reindex(self, *, full: bool = False) -> RebuildStatus:
         """See `IndexService`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from otterwiki_semantic.insight_records import Insight, SeenPage
 from otterwiki_semantic.page_records import PageLinks, PageList
 from otterwiki_semantic.records import Answer, Filters, IndexStatus, RebuildStatus, RelatedPages, SearchOptions
 
@@ -22,6 +23,14 @@ class IndexService(Protocol):
 
     def status(self) -> IndexStatus:
         """Tell what the index holds and how it is."""
+        ...
+
+    def insight(self) -> Insight:
+        """Tell how the index works: its syncs, what it takes, and the searches if they are noted."""
+        ...
+
+    def seen_page(self, path: str) -> SeenPage:
+        """Give a page as search sees it; `PageUnknownError` when the index has no such page."""
         ...
 
     def reindex(self, *, full: bool = False) -> RebuildStatus:

@@ -97,6 +97,11 @@ class MiniLM:
         encodings = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [len(encoding.ids) + sum(len(rest.ids) for rest in encoding.overflowing) for encoding in encodings]
 
+    def input_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Give the number of word pieces that the model is given for each text, special ones included."""
+        special = self._open().tokenizer.num_special_tokens_to_add(is_pair=False)
+        return [count + special for count in self.count_tokens(texts)]
+
     def _open(self) -> _Opened:
         with self._lock:
             if self._opened is None:

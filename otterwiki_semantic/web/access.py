@@ -20,13 +20,13 @@ def require_read(api_key: str | None) -> None:
 
 
 def require_admin(api_key: str | None) -> None:
-    """Let a request pass that bears the key, or comes from an administrator's session with a valid CSRF token."""
+    """Let a request pass that bears the key, or comes from an administrator's session; with a valid CSRF token unless it only reads."""
     if _bears_key(api_key):
         return
     if not _has_permission("ADMIN"):
         raise _refusal("ADMIN")
     try:
-        if current_app.config["WTF_CSRF_ENABLED"]:
+        if current_app.config["WTF_CSRF_ENABLED"]:  # it looks at the method: GET and HEAD need no token
             current_app.extensions["csrf"].protect()
     except CSRFError as error:
         raise ApiError("csrf_failed", f"{error.description} Send it in the header X-CSRFToken.") from error

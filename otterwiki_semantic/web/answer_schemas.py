@@ -7,6 +7,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any, get_args, get_origin, get_type_hints
 
+from otterwiki_semantic.insight_records import Insight, SeenPage
 from otterwiki_semantic.page_records import Commit, OutlineEntry, PageLinks, PageList
 from otterwiki_semantic.records import Answer, IndexStatus, Progress, RebuildStatus, RelatedPages
 
@@ -62,7 +63,8 @@ _MEANING = {
     "trouble": "What keeps the index from doing all it could.",
     "cure": "What to do about it.",
     "Estimate.texts": "Passages to embed.",
-    "disk_bytes": "Bytes that the new index takes beside the serving one.",
+    "Estimate.disk_bytes": "Bytes that the new index takes beside the serving one.",
+    "Insight.disk_bytes": "Bytes that the data directory takes.",
     "free_bytes": "Bytes that are free there.",
     "Estimate.seconds": "How long it takes.",
     "before": "Mean recall@10 of the judged questions in the serving index.",
@@ -90,6 +92,29 @@ _MEANING = {
     "embedded_texts": "Texts the model embedded since the index was opened.",
     "chunks_total": "An estimate until the last page has been read.",
     "copies": "Whether what has not changed is copied from the serving index; else every page is read again.",
+    "memory_bytes": "Bytes of memory that the index process has; null where the system does not tell.",
+    "Insight.started": "When the index process was started, ISO 8601 in UTC.",
+    "syncs": "The last 20 syncs that changed the index or failed, newest first.",
+    "SyncRecord.commit": "The commit the index equalled then.",
+    "SyncRecord.pages": "Pages indexed or removed.",
+    "SyncRecord.chunks": "Passages that the model was given.",
+    "SyncRecord.error": "Why it failed; null: it did not.",
+    "SyncRecord.times": "How often in a row it failed so.",
+    "keeps_searches": "Whether searches are noted (`SEMANTIC_SEARCH_LOG`).",
+    "searches": "The hours of the last 7 days that had searches, oldest first.",
+    "hour": "When the hour begins, ISO 8601 in UTC.",
+    "HourOfSearches.unanswered": "Searches that found nothing relevant.",
+    "p50_ms": "Milliseconds in which half of the searches were answered.",
+    "p95_ms": "Milliseconds in which 95 % of the searches were answered.",
+    "Insight.unanswered": "The 50 questions that found nothing relevant most often in 90 days.",
+    "Unanswered.query": "The question as it was put last, up to 200 characters.",
+    "Unanswered.times": "How often it was put; case and space make no other question of it.",
+    "window": "How many word pieces the model takes at most.",
+    "SeenPage.total_chunks": "How many passages the page has; at most 200 are shown.",
+    "tokens": "Word pieces that the model was given, the special ones included.",
+    "has_vector": "False: the model failed on it, so it is found by its words alone.",
+    "neighbours": "The nearest 3 passages of other pages, nearest first.",
+    "Neighbour.similarity": "Cosine similarity, 1 = same.",
     "seconds_left": "An estimate while work is under way.",
 }
 
@@ -103,6 +128,8 @@ def answer_schemas() -> dict[str, Schema]:
     found["RebuildStatus"] = _rebuild(found)
     found["PageList"] = _page_list(found)
     found["PageView"] = _page_view(found)
+    found["Insight"] = _object_of(Insight, found)
+    found["SeenPage"] = _seen_page(found)
     found |= _answers_without_record()
     found["Freshness"] = _without(found["Freshness"], "error")
     found["Freshness"]["properties"]["error"] = _TEXT
@@ -163,6 +190,13 @@ def _page_view(found: dict[str, Schema]) -> Schema:
     found["PagePart"] = _object(part | lines)
     view["properties"] |= {"parts": _list_of("PagePart"), "degraded": _TEXT}
     return view
+
+
+def _seen_page(found: dict[str, Schema]) -> Schema:
+    page = _object_of(SeenPage, found)
+    _add(page, url=_TEXT)
+    _add(found["Neighbour"], url=_TEXT)
+    return page
 
 
 def _status(found: dict[str, Schema]) -> Schema:

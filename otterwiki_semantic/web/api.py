@@ -23,7 +23,16 @@ from otterwiki_semantic.parameters import (
     search_options,
     without_ending,
 )
-from otterwiki_semantic.presentation import answer_json, rebuild_json, refreshed_json, related_json, started_json, status_json
+from otterwiki_semantic.presentation import (
+    answer_json,
+    insight_json,
+    rebuild_json,
+    refreshed_json,
+    related_json,
+    seen_page_json,
+    started_json,
+    status_json,
+)
 from otterwiki_semantic.problems import problem
 from otterwiki_semantic.reading import Reading
 from otterwiki_semantic.records import Answer
@@ -53,6 +62,8 @@ def make_blueprint(service: IndexService, settings: Settings) -> Blueprint:
     _route(blueprint, "/chroma-status", GET=api.chroma_status)
     _route(blueprint, "/semantic-search/pages", GET=api.pages)
     _route(blueprint, "/semantic-search/pages/<path:path>", GET=api.page)
+    _route(blueprint, "/semantic-search/insight", GET=api.insight)
+    _route(blueprint, "/semantic-search/insight/<path:path>", GET=api.seen_page)
     # Another plugin may sit here, and write pages: its methods are left alone.
     blueprint.add_url_rule("/pages", "pages", api.pages, methods=["GET"])
     blueprint.add_url_rule("/pages/<path:path>", "page", api.page, methods=["GET"])
@@ -134,6 +145,14 @@ class _Api:
             return jsonify(status_json(self._service.status()))
         except SemanticError as error:
             return error_answer("index_unavailable", str(error), status="unavailable", problems=[asdict(problem(error))])
+
+    def insight(self) -> Response:
+        require_admin(self._api_key)
+        return jsonify(insight_json(self._service.insight()))
+
+    def seen_page(self, path: str) -> Response:
+        require_admin(self._api_key)
+        return jsonify(seen_page_json(self._service.seen_page(without_ending(path)), _page_url))
 
     def reindex(self) -> tuple[Response, int]:
         require_admin(self._api_key)

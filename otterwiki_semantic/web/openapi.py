@@ -21,6 +21,7 @@ from otterwiki_semantic.web.request_schemas import (
     reindex_parameters,
     reindex_schema,
     related_parameters,
+    seen_page_parameters,
 )
 
 _OPENAPI = "3.1.0"
@@ -47,6 +48,7 @@ _SCHEMES = {
 }
 _READERS: list[dict[str, list[str]]] = [{"key": []}, {"session": []}, {}]
 """The last one is nobody, who may read if the wiki is open to read."""
+_READING_ADMINISTRATORS: list[dict[str, list[str]]] = [{"key": []}, {"session": []}]
 _ADMINISTRATORS: list[dict[str, list[str]]] = [{"key": []}, {"session": [], "csrf": []}]
 _EVERYONE: list[dict[str, list[str]]] = []
 _OF_ALL = ("uri_too_long", "internal_error")
@@ -54,6 +56,7 @@ _OF_READERS = ("unauthorized", "wrong_key", "no_key_configured", "forbidden", "i
 _OF_SEARCH = (*_OF_READERS, "invalid_parameter")
 _OF_BATCH = (*_OF_SEARCH, "bad_request", "too_large")
 _OF_RELATED = (*_OF_SEARCH, "page_unknown")
+_OF_SEEN = (*_OF_READERS, "page_unknown")
 _OF_PAGE = (*_OF_SEARCH, "page_unknown", "revision_unknown", "section_unknown", "section_ambiguous")
 _OF_REINDEX = (*_OF_BATCH, "page_unknown", "csrf_failed", "reindex_running", "disk_full")
 _HEADERS: dict[int, dict[str, Schema]] = {
@@ -115,6 +118,19 @@ def _paths() -> dict[str, Any]:
         "/semantic-search/pages/{path}": {"get": _page("page")},
         "/pages": {"get": _pages("pagesToo")},
         "/pages/{path}": {"get": _page("pageToo")},
+        "/semantic-search/insight": {
+            "get": _operation("insight", "How the index works", "Insight", _OF_READERS, _READING_ADMINISTRATORS)
+        },
+        "/semantic-search/insight/{path}": {
+            "get": _operation(
+                "seenPage",
+                "A page as search sees it",
+                "SeenPage",
+                _OF_SEEN,
+                _READING_ADMINISTRATORS,
+                parameters=seen_page_parameters(),
+            )
+        },
         "/reindex": {
             "post": _operation(
                 "reindex",
@@ -188,7 +204,7 @@ def _name(codes: list[str]) -> str:
 def _refusals() -> dict[str, Any]:
     """Give every answer of the operations that is an error, by the codes it can have."""
     found = {}
-    for of_operation in (_OF_SEARCH, _OF_BATCH, _OF_RELATED, _OF_PAGE, _OF_REINDEX):
+    for of_operation in (_OF_SEARCH, _OF_BATCH, _OF_RELATED, _OF_SEEN, _OF_PAGE, _OF_REINDEX):
         for status, codes in _by_status(of_operation).items():
             found[_name(codes)] = _refusal(status, codes)
     return found

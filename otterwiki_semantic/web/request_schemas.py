@@ -41,6 +41,13 @@ _QUERY: Schema = {
 _LINES = "^[1-9][0-9]{0,8}(-[1-9][0-9]{0,8})?$"
 _COMMIT = "^[0-9a-fA-F]{4,64}$"
 _FLAG: Schema = {"type": "boolean", "default": False}
+_PAGE: Schema = {
+    "name": "path",
+    "in": "path",
+    "required": True,
+    "schema": {"type": "string", "minLength": 1},
+    "description": "The page's path, with or without `.md`; its case does not matter.",
+}
 _FULL = _FLAG | {"description": "Read and divide every page again, even if nothing has changed."}
 
 
@@ -118,13 +125,6 @@ def listing_parameters() -> list[Schema]:
 
 def page_parameters() -> list[Schema]:
     """Give the parameters of a page that is read."""
-    path = {
-        "name": "path",
-        "in": "path",
-        "required": True,
-        "schema": {"type": "string", "minLength": 1},
-        "description": "The page's path, with or without `.md`; its case does not matter.",
-    }
     section = {
         "type": "array",
         "items": _TEXT,
@@ -138,12 +138,17 @@ def page_parameters() -> list[Schema]:
     }
     revision = {"type": "string", "pattern": _COMMIT, "description": "A commit to read the page at; HEAD by default."}
     return [
-        path,
+        _PAGE,
         _parameter("section", section),
         _parameter("lines", lines),
         _parameter("around", _number(0, 0, MAX_AROUND, "Lines to read before and after `lines`.")),
         _parameter("revision", revision),
     ]
+
+
+def seen_page_parameters() -> list[Schema]:
+    """Give the parameters of a page as search sees it."""
+    return [_PAGE]
 
 
 def reindex_parameters() -> list[Schema]:
