@@ -26,6 +26,7 @@ READS = (
     *("/semantic-search?q=radiator", "/semantic-search/status", "/related?path=garden", "/reindex/status"),
     *("/semantic-search/pages", "/semantic-search/pages/garden"),
 )
+ADMIN_READS = ("/semantic-search/insight", "/semantic-search/insight/garden")
 OPEN = ("/chroma-status", "/semantic-search/openapi.json")
 ACCESSES = ("ANONYMOUS", "REGISTERED", "APPROVED")
 BEARER = {"Authorization": f"Bearer {KEY}"}
@@ -112,6 +113,8 @@ def assert_may(
     assert given == dict.fromkeys(READS, read) | dict.fromkeys(OPEN, everyone)
     assert batch.status_code == read
     assert heads == dict.fromkeys(READS, read)
+    looks = {path: session.get(wiki.url + ROOT + path, headers=headers).status_code for path in ADMIN_READS}
+    assert looks == dict.fromkeys(ADMIN_READS, 200 if reindex == 202 else reindex)
     wait_until_idle(wiki)
     marked = headers | {"X-CSRFToken": token(session, wiki)}
     assert session.post(f"{wiki.url}{ROOT}/reindex", headers=marked).status_code == reindex

@@ -48,6 +48,7 @@ def test_an_empty_value_is_no_value() -> None:
         ("SEMANTIC_SYNC_INTERVAL", "nan"),
         ("SEMANTIC_THREADS", "1.5"),
         ("SEMANTIC_THREADS", "-1"),
+        ("SEMANTIC_SEARCH_LOG", "maybe"),
         ("SEMANTIC_CHROMA_URL", "localhost:8000"),
         ("SEMANTIC_CHROMA_URL", "ftp://localhost"),
         ("SEMANTIC_CHROMA_URL", "http://"),
@@ -63,6 +64,19 @@ def test_an_empty_value_is_no_value() -> None:
 def test_a_bad_value_is_refused_with_its_name_and_what_is_allowed(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=rf"{name} is '{re.escape(value)}'; allowed: "):
         read_settings(REPOSITORY, {name: value})
+
+
+@pytest.mark.parametrize("value", [True, "true", "TRUE", "1", "yes", "On"])
+def test_a_switch_can_be_put_on_in_several_words(value: object) -> None:
+    assert read_settings({**REPOSITORY, "SEMANTIC_SEARCH_LOG": value}, {}).search_log is True
+
+
+@pytest.mark.parametrize("value", [False, "false", "0", "No", "off", ""])
+def test_a_switch_can_be_put_off_in_several_words(value: object) -> None:
+    assert read_settings({**REPOSITORY, "SEMANTIC_SEARCH_LOG": value}, {}).search_log is False
+    assert read_settings({**REPOSITORY, "SEMANTIC_SEARCH_LOG": True}, {"SEMANTIC_SEARCH_LOG": str(value)}).search_log is (
+        value == ""
+    )
 
 
 @pytest.mark.parametrize(

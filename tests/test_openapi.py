@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -158,6 +159,9 @@ def closed(schema: Any) -> Any:
         ("GET", "/semantic-search?q=", 422, None),
         ("GET", "/semantic-search/status", 200, None),
         ("GET", "/related?path=home", 200, None),
+        ("GET", "/semantic-search/insight", 200, None),
+        ("GET", "/semantic-search/insight/house/heating", 200, None),
+        ("GET", "/semantic-search/insight/hom", 404, None),
         ("GET", "/semantic-search/pages", 200, None),
         ("GET", "/pages?prefix=h&limit=1&offset=0", 200, None),
         ("GET", "/pages?limit=0", 422, None),
@@ -179,7 +183,8 @@ def test_every_field_of_an_answer_is_documented(
     reply = wiki.api(method, path, json_body=body)
     assert reply.status == status
     route = path.partition("?")[0]
-    operation = document["paths"][route if "/pages/" not in route else f"{route.rpartition('/')[0]}/{{path}}"][method.lower()]
+    described = re.sub("/(pages|insight)/.*", r"/\1/{path}", route)
+    operation = document["paths"][described][method.lower()]
     answer = operation["responses"][str(status)]
     schema = answer["content"]["application/json"]["schema"] if "content" in answer else {"$ref": "#/components/schemas/Error"}
     whole = schema | {"components": closed(document["components"])}

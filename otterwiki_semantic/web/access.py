@@ -20,7 +20,7 @@ def require_read(api_key: str | None) -> None:
 
 
 def require_admin(api_key: str | None) -> None:
-    """Let a request pass that bears the key, or comes from an administrator's session; with a valid CSRF token unless it only reads."""
+    """Let a request pass that bears the key, or comes from an administrator's session; with a token to change things."""
     if _bears_key(api_key):
         return
     if not _has_permission("ADMIN"):

@@ -1,0 +1,161 @@
+"""How search sees a page: what is told of its passages is what the catalog, the tokenizer and an exact search say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tokenizers import Tokenizer
+
+from otterwiki_semantic import flat, seeing
+from otterwiki_semantic.config import Settings
+from otterwiki_semantic.embedding.minilm_model import BUNDLED_MODEL, MiniLM
+from otterwiki_semantic.errors import PageUnknownError
+from otterwiki_semantic.generation import Generation
+from otterwiki_semantic.insight_records import SeenChunk
+from otterwiki_semantic.local_index import LocalIndex
+from tests.live_wiki import commit
+from tests.test_local_index import opened
+
+LONG = "Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + f"Sentence number {n} about topic {n * n}. " * 20 for n in range(12))
+
+
+@pytest.fixture
+def index(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalIndex]:
+    """An index of seven pages, compared in parts of five passages."""
+    monkeypatch.setattr(flat, "_BLOCK", 5)
+    copy = {
+        "copy.md": (settings.repository / "garden.md").read_text(),
+        "long.md": f"# {LONG}",
+        "empty.md": "---\ntitle: None\n---",
+    }
+    commit(settings.repository, copy)
+    made = opened(settings)
+    yield made
+    made.close()
+
+
+def serving(index: LocalIndex) -> Generation:
+    generation = index._keeper.serving
+    assert generation is not None
+    return generation
+
+
+def paths(index: LocalIndex) -> list[str]:
+    return sorted(serving(index).catalog.blobs())
+
+
+def without_neighbours(chunk: SeenChunk) -> SeenChunk:
+    return replace(chunk, neighbours=(), tokens=0)
+
+
+def test_the_passages_of_a_page_are_those_of_the_catalog(index: LocalIndex) -> None:
+    for path in paths(index):
+        seen = index.seen_page(path)
+        hits = serving(index).catalog.lookup.page_hits(path, 0, 1_000)
+        assert [without_neighbours(chunk) for chunk in seen.chunks] == [
+            SeenChunk(
+                hit.snippet,
+                hit.prefix_length,
+                hit.overlap_length,
+                hit.section_path,
+                hit.anchor,
+                hit.start_line,
+                hit.end_line,
+                tokens=0,
+                has_vector=True,
+                neighbours=(),
+            )
+            for hit in hits
+        ]
+        assert (seen.path, seen.total_chunks) == (path, len(hits))
+        assert seen.index == index.status().index
+        assert {seen.title} == {hit.title for hit in hits} or path == "empty"
+    assert index.seen_page("long").total_chunks >= 12
+
+
+def test_tokens_are_those_of_the_models_own_tokenizer(index: LocalIndex) -> None:
+    tokenizer = Tokenizer.from_file(str(BUNDLED_MODEL / "tokenizer.json"))
+    tokenizer.no_truncation()
+    for path in paths(index):
+        seen = index.seen_page(path)
+        assert seen.window == 256
+        for chunk in seen.chunks:
+            assert chunk.tokens == len(tokenizer.encode(chunk.text).ids)
+            assert chunk.tokens <= seen.window
+
+
+def test_neighbours_are_what_an_exact_search_of_the_other_pages_finds(index: LocalIndex) -> None:
+    lookup = serving(index).catalog.lookup
+    vectors = lookup.page_vectors(paths(index))
+    for path, (_, own) in vectors.items():
+        others = [(other, row) for other, (_, matrix) in vectors.items() if other != path for row in range(len(matrix))]
+        elsewhere = np.array([vectors[other][1][row] for other, row in others])
+        for chunk, vector in zip(index.seen_page(path).chunks, own, strict=True):
+            cosines = elsewhere @ vector
+            assert [near.similarity for near in chunk.neighbours] == pytest.approx(sorted(cosines, reverse=True)[:3], abs=1e-5)
+            for near in chunk.neighbours:
+                places = [cosines[place] for place, (other, _) in enumerate(others) if other == near.path]
+                assert any(near.similarity == pytest.approx(cosine, abs=1e-5) for cosine in places)
+
+
+def test_the_nearest_passage_of_a_copied_page_is_its_original(index: LocalIndex) -> None:
+    (chunk,) = index.seen_page("copy").chunks
+    nearest = chunk.neighbours[0]
+    assert (nearest.path, nearest.title, nearest.section, nearest.anchor) == ("garden", "Garden", "Tomatoes", "tomatoes")
+    assert nearest.similarity == pytest.approx(1, abs=1e-3)
+    assert len(chunk.neighbours) == 3
+
+
+def test_of_a_long_page_the_first_passages_are_shown(index: LocalIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = index.seen_page("long")
+    monkeypatch.setattr(seeing, "MOST_CHUNKS", 4)
+    seen = index.seen_page("long")
+    assert seen.total_chunks == whole.total_chunks > 4
+    assert seen.chunks == whole.chunks[:4]
+
+
+def test_a_page_without_text_has_no_passages(index: LocalIndex) -> None:
+    seen = index.seen_page("empty")
+    assert (seen.title, seen.chunks, seen.total_chunks) == ("None", (), 0)
+
+
+def test_a_page_is_found_in_any_case_and_an_unknown_one_has_likely_names(index: LocalIndex) -> None:
+    assert index.seen_page("House/HEATING").path == "house/heating"
+    with pytest.raises(PageUnknownError, match="the index has no page 'hetaing'") as error:
+        index.seen_page("hetaing")
+    assert "house/heating" in error.value.nearest
+
+
+def test_a_passage_that_the_model_fails_on_has_no_vector_and_no_neighbours(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed = MiniLM.embed
+
+    def failing(self: MiniLM, texts: list[str]) -> object:
+        if any("siren" in text for text in texts):
+            raise RuntimeError("no")
+        return embed(self, texts)
+
+    monkeypatch.setattr(MiniLM, "embed", failing)
+    index = opened(settings)
+    (chunk,) = index.seen_page("house/alarm").chunks
+    assert (chunk.has_vector, chunk.neighbours) == (False, ())
+    assert chunk.tokens > 2
+    for path in ("garden", "home"):
+        neighbours = index.seen_page(path).chunks[0].neighbours
+        assert len(neighbours) == 3
+        assert "house/alarm" not in {near.path for near in neighbours}
+    index.close()
+
+
+def test_the_only_page_of_a_wiki_has_no_neighbours(settings: Settings) -> None:
+    others: list[Path] = [path for path in settings.repository.rglob("*.md") if path.name != "garden.md"]
+    commit(settings.repository, {str(path.relative_to(settings.repository)): None for path in others})
+    index = opened(settings)
+    (chunk,) = index.seen_page("garden").chunks
+    assert (chunk.has_vector, chunk.neighbours) == (True, ())
+    index.close()
