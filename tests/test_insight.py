@@ -12,8 +12,10 @@ import pytest
 
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import PageUnknownError
+from otterwiki_semantic.evaluation import Judged
 from otterwiki_semantic.insight_records import SyncRecord
 from otterwiki_semantic.local_index import LocalIndex
+from otterwiki_semantic.measuring import measure
 from otterwiki_semantic.records import Mode, SearchOptions
 from otterwiki_semantic.remote_index import RemoteIndex
 from otterwiki_semantic.search_log import NAME
@@ -125,6 +127,11 @@ def test_a_search_that_is_not_to_be_noted_leaves_nothing(index: LocalIndex) -> N
     index.search(["zyx"], SearchOptions(note=False))
     told = index.insight()
     assert (told.searches, told.unanswered) == ((), ())
+
+
+def test_judged_questions_are_nobodys(index: LocalIndex) -> None:
+    measure(index, "test", [Judged("vegetables", ("garden",)), Judged(NONSENSE, ("garden",))], SearchOptions(10, 1))
+    assert index.insight().searches == ()
 
 
 def test_waiting_for_a_commit_does_not_count_as_searching(settings: Settings, index: LocalIndex) -> None:

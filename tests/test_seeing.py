@@ -18,7 +18,7 @@ from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.insight_records import SeenChunk
 from otterwiki_semantic.local_index import LocalIndex
 from tests.live_wiki import commit
-from tests.test_local_index import opened
+from tests.test_local_index import opened, wait_until_equal
 
 LONG = "Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + f"Sentence number {n} about topic {n * n}. " * 20 for n in range(12))
 
@@ -107,6 +107,16 @@ def test_the_nearest_passage_of_a_copied_page_is_its_original(index: LocalIndex)
     nearest = chunk.neighbours[0]
     assert (nearest.path, nearest.title, nearest.section, nearest.anchor) == ("garden", "Garden", "Tomatoes", "tomatoes")
     assert nearest.similarity == pytest.approx(1, abs=1e-3)
+    assert len(chunk.neighbours) == 3
+
+
+def test_a_page_that_has_gone_is_no_neighbour_any_more(settings: Settings, index: LocalIndex) -> None:
+    assert index.seen_page("garden").chunks[0].neighbours[0].path == "copy"
+    commit(settings.repository, {"copy.md": None})
+    index.notify()
+    wait_until_equal(index)
+    (chunk,) = index.seen_page("garden").chunks
+    assert "copy" not in {near.path for near in chunk.neighbours}
     assert len(chunk.neighbours) == 3
 
 
