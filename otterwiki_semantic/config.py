@@ -24,7 +24,8 @@ class Settings:
     `repository` is the wiki's git repository, `data_dir` where the index lives, `sync_interval` the seconds between two looks
     at HEAD, `threads` the texts embedded at a time (0: one for each processor), `eval_queries` the judged questions that a new
     index has to answer as well as the old one, `api_key` what programs authenticate with, `chroma_url` the ChromaDB server that
-    holds the vectors (None: ChromaDB runs in the process that owns the index), `search_log` whether searches are noted.
+    holds the vectors (None: ChromaDB runs in the process that owns the index), `related` whether related pages are shown beside
+    the wiki's pages, `search_log` whether searches are noted.
     """
 
     repository: Path
@@ -35,6 +36,7 @@ class Settings:
     eval_queries: Path | None = None
     api_key: str | None = field(default=None, repr=False)
     chroma_url: str | None = None
+    related: bool = True
     search_log: bool = False
 
 
@@ -58,9 +60,10 @@ def _one_of(*values: str) -> Callable[[str], str]:
 
 
 def _flag(value: str) -> bool:
-    if value.lower() not in (*_YES, *_NO):
+    text = value.lower()
+    if text not in (*_YES, *_NO):
         raise ValueError
-    return value.lower() in _YES
+    return text in _YES
 
 
 def _server_url(value: str) -> str:
@@ -84,6 +87,7 @@ def _readable_file(value: str) -> Path:
 _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "SEMANTIC_CHROMA_URL": (_server_url, "http://host:port or https://host:port, without a path"),
     "SEMANTIC_MODEL": (_one_of(*MODELS), f"one of: {', '.join(MODELS)}"),
+    "SEMANTIC_RELATED": (_flag, "true or false"),
     "SEMANTIC_SYNC_INTERVAL": (_number(1, 86_400), "seconds, 1 to 86400"),
     "SEMANTIC_THREADS": (lambda value: int(_number(0, 256)(str(int(value)))), "a whole number, 0 to 256"),
     "SEMANTIC_SEARCH_LOG": (_flag, "true or false"),

@@ -137,11 +137,12 @@ class LocalIndex:
     def related(self, path: str, n: int) -> RelatedPages:
         """See `IndexService`."""
 
-        def pages(generation: Generation) -> RelatedPages:
+        def nearest(generation: Generation) -> RelatedPages:
             known = _known_path(generation, path)
-            return RelatedPages(known, related_pages(generation, known, n), self._keeper.freshness(generation))
+            pages = related_pages(generation, known, n, self.embedder.calibration.related)
+            return RelatedPages(known, pages, self._keeper.freshness(generation))
 
-        return self._of_page(path, pages)
+        return self._of_page(path, nearest)
 
     def pages(self, filters: Filters, limit: int, offset: int) -> PageList:
         """See `IndexService`."""

@@ -161,7 +161,7 @@ def _analysed(word: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
         language = word.casefold()
         return (language,), (language,), language
     word = _POSSESSIVE.sub("", word)
-    exact = tuple(fold(hump) for piece in _PIECE.findall(word) for hump in _humps(piece))
+    exact = tuple(folded for piece in _PIECE.findall(word) for hump in _humps(piece) if (folded := fold(hump)))
     return tuple(stem(part) for part in exact), exact, stem("".join(exact))
 
 

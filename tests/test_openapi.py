@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
+from urllib.parse import urlencode
 
 import jsonschema_rs
 import pytest
@@ -26,6 +27,7 @@ from tests.live_wiki import KEY, LiveWiki, eventually
 
 ROOT = "/api/v1"
 DOCUMENT = "/semantic-search/openapi.json"
+_LONGEST_ADDRESS = 60_000
 BEARER = {"Authorization": f"Bearer {KEY}"}
 _OF_NO_OPERATION = {"not_found", "method_not_allowed"}
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
@@ -79,7 +81,9 @@ def test_every_operation_keeps_to_the_document(case: Case[Any], session: request
     is_negative = case.meta is not None and case.meta.generation.mode.is_negative
     schema = reindex_schema() if case.path == "/reindex" else batch_schema()
     is_read = isinstance(case.body, dict) and jsonschema_rs.is_valid(schema, with_texts_read(case.body))
-    if not (is_negative and is_read):
+    # An address that long is refused by the wiki's server itself, in its own words.
+    is_refused = len(case.as_transport_kwargs()["url"]) + len(urlencode(case.query or {}, doseq=True)) > _LONGEST_ADDRESS
+    if not is_refused and not (is_negative and is_read):
         # Where other plugins may sit, methods that are not ours are left to them and to the wiki.
         others = [unsupported_method, allow_header_conformance] if case.path.startswith("/pages") else []
         case.call_and_validate(session=session, headers=BEARER, excluded_checks=others)
@@ -96,7 +100,7 @@ def test_every_route_and_method_is_documented(app: Flask, document: Schema) -> N
         if rule.endpoint.startswith("semantic_search.") and ".no_" not in rule.endpoint:
             answer = app.test_client().options(rule.rule)
             assert answer.status_code in {200, 204}
-            path = rule.rule.removeprefix(ROOT).replace("<path:path>", "{path}")
+            path = rule.rule.removeprefix(ROOT).replace("<page_path:path>", "{path}")
             allowed_methods = set(answer.headers["Allow"].split(", ")) & (rule.methods or set())
             routes[path] = allowed_methods - {"HEAD", "OPTIONS"}
     assert routes == {path: {method.upper() for method in operations} for path, operations in document["paths"].items()}

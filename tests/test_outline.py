@@ -190,3 +190,9 @@ def test_a_long_heading_is_found_as_search_results_cut_it() -> None:
     heading = "word " * 100 + "end"
     entries = outline(parse(f"# Top\n\n## {heading}\n\nText.\n"), 5)
     assert find_section(entries, f"Top > {shortened(heading)}").start_line == 3
+
+
+def test_headings_that_share_an_anchor_have_names_of_their_own() -> None:
+    entries = outline(parse("# A\n# A\n# A-1\n"), 3)
+    assert [entry.anchor for entry in entries] == ["a", "a-1", "a-1"]
+    assert [find_section(entries, name) for name in shown_names(entries)] == list(entries)

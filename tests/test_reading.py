@@ -22,6 +22,7 @@ PAGES = "/semantic-search/pages"
 ODD_NAMES = (
     *("two words", "Größe & Maß", "otter 🦦", "a#b", "100%", "100%25", "why?", 'it\'s "quoted"', "a+b", "semi;colon", "[x]"),
     *("folder/under it", "C++", "a:b", ":(top)x", "-dash", "~tilde", "back\\slash", "*", "{braces}", "dot.", "ends.md"),
+    "two\nlines",
 )
 
 

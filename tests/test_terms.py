@@ -3,7 +3,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from otterwiki_semantic.terms import _ASCII_WORD, _WORD, Finder, fold, indexed_text, name_key, words
@@ -47,6 +47,7 @@ def test_names_of_other_things_have_other_keys() -> None:
     assert len({name_key("C"), name_key("C++"), name_key("C#")}) == 3
 
 
+@example("\u0300")
 @given(st.text(max_size=300))
 def test_every_word_lies_within_its_text_and_no_text_raises(text: str) -> None:
     found = list(words(text))

@@ -7,7 +7,9 @@ from dataclasses import asdict
 from typing import Any, NoReturn
 
 from flask import Blueprint, Response, jsonify, request, url_for
+from flask.blueprints import BlueprintSetupState
 from werkzeug.exceptions import MethodNotAllowed, NotFound
+from werkzeug.routing import PathConverter
 
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import SemanticError
@@ -50,10 +52,17 @@ _ENDPOINT = str.maketrans("/-.", "___")
 View = Callable[..., tuple[Response, int] | Response]
 
 
+class _PagePath(PathConverter):
+    """A page's path in an address, whatever is in it: a file's name may hold a line break, too."""
+
+    regex = "[^/](?s:.*?)"
+
+
 def make_blueprint(service: IndexService, settings: Settings) -> Blueprint:
     """Give the routes, answered by `service`. The caller exempts it from the wiki's CSRF protection: `access` sees to it."""
     api = _Api(service, Reading(service, Repository(settings.repository)), settings.api_key)
     blueprint = Blueprint("semantic_search", __name__, url_prefix="/api/v1")
+    blueprint.record_once(_know_page_paths)
     _route(blueprint, "/semantic-search", GET=api.search, POST=api.search_many)
     _route(blueprint, "/semantic-search/status", GET=api.status)
     _route(blueprint, "/related", GET=api.related)
@@ -61,20 +70,24 @@ def make_blueprint(service: IndexService, settings: Settings) -> Blueprint:
     _route(blueprint, "/reindex/status", GET=api.reindex_status)
     _route(blueprint, "/chroma-status", GET=api.chroma_status)
     _route(blueprint, "/semantic-search/pages", GET=api.pages)
-    _route(blueprint, "/semantic-search/pages/<path:path>", GET=api.page)
+    _route(blueprint, "/semantic-search/pages/<page_path:path>", GET=api.page)
     _route(blueprint, "/semantic-search/insight", GET=api.insight)
-    _route(blueprint, "/semantic-search/insight/<path:path>", GET=api.seen_page)
+    _route(blueprint, "/semantic-search/insight/<page_path:path>", GET=api.seen_page)
     # Another plugin may sit here, and write pages: its methods are left alone.
     blueprint.add_url_rule("/pages", "pages", api.pages, methods=["GET"])
-    blueprint.add_url_rule("/pages/<path:path>", "page", api.page, methods=["GET"])
+    blueprint.add_url_rule("/pages/<page_path:path>", "page", api.page, methods=["GET"])
     _route(blueprint, "/semantic-search/openapi.json", GET=api.openapi)
     for prefix in ("semantic-search", "related", "reindex", "chroma-status"):
-        for rule in (f"/{prefix}/", f"/{prefix}/<path:rest>"):
+        for rule in (f"/{prefix}/", f"/{prefix}/<page_path:rest>"):
             blueprint.add_url_rule(rule, f"no_{prefix}", _not_found, methods=_METHODS)
     blueprint.before_request(check_size)
     blueprint.after_request(_keep_private)
     handle_errors(blueprint)
     return blueprint
+
+
+def _know_page_paths(state: BlueprintSetupState) -> None:
+    state.app.url_map.converters["page_path"] = _PagePath
 
 
 def _route(blueprint: Blueprint, rule: str, **views: View) -> None:
