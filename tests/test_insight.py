@@ -212,9 +212,15 @@ def test_the_wiki_tells_its_administrators(tmp_path: Path, handbook: dict[str, s
         wiki.api("POST", "/semantic-search", json_body={"queries": [NONSENSE, "vegetables"], "note": False})
         eventually(lambda: wiki.api("GET", "/semantic-search/insight").json["syncs"])
         told = wiki.api("GET", "/semantic-search/insight").json
-        assert sum(hour["count"] for hour in told["searches"]) == 3, "who asks cannot keep a question from being counted"
+        assert sum(hour["count"] for hour in told["searches"]) == 3, "the API has no such parameter"
         assert [each["query"] for each in told["unanswered"]] == [NONSENSE]
         assert [sync["pages"] for sync in told["syncs"]] == [5]
+        for further in ("draft=1", "more=1"):
+            assert wiki.get(f"/-/semantic-search/results?q=zyx&{further}").status == 200
+        wiki.get("/-/semantic-search/likely?name=zyx")
+        assert wiki.api("GET", "/semantic-search/insight").json["unanswered"] == told["unanswered"], "nobody asked that"
+        assert wiki.get(f"/-/semantic-search?q={NONSENSE.replace(' ', '+')}").status == 200
+        assert [each["times"] for each in wiki.api("GET", "/semantic-search/insight").json["unanswered"]] == [2]
         seen = wiki.api("GET", "/semantic-search/insight/House/heating.md").json
         assert seen["path"] == "house/heating"
         assert seen["url"] == "/house/heating"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from typing import Any
 
@@ -126,7 +127,8 @@ class _Views:
         tags = [value for name, value in chosen if name == "tag"]
         wanted = {"n": _MORE_RESULTS if "more" in request.args else _RESULTS, "max_chunks_per_page": _PASSAGES_OF_A_PAGE}
         options = search_options({**wanted, **filters, "tag": tags, "mode": mode, "facets": True, "explain": True})
-        return self._service.search([checked_query(query)], options)[0]
+        is_new_question = "draft" not in request.args and "more" not in request.args
+        return self._service.search([checked_query(query)], replace(options, note=is_new_question))[0]
 
 
 def render_page(template: str, **values: Any) -> str:
