@@ -51,9 +51,16 @@ def offers(settings: Settings) -> str:  # noqa: ARG001 - as `related_place`
     )
 
 
+def sidebar_links(settings: Settings) -> str:  # noqa: ARG001 - as `related_place`
+    """Give links to the plugin's pages."""
+    return render_template("semantic_search/links.html") if has_permission("READ") else ""
+
+
 def related_place(settings: Settings, path: str | None, *, is_wide: bool) -> str:
     """Give the place in a sidebar for pages related to one; the right one is for wide windows, the left one for others."""
-    is_page = request.endpoint in {"view", "index"} and "revision" not in (request.view_args or {})
+    is_page = request.endpoint in {"view", "index"} and not (request.args.keys() | (request.view_args or {}).keys()) & {
+        "revision"
+    }
     if not path or not settings.related or not is_page or not has_permission("READ"):
         return ""
     return render_template("semantic_search/related_place.html", path=path, is_wide=is_wide)
