@@ -53,10 +53,12 @@ def opened(browser: Browser, wiki: LiveWiki, look: str = "light", *, is_member: 
     page = context.new_page()
     page.set_default_timeout(10_000)
     page.on("pageerror", lambda error: faults.append(str(error)))
-    page.on("request", lambda asked: faults.append(asked.url) if not asked.url.startswith((wiki.url, "data:")) else None)
+    page.on(
+        "request", lambda asked: faults.append(asked.url) if not asked.url.startswith((wiki.url, "data:", "blob:")) else None
+    )
     yield page
     context.close()
-    assert faults == []
+    assert not faults, faults
 
 
 def _context(browser: Browser, wiki: LiveWiki, look: str) -> BrowserContext:
