@@ -15,7 +15,7 @@ from otterwiki_semantic.config import Settings, read_settings
 from otterwiki_semantic.errors import ConfigError, OwnerUnavailableError
 from otterwiki_semantic.remote_index import RemoteIndex
 from otterwiki_semantic.web.api import make_blueprint
-from otterwiki_semantic.web.injections import offers, read_help, related_place, stylesheet, watch_templates
+from otterwiki_semantic.web.injections import offers, read_help, related_place, sidebar_links, stylesheet, watch_templates
 from otterwiki_semantic.web.pages import make_pages
 
 if TYPE_CHECKING:
@@ -105,8 +105,8 @@ class SemanticSearchPlugin:
 
     @hookimpl
     def template_html_sidebar_left_inject(self, page: str | None) -> str | None:
-        """Give related pages their place for narrow windows."""
-        return self._injected(partial(related_place, path=page, is_wide=False))
+        """Lead to the plugin's pages, and give related pages their place for narrow windows."""
+        return self._injected(lambda settings: sidebar_links(settings) + related_place(settings, page, is_wide=False))
 
     @hookimpl
     def template_html_sidebar_right_inject(self, page: str | None) -> str | None:

@@ -37,10 +37,15 @@ def read_help() -> str:
     return (Path(__file__).parent / "help.md").read_text(encoding="utf-8")
 
 
+def _may_add() -> bool:
+    """Tell whether a page may get something added: it is for somebody who may read, and who does not write just now."""
+    return g.get(_TEMPLATE) not in {None, "editor.html"} and has_permission("READ")
+
+
 def offers(settings: Settings) -> str:  # noqa: ARG001 - as `related_place`
     """Give what stands at the end of a page: the script that offers search by meaning, and what it has to know."""
     name = g.get(_TEMPLATE)
-    if name is None or name == "editor.html" or not has_permission("READ"):
+    if not _may_add():
         return ""
     context = g.get(_CONTEXT, {})
     return render_template(
@@ -51,9 +56,16 @@ def offers(settings: Settings) -> str:  # noqa: ARG001 - as `related_place`
     )
 
 
+def sidebar_links(settings: Settings) -> str:  # noqa: ARG001 - as `related_place`
+    """Give links to the plugin's pages."""
+    return render_template("semantic_search/links.html") if _may_add() else ""
+
+
 def related_place(settings: Settings, path: str | None, *, is_wide: bool) -> str:
     """Give the place in a sidebar for pages related to one; the right one is for wide windows, the left one for others."""
-    is_page = request.endpoint in {"view", "index"} and "revision" not in (request.view_args or {})
-    if not path or not settings.related or not is_page or not has_permission("READ"):
+    is_page = request.endpoint in {"view", "index"} and not (request.args.keys() | (request.view_args or {}).keys()) & {
+        "revision"
+    }
+    if not path or not settings.related or not is_page or not _may_add():
         return ""
     return render_template("semantic_search/related_place.html", path=path, is_wide=is_wide)
