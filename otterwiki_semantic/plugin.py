@@ -14,6 +14,7 @@ from otterwiki import fatal_error
 from otterwiki_semantic.config import Settings, read_settings
 from otterwiki_semantic.errors import ConfigError, OwnerUnavailableError
 from otterwiki_semantic.remote_index import RemoteIndex
+from otterwiki_semantic.web.admin import make_admin_pages
 from otterwiki_semantic.web.api import make_blueprint
 from otterwiki_semantic.web.injections import offers, read_help, related_place, sidebar_links, stylesheet, watch_templates
 from otterwiki_semantic.web.pages import make_pages
@@ -51,6 +52,7 @@ class SemanticSearchPlugin:
         app.register_blueprint(blueprint)
         app.extensions["csrf"].exempt(blueprint)
         app.register_blueprint(make_pages(index, settings))
+        app.register_blueprint(make_admin_pages(index))
         watch_templates(app)
         app.extensions[_EXTENSION] = self._index = index
         self._settings = settings

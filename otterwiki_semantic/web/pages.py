@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from functools import wraps
 from typing import Any
 
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
-from werkzeug.wrappers import Response
 
 from otterwiki_semantic.config import Settings
-from otterwiki_semantic.errors import PageUnknownError, ParameterError, SemanticError
+from otterwiki_semantic.errors import PageUnknownError, SemanticError
 from otterwiki_semantic.parameters import checked_query, checked_text, search_options, without_ending
 from otterwiki_semantic.records import Answer, Mode
 from otterwiki_semantic.service import IndexService
 from otterwiki_semantic.web.found import FILTERS, found
+from otterwiki_semantic.web.frame import guarded, keep_private, page_url, render_page, status_of
 from otterwiki_semantic.web.near import likely_pages, near_pages
-from otterwiki_semantic.web.page_access import refuse_unless
 
 SEARCH = "/-/semantic-search"
 MODES = ((Mode.HYBRID, "Both"), (Mode.SEMANTIC, "Meaning"), (Mode.KEYWORD, "Exact words"))
 _RESULTS, _MORE_RESULTS, _PASSAGES_OF_A_PAGE = 20, 50, 3
-_PRIVATE = "no-store"
 _ASSET_SECONDS = 300
 """As long as the wiki lets browsers keep the stylesheet that it makes of all plugins'."""
-
-View = Callable[..., ResponseReturnValue]
 
 
 class _Pages(Blueprint):
@@ -53,23 +47,9 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
         ("/likely", "likely", views.likely),
         *((("/related", "related", views.related),) if settings.related else ()),
     ):
-        pages.add_url_rule(rule, name, _for_readers(view))
-    pages.after_request(_keep_private)
+        pages.add_url_rule(rule, name, guarded("READ", view))
+    pages.after_request(keep_private)
     return pages
-
-
-def _for_readers(view: View) -> View:
-    @wraps(view)
-    def seen(**values: str) -> ResponseReturnValue:
-        return refuse_unless("READ") or view(**values)
-
-    return seen
-
-
-def _keep_private(response: Response) -> Response:
-    if request.endpoint != "semantic_pages.static":
-        response.headers["Cache-Control"] = _PRIVATE
-    return response
 
 
 class _Views:
@@ -94,7 +74,7 @@ class _Views:
         except PageUnknownError:
             pass  # it is not indexed yet: nothing is near
         except SemanticError as error:
-            values["trouble"], status = str(error), _status_of(error)
+            values["trouble"], status = str(error), status_of(error)
         if "part" in request.args:
             return render_template("semantic_search/related.html", **values), status
         return render_page("semantic_search/related_page.html", title="Related pages", **values), status
@@ -105,7 +85,7 @@ class _Views:
             name = checked_query(request.args.get("name"), "name")
             pages = likely_pages(self._service, name, page_url, is_path="missing" in request.args)
         except SemanticError as error:
-            return render_template("semantic_search/likely.html", pages=(), name=""), _status_of(error)
+            return render_template("semantic_search/likely.html", pages=(), name=""), status_of(error)
         return render_template("semantic_search/likely.html", pages=pages, name=name)
 
     def _found(self) -> tuple[dict[str, Any], int]:
@@ -119,7 +99,7 @@ class _Views:
         try:
             answer = self._answer(query, mode, chosen)
         except SemanticError as error:
-            return {**values, "trouble": str(error)}, _status_of(error)
+            return {**values, "trouble": str(error)}, status_of(error)
         return {**values, "found": found(answer, chosen, page_url), "answer": answer, "more": _more(answer)}, 200
 
     def _answer(self, query: str, mode: str, chosen: list[tuple[str, str]]) -> Answer:
@@ -129,18 +109,6 @@ class _Views:
         options = search_options({**wanted, **filters, "tag": tags, "mode": mode, "facets": True, "explain": True})
         is_new_question = "draft" not in request.args and "more" not in request.args
         return self._service.search([checked_query(query)], replace(options, note=is_new_question))[0]
-
-
-def render_page(template: str, **values: Any) -> str:
-    """Render a page in the wiki's frame, with its menu and page index."""
-    from otterwiki.sidebar import SidebarMenu, SidebarPageIndex
-
-    return render_template(template, menutree=SidebarPageIndex("").query(), custom_menu=SidebarMenu().query(), **values)
-
-
-def page_url(path: str, anchor: str) -> str:
-    """Give the address of a page, and of one of its headings."""
-    return url_for("view", path=path, _anchor=anchor or None)
 
 
 def _more(answer: Answer) -> bool:
@@ -160,7 +128,3 @@ def _address(*, without: tuple[str, str] | None = None, adding: tuple[str, str] 
     for name, value in [*kept, *([adding] if adding else []), *([("more", "1")] if more else [])]:
         asked.setdefault(name, []).append(value)
     return url_for("semantic_pages.search", **asked)  # type: ignore[arg-type]
-
-
-def _status_of(error: SemanticError) -> int:
-    return 422 if isinstance(error, ParameterError) else 503

@@ -1,0 +1,82 @@
+"""The administrators' pages, below ``/-/admin/semantic-search``: how the index is and works, and how search sees a page."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from otterwiki_semantic.errors import SemanticError
+from otterwiki_semantic.parameters import checked_flag, checked_text, without_ending
+from otterwiki_semantic.problems import problem
+from otterwiki_semantic.service import IndexService
+from otterwiki_semantic.web.charts import latency_chart
+from otterwiki_semantic.web.frame import guarded, keep_private, page_url, render_page, status_of
+
+ADMIN = "/-/admin/semantic-search"
+
+
+def make_admin_pages(service: IndexService) -> Blueprint:
+    """Give the pages, answered by `service`; the wiki's CSRF protection holds for them."""
+    views = _Views(service)
+    pages = Blueprint("semantic_admin", __name__, url_prefix=ADMIN, template_folder="templates")
+    guard = partial(guarded, "ADMIN")
+    pages.add_url_rule("", "index", guard(views.index))
+    pages.add_url_rule("/state", "state", guard(views.state))
+    pages.add_url_rule("/work", "work", guard(views.work))
+    pages.add_url_rule("/page", "page", guard(views.page))
+    pages.add_url_rule("/reindex", "reindex", guard(views.reindex), methods=["POST"])
+    pages.after_request(keep_private)
+    return pages
+
+
+class _Views:
+    def __init__(self, service: IndexService) -> None:
+        self._service = service
+
+    def index(self) -> ResponseReturnValue:
+        return render_page("semantic_search/index.html", title="Search index", **self._state(), **self._work())
+
+    def state(self) -> ResponseReturnValue:
+        """How the index is now: a part of the page, which its script asks for again and again."""
+        return render_template("semantic_search/index_state.html", **self._state())
+
+    def work(self) -> ResponseReturnValue:
+        """What the index did lately: a part of the page, which its script asks for when it has done something."""
+        return render_template("semantic_search/index_work.html", **self._work())
+
+    def page(self) -> ResponseReturnValue:
+        """How search sees a page."""
+        values: dict[str, Any] = {"path": request.args.get("path", ""), "seen": None, "trouble": None}
+        status = 200
+        try:
+            if values["path"]:
+                path = without_ending(checked_text(values["path"], "path"))
+                values["seen"] = self._service.seen_page(path)
+        except SemanticError as error:
+            values["trouble"], status = str(error), status_of(error)
+        return render_page(
+            "semantic_search/seen_page.html", title="How search sees a page", page_url=page_url, **values
+        ), status
+
+    def reindex(self) -> ResponseReturnValue:
+        try:
+            self._service.reindex(full=checked_flag(request.form.get("full"), "full"))
+        except SemanticError as error:
+            flash(str(error), "alert-danger")
+        return redirect(url_for("semantic_admin.index"))
+
+    def _state(self) -> dict[str, Any]:
+        try:
+            return {"status": self._service.status(), "problem": None}
+        except SemanticError as error:
+            return {"status": None, "problem": problem(error)}
+
+    def _work(self) -> dict[str, Any]:
+        try:
+            insight = self._service.insight()
+        except SemanticError:
+            return {"insight": None, "chart": None}  # the state tells why
+        return {"insight": insight, "chart": latency_chart(insight.searches)}
