@@ -32,6 +32,8 @@ from otterwiki_semantic.evaluation import Judged
 from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.generations import Generations
 from otterwiki_semantic.keeper import Keeper
+from otterwiki_semantic.map_records import WikiMap
+from otterwiki_semantic.mapping import Mapper, switched_off
 from otterwiki_semantic.measuring import read_questions
 from otterwiki_semantic.page_records import PageLinks, PageList
 from otterwiki_semantic.pages import page_unknown
@@ -80,6 +82,10 @@ class LocalIndex:
         self._way = Way(self.embedder, Profile(), questions, self._query_vector)
         generations = Generations(settings.data_dir, partial(_open_store, settings.chroma_url))
         self._keeper = Keeper(Repository(settings.repository), generations, self._way, settings.sync_interval)
+        self._mapper: Mapper | None = None
+        if settings.map:
+            self._mapper = Mapper(settings.data_dir / "map.json", self._keeper.settled, self._keeper.run_in)
+            self._keeper.after_sync = self._mapper.look
         self._query_error: str | None = None
 
     def start(self) -> None:
@@ -88,6 +94,8 @@ class LocalIndex:
 
     def close(self) -> None:
         """Stop the work between two steps and close the files."""
+        if self._mapper is not None:
+            self._mapper.stop()
         self._keeper.stop(_CLOSE_SECONDS)
         self._embedding.shutdown(wait=False, cancel_futures=True)
 
@@ -147,6 +155,17 @@ class LocalIndex:
     def links(self, path: str) -> PageLinks:
         """See `IndexService`."""
         return self._ask(lambda generation: generation.catalog.directory.links(path)) or PageLinks((), ())
+
+    def map(self) -> WikiMap:
+        """See `IndexService`."""
+        mapper = self._mapper
+        if mapper is None:
+            return switched_off(self._keeper.freshness(self._keeper.serving))
+
+        def mapped(generation: Generation) -> WikiMap:
+            return mapper.answer(generation, self._keeper.freshness(generation))
+
+        return self._ask(mapped) or mapper.answer(None, self._keeper.freshness(None))
 
     def _ask(self, question: Callable[[Generation], T]) -> T | None:
         """Give what the serving generation answers, None if there is none; one that fails or is replaced is asked again."""
