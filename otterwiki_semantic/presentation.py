@@ -13,6 +13,7 @@ from otterwiki_semantic.errors import (
     SectionAmbiguousError,
     SectionUnknownError,
 )
+from otterwiki_semantic.map_records import WikiMap
 from otterwiki_semantic.page_records import PageList
 from otterwiki_semantic.records import (
     Answer,
@@ -91,6 +92,13 @@ def page_list_json(found: PageList, page_url: PageUrl | None = None) -> dict[str
         for page in found.pages
     ]
     return {"pages": pages, "total": found.total, "index": _index_json(found.index)}
+
+
+def map_json(found: WikiMap, path_url: Callable[[str], str]) -> dict[str, Any]:
+    """Give the map; each page gets the `url` that is made of its path."""
+    points = [point._asdict() | {"url": path_url(point.path)} for point in found.points]
+    body = {"state": found.state, "made": found.made, "points": points, "total": len(points)}
+    return body | ({"trouble": found.trouble} if found.trouble else {}) | {"index": _index_json(found.index)}
 
 
 def _index_json(index: Freshness) -> dict[str, Any]:
