@@ -158,14 +158,12 @@ class LocalIndex:
 
     def map(self) -> WikiMap:
         """See `IndexService`."""
-        mapper = self._mapper
-        if mapper is None:
-            return switched_off(self._keeper.freshness(self._keeper.serving))
 
-        def mapped(generation: Generation) -> WikiMap:
-            return mapper.answer(generation, self._keeper.freshness(generation))
+        def mapped(generation: Generation | None) -> WikiMap:
+            index = self._keeper.freshness(generation)
+            return self._mapper.answer(generation, index) if self._mapper else switched_off(index)
 
-        return self._ask(mapped) or mapper.answer(None, self._keeper.freshness(None))
+        return self._ask(mapped) or mapped(None)
 
     def _ask(self, question: Callable[[Generation], T]) -> T | None:
         """Give what the serving generation answers, None if there is none; one that fails or is replaced is asked again."""

@@ -47,6 +47,11 @@ def wiki_of_three(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture
+def settings(settings: Settings) -> Settings:
+    return replace(settings, map=True)
+
+
+@pytest.fixture
 def opened() -> Iterator[Open]:
     made: list[LocalIndex] = []
 
@@ -257,7 +262,7 @@ def test_few_pages_and_none(tmp_path: Path, opened: Open) -> None:
     index = opened(Settings(repository, tmp_path / "index", sync_interval=3600))
     assert eventually(lambda: index.map().state) is MapState.EMPTY
     last: WikiMap | None = None
-    for count, text in enumerate(("# One\n\nA page.\n", "", "# Three\n\nAnother one.\n", "# Four\n\nA page.\n"), start=1):
+    for count, text in enumerate(("", "# Two\n\nA page.\n", "# Three\n\nAnother one.\n", "# Four\n\nA page.\n"), start=1):
         commit(repository, {f"page {count}.md": text})
         index.notify()
         last = ready(index, since=last)
