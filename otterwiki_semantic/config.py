@@ -14,6 +14,7 @@ from otterwiki_semantic.errors import ConfigError
 
 PREFIX = "SEMANTIC_"
 MODELS = ("minilm",)
+_YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class Settings:
     `repository` is the wiki's git repository, `data_dir` where the index lives, `sync_interval` the seconds between two looks
     at HEAD, `threads` the texts embedded at a time (0: one for each processor), `eval_queries` the judged questions that a new
     index has to answer as well as the old one, `api_key` what programs authenticate with, `chroma_url` the ChromaDB server that
-    holds the vectors (None: ChromaDB runs in the process that owns the index), `map` whether a map of the wiki is made.
+    holds the vectors (None: ChromaDB runs in the process that owns the index), `related` whether related pages are shown beside
+    the wiki's pages, `map` whether a map of the wiki is made.
     """
 
     repository: Path
@@ -34,6 +36,7 @@ class Settings:
     eval_queries: Path | None = None
     api_key: str | None = field(default=None, repr=False)
     chroma_url: str | None = None
+    related: bool = True
     map: bool = True
 
 
@@ -57,9 +60,10 @@ def _one_of(*values: str) -> Callable[[str], str]:
 
 
 def _flag(value: str) -> bool:
-    if value.lower() not in {"true", "false"}:
+    text = value.lower()
+    if text not in (*_YES, *_NO):
         raise ValueError
-    return value.lower() == "true"
+    return text in _YES
 
 
 def _server_url(value: str) -> str:
@@ -84,6 +88,7 @@ _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "SEMANTIC_CHROMA_URL": (_server_url, "http://host:port or https://host:port, without a path"),
     "SEMANTIC_MAP": (_flag, "true or false"),
     "SEMANTIC_MODEL": (_one_of(*MODELS), f"one of: {', '.join(MODELS)}"),
+    "SEMANTIC_RELATED": (_flag, "true or false"),
     "SEMANTIC_SYNC_INTERVAL": (_number(1, 86_400), "seconds, 1 to 86400"),
     "SEMANTIC_THREADS": (lambda value: int(_number(0, 256)(str(int(value)))), "a whole number, 0 to 256"),
     "SEMANTIC_EVAL_QUERIES": (_readable_file, "the path of a file that can be read"),

@@ -135,11 +135,12 @@ class LocalIndex:
     def related(self, path: str, n: int) -> RelatedPages:
         """See `IndexService`."""
 
-        def pages(generation: Generation) -> RelatedPages:
+        def nearest(generation: Generation) -> RelatedPages:
             known = _known_path(generation, path)
-            return RelatedPages(known, related_pages(generation, known, n), self._keeper.freshness(generation))
+            pages = related_pages(generation, known, n, self.embedder.calibration.related)
+            return RelatedPages(known, pages, self._keeper.freshness(generation))
 
-        found = self._ask(pages)
+        found = self._ask(nearest)
         if found is None:
             raise PageUnknownError(f"the index has no page {path!r} yet: it is being built")
         return found

@@ -70,11 +70,11 @@ def find_section(entries: Sequence[OutlineEntry], name: str, title: str = "") ->
 def _ways(name: str, title: str) -> Iterable[Callable[[OutlineEntry], bool]]:
     """Give the ways in which an entry can be meant, the strictest first; what was written decides between ``>`` and ``/``."""
     plain = _LEADING_SIGNS.sub("", name.strip())
-    wanted, loose, loosest = _key(plain), _any_key(plain), name_key(plain)
+    yield from _ways_as_written(name, title)
+    if plain != name.strip():
+        yield from _ways_as_written(plain, title)
+    loosest = name_key(plain)
     parts = [_key(part) for part in _SEPARATOR.split(plain)]
-    yield lambda entry: _key(entry.heading) == wanted
-    yield lambda entry: wanted in {_key(joined) for sign in (" > ", "/") for joined in _suffixes(entry, title, sign)}
-    yield lambda entry: loose in {_any_key(joined) for joined in _suffixes(entry, title)}
     mark = _MARK.match(name.strip())
     if mark and mark["path"]:  # an anchor may be that of two headings: the wiki gives A, A and A-1 the anchors a, a-1 and a-1
         named = _any_key(mark["path"])
@@ -83,6 +83,13 @@ def _ways(name: str, title: str) -> Iterable[Callable[[OutlineEntry], bool]]:
         yield lambda entry: entry.anchor == mark["anchor"]
     yield lambda entry: _key(entry.heading) == parts[-1] and _in_order(parts, [_key(part) for part in (title, *entry.path)])
     yield lambda entry: loosest in {name_key(joined) for joined in _suffixes(entry, title)}
+
+
+def _ways_as_written(name: str, title: str) -> Iterable[Callable[[OutlineEntry], bool]]:
+    wanted, loose = _key(name), _any_key(name)
+    yield lambda entry: _key(entry.heading) == wanted
+    yield lambda entry: wanted in {_key(joined) for sign in (" > ", "/") for joined in _suffixes(entry, title, sign)}
+    yield lambda entry: loose in {_any_key(joined) for joined in _suffixes(entry, title)}
 
 
 @lru_cache(_CACHED)

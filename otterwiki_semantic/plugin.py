@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pluggy
 from otterwiki import fatal_error
 
-from otterwiki_semantic.config import read_settings
+from otterwiki_semantic.config import Settings, read_settings
 from otterwiki_semantic.errors import ConfigError, OwnerUnavailableError
 from otterwiki_semantic.remote_index import RemoteIndex
 from otterwiki_semantic.web.api import make_blueprint
+from otterwiki_semantic.web.injections import offers, read_help, related_place, sidebar_links, stylesheet, watch_templates
+from otterwiki_semantic.web.pages import make_pages
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -32,6 +36,7 @@ class SemanticSearchPlugin:
 
     def __init__(self) -> None:
         self._index: RemoteIndex | None = None
+        self._settings: Settings | None = None
 
     @hookimpl
     def setup(self, app: Flask, storage: Any) -> None:
@@ -45,7 +50,10 @@ class SemanticSearchPlugin:
         blueprint = make_blueprint(index, settings)
         app.register_blueprint(blueprint)
         app.extensions["csrf"].exempt(blueprint)
+        app.register_blueprint(make_pages(index, settings))
+        watch_templates(app)
         app.extensions[_EXTENSION] = self._index = index
+        self._settings = settings
         if settings.api_key is None:
             app.logger.warning(
                 "semantic search: OTTERWIKI_API_KEY is not set; programs have no key, people may what the wiki lets them"
@@ -78,7 +86,42 @@ class SemanticSearchPlugin:
     @hookimpl
     def info(self) -> tuple[str, str, str]:
         """Name, description and category, for the wiki's help."""
-        return (NAME, "Finds passages by meaning, through /api/v1/semantic-search.", "search")
+        return (NAME, "Finds passages by meaning: /-/semantic-search.", "Search")
+
+    @hookimpl
+    def help(self, plugin: str) -> str | None:
+        """Give the help on searching, in markdown, for the wiki's help pages."""
+        return read_help() if plugin == NAME else None
+
+    @hookimpl
+    def static_css(self) -> str:
+        """Give the stylesheet, which the wiki joins with those of other plugins."""
+        return stylesheet()
+
+    @hookimpl
+    def template_html_body_inject(self) -> str | None:
+        """Offer search by meaning at the end of every page."""
+        return self._injected(offers)
+
+    @hookimpl
+    def template_html_sidebar_left_inject(self, page: str | None) -> str | None:
+        """Lead to the plugin's pages, and give related pages their place for narrow windows."""
+        return self._injected(lambda settings: sidebar_links(settings) + related_place(settings, page, is_wide=False))
+
+    @hookimpl
+    def template_html_sidebar_right_inject(self, page: str | None) -> str | None:
+        """Give related pages their place for wide windows."""
+        return self._injected(partial(related_place, path=page, is_wide=True))
+
+    def _injected(self, part: Callable[[Settings], str]) -> str | None:
+        """Give a part of a page; the wiki's page is shown without it if it fails."""
+        if self._settings is None:
+            return None
+        try:
+            return part(self._settings)
+        except Exception:
+            log.exception("a part of a page was left out")
+            return None
 
     def _wake(self) -> None:
         if self._index is not None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from otterwiki_semantic.chunking import count_words
 from otterwiki_semantic.errors import (
+    PageUnknownError,
     ParameterError,
     RevisionUnknownError,
     SectionUnknownError,
@@ -151,8 +152,8 @@ class Reading:
 def _spellings(path: str) -> list[str]:
     """Give what a path may stand for: itself, and without the ending of its file."""
     wanted = path.strip("/")
-    if not wanted.removesuffix(".md").strip() or len(wanted) > MAX_PATH_CHARACTERS or "\0" in wanted:
-        raise ParameterError(f"a page's path takes 1 to {MAX_PATH_CHARACTERS:,} characters")
+    if not wanted.removesuffix(".md") or len(wanted) > MAX_PATH_CHARACTERS or "\0" in wanted:
+        raise PageUnknownError(f"no page can have this path: it takes 1 to {MAX_PATH_CHARACTERS:,} characters", ())
     return list(dict.fromkeys((wanted, wanted.removesuffix(".md"))))
 
 

@@ -276,7 +276,10 @@ class SectionMatch:
 
 @dataclass(frozen=True, slots=True)
 class RelatedPage:
-    """A page near in meaning to another one; `linked` tells whether that one links to it already."""
+    """A page near in meaning to another one; `linked` tells whether that one links to it already.
+
+    `relevant` tells whether it is near enough to be offered to people unasked.
+    """
 
     name: str
     path: str
@@ -284,6 +287,7 @@ class RelatedPage:
     similarity: float
     linked: bool
     sections: tuple[SectionMatch, ...]
+    relevant: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,10 @@ _PAGES_PER_RESULT = 6
 _PAIRS = 3
 
 
-def related_pages(generation: Generation, path: str, n: int) -> tuple[RelatedPage, ...]:
+def related_pages(generation: Generation, path: str, n: int, floor: float) -> tuple[RelatedPage, ...]:
     """Give the `n` pages nearest in meaning to the page at `path`, nearest first, with the sections that match best.
+
+    Those that are at least as similar as the `floor` are relevant.
 
     Two pages are as near as the mean of their three nearest pairs of passages, each passage in one pair. The page has to be in
     the catalog, which must not change meanwhile (`Database.snapshot`); one without text is near to none.
@@ -35,10 +37,11 @@ def related_pages(generation: Generation, path: str, n: int) -> tuple[RelatedPag
     found = sorted(found, key=lambda page: (-page.similarity, page.path))[:n]
     hits = lookup.hits([chunk for page in found for pair in page.pairs for chunk in (ids[pair.own], page.ids[pair.other])])
     links = generation.catalog.directory.links_of(path)
-    return tuple(
-        _related(page, [(hits[ids[pair.own]], hits[page.ids[pair.other]], pair.similarity) for pair in page.pairs], links)
-        for page in found
-    )
+
+    def matches(page: _Found) -> list[tuple[Hit, Hit, float]]:
+        return [(hits[ids[pair.own]], hits[page.ids[pair.other]], pair.similarity) for pair in page.pairs]
+
+    return tuple(_related(page, matches(page), links, floor) for page in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class _Found:
         return sum(pair.similarity for pair in self.pairs) / len(self.pairs)
 
 
-def _related(page: _Found, matches: list[tuple[Hit, Hit, float]], links: set[str]) -> RelatedPage:
+def _related(page: _Found, matches: list[tuple[Hit, Hit, float]], links: set[str], floor: float) -> RelatedPage:
     sections = {
         (own.section, other.section): SectionMatch(own.section, own.anchor, other.section, other.anchor, similarity)
         for own, other, similarity in reversed(matches)
@@ -73,6 +76,7 @@ def _related(page: _Found, matches: list[tuple[Hit, Hit, float]], links: set[str
         similarity=page.similarity,
         linked=page_key(page.path) in links,
         sections=tuple(reversed(sections.values())),
+        relevant=page.similarity >= floor,
     )
 
 

@@ -19,13 +19,15 @@ class Calibration:
 
     `coverage` is what all the question's words are worth. `spread` is the standard deviation of the similarity of passages that
     have nothing to do with a question: chance gives the nearest of N of them that times the square root of 2 ln N.
-    `keyword_floor` is the least coverage that counts as relevant when there is no similarity.
+    `keyword_floor` is the least coverage that counts as relevant when there is no similarity. `related` is the least
+    similarity of two pages (see the module of that name) of which one is offered to readers of the other.
     """
 
     floor: float
     coverage: float = 0.2
     spread: float = 0.06
     keyword_floor: float = 0.5
+    related: float = 0.35
 
 
 def word_weights(words: Sequence[str], frequencies: Mapping[str, int], total: int) -> dict[str, float]:

@@ -190,6 +190,12 @@ class LiveWiki:
         assert reply.status == 200, (reply.status, reply.text[:500])
         return reply
 
+    def log_in(self, name: str = "admin") -> None:
+        """Open an account through the wiki's form and log in to it; the first account is the administrator's."""
+        email, password = f"{name}@example.org", "secret-secret"
+        self.post_form("/-/register", "/-/register", email=email, name=name.title(), password1=password, password2=password)
+        self.post_form("/-/login", "/-/login", email=email, password=password)
+
     def csrf_token(self, form_page: str) -> str:
         """Give the token of a page's form."""
         token = _TOKEN.search(self.get(form_page).text)

@@ -17,6 +17,7 @@ LAYERS = (
     {"service", "parameters", "presentation", "problems", "local_index", "protocol", "owner", "detached", "remote_index"}
     | {"measuring", "reading"},
     {"web", "web.errors", "web.access", "web.bounds", "web.answer_schemas", "web.request_schemas", "web.openapi", "web.api"}
+    | {"web.pages", "web.page_access", "web.found", "web.excerpts", "web.text_fragments", "web.near", "web.injections"}
     | {"mcp_server", "mcp_server.answer", "mcp_server.arguments", "mcp_server.guidance", "mcp_server.http_access"}
     | {"mcp_server.local_wiki", "mcp_server.marking", "mcp_server.note_answer", "mcp_server.pages_answer"}
     | {"mcp_server.reindexing", "mcp_server.related_answer", "mcp_server.resources", "mcp_server.rest_wiki"}

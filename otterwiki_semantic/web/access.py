@@ -15,7 +15,7 @@ _SCHEME = "bearer"
 
 def require_read(api_key: str | None) -> None:
     """Let a request pass that bears the key or comes from someone who may read the wiki; raises `ApiError` otherwise."""
-    if not _bears_key(api_key) and not _has_permission("READ"):
+    if not _bears_key(api_key) and not has_permission("READ"):
         raise _refusal("READ")
 
 
@@ -23,7 +23,7 @@ def require_admin(api_key: str | None) -> None:
     """Let a request pass that bears the key, or comes from an administrator's session with a valid CSRF token."""
     if _bears_key(api_key):
         return
-    if not _has_permission("ADMIN"):
+    if not has_permission("ADMIN"):
         raise _refusal("ADMIN")
     try:
         if current_app.config["WTF_CSRF_ENABLED"]:
@@ -44,10 +44,11 @@ def _bears_key(api_key: str | None) -> bool:
     return True
 
 
-def _has_permission(name: str) -> bool:
-    from otterwiki.auth import has_permission
+def has_permission(name: str) -> bool:
+    """Tell whether the wiki lets whoever asks do a thing: `READ`, `ADMIN` and so on."""
+    from otterwiki import auth
 
-    return bool(has_permission(name))
+    return bool(auth.has_permission(name))
 
 
 def _refusal(permission: str) -> ApiError:

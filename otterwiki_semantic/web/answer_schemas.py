@@ -81,6 +81,7 @@ _MEANING = {
     "before": "Mean recall@10 of the judged questions in the serving index.",
     "after": "The same in the new one.",
     "RelatedPage.similarity": "The mean of the two pages' up to three nearest pairs of passages.",
+    "RelatedPage.relevant": "Whether it is near enough to be offered to readers.",
     "linked": "Whether the page asked about links to this one already.",
     "sections": "The nearest pairs of passages.",
     "ListedPage.path": "The page's path in the wiki.",

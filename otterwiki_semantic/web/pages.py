@@ -1,0 +1,164 @@
+"""The plugin's pages in the wiki, below ``/-/semantic-search``: the search page, and parts of pages that its scripts load."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from flask import Blueprint, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+from werkzeug.wrappers import Response
+
+from otterwiki_semantic.config import Settings
+from otterwiki_semantic.errors import PageUnknownError, ParameterError, SemanticError
+from otterwiki_semantic.parameters import checked_query, checked_text, search_options, without_ending
+from otterwiki_semantic.records import Answer, Mode
+from otterwiki_semantic.service import IndexService
+from otterwiki_semantic.web.found import FILTERS, found
+from otterwiki_semantic.web.near import likely_pages, near_pages
+from otterwiki_semantic.web.page_access import refuse_unless
+
+SEARCH = "/-/semantic-search"
+MODES = ((Mode.HYBRID, "Both"), (Mode.SEMANTIC, "Meaning"), (Mode.KEYWORD, "Exact words"))
+_RESULTS, _MORE_RESULTS, _PASSAGES_OF_A_PAGE = 20, 50, 3
+_PRIVATE = "no-store"
+_ASSET_SECONDS = 300
+"""As long as the wiki lets browsers keep the stylesheet that it makes of all plugins'."""
+
+View = Callable[..., ResponseReturnValue]
+
+
+class _Pages(Blueprint):
+    def get_send_file_max_age(self, filename: str | None) -> int:  # noqa: ARG002 - Flask's signature
+        """Give how many seconds a browser may keep a script."""
+        return _ASSET_SECONDS
+
+
+def make_pages(service: IndexService, settings: Settings) -> Blueprint:
+    """Give the pages, answered by `service`; the wiki's CSRF protection holds for them."""
+    views = _Views(service)
+    pages = _Pages(
+        "semantic_pages",
+        __name__,
+        url_prefix=SEARCH,
+        template_folder="templates",
+        static_folder="static",
+        static_url_path="/static",
+    )
+    for rule, name, view in (
+        ("", "search", views.search),
+        ("/results", "results", views.results),
+        ("/likely", "likely", views.likely),
+        *((("/related", "related", views.related),) if settings.related else ()),
+    ):
+        pages.add_url_rule(rule, name, _for_readers(view))
+    pages.after_request(_keep_private)
+    return pages
+
+
+def _for_readers(view: View) -> View:
+    @wraps(view)
+    def seen(**values: str) -> ResponseReturnValue:
+        return refuse_unless("READ") or view(**values)
+
+    return seen
+
+
+def _keep_private(response: Response) -> Response:
+    if request.endpoint != "semantic_pages.static":
+        response.headers["Cache-Control"] = _PRIVATE
+    return response
+
+
+class _Views:
+    def __init__(self, service: IndexService) -> None:
+        self._service = service
+
+    def search(self) -> ResponseReturnValue:
+        values, status = self._found()
+        return render_page("semantic_search/search.html", title="Search by meaning", **values), status
+
+    def results(self) -> ResponseReturnValue:
+        values, status = self._found()
+        return render_template("semantic_search/results.html", **values), status
+
+    def related(self) -> ResponseReturnValue:
+        """Pages near to one: a part of its sidebar, or a page for those without scripts."""
+        values: dict[str, Any] = {"path": request.args.get("path", ""), "related": (), "trouble": None}
+        status = 200
+        try:
+            path = without_ending(checked_text(request.args.get("path"), "path"))
+            values |= {"path": path, "related": near_pages(self._service, path, page_url)}
+        except PageUnknownError:
+            pass  # it is not indexed yet: nothing is near
+        except SemanticError as error:
+            values["trouble"], status = str(error), _status_of(error)
+        if "part" in request.args:
+            return render_template("semantic_search/related.html", **values), status
+        return render_page("semantic_search/related_page.html", title="Related pages", **values), status
+
+    def likely(self) -> ResponseReturnValue:
+        """Pages that may be meant by a name that no page has."""
+        try:
+            name = checked_query(request.args.get("name"), "name")
+            pages = likely_pages(self._service, name, page_url, is_path="missing" in request.args)
+        except SemanticError as error:
+            return render_template("semantic_search/likely.html", pages=(), name=""), _status_of(error)
+        return render_template("semantic_search/likely.html", pages=pages, name=name)
+
+    def _found(self) -> tuple[dict[str, Any], int]:
+        """Give what the search page shows, and the status to answer with."""
+        query = request.args.get("q", "").strip()
+        mode = request.args.get("mode", Mode.HYBRID)
+        chosen = [(name, value) for name in FILTERS for value in request.args.getlist(name) if value.strip()]
+        values: dict[str, Any] = {"query": query, "mode": mode, "modes": MODES, "chosen": chosen, "address": _address}
+        if not query:
+            return values, 200
+        try:
+            answer = self._answer(query, mode, chosen)
+        except SemanticError as error:
+            return {**values, "trouble": str(error)}, _status_of(error)
+        return {**values, "found": found(answer, chosen, page_url), "answer": answer, "more": _more(answer)}, 200
+
+    def _answer(self, query: str, mode: str, chosen: list[tuple[str, str]]) -> Answer:
+        filters = {name: value for name, value in chosen if name != "tag"}
+        tags = [value for name, value in chosen if name == "tag"]
+        wanted = {"n": _MORE_RESULTS if "more" in request.args else _RESULTS, "max_chunks_per_page": _PASSAGES_OF_A_PAGE}
+        options = search_options({**wanted, **filters, "tag": tags, "mode": mode, "facets": True, "explain": True})
+        return self._service.search([checked_query(query)], options)[0]
+
+
+def render_page(template: str, **values: Any) -> str:
+    """Render a page in the wiki's frame, with its menu and page index."""
+    from otterwiki.sidebar import SidebarMenu, SidebarPageIndex
+
+    return render_template(template, menutree=SidebarPageIndex("").query(), custom_menu=SidebarMenu().query(), **values)
+
+
+def page_url(path: str, anchor: str) -> str:
+    """Give the address of a page, and of one of its headings."""
+    return url_for("view", path=path, _anchor=anchor or None)
+
+
+def _more(answer: Answer) -> bool:
+    """Tell whether more results may be asked for."""
+    return "more" not in request.args and len(answer.hits) >= _RESULTS
+
+
+def _address(*, without: tuple[str, str] | None = None, adding: tuple[str, str] | None = None, more: bool = False) -> str:
+    """Give this search's address with a filter less or more, or with more results."""
+    kept = [
+        (name, value)
+        for name in ("q", "mode", *FILTERS)
+        for value in request.args.getlist(name)
+        if (name, value) != without and value.strip()
+    ]
+    asked: dict[str, list[str]] = {}
+    for name, value in [*kept, *([adding] if adding else []), *([("more", "1")] if more else [])]:
+        asked.setdefault(name, []).append(value)
+    return url_for("semantic_pages.search", **asked)  # type: ignore[arg-type]
+
+
+def _status_of(error: SemanticError) -> int:
+    return 422 if isinstance(error, ParameterError) else 503

@@ -1,0 +1,16 @@
+// Related pages, loaded once the page itself is there. The sidebar has a place for wide windows and one for narrow ones.
+import { copying } from "./copying.js";
+
+const places = document.querySelectorAll(".semantic-related[data-source]");
+
+async function load() {
+  const reply = await fetch(places[0].dataset.source, { redirect: "error" });
+  if (!reply.ok) return;
+  const text = await reply.text();
+  for (const place of places) {
+    place.innerHTML = text;
+    copying(place);
+  }
+}
+
+if (places.length) (window.requestIdleCallback ?? setTimeout)(() => load().catch(() => {}));
