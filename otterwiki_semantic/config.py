@@ -25,7 +25,7 @@ class Settings:
     at HEAD, `threads` the texts embedded at a time (0: one for each processor), `eval_queries` the judged questions that a new
     index has to answer as well as the old one, `api_key` what programs authenticate with, `chroma_url` the ChromaDB server that
     holds the vectors (None: ChromaDB runs in the process that owns the index), `related` whether related pages are shown beside
-    the wiki's pages, `search_log` whether searches are noted.
+    the wiki's pages, `search_log` whether searches are noted, `map` whether a map of the wiki is made.
     """
 
     repository: Path
@@ -38,6 +38,7 @@ class Settings:
     chroma_url: str | None = None
     related: bool = True
     search_log: bool = False
+    map: bool = True
 
 
 def _number(least: float, most: float) -> Callable[[str], float]:
@@ -86,6 +87,7 @@ def _readable_file(value: str) -> Path:
 
 _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "SEMANTIC_CHROMA_URL": (_server_url, "http://host:port or https://host:port, without a path"),
+    "SEMANTIC_MAP": (_flag, "true or false"),
     "SEMANTIC_MODEL": (_one_of(*MODELS), f"one of: {', '.join(MODELS)}"),
     "SEMANTIC_RELATED": (_flag, "true or false"),
     "SEMANTIC_SYNC_INTERVAL": (_number(1, 86_400), "seconds, 1 to 86400"),

@@ -35,6 +35,17 @@ class Directory:
             )
             return tuple(_listed(*row) for row in rows), total
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is no page."""
+        with self._read() as connection:
+            return connection.execute("SELECT 1 FROM pages LIMIT 1").fetchone() is None
+
+    def labels(self) -> list[tuple[str, str, str | None]]:
+        """Give path, title and category of every page, by path."""
+        with self._read() as connection:
+            return [tuple(row) for row in connection.execute("SELECT path, title, category FROM pages ORDER BY path")]
+
     def links(self, path: str) -> PageLinks:
         """Give the pages that a page links to, and those that link to it."""
         there = "SELECT pages.path FROM links JOIN pages ON path_key = target WHERE links.path = ? ORDER BY pages.path"

@@ -9,6 +9,7 @@ SemanticError
 │   └── DiskFullError        there is no room left on the disk
 ├── VectorStoreError       ChromaDB cannot read or write the collection
 │   └── VectorStoreUnreachableError  the ChromaDB server is down, slow, or not one
+├── MapError               the map of the wiki cannot be made
 ├── ParameterError         a request's parameter is missing or not allowed
 ├── NotFoundError          something that was named is not there; has the names that are nearest
 │   ├── PageUnknownError     the wiki, or the index, has no such page
@@ -61,6 +62,10 @@ class VectorStoreError(SemanticError):
 
 class VectorStoreUnreachableError(VectorStoreError):
     """The ChromaDB server cannot be reached now; its collection is as it was, and may be asked again later."""
+
+
+class MapError(SemanticError):
+    """The map of the wiki cannot be made; its text says what to do."""
 
 
 class ParameterError(SemanticError):

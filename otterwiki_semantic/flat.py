@@ -159,6 +159,20 @@ class Flat:
         found: list[int] = self._ids[allowed].tolist()
         return found
 
+    def page_means(self) -> tuple[list[str], Matrix]:
+        """Give the paths of the pages that have a vector, and the mean of each one's, of unit length."""
+        rows = np.flatnonzero(self.live & self._embedded)
+        is_first = np.diff(self._pages[rows], prepend=-1) != 0  # a page's rows follow each other
+        page = np.cumsum(is_first) - 1
+        means = np.zeros((np.count_nonzero(is_first), self.dimension), dtype=np.float32)
+        for number, block in enumerate(self._blocks):
+            first, end = np.searchsorted(rows, (number * _BLOCK, number * _BLOCK + len(block)))
+            if first < end:
+                of_block, starts = np.unique(page[first:end], return_index=True)
+                means[of_block] += np.add.reduceat(block[rows[first:end] % _BLOCK], starts)
+        lengths = np.linalg.norm(means, axis=1, keepdims=True)
+        return [self._candidates[row].path for row in rows[is_first].tolist()], means / np.maximum(lengths, 1e-9)
+
     def without_dead(self) -> Flat:
         """Give the same without the rows of passages that have gone, if they are many."""
         dead = len(self) - self.size

@@ -13,8 +13,8 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
-_SYNC = "sync"
-_THREADS = 4
+_SYNC, _LATER = "sync", "later"
+_THREADS = 5
 _WAKE_DELAY = timedelta(milliseconds=50)
 """A save calls several hooks and goes on to answer its user: one sync, a moment later, serves them all and disturbs nobody."""
 _CLOCK_SECONDS = 5.0
@@ -74,6 +74,12 @@ class Jobs:
         """Run something in the background, now; nothing more once it was stopped."""
         if not self._stopped.is_set():
             self._scheduler.add_job(work)
+
+    def run_in(self, seconds: float, work: Callable[[], None]) -> None:
+        """Run something in the background after so many seconds, once; asked for again before, at the new time instead."""
+        if not self._stopped.is_set():
+            moment = datetime.now(UTC) + timedelta(seconds=seconds)
+            self._scheduler.add_job(work, "date", run_date=moment, id=_LATER, replace_existing=True)
 
     def stop(self, timeout: float) -> None:
         """Start nothing more, and wait for the sync that runs, though not for ever."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
 
@@ -76,9 +76,12 @@ class Keeper:
         self.last_sync: str | None = None
         self.error: Exception | None = None
         """What the last sync failed of; None once one has succeeded."""
+        self.after_sync: Callable[[], None] | None = None
+        """What else is to be done when a sync has succeeded, in the background."""
         self._to_read_again: set[str] = set()
         self._pending_between = lru_cache(1)(self._count_pending)
         self._jobs = Jobs(self._sync, interval)
+        self.run_in = self._jobs.run_in
 
     def start(self) -> None:
         """Open the serving generation, if there is one, and begin to keep it, in the background."""
@@ -153,6 +156,10 @@ class Keeper:
             return serving is not None and serving.catalog.commit == self._repository.head()
         return False
 
+    def settled(self) -> Generation | None:
+        """Give the serving generation if it equals HEAD and no other is built beside it."""
+        return self.serving if self._equals_head() and not self.rebuilder.is_running else None
+
     def freshness(self, generation: Generation | None) -> Freshness:
         """Tell which commit a generation equals, and what is pending; HEAD is None with an `error` if git cannot tell it."""
         commit = generation.catalog.meta("commit") if generation else None
@@ -197,6 +204,8 @@ class Keeper:
                 self._synced.notify_all()
         self._replace_unfit()
         self._tidy()
+        if self.after_sync is not None:
+            self._jobs.run_in(0, self.after_sync)
 
     def _sync_serving(self, progress: ProgressTracker) -> None:
         """Bring the serving generation to HEAD; one that is damaged or has gone is let go, and another begun."""

@@ -35,6 +35,8 @@ from otterwiki_semantic.generations import Generations
 from otterwiki_semantic.insight import Insights
 from otterwiki_semantic.insight_records import Insight, SeenPage
 from otterwiki_semantic.keeper import Keeper
+from otterwiki_semantic.map_records import WikiMap
+from otterwiki_semantic.mapping import Mapper, switched_off
 from otterwiki_semantic.measuring import read_questions
 from otterwiki_semantic.page_records import PageLinks, PageList
 from otterwiki_semantic.pages import page_unknown
@@ -85,6 +87,10 @@ class LocalIndex:
         generations = Generations(settings.data_dir, partial(_open_store, settings.chroma_url))
         self._keeper = Keeper(Repository(settings.repository), generations, self._way, settings.sync_interval)
         self._insights = Insights(settings.data_dir, self._keeper.syncs, keeps_searches=settings.search_log)
+        self._mapper: Mapper | None = None
+        if settings.map:
+            self._mapper = Mapper(settings.data_dir / "map.json", self._keeper.settled, self._keeper.run_in)
+            self._keeper.after_sync = self._mapper.look
         self._query_error: str | None = None
 
     def start(self) -> None:
@@ -94,6 +100,8 @@ class LocalIndex:
 
     def close(self) -> None:
         """Stop the work between two steps and close the files."""
+        if self._mapper is not None:
+            self._mapper.stop()
         self._keeper.stop(_CLOSE_SECONDS)
         self._insights.close()
         self._embedding.shutdown(wait=False, cancel_futures=True)
@@ -171,6 +179,15 @@ class LocalIndex:
         if found is None:
             raise PageUnknownError(f"the index has no page {path!r} yet: it is being built")
         return found
+
+    def map(self) -> WikiMap:
+        """See `IndexService`."""
+
+        def mapped(generation: Generation | None) -> WikiMap:
+            index = self._keeper.freshness(generation)
+            return self._mapper.answer(generation, index) if self._mapper else switched_off(index)
+
+        return self._ask(mapped) or mapped(None)
 
     def _ask(self, question: Callable[[Generation], T]) -> T | None:
         """Give what the serving generation answers, None if there is none; one that fails or is replaced is asked again."""

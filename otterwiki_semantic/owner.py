@@ -206,6 +206,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "refresh": lambda index, paths: index.refresh(paths),
     "pages": lambda index, filters, limit, offset: index.pages(revive(Filters, filters), limit, offset),
     "links": lambda index, path: index.links(path),
+    "map": lambda index: index.map(),
     "notify": lambda index: index.notify(),
 }
 

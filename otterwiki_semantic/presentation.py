@@ -14,6 +14,7 @@ from otterwiki_semantic.errors import (
     SectionUnknownError,
 )
 from otterwiki_semantic.insight_records import Insight, SeenPage
+from otterwiki_semantic.map_records import WikiMap
 from otterwiki_semantic.page_records import PageList
 from otterwiki_semantic.records import (
     Answer,
@@ -107,6 +108,13 @@ def seen_page_json(page: SeenPage, page_url: PageUrl | None = None) -> dict[str,
         for neighbour in (neighbour for chunk in body["chunks"] for neighbour in chunk["neighbours"]):
             neighbour["url"] = page_url(neighbour["path"], neighbour["anchor"])
     return body
+
+
+def map_json(found: WikiMap, path_url: Callable[[str], str]) -> dict[str, Any]:
+    """Give the map; each page gets the `url` that is made of its path."""
+    points = [point._asdict() | {"url": path_url(point.path)} for point in found.points]
+    body = {"state": found.state, "made": found.made, "points": points, "total": len(points)}
+    return body | ({"trouble": found.trouble} if found.trouble else {}) | {"index": _index_json(found.index)}
 
 
 def _index_json(index: Freshness) -> dict[str, Any]:

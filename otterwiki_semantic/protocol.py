@@ -43,7 +43,7 @@ T = TypeVar("T")
 def code_version() -> str:
     """Give the version, and what tells the records of this code from others of the same version, as a checkout has them."""
     here = Path(__file__).parent
-    spoken = ("protocol", "records", "page_records", "insight_records", "service")
+    spoken = ("protocol", "records", "page_records", "insight_records", "map_records", "service")
     digest = hashlib.sha256(b"".join((here / f"{name}.py").read_bytes() for name in spoken))
     return f"{__version__}+{digest.hexdigest()[:12]}"
 
@@ -123,6 +123,8 @@ def _reviver(kind: Any) -> Callable[[Any], Any]:
         hints = get_type_hints(kind)
         parts = [(field.name, _reviver(hints[field.name])) for field in fields(kind)]
         return lambda value: kind(**{name: part(value[name]) for name, part in parts})
+    if isinstance(kind, type) and issubclass(kind, tuple):  # a named one, of plain values
+        return lambda values: kind(*values)
     return kind if isinstance(kind, type) and issubclass(kind, Enum) else _as_it_is
 
 

@@ -21,6 +21,7 @@ from typing import Any
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import OwnerMismatchError, OwnerUnavailableError
 from otterwiki_semantic.insight_records import Insight, SeenPage
+from otterwiki_semantic.map_records import WikiMap
 from otterwiki_semantic.page_records import PageLinks, PageList
 from otterwiki_semantic.protocol import (
     ENDED_IN_ORDER,
@@ -116,6 +117,10 @@ class RemoteIndex:
     def links(self, path: str) -> PageLinks:
         """See `IndexService`."""
         return revive(PageLinks, self._call("links", path=path))
+
+    def map(self) -> WikiMap:
+        """See `IndexService`."""
+        return revive(WikiMap, self._call("map"))
 
     def notify(self) -> None:
         """See `IndexService`."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from otterwiki_semantic.insight_records import Insight, SeenPage
+from otterwiki_semantic.map_records import WikiMap
 from otterwiki_semantic.page_records import PageLinks, PageList
 from otterwiki_semantic.records import Answer, Filters, IndexStatus, RebuildStatus, RelatedPages, SearchOptions
 
@@ -50,6 +51,10 @@ class IndexService(Protocol):
 
     def links(self, path: str) -> PageLinks:
         """Tell which pages a page links to, and which link to it; none for a page that the index does not have."""
+        ...
+
+    def map(self) -> WikiMap:
+        """Give every page's place on the map of the wiki."""
         ...
 
     def notify(self) -> None:

@@ -24,7 +24,7 @@ from tests.live_wiki import KEY, LiveWiki, eventually, make_repository
 ROOT = "/api/v1"
 READS = (
     *("/semantic-search?q=radiator", "/semantic-search/status", "/related?path=garden", "/reindex/status"),
-    *("/semantic-search/pages", "/semantic-search/pages/garden"),
+    *("/semantic-search/pages", "/semantic-search/pages/garden", "/semantic-search/map"),
 )
 ADMIN_READS = ("/semantic-search/insight", "/semantic-search/insight/garden")
 OPEN = ("/chroma-status", "/semantic-search/openapi.json")

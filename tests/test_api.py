@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from flask import Flask
+from flask import Flask, url_for
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from otterwiki_semantic.web.api import _page_urls
 from tests.live_wiki import KEY, eventually
 
 BEARER = {"Authorization": f"Bearer {KEY}"}
@@ -415,6 +416,43 @@ def test_related_pages_are_for_readers(client: FlaskClient) -> None:
         response.status_code == client.get("/api/v1/semantic-search?q=x", headers={"Authorization": "Bearer wrong"}).status_code
     )
     assert client.post("/api/v1/related", headers=BEARER).status_code == 405
+
+
+def test_the_map(client: FlaskClient) -> None:
+    def made() -> Any:
+        body = client.get("/api/v1/semantic-search/map", headers=BEARER).json
+        return body if body is not None and body["state"] == "ready" else None
+
+    body = eventually(made)
+    assert set(body) == {"state", "made", "points", "total", "index"}
+    assert body["total"] == len(body["points"]) == 5
+    heating = next(point for point in body["points"] if point["path"] == "house/heating")
+    assert (0 <= heating.pop("x") <= 1, 0 <= heating.pop("y") <= 1) == (True, True)
+    assert heating == {
+        "path": "house/heating",
+        "title": "Heating",
+        "name": "heating",
+        "folder": "house",
+        "category": "house",
+        "is_new": False,
+        "url": "/house/heating",
+    }
+
+
+def test_addresses_of_many_pages_are_those_of_the_wiki(app: Flask) -> None:
+    odd = [chr(number) for number in range(32, 0x250)]
+    paths = [
+        "house/heating",
+        "a b/c%20d/é?x=1#y",
+        "10:30, (a) & 'b' \"c\" <d>;e=f+g@h!$*",
+        "日本/🦦",
+        "x" * 300,
+        *(f"a{one}b" for one in odd),
+    ]
+    for root in ("", "/wiki"):
+        with app.test_request_context("/", environ_overrides={"SCRIPT_NAME": root}):
+            address = _page_urls()
+            assert [address(path) for path in paths] == [url_for("view", path=path) for path in paths]
 
 
 def test_a_search_can_wait(client: FlaskClient) -> None:

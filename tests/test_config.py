@@ -39,9 +39,16 @@ def test_an_empty_value_is_no_value() -> None:
     assert settings.data_dir == Path("/wiki/repository-semantic")
 
 
+def test_flags_are_true_or_false() -> None:
+    assert read_settings(REPOSITORY, {}).map is True
+    assert read_settings({**REPOSITORY, "SEMANTIC_MAP": False}, {}).map is False
+    assert read_settings(REPOSITORY, {"SEMANTIC_MAP": "True"}).map is True
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
+        ("SEMANTIC_MAP", "perhaps"),
         ("SEMANTIC_MODEL", "gpt"),
         ("SEMANTIC_SYNC_INTERVAL", "soon"),
         ("SEMANTIC_SYNC_INTERVAL", "0"),

@@ -190,3 +190,23 @@ def test_words_are_found_within_a_filter_however_many_pass_it(
         assert allowed.among(list(scores)) == list(scores)
         assert len(catalog.lookup.keyword_scores('"appl"', 100, allowed)) == 10
         assert catalog.lookup.allowed(catalog.lookup.flat(), Scope()) is None
+
+
+def test_means_of_pages(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flat_module, "_BLOCK", 4)
+    texts = {"one": ["a"], "many": [*"bcdefghijk"], "two": ["l", "m"], "gone": ["n"], "bare": ["o"]}
+    for path, words in texts.items():
+        put(catalog, path, words, embed=path != "bare")
+    catalog.remove_pages(["gone"])
+    texts["two"] = ["p", "q", "r"]
+    put(catalog, "two", texts["two"])
+    paths, means = catalog.lookup.flat().page_means()
+    assert sorted(paths) == ["many", "one", "two"]
+    for path, mean in zip(paths, means, strict=True):
+        expected = sum(unit(text) for text in texts[path])
+        assert mean == pytest.approx(expected / np.linalg.norm(expected), abs=1e-5)
+
+
+def test_an_empty_index_has_no_means(catalog: Catalog) -> None:
+    paths, means = catalog.lookup.flat().page_means()
+    assert (paths, len(means)) == ([], 0)

@@ -166,6 +166,7 @@ def closed(schema: Any) -> Any:
         ("GET", "/semantic-search/insight", 200, None),
         ("GET", "/semantic-search/insight/house/heating", 200, None),
         ("GET", "/semantic-search/insight/hom", 404, None),
+        ("GET", "/semantic-search/map", 200, None),
         ("GET", "/semantic-search/pages", 200, None),
         ("GET", "/pages?prefix=h&limit=1&offset=0", 200, None),
         ("GET", "/pages?limit=0", 422, None),
@@ -193,6 +194,14 @@ def test_every_field_of_an_answer_is_documented(
     schema = answer["content"]["application/json"]["schema"] if "content" in answer else {"$ref": "#/components/schemas/Error"}
     whole = schema | {"components": closed(document["components"])}
     assert [error.message for error in jsonschema_rs.Draft202012Validator(whole).iter_errors(reply.json)] == []
+
+
+def test_points_of_the_map_have_every_documented_field(wiki: LiveWiki, document: Schema) -> None:
+    eventually(lambda: wiki.api("GET", "/semantic-search/map").json["points"])
+    found = wiki.api("GET", "/semantic-search/map").json
+    schemas = document["components"]["schemas"]
+    assert {frozenset(point) for point in found["points"]} == {frozenset(schemas["MapPoint"]["properties"])}
+    assert set(found) == set(schemas["WikiMap"]["required"])
 
 
 def test_results_of_a_full_search_have_every_documented_field(wiki: LiveWiki, document: Schema) -> None:

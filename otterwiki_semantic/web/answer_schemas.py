@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, get_args, get_origin, get_type_hints
 
 from otterwiki_semantic.insight_records import Insight, SeenPage
+from otterwiki_semantic.map_records import WikiMap
 from otterwiki_semantic.page_records import Commit, OutlineEntry, PageLinks, PageList
 from otterwiki_semantic.records import Answer, IndexStatus, Progress, RebuildStatus, RelatedPages
 
@@ -24,6 +25,18 @@ _MEANING = {
     "degraded": "Only if one half of the search failed: what, and why.",
     "message": "Only while the first build is under way.",
     "name": "The last part of the page's path.",
+    "WikiMap.state": "`ready`, `making` (the first one), `unavailable` (`trouble` says why), or `empty`: there are no pages.",
+    "made": "When the map was made, ISO 8601 in UTC.",
+    "points": "With `ready` every page that the index has, by path.",
+    "WikiMap.trouble": "Only if there is no map, or an old one: why, and what to do.",
+    "WikiMap.total": "The number of pages on the map.",
+    "MapPoint.path": "The page's path in the wiki.",
+    "MapPoint.url": "The page in the wiki.",
+    "x": "From left to right; both directions have one scale.",
+    "y": "From top to bottom.",
+    "folder": "The top folder, empty if there is none.",
+    "MapPoint.category": "From the front matter.",
+    "is_new": "Whether the page came after the map was made: it stands amid those nearest to it until the next one.",
     "Hit.path": "The page's path in the wiki.",
     "RelatedPage.path": "The page's path in the wiki.",
     "Facets.category": "Pages by category.",
@@ -131,6 +144,7 @@ def answer_schemas() -> dict[str, Schema]:
     found["PageView"] = _page_view(found)
     found["Insight"] = _object_of(Insight, found)
     found["SeenPage"] = _seen_page(found)
+    found["WikiMap"] = _wiki_map(found)
     found |= _answers_without_record()
     found["Freshness"] = _without(found["Freshness"], "error")
     found["Freshness"]["properties"]["error"] = _TEXT
@@ -200,6 +214,16 @@ def _seen_page(found: dict[str, Schema]) -> Schema:
     return page
 
 
+def _wiki_map(found: dict[str, Schema]) -> Schema:
+    shown = _without(_object_of(WikiMap, found), "trouble")
+    _add(shown, total=_COUNT)
+    shown["properties"]["trouble"] = _TEXT
+    _add(found["MapPoint"], url=_TEXT)
+    for axis in ("x", "y"):
+        found["MapPoint"]["properties"][axis] = {"type": "number", "minimum": 0, "maximum": 1}
+    return shown
+
+
 def _status(found: dict[str, Schema]) -> Schema:
     status = _without(_object_of(IndexStatus, found), "index")
     commit = {"type": ["string", "null"]}
@@ -253,7 +277,7 @@ def _schema_of(kind: Any, found: dict[str, Schema]) -> Schema:
         items = _schema_of(arguments[0], found)
         size = {} if arguments[-1] is Ellipsis else {"minItems": len(arguments), "maxItems": len(arguments)}
         return {"type": "array", "items": items, **size}
-    if is_dataclass(kind) and isinstance(kind, type):
+    if isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, tuple)):
         if kind.__name__ not in found:
             found[kind.__name__] = _object_of(kind, found)
         return reference(kind.__name__)
@@ -267,7 +291,7 @@ def _or_null(schema: Schema) -> Schema:
 
 
 def _names(kind: Any) -> list[str]:
-    return [field.name for field in fields(kind)]
+    return [field.name for field in fields(kind)] if is_dataclass(kind) else list(get_type_hints(kind))
 
 
 def _add(schema: Schema, **properties: Schema) -> None:

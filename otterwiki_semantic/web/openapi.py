@@ -101,6 +101,9 @@ def _paths() -> dict[str, Any]:
         "/semantic-search/status": {
             "get": _operation("status", "What the index holds and how it is", "IndexStatus", _OF_READERS, _READERS)
         },
+        "/semantic-search/map": {
+            "get": _operation("map", "The place of every page on the map of the wiki", "WikiMap", _OF_READERS, _READERS)
+        },
         "/semantic-search/openapi.json": {
             "get": _operation("openapi", "This document", "OpenApi", _OF_ALL, _EVERYONE),
         },
