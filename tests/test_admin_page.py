@@ -12,7 +12,7 @@ from demo.run import PAGES
 from otterwiki_semantic.insight_records import HourOfSearches
 from otterwiki_semantic.web.admin import duration
 from otterwiki_semantic.web.charts import HEIGHT, WIDTH, latency_chart
-from tests.browser import LOOKS, opened, started_chromium, violations
+from tests.browser import LOOKS, opened, picture, started_chromium, violations
 from tests.live_wiki import LiveWiki, eventually, make_repository
 
 ADMIN = "/-/admin/semantic-search"
@@ -52,6 +52,7 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
         expect(page.get_by_role("region", name="Recent changes").locator("tbody tr").last).to_contain_text(str(status["pages"]))
         expect(page.get_by_role("img", name="Latency of searches")).to_be_visible()
         expect(page.locator(".semantic-unanswered")).to_contain_text("constitutional law of rome <b>")
+        picture(page, f"index-{look}")
         if look != "plain":
             for summary in page.locator("#semantic-index summary").all():
                 summary.click()
