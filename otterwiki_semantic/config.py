@@ -14,7 +14,7 @@ from otterwiki_semantic.errors import ConfigError
 
 PREFIX = "SEMANTIC_"
 MODELS = ("minilm",)
-_YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+_FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,12 @@ def _one_of(*values: str) -> Callable[[str], str]:
     return read
 
 
-def _flag(value: str) -> bool:
-    text = value.lower()
-    if text not in (*_YES, *_NO):
-        raise ValueError
-    return text in _YES
+def read_flag(value: str) -> bool:
+    """Give true or false, from a text in any case; `ValueError` for another one."""
+    text = value.strip().lower()
+    if text not in _FLAGS:
+        raise ValueError(value)
+    return _FLAGS[text]
 
 
 def _server_url(value: str) -> str:
@@ -87,12 +88,12 @@ def _readable_file(value: str) -> Path:
 
 _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "SEMANTIC_CHROMA_URL": (_server_url, "http://host:port or https://host:port, without a path"),
-    "SEMANTIC_MAP": (_flag, "true or false"),
+    "SEMANTIC_MAP": (read_flag, "true or false"),
     "SEMANTIC_MODEL": (_one_of(*MODELS), f"one of: {', '.join(MODELS)}"),
-    "SEMANTIC_RELATED": (_flag, "true or false"),
+    "SEMANTIC_RELATED": (read_flag, "true or false"),
     "SEMANTIC_SYNC_INTERVAL": (_number(1, 86_400), "seconds, 1 to 86400"),
     "SEMANTIC_THREADS": (lambda value: int(_number(0, 256)(str(int(value)))), "a whole number, 0 to 256"),
-    "SEMANTIC_SEARCH_LOG": (_flag, "true or false"),
+    "SEMANTIC_SEARCH_LOG": (read_flag, "true or false"),
     "SEMANTIC_EVAL_QUERIES": (_readable_file, "the path of a file that can be read"),
 }
 SETTING_NAMES = ("OTTERWIKI_API_KEY", "SEMANTIC_DATA_DIR", *_READERS)

@@ -12,7 +12,8 @@ class SyncRecord:
     """A sync that changed the index, or failed.
 
     `finished` is ISO 8601 in UTC, `commit` the one that the index equalled then (None: none yet), `pages` how many were indexed
-    or removed, `chunks` how many were given to the model. `times` tells how often in a row it failed with the same `error`.
+    or removed, `chunks` how many were given to the model. `times` tells how often in a row it failed with the same `error`,
+    `cure` what to do about that.
     """
 
     finished: str
@@ -22,6 +23,7 @@ class SyncRecord:
     chunks: int
     error: str | None = None
     times: int = 1
+    cure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class Mapper:
         self._map = read_map(file)
         self._process = MapProcess()
         self._is_stopped = False
+        self._is_kept = True
         self._making = threading.Lock()
         self._answering = threading.Lock()
         self._points: tuple[tuple[object, ...], tuple[MapPoint, ...]] = (), ()
@@ -100,11 +101,22 @@ class Mapper:
             begin = time.monotonic()
             places = self._process.project(vectors, _last_places(self._map, paths))
             made = _map_of(content, paths, places, time.monotonic() - begin)
-            self._map, self._not_before = made, time.monotonic() + _rest_after(made)
-            write_map(self._file, made)
+            self._map, self._is_kept, self._not_before = made, False, time.monotonic() + _rest_after(made)
             log.info("a map of %d pages was made in %.1f s", len(paths), made.seconds)
             self._run_in(_rest_after(made), self.look)
+        self._keep()
         self._seen, self._trouble = state, None
+
+    def _keep(self) -> None:
+        """Write the map, unless that was done."""
+        if self._map is None or self._is_kept:
+            return
+        try:
+            write_map(self._file, self._map)
+        except OSError as error:
+            what_to_do = "make room on the disk of the data directory, or let the wiki's user write to it"
+            raise MapError(f"the map cannot be kept: {error}; {what_to_do}") from error
+        self._is_kept = True
 
     def _fail(self, error: Exception) -> None:
         if self._is_stopped:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from otterwiki_semantic.config import read_flag
 from otterwiki_semantic.errors import ParameterError
 from otterwiki_semantic.records import Filters, Mode, SearchOptions
 
@@ -32,7 +33,6 @@ MAX_SECTIONS = 50
 _NOT_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
 _MOST_SHOWN = 60
-_YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 
 E = TypeVar("E", bound=StrEnum)
 T = TypeVar("T")
@@ -176,10 +176,10 @@ def checked_flag(value: object, name: str) -> bool:
     """Give true or false, from a text or a truth value; false when it is missing."""
     if value is None or isinstance(value, bool):
         return bool(value)
-    text = str(value).strip().lower()
-    if text not in (*_YES, *_NO):
-        raise ParameterError(f"{name} is {_shown(value)}; allowed are true and false")
-    return text in _YES
+    try:
+        return read_flag(str(value))
+    except ValueError:
+        raise ParameterError(f"{name} is {_shown(value)}; allowed are true and false") from None
 
 
 def checked_choice(value: object, name: str, default: E) -> E:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pluggy
+from flask import url_for
 from otterwiki import fatal_error
 
 from otterwiki_semantic.config import Settings, read_settings
@@ -93,7 +93,7 @@ class SemanticSearchPlugin:
     @hookimpl
     def help(self, plugin: str) -> str | None:
         """Give the help on searching, in markdown, for the wiki's help pages."""
-        return read_help() if plugin == NAME else None
+        return read_help().replace("{search}", url_for("semantic_pages.search")) if plugin == NAME else None
 
     @hookimpl
     def static_css(self) -> str:
@@ -108,19 +108,22 @@ class SemanticSearchPlugin:
     @hookimpl
     def template_html_sidebar_left_inject(self, page: str | None) -> str | None:
         """Lead to the plugin's pages, and give related pages their place for narrow windows."""
-        return self._injected(lambda settings: sidebar_links(settings) + related_place(settings, page, is_wide=False))
+        return self._injected(lambda: sidebar_links() + self._related(page, is_wide=False))
 
     @hookimpl
     def template_html_sidebar_right_inject(self, page: str | None) -> str | None:
         """Give related pages their place for wide windows."""
-        return self._injected(partial(related_place, path=page, is_wide=True))
+        return self._injected(lambda: self._related(page, is_wide=True))
 
-    def _injected(self, part: Callable[[Settings], str]) -> str | None:
+    def _related(self, page: str | None, *, is_wide: bool) -> str:
+        return related_place(page, is_wide=is_wide) if self._settings and self._settings.related else ""
+
+    def _injected(self, part: Callable[[], str]) -> str | None:
         """Give a part of a page; the wiki's page is shown without it if it fails."""
-        if self._settings is None:
+        if self._settings is None:  # the plugin was not set up
             return None
         try:
-            return part(self._settings)
+            return part()
         except Exception:
             log.exception("a part of a page was left out")
             return None

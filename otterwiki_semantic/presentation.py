@@ -170,6 +170,7 @@ def rebuild_json(status: RebuildStatus) -> dict[str, Any]:
         "started": status.started,
         "finished": status.finished,
         "error": status.error,
+        "cure": status.cure,
         "seconds_left": seconds_left if status.state is RebuildState.RUNNING else None,
         "estimate": asdict(status.estimate) if status.estimate else None,
         "recall": asdict(status.recall) if status.recall else None,

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 
 from otterwiki_semantic.acceptance import VectorOf, check_recall, check_room, check_whole, compared, estimate, recalls
@@ -26,6 +26,7 @@ from otterwiki_semantic.evaluation import Judged
 from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.generations import Generations, fingerprint
 from otterwiki_semantic.indexer import Indexer, Stopped
+from otterwiki_semantic.problems import problem
 from otterwiki_semantic.progress import ProgressTracker
 from otterwiki_semantic.records import Estimate, RebuildState, RebuildStatus
 from otterwiki_semantic.repository import Repository
@@ -167,9 +168,10 @@ class Rebuilder:
         """Note that a rebuild is over, and what it failed of, if it did."""
         self._not_before = time.monotonic() + _AGAIN_SECONDS
         state = RebuildState.FAILED if error else RebuildState.DONE
-        reason = (str(error) or type(error).__name__) if error else None
+        reason, cure = astuple(problem(error)) if error else (None, None)
         with self._lock:
-            self._status, self._failure = replace(self._status, state=state, finished=now(), error=reason), error
+            self._status = replace(self._status, state=state, finished=now(), error=reason, cure=cure)
+            self._failure = error
 
     def build(self, serving: Generation) -> Generation:
         """Build a generation beside the serving one, and give it when it is whole and good enough.

@@ -349,7 +349,10 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class RebuildStatus:
-    """A rebuild's state and progress, and whether it `copies` what has not changed. Times are ISO 8601 in UTC."""
+    """A rebuild's state and progress, and whether it `copies` what has not changed. Times are ISO 8601 in UTC.
+
+    `cure` is what to do about the `error`, if it failed.
+    """
 
     state: RebuildState = RebuildState.IDLE
     progress: Progress = field(default_factory=Progress)
@@ -359,6 +362,7 @@ class RebuildStatus:
     estimate: Estimate | None = None
     recall: Recall | None = None
     copies: bool = False
+    cure: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,8 @@ from otterwiki_semantic.protocol import (
 from otterwiki_semantic.records import Answer, Filters, IndexStatus, RebuildStatus, RelatedPages, SearchOptions
 
 _ANSWER_SECONDS = 15.0
+_RELATED_SECONDS = 5.0
+"""Related pages are shown unasked, and nobody waits for them."""
 _NOTIFY_SECONDS = 0.05
 _RETRY_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 30
@@ -88,7 +90,7 @@ class RemoteIndex:
 
     def related(self, path: str, n: int) -> RelatedPages:
         """See `IndexService`."""
-        return revive(RelatedPages, self._call("related", path=path, n=n))
+        return revive(RelatedPages, self._call("related", _RELATED_SECONDS, path=path, n=n))
 
     def status(self) -> IndexStatus:
         """See `IndexService`."""

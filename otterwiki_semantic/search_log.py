@@ -173,7 +173,8 @@ class SearchLog:
 
 
 def _forget(connection: sqlite3.Connection, at: float) -> None:
-    """Delete what is too old at a time, and the oldest of what is too much."""
+    """Delete what is too old at a time, and the oldest of what is too much; nothing of it stays in the file."""
+    connection.execute("PRAGMA secure_delete = ON")
     connection.execute("DELETE FROM searches WHERE at < ?", (at - KEPT_SECONDS,))
     connection.execute("DELETE FROM searches WHERE id <= (SELECT MAX(id) FROM searches) - ?", (MOST_ROWS,))
 

@@ -11,7 +11,9 @@ from dataclasses import replace
 from otterwiki_semantic.errors import CatalogError
 from otterwiki_semantic.indexer import Indexer, Stopped
 from otterwiki_semantic.insight_records import SyncRecord
+from otterwiki_semantic.problems import problem
 from otterwiki_semantic.rebuilding import now
+from otterwiki_semantic.records import Problem
 
 _KEPT = 20
 
@@ -38,15 +40,16 @@ class SyncLog:
         except Stopped:
             raise
         except Exception as failure:
-            self._add(start, pages, chunks, str(failure) or type(failure).__name__)
+            self._add(start, pages, chunks, problem(failure))
             raise
         if indexer.changed_pages > pages:
             self._add(start, pages, chunks)
 
-    def _add(self, start: float, pages: int, chunks: int, error: str | None = None) -> None:
+    def _add(self, start: float, pages: int, chunks: int, failure: Problem | None = None) -> None:
         indexer, seconds = self._indexer, round(time.perf_counter() - start, 3)
         changed, embedded = indexer.changed_pages - pages, indexer.embedded_texts - chunks
-        record = SyncRecord(now(), seconds, self._equalled(), changed, embedded, error)
+        error, cure = (failure.trouble, failure.cure) if failure else (None, None)
+        record = SyncRecord(now(), seconds, self._equalled(), changed, embedded, error, cure=cure)
         last = self._records[-1] if self._records else None
         if error is not None and last is not None and last.error == error:
             # It is tried again every minute, and would soon be all there is to see.

@@ -92,6 +92,16 @@ def violations(page: Page, within: str) -> list[str]:
     return [str(each) for each in found]
 
 
+def is_scrolling_sideways(page: Page) -> bool:
+    """Tell whether the page, or what scrolls in the wiki's frame, is wider than the window."""
+    return bool(
+        page.evaluate(
+            """() => [document.documentElement, document.getElementById("content-wrapper")]
+            .some(each => each.scrollWidth > each.clientWidth)"""
+        )
+    )
+
+
 def picture(page: Page, name: str) -> None:
     """Take a picture for the documentation, if the environment's SCREENSHOTS names a directory for it."""
     if directory := os.environ.get("SCREENSHOTS"):

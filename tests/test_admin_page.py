@@ -12,7 +12,7 @@ from demo.run import PAGES
 from otterwiki_semantic.insight_records import HourOfSearches
 from otterwiki_semantic.web.admin import duration
 from otterwiki_semantic.web.charts import HEIGHT, WIDTH, latency_chart
-from tests.browser import LOOKS, opened, picture, started_chromium, violations
+from tests.browser import LOOKS, is_scrolling_sideways, opened, picture, started_chromium, violations
 from tests.live_wiki import LiveWiki, eventually, make_repository
 
 ADMIN = "/-/admin/semantic-search"
@@ -57,7 +57,7 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
             for summary in page.locator("#semantic-index summary").all():
                 summary.click()
             assert violations(page, "#column-main") == []
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert not is_scrolling_sideways(page)
 
 
 @pytest.mark.parametrize("look", ["light", "plain"])

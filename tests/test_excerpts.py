@@ -74,3 +74,18 @@ def test_a_fragment_quotes_words_that_stand_together_in_one_block(passage: tuple
 )
 def test_a_fragment_is_around_the_first_match(text: str, start: int, highlights: list[tuple[int, int]], phrase: str) -> None:
     assert unquote(text_fragment(text, start, highlights).removeprefix(":~:text=")) == phrase
+
+
+@pytest.mark.parametrize(
+    ("text", "needle"),
+    [
+        ("暖房の手引き。 " + "部屋の温度を下げる。" * 60 + "凍結" + "水道管を守る。" * 60, "凍結"),
+        ("https://example.org/" + "a" * 900 + "NEEDLE" + "b" * 900 + " end", "NEEDLE"),
+        ("A " + "x" * 800, "xxx"),
+    ],
+)
+def test_a_match_in_a_text_without_spaces_is_shown(text: str, needle: str) -> None:
+    place = text.index(needle)
+    pieces = excerpt(text, 0, [(place, place + len(needle))])
+    assert [piece.text for piece in pieces if piece.is_match] == [needle]
+    assert len("".join(piece.text for piece in pieces)) > 200

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from demo.run import PAGES
-from tests.browser import LOOKS, opened, picture, started_chromium, violations
+from tests.browser import LOOKS, is_scrolling_sideways, opened, picture, started_chromium, violations
 from tests.live_wiki import LiveWiki, commit, make_repository
 
 SEARCH = "/-/semantic-search"
@@ -101,18 +101,26 @@ def test_a_slow_answer_never_replaces_a_later_one(page: Page, site: LiveWiki) ->
     page.goto(site.url + SEARCH)
     page.evaluate("""() => {
         const real = window.fetch;
+        window.slow = {};
         window.fetch = async (...asked) => {
-            if (String(asked[0]).includes("q=tomato")) await new Promise(done => setTimeout(done, 700));
+            if (String(asked[0]).includes("q=tomato")) {
+                await new Promise(done => { window.slow.answer = done; });
+                window.slow.is_over = true;
+                return new Response('<div data-summary="tomatoes">tomatoes</div>'); // as if it could not be aborted any more
+            }
             return real(...asked);
         };
     }""")
     field = page.get_by_label("Question or words")
     field.fill("tomato")
-    page.wait_for_function("location.search.includes('tomato')")
+    page.wait_for_function("Boolean(window.slow.answer)")
     field.fill("music")
     expect(page.locator("#semantic-results")).to_contain_text("Music")
-    page.wait_for_timeout(900)
-    expect(page.locator("#semantic-results")).to_contain_text("Music")
+    page.evaluate("window.slow.answer()")
+    page.wait_for_function("window.slow.is_over")
+    field.fill("music and zigbee")  # what comes later shows that what came before has had its time
+    expect(page.locator("mark", has_text=re.compile("^zigbee$", re.IGNORECASE)).first).to_be_attached()
+    expect(page.get_by_role("status")).not_to_have_text("tomatoes")
 
 
 @pytest.mark.parametrize("look", ["light", "plain"])
@@ -238,6 +246,7 @@ def test_more_results_are_given_when_asked_for(page: Page, site: LiveWiki) -> No
     before = len(passages(page))
     page.get_by_role("link", name="More results").click()
     expect(page).to_have_url(re.compile("more=1"))
+    expect(page.get_by_role("link", name="More results")).to_have_count(0)
     page.locator(".semantic-misses > summary").click()
     assert len(passages(page)) > before
 
@@ -272,7 +281,7 @@ def test_nothing_stands_in_anybodys_way(chromium: Browser, site: LiveWiki, look:
         for summary in page.locator("#semantic-results summary:visible").all():
             summary.click()
         assert violations(page, "#column-main") == []
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert not is_scrolling_sideways(page)
 
 
 def test_a_new_commit_is_searched_without_a_reload(page: Page, site: LiveWiki) -> None:
@@ -281,3 +290,70 @@ def test_a_new_commit_is_searched_without_a_reload(page: Page, site: LiveWiki) -
     site.api("GET", "/semantic-search", q="lynx", wait="true")
     page.get_by_label("Question or words").fill("lynx hunting hares")
     expect(page.locator("a.semantic-passage").first).to_contain_text("hares at dusk")
+
+
+def test_a_finished_search_is_an_entry_of_the_history_of_its_own(page: Page, site: LiveWiki) -> None:
+    page.goto(site.url + SEARCH)
+    field = page.get_by_label("Question or words")
+    field.fill("zigbee")
+    field.press("Enter")
+    field.press_sequentially(" stick", delay=10)
+    expect(page).to_have_url(re.compile(r"\?q=zigbee\+stick$"))
+    page.go_back()
+    expect(field).to_have_value("zigbee")
+    page.go_back()
+    expect(field).to_have_value("")
+
+
+def test_foreign_parameters_of_a_link_change_nothing(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=zigbee&action=1&elements=2&submit=3")
+    field = page.get_by_label("Question or words")
+    field.fill("music")
+    expect(page.locator("#semantic-results")).to_contain_text("Music")
+    page.go_back()
+    expect(field).to_have_value("zigbee")
+    field.fill("irrigation")
+    expect(page.locator("#semantic-results")).to_contain_text("Irrigation")
+
+
+def test_what_another_server_says_is_not_put_into_the_page(page: Page, site: LiveWiki) -> None:
+    page.goto(site.url + SEARCH)
+    page.route(
+        "**/results?**", lambda route: route.fulfill(status=502, body="<style>body{display:none}</style><h1>Bad gateway</h1>")
+    )
+    page.get_by_label("Question or words").fill("zigbee")
+    expect(page.get_by_role("status")).to_contain_text("could not answer")
+    expect(page.get_by_label("Question or words")).to_be_visible()
+    assert "Bad gateway" not in page.locator("#semantic-results").inner_text()
+
+
+def test_a_filter_that_cannot_be_asked_is_taken_away(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=zigbee&category={'x' * 1001}")
+    expect(page.locator("#semantic-results .alert")).to_contain_text("category")
+    page.get_by_role("link", name="remove this filter").click()
+    expect(page.locator("a.semantic-passage").first).to_be_visible()
+
+
+def test_the_arrow_keys_are_left_to_an_input_method(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=zigbee")
+    field = page.get_by_label("Question or words")
+    field.focus()
+    field.dispatch_event("keydown", {"key": "ArrowDown", "isComposing": True, "bubbles": True})
+    expect(field).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("a.semantic-passage").first).to_be_focused()
+
+
+def test_one_question_is_told_to_be_new_once(page: Page, site: LiveWiki) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/results?" in request.url else None)
+    page.goto(site.url + SEARCH)
+    field = page.get_by_label("Question or words")
+    field.press_sequentially("roman law", delay=10)
+    field.press("Enter")
+    page.get_by_role("radio", name="Meaning").check()
+    expect(page).to_have_url(re.compile("mode=semantic"))
+    page.go_back()
+    expect(page).not_to_have_url(re.compile("mode=semantic"))
+    expect(page.locator("#semantic-results")).not_to_have_attribute("aria-busy", "true")
+    assert [url for url in asked if "draft=1" not in url and "law" in url] == [f"{site.url}{SEARCH}/results?q=roman+law"]

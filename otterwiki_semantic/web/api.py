@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any, NoReturn
 from urllib.parse import quote
 
-from flask import Blueprint, Response, jsonify, request, url_for
+from flask import Blueprint, Response, jsonify, request
 from flask.blueprints import BlueprintSetupState
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import PathConverter
@@ -45,6 +45,7 @@ from otterwiki_semantic.service import IndexService
 from otterwiki_semantic.web.access import require_admin, require_read
 from otterwiki_semantic.web.bounds import check_size, json_object
 from otterwiki_semantic.web.errors import error_answer, handle_errors
+from otterwiki_semantic.web.frame import page_url
 from otterwiki_semantic.web.openapi import openapi_document
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
@@ -147,15 +148,15 @@ class _Api:
         require_read(self._api_key)
         path = without_ending(checked_text(request.args.get("path"), "path"))
         n = checked_number(request.args.get("n"), "n", DEFAULT_RELATED, MAX_RESULTS)
-        return jsonify(related_json(self._service.related(path, n), _page_url))
+        return jsonify(related_json(self._service.related(path, n), page_url))
 
     def pages(self) -> Response:
         require_read(self._api_key)
-        return jsonify(self._reading.pages(_arguments("tag"), _page_url))
+        return jsonify(self._reading.pages(_arguments("tag"), page_url))
 
     def page(self, path: str) -> Response:
         require_read(self._api_key)
-        return jsonify(self._reading.page(path, _arguments("section"), _page_url))
+        return jsonify(self._reading.page(path, _arguments("section"), page_url))
 
     def map(self) -> Response:
         require_read(self._api_key)
@@ -174,7 +175,7 @@ class _Api:
 
     def seen_page(self, path: str) -> Response:
         require_admin(self._api_key)
-        return jsonify(seen_page_json(self._service.seen_page(without_ending(path)), _page_url))
+        return jsonify(seen_page_json(self._service.seen_page(without_ending(path)), page_url))
 
     def reindex(self) -> tuple[Response, int]:
         require_admin(self._api_key)
@@ -208,15 +209,11 @@ def _arguments(repeatable: str) -> dict[str, Any]:
     return request.args.to_dict() | {repeatable: request.args.getlist(repeatable)}
 
 
-def _page_url(path: str, anchor: str) -> str:
-    return url_for("view", path=path, _anchor=anchor or None)
-
-
 def _page_urls() -> Callable[[str], str]:
     """Give what makes addresses of many paths: `url_for` would take half a second for ten thousand."""
-    start = _page_url("x", "").removesuffix("x")
+    start = page_url("x", "").removesuffix("x")
     return lambda path: start + quote(path, safe=_SAFE_IN_PATHS)
 
 
 def _answer_json(answer: Answer) -> dict[str, Any]:
-    return answer_json(answer, _page_url)
+    return answer_json(answer, page_url)

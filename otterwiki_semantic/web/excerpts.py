@@ -7,7 +7,6 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-_WORD = re.compile(r"\S+")
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _MOST_CHARACTERS = 360
 _LEAD = 60
@@ -50,18 +49,17 @@ def _window(text: str, start: int, highlights: Sequence[tuple[int, int]]) -> tup
     first = _start_of_word(text, max(begins, key=lambda begin: (matches_from(begin), -begin)), start)
     if len(text) - first <= _MOST_CHARACTERS:
         return first, len(text)
-    return first, _end_of_word(text, first, first + _MOST_CHARACTERS)
+    return first, _end_of_word(text, first + _MOST_CHARACTERS)
 
 
 def _start_of_word(text: str, place: int, least: int) -> int:
+    """Give where a word begins at a place or soon after it; the place itself in a text without spaces."""
     if place <= least:
         return least
-    word = _WORD.search(text, place)
-    if word is None:
-        return least
-    return word.start() if text[word.start() - 1].isspace() else _start_of_word(text, word.end(), least)
+    space = next((at for at in range(place - 1, min(place + _LEAD // 2, len(text))) if text[at].isspace()), None)
+    return place if space is None else space + 1
 
 
-def _end_of_word(text: str, first: int, place: int) -> int:
-    cut = max(text.rfind(space, first, place + 1) for space in " \n\t")
-    return cut if cut > first else place
+def _end_of_word(text: str, place: int) -> int:
+    """Give where a word ends at a place or soon before it; the place itself in a text without spaces."""
+    return next((at for at in range(place, place - _LEAD // 2, -1) if text[at].isspace()), place)

@@ -32,7 +32,7 @@ def _refuse_unless(permission: str) -> Response | None:
     if not has_permission(permission):
         if current_user.is_authenticated:
             abort(403)
-        return redirect(url_for("login", next=request.full_path))
+        return redirect(url_for("login", next=request.script_root + request.full_path.rstrip("?")))
     return None
 
 

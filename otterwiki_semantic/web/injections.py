@@ -8,7 +8,6 @@ from typing import Any
 
 from flask import Flask, before_render_template, g, has_request_context, render_template, request
 
-from otterwiki_semantic.config import Settings
 from otterwiki_semantic.web.access import has_permission
 
 _TEMPLATE, _CONTEXT = "semantic_template", "semantic_context"
@@ -33,7 +32,7 @@ def stylesheet() -> str:
 
 @cache
 def read_help() -> str:
-    """Give what the wiki's help pages tell of searching, in markdown."""
+    """Give what the wiki's help pages tell of searching, in markdown; ``{search}`` stands for the search page's address."""
     return (Path(__file__).parent / "help.md").read_text(encoding="utf-8")
 
 
@@ -42,7 +41,7 @@ def _may_add() -> bool:
     return g.get(_TEMPLATE) not in {None, "editor.html"} and has_permission("READ")
 
 
-def offers(settings: Settings) -> str:  # noqa: ARG001 - as `related_place`
+def offers() -> str:
     """Give what stands at the end of a page: the script that offers search by meaning, and what it has to know."""
     name = g.get(_TEMPLATE)
     if not _may_add():
@@ -56,16 +55,14 @@ def offers(settings: Settings) -> str:  # noqa: ARG001 - as `related_place`
     )
 
 
-def sidebar_links(settings: Settings) -> str:  # noqa: ARG001 - as `related_place`
+def sidebar_links() -> str:
     """Give links to the plugin's pages."""
     return render_template("semantic_search/links.html") if _may_add() else ""
 
 
-def related_place(settings: Settings, path: str | None, *, is_wide: bool) -> str:
+def related_place(path: str | None, *, is_wide: bool) -> str:
     """Give the place in a sidebar for pages related to one; the right one is for wide windows, the left one for others."""
-    is_page = request.endpoint in {"view", "index"} and not (request.args.keys() | (request.view_args or {}).keys()) & {
-        "revision"
-    }
-    if not path or not settings.related or not is_page or not _may_add():
+    is_old = "revision" in request.args or "revision" in (request.view_args or {})
+    if not path or is_old or request.endpoint not in {"view", "index"} or not _may_add():
         return ""
     return render_template("semantic_search/related_place.html", path=path, is_wide=is_wide)

@@ -2,15 +2,40 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
-from otterwiki_semantic.errors import PageUnknownError
+from otterwiki_semantic.errors import OwnerUnavailableError, PageUnknownError
 from otterwiki_semantic.records import RelatedPage, SearchOptions
 from otterwiki_semantic.service import IndexService
 
 PageUrl = Callable[[str, str], str]
+T = TypeVar("T")
 _RELATED, _LIKELY = 6, 5
+_PAUSE_SECONDS = 30.0
+_NOT_IN_LINKS = set("[]|\n")
+
+
+class Unasked:
+    """Questions that nobody asked: after one that the index process did not answer, none is put to it for a while.
+
+    Each would hold one of the wiki's threads for as long as a search waits.
+    """
+
+    def __init__(self) -> None:
+        self._not_before = 0.0
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """Give the answer; `OwnerUnavailableError` if there is none, or was none lately."""
+        if time.monotonic() < self._not_before:
+            raise OwnerUnavailableError("the index process did not answer lately")
+        try:
+            return question()
+        except OwnerUnavailableError:
+            self._not_before = time.monotonic() + _PAUSE_SECONDS
+            raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +48,8 @@ class NearPage:
     section: str
     section_url: str
     is_linked: bool
+    link: str = ""
+    """The wiki's link to it; empty if it has none because of its name."""
 
 
 def near_pages(service: IndexService, path: str, page_url: PageUrl) -> tuple[NearPage, ...]:
@@ -34,7 +61,8 @@ def _near(page: RelatedPage, page_url: PageUrl) -> NearPage:
     best = page.sections[0] if page.sections else None
     section, anchor = (best.related_section, best.related_anchor) if best else ("", "")
     shown = "" if section == page.title else section
-    return NearPage(page.title, page.path, page_url(page.path, ""), shown, page_url(page.path, anchor), page.linked)
+    link = "" if _NOT_IN_LINKS & set(page.path) else f"[[{page.path}]]"
+    return NearPage(page.title, page.path, page_url(page.path, ""), shown, page_url(page.path, anchor), page.linked, link)
 
 
 def likely_pages(service: IndexService, name: str, page_url: PageUrl, *, is_path: bool) -> tuple[NearPage, ...]:

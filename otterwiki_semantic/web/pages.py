@@ -10,12 +10,12 @@ from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.errors import PageUnknownError, SemanticError
-from otterwiki_semantic.parameters import checked_query, checked_text, search_options, without_ending
+from otterwiki_semantic.parameters import checked_query, search_options, without_ending
 from otterwiki_semantic.records import Answer, Mode
 from otterwiki_semantic.service import IndexService
-from otterwiki_semantic.web.found import FILTERS, found
+from otterwiki_semantic.web.found import FILTERS, Chip, found
 from otterwiki_semantic.web.frame import guarded, keep_private, page_url, render_page, status_of
-from otterwiki_semantic.web.near import likely_pages, near_pages
+from otterwiki_semantic.web.near import Unasked, likely_pages, near_pages
 
 SEARCH = "/-/semantic-search"
 MODES = ((Mode.HYBRID, "Both"), (Mode.SEMANTIC, "Meaning"), (Mode.KEYWORD, "Exact words"))
@@ -55,6 +55,7 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
 class _Views:
     def __init__(self, service: IndexService) -> None:
         self._service = service
+        self._unasked = Unasked()
 
     def search(self) -> ResponseReturnValue:
         values, status = self._found()
@@ -69,8 +70,8 @@ class _Views:
         values: dict[str, Any] = {"path": request.args.get("path", ""), "related": (), "trouble": None}
         status = 200
         try:
-            path = without_ending(checked_text(request.args.get("path"), "path"))
-            values |= {"path": path, "related": near_pages(self._service, path, page_url)}
+            path = without_ending(checked_query(request.args.get("path"), "path"))
+            values |= {"path": path, "related": self._unasked.ask(lambda: near_pages(self._service, path, page_url))}
         except PageUnknownError:
             pass  # it is not indexed yet: nothing is near
         except SemanticError as error:
@@ -83,7 +84,8 @@ class _Views:
         """Pages that may be meant by a name that no page has."""
         try:
             name = checked_query(request.args.get("name"), "name")
-            pages = likely_pages(self._service, name, page_url, is_path="missing" in request.args)
+            is_path = "missing" in request.args
+            pages = self._unasked.ask(lambda: likely_pages(self._service, name, page_url, is_path=is_path))
         except SemanticError as error:
             return render_template("semantic_search/likely.html", pages=(), name=""), status_of(error)
         return render_template("semantic_search/likely.html", pages=pages, name=name)
@@ -92,14 +94,15 @@ class _Views:
         """Give what the search page shows, and the status to answer with."""
         query = request.args.get("q", "").strip()
         mode = request.args.get("mode", Mode.HYBRID)
-        chosen = [(name, value) for name in FILTERS for value in request.args.getlist(name) if value.strip()]
+        chosen = _chosen()
         values: dict[str, Any] = {"query": query, "mode": mode, "modes": MODES, "chosen": chosen, "address": _address}
         if not query:
             return values, 200
         try:
             answer = self._answer(query, mode, chosen)
         except SemanticError as error:
-            return {**values, "trouble": str(error)}, status_of(error)
+            chips = [Chip(name, value, None, is_on=True) for name, value in chosen]
+            return {**values, "trouble": str(error), "chips": chips}, status_of(error)
         return {**values, "found": found(answer, chosen, page_url), "answer": answer, "more": _more(answer)}, 200
 
     def _answer(self, query: str, mode: str, chosen: list[tuple[str, str]]) -> Answer:
@@ -109,6 +112,13 @@ class _Views:
         options = search_options({**wanted, **filters, "tag": tags, "mode": mode, "facets": True, "explain": True})
         is_new_question = "draft" not in request.args and "more" not in request.args
         return self._service.search([checked_query(query)], replace(options, note=is_new_question))[0]
+
+
+def _chosen() -> list[tuple[str, str]]:
+    """Give the filters that are asked for: any number of tags, and the last one of each other kind."""
+    given = [(name, value) for name in FILTERS for value in request.args.getlist(name) if value.strip()]
+    last = dict(given)
+    return [(name, value) for name, value in dict.fromkeys(given) if name == "tag" or last[name] == value]
 
 
 def _more(answer: Answer) -> bool:

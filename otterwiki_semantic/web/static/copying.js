@@ -1,4 +1,6 @@
 // Buttons that copy a text: shown by this script, since they do nothing without it.
+const SHOWN_MS = 4000;
+
 async function copy(text) {
   if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
   const area = Object.assign(document.createElement("textarea"), { value: text });
@@ -11,12 +13,14 @@ async function copy(text) {
 
 export function copying(place) {
   for (const button of place.querySelectorAll("button[data-copy]")) {
-    const label = button.textContent;
+    const said = button.parentElement.querySelector("[role=status]");
+    let waiting = 0;
     button.hidden = false;
     button.addEventListener("click", async () => {
-      button.textContent = await copy(button.dataset.copy).then(() => "Copied", () => button.dataset.copy);
+      said.textContent = await copy(button.dataset.copy).then(() => "Copied", () => `Copy it by hand: ${button.dataset.copy}`);
       button.focus();
-      setTimeout(() => (button.textContent = label), 2000);
+      clearTimeout(waiting);
+      if (said.textContent === "Copied") waiting = setTimeout(() => (said.textContent = ""), SHOWN_MS);
     });
   }
 }

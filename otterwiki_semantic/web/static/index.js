@@ -2,23 +2,34 @@
 const WORKING_MS = 1000, RESTING_MS = 10000;
 const state = document.getElementById("index-state");
 const work = document.getElementById("index-work");
+const shown = new Map();
 
-async function load(place) {
+/** Put a part of the page in its place again, unless somebody is in it. */
+async function load(place, isOurs) {
   const reply = await fetch(place.dataset.source, { redirect: "error" });
+  const part = document.createElement("template");
   const text = await reply.text();
-  const open = place.querySelector("details[open]") !== null;
-  if (place.textRendered !== text) place.innerHTML = place.textRendered = text;
-  if (open) place.querySelector("details")?.setAttribute("open", "");
+  part.innerHTML = text;
+  if (!reply.ok || !isOurs(part.content) || place.contains(document.activeElement)) return false;
+  if (shown.get(place) !== text) {
+    const open = place.querySelector("details[open]") !== null;
+    place.replaceChildren(part.content);
+    shown.set(place, text);
+    if (open) place.querySelector("details")?.setAttribute("open", "");
+  }
+  return true;
 }
 
-const mark = () => state.firstElementChild?.dataset.mark;
-const isWorking = () => state.firstElementChild?.hasAttribute("data-is-working");
+const mark = () => state.querySelector("[data-mark]")?.dataset.mark;
+const isWorking = () => state.querySelector("[data-is-working]") !== null;
+let seen = mark();
 
 async function look() {
-  const before = mark();
   try {
-    if (!document.hidden) await load(state);
-    if (mark() !== before) await load(work);
+    if (!document.hidden) {
+      await load(state, (part) => part.querySelector("[data-mark]"));
+      if (mark() !== seen && (await load(work, (part) => part.querySelector("[data-work]")))) seen = mark();
+    }
   } catch {
     // the wiki restarts, or the session has ended: the page stays as it is, and asks again
   }

@@ -16,27 +16,36 @@ function offerSearch() {
   if (field) offer(field, field.closest(".top-search") ?? field.form.querySelector("input[type=submit]").parentElement);
 }
 
+/** Ask which pages may be meant, and show them in a place; how many there are is also said. */
 function likelyPages(place) {
   let asked = null;
+  let shown = "";
+  const list = document.createElement("div");
+  const said = Object.assign(document.createElement("p"), { className: "sr-only" });
+  said.setAttribute("role", "status");
+  place.append(list, said);
   return async (name) => {
     asked?.abort();
-    asked = new AbortController();
+    const mine = (asked = new AbortController());
     const source = `${SEARCH}/likely?${new URLSearchParams({ name, ...(here.missing ? { missing: "1" } : {}) })}`;
+    let text = "";
     try {
-      const reply = name ? await fetch(source, { signal: asked.signal, redirect: "error" }) : null;
-      place.innerHTML = reply?.ok ? await reply.text() : "";
-    } catch (error) {
-      if (error.name !== "AbortError") place.replaceChildren();
+      const reply = name ? await fetch(source, { signal: mine.signal, redirect: "error" }) : null;
+      text = reply?.ok ? (await reply.text()).trim() : "";
+    } catch {
+      if (mine.signal.aborted) return;
     }
+    if (mine.signal.aborted || text === shown) return;
+    list.innerHTML = shown = text.startsWith("<section") ? text : ""; // else it is another server's page
+    const count = list.querySelectorAll("li").length;
+    said.textContent = count ? `${count} page${count > 1 ? "s" : ""} may be meant` : "";
   };
 }
 
 function offerPages() {
   const begun = document.querySelector('form[action$="/-/create"] input[name="pagename"]');
-  if (!here.missing && !begun) return;
-  const place = document.createElement("div");
-  place.setAttribute("aria-live", "polite");
-  (begun?.form ?? document.querySelector("#column-main .content")).append(place);
+  const place = begun?.form ?? document.querySelector("#column-main .content");
+  if (!place || !(here.missing || begun)) return;
   const ask = likelyPages(place);
   if (here.missing) ask(here.missing);
   if (!begun) return;

@@ -5,8 +5,8 @@ const places = document.querySelectorAll(".semantic-related[data-source]");
 
 async function load() {
   const reply = await fetch(places[0].dataset.source, { redirect: "error" });
-  if (!reply.ok) return;
   const text = await reply.text();
+  if (!reply.ok || !text.trim().startsWith("<details")) return; // nothing is near, or another server's words
   for (const place of places) {
     place.innerHTML = text;
     copying(place);

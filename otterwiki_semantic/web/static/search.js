@@ -1,84 +1,104 @@
 // The search page as one types: results are a part of the page that the wiki renders, and the address is always that of what is shown.
 const TYPING_MS = 40, SETTLED_MS = 1200, BUILDING_MS = 2000;
-const page = document.getElementById("semantic-search");
+const FILTERS = ["category", "tag", "path"];
 const form = document.getElementById("semantic-form");
 const field = document.getElementById("search-query");
 const status = document.getElementById("semantic-status");
 const results = document.getElementById("semantic-results");
-const RESULTS = new URL(`${form.action}/results`);
+const SEARCH = new URL(form.getAttribute("action"), location.href);
+let shown = results.innerHTML.trim(); // the part that is in the page, as the wiki rendered it
+let noted = new URL(location.href).searchParams.get("q"); // the question that was asked last, other than by typing
 let asked = null; // what stops the request under way
 let typing = 0, settling = 0, polling = 0; // timers
-let isDraft = false; // whether the address is of words that were not finished
+let isDraft = false; // whether the last entry of the history is of words that were not finished
 
+/** The address of what the form asks. */
 function address() {
-  const url = new URL(form.action);
+  const url = new URL(SEARCH);
   for (const [name, value] of new FormData(form)) {
     if (value.trim() && !(name === "mode" && value === "hybrid")) url.searchParams.append(name, value.trim());
   }
   return url;
 }
 
-async function show(url, { draft = false } = {}) {
+/** Show what an address finds. Words that are not finished, and a question asked already, are not told to be new. */
+async function show(url, { isUnfinished = false, isUnasked = false } = {}) {
   asked?.abort();
   clearTimeout(polling);
   const mine = (asked = new AbortController());
-  const source = new URL(RESULTS);
-  source.search = url.search;
-  if (draft) source.searchParams.set("draft", "1");
-  page.setAttribute("aria-busy", "true");
+  const source = new URL(`${SEARCH.pathname}/results${url.search}`, SEARCH);
+  const question = url.searchParams.get("q");
+  if (isUnfinished || isUnasked || question === noted) source.searchParams.set("draft", "1");
+  else noted = question;
+  results.setAttribute("aria-busy", "true");
   try {
-    const reply = await fetch(source, { signal: mine.signal, headers: { "X-Requested-With": "fetch" }, redirect: "error" });
+    const reply = await fetch(source, { signal: mine.signal, redirect: "error" });
     if (reply.status === 403) return location.reload();
-    const text = await reply.text();
+    const text = (await reply.text()).trim();
     if (mine.signal.aborted) return;
-    if (results.textRendered !== text) results.innerHTML = results.textRendered = text;
-    const part = results.firstElementChild;
-    say(part?.dataset.summary ?? "The wiki could not answer. Try again in a moment.");
-    if (part?.hasAttribute("data-is-building")) polling = setTimeout(() => show(url, { draft: true }), BUILDING_MS);
+    const part = document.createElement("template");
+    part.innerHTML = text;
+    const summary = part.content.firstElementChild?.dataset.summary;
+    if (summary === undefined) return say("The wiki could not answer. Try again in a moment."); // another server's words
+    if (shown !== text && !(isUnasked && results.contains(document.activeElement))) {
+      results.replaceChildren(part.content);
+      shown = text;
+    }
+    if (!isUnfinished) say(summary);
+    watch(url);
   } catch (error) {
     if (error.name !== "AbortError") say("The wiki cannot be reached, or you are logged out. Reload the page to try again.");
   } finally {
-    if (asked === mine) page.removeAttribute("aria-busy");
+    if (asked === mine) results.removeAttribute("aria-busy");
   }
 }
 
+/** Ask again while the index is being built. */
+function watch(url) {
+  if (!results.firstElementChild?.hasAttribute("data-is-building")) return;
+  polling = setTimeout(() => (document.hidden ? watch(url) : show(url, { isUnasked: true })), BUILDING_MS);
+}
+
 function say(text) {
-  if (status.textContent !== text) status.textContent = text;
+  if (status.textContent.trim() !== text) status.textContent = text;
 }
 
-function step(url) {
-  if (url.href !== location.href) history.pushState(null, "", url);
-  isDraft = false;
+function stopTimers() {
+  for (const timer of [typing, settling, polling]) clearTimeout(timer);
 }
 
+/** Make an address the page's: a new entry of the history, unless the last one is of unfinished words. */
+function enter(url, isUnfinished) {
+  const same = (one) => [...one.searchParams].filter(([name, value]) => name !== "mode" || value !== "hybrid").sort().join("\n");
+  if (same(url) !== same(new URL(location.href))) {
+    if (isDraft) history.replaceState(null, "", url);
+    else history.pushState(null, "", url);
+    isDraft = isUnfinished;
+  } else if (!isUnfinished) isDraft = false;
+}
+
+/** Let the form ask what an address does. */
 function fill(url) {
   field.value = url.searchParams.get("q") ?? "";
   const mode = url.searchParams.get("mode") ?? "hybrid";
-  for (const input of form.elements.mode) input.checked = input.value === mode;
+  for (const input of form.querySelectorAll("input[name=mode]")) input.checked = input.value === mode;
   for (const input of form.querySelectorAll("input[type=hidden]")) input.remove();
   for (const [name, value] of url.searchParams) {
-    if (["q", "mode", "more"].includes(name)) continue;
-    const input = Object.assign(document.createElement("input"), { type: "hidden", name, value });
-    form.append(input);
+    if (FILTERS.includes(name)) form.append(Object.assign(document.createElement("input"), { type: "hidden", name, value }));
   }
 }
 
 function go(url) {
-  clearTimeout(typing);
-  clearTimeout(settling);
-  step(url);
-  show(url);
+  stopTimers();
+  enter(url, false);
+  return show(url);
 }
 
 field.addEventListener("input", () => {
-  clearTimeout(typing);
-  clearTimeout(settling);
+  stopTimers();
   typing = setTimeout(() => {
-    const url = address();
-    if (isDraft) history.replaceState(null, "", url);
-    else if (url.href !== location.href) history.pushState(null, "", url);
-    isDraft = true;
-    show(url, { draft: true });
+    enter(address(), true);
+    show(address(), { isUnfinished: true });
   }, TYPING_MS);
   settling = setTimeout(() => {
     isDraft = false;
@@ -88,35 +108,41 @@ field.addEventListener("input", () => {
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  const url = address();
-  if (isDraft) history.replaceState(null, "", url);
-  go(url);
+  go(address());
 });
 
 form.addEventListener("change", (event) => {
   if (event.target.name === "mode") go(address());
 });
 
-results.addEventListener("click", (event) => {
-  const link = event.target.closest("a.semantic-chip, a.btn");
+results.addEventListener("click", async (event) => {
+  const link = event.target.closest("a.semantic-chip, a.semantic-more");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   const url = new URL(link.href);
+  const before = passages().length;
   fill(url);
-  go(url);
-  field.focus();
+  await go(url);
+  const next = link.matches(".semantic-more") ? passages()[before] : results.querySelector(`a.semantic-chip[data-chip="${CSS.escape(link.dataset.chip)}"]`);
+  (next ?? results.querySelector("a.semantic-chip") ?? field).focus({ preventScroll: true });
 });
 
 window.addEventListener("popstate", () => {
+  stopTimers();
+  isDraft = false;
   const url = new URL(location.href);
   fill(url);
-  isDraft = false;
   show(url);
 });
 
-page.addEventListener("keydown", (event) => {
+function passages() {
+  return [...results.querySelectorAll("a.semantic-passage")].filter((link) => link.offsetParent !== null);
+}
+
+document.getElementById("semantic-search").addEventListener("keydown", (event) => {
+  if (event.isComposing || event.keyCode === 229) return; // the keys are an input method's
   if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  const links = [...results.querySelectorAll("a.semantic-passage")].filter((link) => link.checkVisibility());
+  const links = passages();
   const at = links.indexOf(document.activeElement);
   const isField = document.activeElement === field;
   let next = null;
@@ -128,5 +154,4 @@ page.addEventListener("keydown", (event) => {
   next?.focus();
 });
 
-const here = results.firstElementChild;
-if (here?.hasAttribute("data-is-building")) polling = setTimeout(() => show(address(), { draft: true }), BUILDING_MS);
+watch(new URL(location.href));
