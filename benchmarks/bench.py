@@ -33,6 +33,7 @@ PARTS = {
     "contention": "searches and a build at the same time",
     "responsive": "the wiki's views while an index is built",
     "memory": "memory of the index's process, and of the wiki's",
+    "typing": "when the search page shows what was found, after the last key",
     "sessions": "how many queries of a session need not be embedded",
 }
 """The parts, by the names of their modules, in the order they are run."""

@@ -90,3 +90,9 @@ def violations(page: Page, within: str) -> list[str]:
         within,
     )
     return [str(each) for each in found]
+
+
+def picture(page: Page, name: str) -> None:
+    """Take a picture for the documentation, if the environment's SCREENSHOTS names a directory for it."""
+    if directory := os.environ.get("SCREENSHOTS"):
+        page.screenshot(path=Path(directory) / f"{name}.png")

@@ -389,11 +389,11 @@ def test_hostile_text_is_harmless_in_paths_headers_and_bodies(client: FlaskClien
 def test_every_answer_is_json_that_nobody_keeps(wikis: Wikis, method: str, headers: dict[str, str]) -> None:
     """With the wiki's own `SECURITY_HEADERS` switched off."""
     wiki = wikis["", "APPROVED"]
-    for path in (*READS, *OPEN, "/reindex", "/related/", "/semantic-search/x"):
+    for path in (*READS, *OPEN, "/reindex", "/related/", "/semantic-search/x", "/related/x%0d%0a<script>"):
         assert_harmless(requests.request(method, wiki.url + ROOT + path, headers=headers))
 
 
-@pytest.mark.parametrize("path", ["/related/x%0d%0a<script>", "//related/<script>", "/<script>", "/related<script>"])
+@pytest.mark.parametrize("path", ["//related/<script>", "/<script>", "/related<script>"])
 def test_what_is_no_route_of_ours_is_a_page_of_the_wiki_without_markup_of_the_request(client: FlaskClient, path: str) -> None:
     answer = client.get(f"{ROOT}{path}alert(1)</script>?q=<script>alert(1)</script>")
     assert answer.status_code == 404

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from demo.run import PAGES
-from tests.browser import LOOKS, opened, started_chromium, violations
+from tests.browser import LOOKS, opened, picture, started_chromium, violations
 from tests.live_wiki import LiveWiki, make_repository
 
 ODD = 'services/Pipes & "Frost" <b>'
@@ -51,6 +51,7 @@ def test_related_pages_stand_beside_a_page(chromium: Browser, site: LiveWiki, lo
         expect(shown).to_have_count(len(expected))
         assert [each.inner_text().split(" ›")[0] for each in shown.all()] == expected
         assert violations(page, "#column-extra .semantic-related") == []
+        picture(page, f"related-{look}")
 
 
 def test_on_a_phone_they_are_in_the_sidebar(chromium: Browser, site: LiveWiki) -> None:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from demo.run import PAGES
-from tests.browser import LOOKS, opened, started_chromium, violations
+from tests.browser import LOOKS, opened, picture, started_chromium, violations
 from tests.live_wiki import LiveWiki, commit, make_repository
 
 SEARCH = "/-/semantic-search"
@@ -65,6 +65,7 @@ def test_a_question_is_answered_by_a_passage_that_the_link_leads_to(chromium: Br
         expect(first).to_contain_text("Before a cold spell")
         expect(first).to_contain_text("frost guard")
         assert "q=protect+plumbing+from+freezing" in page.url
+        picture(page, f"search-{look}")
         first.click()
         expect(page).to_have_url(re.compile("/services/automation#before-a-cold-spell$"))
         heading = page.get_by_role("heading", name="Before a cold spell")

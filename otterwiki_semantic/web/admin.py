@@ -16,6 +16,7 @@ from otterwiki_semantic.web.charts import latency_chart
 from otterwiki_semantic.web.frame import guarded, keep_private, page_url, render_page, status_of
 
 ADMIN = "/-/admin/semantic-search"
+_FEW_SECONDS = 9.95
 
 
 def make_admin_pages(service: IndexService) -> Blueprint:
@@ -29,7 +30,19 @@ def make_admin_pages(service: IndexService) -> Blueprint:
     pages.add_url_rule("/page", "page", guard(views.page))
     pages.add_url_rule("/reindex", "reindex", guard(views.reindex), methods=["POST"])
     pages.after_request(keep_private)
+    pages.add_app_template_filter(duration, "semantic_duration")
     return pages
+
+
+def duration(seconds: float) -> str:
+    """Give a span of time as people read it: ``0.4 s``, ``12 s``, ``3 min 20 s``, ``1 h 5 min``."""
+    if seconds < _FEW_SECONDS:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 class _Views:
@@ -66,6 +79,8 @@ class _Views:
             self._service.reindex(full=checked_flag(request.form.get("full"), "full"))
         except SemanticError as error:
             flash(str(error), "alert-danger")
+        else:
+            flash("Another index is being built; this one serves until it is done.", "alert-success")
         return redirect(url_for("semantic_admin.index"))
 
     def _state(self) -> dict[str, Any]:

@@ -44,10 +44,13 @@ def keep_private(response: Response) -> Response:
 
 
 def render_page(template: str, **values: Any) -> str:
-    """Render a page in the wiki's frame, with its menu and page index."""
-    from otterwiki.sidebar import SidebarMenu, SidebarPageIndex
+    """Render a page in the wiki's frame, with its menu; without its page index, as the wiki's own search page.
 
-    return render_template(template, menutree=SidebarPageIndex("").query(), custom_menu=SidebarMenu().query(), **values)
+    The index would take the wiki seconds with ten thousand pages.
+    """
+    from otterwiki.sidebar import SidebarMenu
+
+    return render_template(template, custom_menu=SidebarMenu().query(), **values)
 
 
 def page_url(path: str, anchor: str) -> str:

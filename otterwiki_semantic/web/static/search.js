@@ -1,5 +1,5 @@
 // The search page as one types: results are a part of the page that the wiki renders, and the address is always that of what is shown.
-const TYPING_MS = 60, SETTLED_MS = 1200, BUILDING_MS = 2000;
+const TYPING_MS = 40, SETTLED_MS = 1200, BUILDING_MS = 2000;
 const page = document.getElementById("semantic-search");
 const form = document.getElementById("semantic-form");
 const field = document.getElementById("search-query");
