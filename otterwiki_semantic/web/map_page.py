@@ -42,6 +42,8 @@ class Table:
 
 
 class MapView:
+    """The view of the map's page."""
+
     def __init__(self, service: IndexService) -> None:
         self._service = service
 

@@ -57,7 +57,7 @@ export function showLegend(list, groups) {
   list.replaceChildren(...groups.map((group) => {
     const item = document.createElement("li");
     const count = Object.assign(document.createElement("span"), { className: "semantic-count", textContent: numeral(group.at.length) });
-    item.append(sampleOf(group), ` ${group.name} `, count);
+    item.append(sampleOf(group), `${group.name} `, count);
     return item;
   }));
 }

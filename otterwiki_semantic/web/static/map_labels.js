@@ -1,5 +1,5 @@
 // Which titles are written beside their points: as many as have room, those of pages higher up in the wiki first.
-const ROOM_PX = 11_000, ROOM_AMID_MANY_PX = 24_000, TRIED = 500, OBSTACLES = 150, LONGEST = 32, HEIGHT = 15;
+const ROOM_PX = 11_000, ROOM_AMID_MANY_PX = 24_000, TRIED = 500, OBSTACLES = 300, LONGEST = 32, HEIGHT = 15;
 
 export function labelOrder(points) {
   const depth = points.map((point) => point.path.split("/").length);
