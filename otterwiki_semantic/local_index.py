@@ -91,6 +91,7 @@ class LocalIndex:
         if settings.map:
             self._mapper = Mapper(settings.data_dir / "map.json", self._keeper.settled, self._keeper.run_in)
             self._keeper.after_sync = self._mapper.look
+        self._related_floor = self.embedder.calibration.related
         self._query_error: str | None = None
 
     def start(self) -> None:
@@ -147,7 +148,7 @@ class LocalIndex:
 
         def nearest(generation: Generation) -> RelatedPages:
             known = _known_path(generation, path)
-            pages = related_pages(generation, known, n, self.embedder.calibration.related)
+            pages = related_pages(generation, known, n, self._related_floor)
             return RelatedPages(known, pages, self._keeper.freshness(generation))
 
         return self._of_page(path, nearest)

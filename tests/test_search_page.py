@@ -137,12 +137,12 @@ def test_a_filter_narrows_the_answer_and_is_taken_away_again(chromium: Browser, 
 def test_the_mode_decides_what_counts(chromium: Browser, site: LiveWiki, look: str) -> None:
     with opened(chromium, site, look) as page:
         page.goto(f"{site.url}{SEARCH}?q=plumbing")
-        page.get_by_label("Exact words").check()
+        page.get_by_role("radio", name="Exact words").check()
         if look == "plain":
             page.get_by_role("button", name="Search").click()
         expect(page.locator(".semantic-nothing")).to_be_visible()
         expect(page).to_have_url(re.compile("mode=keyword"))
-        page.get_by_label("Meaning").check()
+        page.get_by_role("radio", name="Meaning").check()
         if look == "plain":
             page.get_by_role("button", name="Search").click()
         expect(page).to_have_url(re.compile("mode=semantic"))
