@@ -61,6 +61,7 @@ def search_options(values: Mapping[str, Any]) -> SearchOptions:
         facets=checked_flag(values.get("facets"), "facets"),
         explain=checked_flag(values.get("explain"), "explain"),
         wait=_seconds_to_wait(values),
+        note=not checked_flag(values.get("draft"), "draft"),
     )
 
 

@@ -9,7 +9,7 @@ PACKAGE = Path(__file__).parent.parent / "otterwiki_semantic"
 LAYERS = (
     {"errors", "records", "page_records", "insight_records", "map_records", "config"},
     {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "terms", "links", "pages", "outline", "spelling"},
-    {"query", "fusion", "relevance", "evaluation", "drafting", "resemblance", "projecting"} | {"problems"},
+    {"query", "fusion", "relevance", "evaluation", "drafting", "resemblance", "projecting", "neighbours", "problems"},
     {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "flat", "lookup", "directory"}
     | {"catalog", "upkeep", "vectors", "server_vectors", "map_file"},
     {"generation", "generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"}
@@ -19,7 +19,7 @@ LAYERS = (
     | {"measuring", "reading"},
     {"web", "web.errors", "web.access", "web.bounds", "web.answer_schemas", "web.request_schemas", "web.openapi", "web.api"}
     | {"web.pages", "web.frame", "web.found", "web.excerpts", "web.text_fragments", "web.near", "web.injections"}
-    | {"web.admin", "web.charts"}
+    | {"web.admin", "web.charts", "web.map_page"}
     | {"mcp_server", "mcp_server.answer", "mcp_server.arguments", "mcp_server.guidance", "mcp_server.http_access"}
     | {"mcp_server.local_wiki", "mcp_server.marking", "mcp_server.note_answer", "mcp_server.pages_answer"}
     | {"mcp_server.reindexing", "mcp_server.related_answer", "mcp_server.resources", "mcp_server.rest_wiki"}

@@ -15,6 +15,7 @@ from otterwiki_semantic.records import Answer, Mode
 from otterwiki_semantic.service import IndexService
 from otterwiki_semantic.web.found import FILTERS, Chip, found
 from otterwiki_semantic.web.frame import guarded, keep_private, page_url, render_page, status_of
+from otterwiki_semantic.web.map_page import MapView
 from otterwiki_semantic.web.near import Unasked, likely_pages, near_pages
 
 SEARCH = "/-/semantic-search"
@@ -46,9 +47,11 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
         ("/results", "results", views.results),
         ("/likely", "likely", views.likely),
         *((("/related", "related", views.related),) if settings.related else ()),
+        ("/map", "map", MapView(service).page),
     ):
         pages.add_url_rule(rule, name, guarded("READ", view))
     pages.after_request(keep_private)
+    pages.add_app_template_global(lambda: settings.map, "semantic_has_map")
     return pages
 
 

@@ -85,6 +85,7 @@ def search_parameters() -> dict[str, Schema]:
         "diversity": _share(0, "From best first (0) to as different as they can be (1).", default=defaults.diversity),
         "context": _number(defaults.context, 0, MAX_CONTEXT, "How many passages to show before and after each result."),
         "facets": _FLAG | {"description": "Count the found pages by category, tag and folder."},
+        "draft": _FLAG | {"description": "These words are still being typed: do not count them as a search."},
         "explain": _FLAG | {"description": "Say of each result why it stands where it does."},
         "wait": _FLAG | {"description": "Wait, for `wait_seconds` at most, until the HEAD at the time of asking is indexed."},
         "wait_seconds": {
