@@ -108,7 +108,7 @@ class SemanticSearchPlugin:
     @hookimpl
     def template_html_sidebar_left_inject(self, page: str | None) -> str | None:
         """Lead to the plugin's pages, and give related pages their place for narrow windows."""
-        return self._injected(lambda: sidebar_links() + self._related(page, is_wide=False))
+        return self._injected(lambda: sidebar_links(page) + self._related(page, is_wide=False))
 
     @hookimpl
     def template_html_sidebar_right_inject(self, page: str | None) -> str | None:

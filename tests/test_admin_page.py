@@ -137,6 +137,7 @@ def test_only_administrators_see_it(site: LiveWiki, tmp_path_factory: pytest.Tem
         wiki.log_in("chief")
         assert wiki.get(ADMIN).status == 200
         assert "Search index" in wiki.get("/services/automation").text
+        assert f'href="{ADMIN}/page?path=services/automation"' in wiki.get("/services/automation").text.replace("%2F", "/")
         wiki.cookies.clear()
         wiki.log_in("reader")
         for path in ("", "/state", "/work", "/page?path=home"):

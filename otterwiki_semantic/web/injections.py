@@ -10,6 +10,7 @@ from flask import Flask, before_render_template, g, has_request_context, render_
 
 from otterwiki_semantic.web.access import has_permission
 
+_VIEWS = {"view", "index"}
 _TEMPLATE, _CONTEXT = "semantic_template", "semantic_context"
 
 
@@ -55,14 +56,15 @@ def offers() -> str:
     )
 
 
-def sidebar_links() -> str:
-    """Give links to the plugin's pages."""
-    return render_template("semantic_search/links.html") if _may_add() else ""
+def sidebar_links(path: str | None) -> str:
+    """Give links to the plugin's pages, and to what administrators can see of the page at `path`."""
+    viewed = path if request.endpoint in _VIEWS else None
+    return render_template("semantic_search/links.html", viewed=viewed) if _may_add() else ""
 
 
 def related_place(path: str | None, *, is_wide: bool) -> str:
     """Give the place in a sidebar for pages related to one; the right one is for wide windows, the left one for others."""
     is_old = "revision" in request.args or "revision" in (request.view_args or {})
-    if not path or is_old or request.endpoint not in {"view", "index"} or not _may_add():
+    if not path or is_old or request.endpoint not in _VIEWS or not _may_add():
         return ""
     return render_template("semantic_search/related_place.html", path=path, is_wide=is_wide)
