@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from demo.run import PAGES
 from otterwiki_semantic.insight_records import HourOfSearches
-from otterwiki_semantic.web.admin import duration
+from otterwiki_semantic.web.admin import duration, moment
 from otterwiki_semantic.web.charts import HEIGHT, WIDTH, latency_chart
 from tests.browser import LOOKS, is_scrolling_sideways, opened, picture, started_chromium, violations
 from tests.live_wiki import LiveWiki, eventually, make_repository
@@ -75,7 +75,7 @@ def test_building_it_again_is_confirmed_and_watched(chromium: Browser, site: Liv
         if look == "plain":
             page.reload()
         finished = site.status()["rebuild"]["finished"]
-        expect(page.locator("#index-state")).to_contain_text(f"{finished}: done", timeout=15_000)
+        expect(page.locator("#index-state")).to_contain_text(f"{moment(finished)}: done", timeout=15_000)
         expect(page.get_by_role("progressbar")).to_have_count(0)
 
 

@@ -31,7 +31,13 @@ def make_admin_pages(service: IndexService) -> Blueprint:
     pages.add_url_rule("/reindex", "reindex", guard(views.reindex), methods=["POST"])
     pages.after_request(keep_private)
     pages.add_app_template_filter(duration, "semantic_duration")
+    pages.add_app_template_filter(moment, "semantic_moment")
     return pages
+
+
+def moment(iso: str) -> str:
+    """Give a moment in UTC (ISO 8601) as people read it: ``2026-01-31 12:00:00 UTC``."""
+    return iso.replace("T", " ").replace("+00:00", " UTC")
 
 
 def duration(seconds: float) -> str:

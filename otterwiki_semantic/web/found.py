@@ -70,7 +70,9 @@ def found(answer: Answer, chosen: Sequence[tuple[str, str]], page_url: PageUrl) 
     relevant = [hit for hit in answer.hits if hit.relevant]
     others = [hit for hit in answer.hits if not hit.relevant]
     pages, misses = _by_page(relevant, page_url), _by_page(others, page_url)
-    return Found(pages, misses, _chips(answer, chosen), _summary(len(relevant), len(pages)))
+    chips = _chips(answer, chosen)
+    shown = chips if len(pages) > 1 else tuple(chip for chip in chips if chip.is_on)  # one page cannot be narrowed
+    return Found(pages, misses, shown, _summary(len(relevant), len(pages)))
 
 
 def _summary(passages: int, pages: int) -> str:
