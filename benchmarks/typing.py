@@ -9,9 +9,8 @@ from benchmarks.percentiles import p50, p95
 from benchmarks.report import Figure, at_most, missing, say
 from benchmarks.serving import FLASK, GUNICORN, ServedWiki, Server
 from benchmarks.wikis import scratch
-from demo.run import PAGES
 from tests.browser import CHROMIUM, NEEDS_CHROMIUM, started_chromium
-from tests.live_wiki import make_repository
+from tests.live_wiki import demo_pages, make_repository
 
 _KEY_MS = 90
 """Between two keys: some 120 words a minute."""
@@ -62,8 +61,7 @@ def measure(_options: Options) -> list[Figure]:
 def _under(server: Server) -> list[Figure]:
     say(f"{len(_QUESTIONS)} questions are typed in Chromium, {server.name}")
     with scratch() as place, started_chromium() as browser:
-        pages = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
-        repository = make_repository(place / "repository", pages)
+        repository = make_repository(place / "repository", demo_pages())
         with ServedWiki(repository, place / "index", server) as wiki:
             page = browser.new_page()
             page.goto(f"{wiki.url}/-/semantic-search?q=warm")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -13,6 +14,9 @@ from otterwiki_semantic.config import Settings
 from otterwiki_semantic.embedding.minilm_model import MiniLM
 from otterwiki_semantic.local_index import LocalIndex
 from tests.live_wiki import KEY, LiveWiki, eventually, make_repository
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 hypothesis.settings.register_profile("default", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.load_profile("default")
@@ -103,3 +107,11 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalIndex]:
     eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
     yield index
     index.close()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    from tests.browser import started_chromium
+
+    with started_chromium() as browser:
+        yield browser

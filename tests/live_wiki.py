@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from demo.run import PAGES
+
 T = TypeVar("T")
 
 KEY = "test-key"
@@ -65,6 +67,11 @@ def make_repository(place: Path, pages: Mapping[str, str | bytes]) -> Path:
     if pages:
         commit(place, pages)
     return place
+
+
+def demo_pages() -> dict[str, str | bytes]:
+    """Give the files of the demo wiki, by path."""
+    return {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
 
 
 def commit(repository: Path, files: Mapping[str, str | bytes | None], message: str = "change") -> str:

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from demo.run import PAGES
 from otterwiki_semantic.insight_records import HourOfSearches
 from otterwiki_semantic.web.admin import duration, moment
 from otterwiki_semantic.web.charts import HEIGHT, WIDTH, latency_chart
-from tests.browser import LOOKS, is_scrolling_sideways, opened, picture, started_chromium, violations
-from tests.live_wiki import LiveWiki, eventually, make_repository
+from tests.browser import LOOKS, is_scrolling_sideways, opened, picture, violations
+from tests.live_wiki import LiveWiki, demo_pages, eventually, make_repository
 
 ADMIN = "/-/admin/semantic-search"
 
@@ -22,18 +21,12 @@ ADMIN = "/-/admin/semantic-search"
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki, which notes searches; its own browser has the administrator's session."""
     place = tmp_path_factory.mktemp("admin")
-    demo = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
+    demo = demo_pages()
     repository = make_repository(place / "repository", demo)
     with LiveWiki(repository, place / "index", SEMANTIC_SEARCH_LOG="true") as live:
         live.wait_until_indexed()
         live.log_in()
         yield live
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with started_chromium() as browser:
-        yield browser
 
 
 @pytest.mark.parametrize("look", LOOKS)

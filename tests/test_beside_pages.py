@@ -8,9 +8,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from demo.run import PAGES
-from tests.browser import LOOKS, opened, picture, started_chromium, violations
-from tests.live_wiki import LiveWiki, make_repository
+from tests.browser import LOOKS, opened, picture, violations
+from tests.live_wiki import LiveWiki, demo_pages, make_repository
 
 ODD = 'services/Pipes & "Frost" <b>'
 PIPE = "the pipe in the workshop gets its heating band, as in automation."
@@ -20,7 +19,7 @@ PIPE = "the pipe in the workshop gets its heating band, as in automation."
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki, a page that is like no other, and one with an odd name."""
     place = tmp_path_factory.mktemp("beside")
-    demo = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
+    demo = demo_pages()
     others = {
         "Home.md": "# Home\n",
         "latin.md": "# Lorem\n\nQuousque tandem abutere, Catilina, patientia nostra? Quamdiu iste furor tuus nos eludet?\n",
@@ -31,12 +30,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
         live.wait_until_indexed()
         live.log_in()
         yield live
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with started_chromium() as browser:
-        yield browser
 
 
 @pytest.mark.parametrize("look", ["light", "dark"])

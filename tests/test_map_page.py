@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from demo.run import PAGES
 from otterwiki_semantic.map_records import MapPoint, MapState, WikiMap
 from otterwiki_semantic.records import Freshness
 from otterwiki_semantic.web.map_page import table
-from tests.browser import LOOKS, opened, picture, started_chromium, violations
-from tests.live_wiki import LiveWiki, commit, eventually, make_repository
+from tests.browser import LOOKS, opened, picture, violations
+from tests.live_wiki import LiveWiki, commit, demo_pages, eventually, make_repository
 
 MAP, DATA = "/-/semantic-search/map", "**/api/v1/semantic-search/map"
 TITLE = "<script>window.harmed = 1</script>"
@@ -34,17 +33,11 @@ STRICT = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki, with a map."""
     place = tmp_path_factory.mktemp("map")
-    demo = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
+    demo = demo_pages()
     with LiveWiki(make_repository(place / "repository", demo), place / "index") as live:
         live.wait_until_indexed()
         eventually(lambda: map_of(live)["state"] == MapState.READY, why="there is a map")
         yield live
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with started_chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

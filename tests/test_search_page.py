@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from demo.run import PAGES
-from tests.browser import LOOKS, is_scrolling_sideways, opened, picture, started_chromium, violations
-from tests.live_wiki import LiveWiki, commit, make_repository
+from tests.browser import LOOKS, is_scrolling_sideways, opened, picture, violations
+from tests.live_wiki import LiveWiki, commit, demo_pages, make_repository
 
 SEARCH = "/-/semantic-search"
 HOSTILE = """\
@@ -32,17 +31,11 @@ in \U0001f9a6 the alpine meadow \u0000 \ufffe and whistles.
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki with a page that means harm."""
     place = tmp_path_factory.mktemp("site")
-    demo = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
+    demo = demo_pages()
     repository = make_repository(place / "repository", {**demo, "animals/marmot.md": HOSTILE})
     with LiveWiki(repository, place / "index") as live:
         live.wait_until_indexed()
         yield live
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with started_chromium() as browser:
-        yield browser
 
 
 @pytest.fixture
