@@ -119,6 +119,8 @@ def main() -> None:
             for question in QUESTIONS:
                 show(api, question)
             print(f"The wiki:      {site}")
+            print(f"Search it:     {site}/-/semantic-search")
+            print(f"See it all:    {site}/-/semantic-search/map")
             print(f"Ask it:        curl -G {api}/semantic-search --data-urlencode 'q=…'")
             print(f"Rebuild it:    curl -X POST -H 'Authorization: Bearer {settings['OTTERWIKI_API_KEY']}' {api}/reindex")
             print(f"Its pages:     {settings['REPOSITORY']} (a git repository; a commit is found within a minute)")

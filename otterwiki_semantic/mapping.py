@@ -101,6 +101,7 @@ class Mapper:
             begin = time.monotonic()
             places = self._process.project(vectors, _last_places(self._map, paths))
             made = _map_of(content, paths, places, time.monotonic() - begin)
+            self._trouble = None
             self._map, self._is_kept, self._not_before = made, False, time.monotonic() + _rest_after(made)
             log.info("a map of %d pages was made in %.1f s", len(paths), made.seconds)
             self._run_in(_rest_after(made), self.look)

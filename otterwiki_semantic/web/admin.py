@@ -9,7 +9,7 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.errors import SemanticError
-from otterwiki_semantic.parameters import checked_flag, checked_text, without_ending
+from otterwiki_semantic.parameters import checked_flag, checked_query, without_ending
 from otterwiki_semantic.problems import problem
 from otterwiki_semantic.service import IndexService
 from otterwiki_semantic.web.charts import latency_chart
@@ -28,7 +28,7 @@ def make_admin_pages(service: IndexService) -> Blueprint:
     pages.add_url_rule("/state", "state", guard(views.state))
     pages.add_url_rule("/work", "work", guard(views.work))
     pages.add_url_rule("/page", "page", guard(views.page))
-    pages.add_url_rule("/reindex", "reindex", guard(views.reindex), methods=["POST"])
+    pages.add_url_rule("/reindex", "reindex", guard(views.reindex), methods=["GET", "POST"])
     pages.after_request(keep_private)
     pages.add_app_template_filter(duration, "semantic_duration")
     pages.add_app_template_filter(moment, "semantic_moment")
@@ -72,7 +72,7 @@ class _Views:
         status = 200
         try:
             if values["path"]:
-                path = without_ending(checked_text(values["path"], "path"))
+                path = without_ending(checked_query(values["path"], "path"))
                 values["seen"] = self._service.seen_page(path)
         except SemanticError as error:
             values["trouble"], status = str(error), status_of(error)
@@ -81,6 +81,9 @@ class _Views:
         ), status
 
     def reindex(self) -> ResponseReturnValue:
+        """Build another index; who only comes back here, from a login, is shown the page with the form."""
+        if request.method != "POST":
+            return redirect(url_for("semantic_admin.index"))
         try:
             self._service.reindex(full=checked_flag(request.form.get("full"), "full"))
         except SemanticError as error:
@@ -97,7 +100,7 @@ class _Views:
 
     def _work(self) -> dict[str, Any]:
         try:
-            insight = self._service.insight()
+            insight, found = self._service.insight(), self._service.map()
         except SemanticError:
-            return {"insight": None, "chart": None}  # the state tells why
-        return {"insight": insight, "chart": latency_chart(insight.searches)}
+            return {"insight": None, "chart": None, "map": None}  # the state tells why
+        return {"insight": insight, "chart": latency_chart(insight.searches), "map": found}

@@ -11,6 +11,7 @@ from otterwiki_semantic.insight_records import HourOfSearches
 
 WIDTH, HEIGHT = 600, 140
 _SECONDS_OF_AN_HOUR = 3600
+_LEAST_HOURS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ def latency_chart(hours: Sequence[HourOfSearches]) -> LatencyChart | None:
     if not hours:
         return None
     starts = [datetime.fromisoformat(hour.hour).timestamp() / _SECONDS_OF_AN_HOUR for hour in hours]
-    width = WIDTH / (starts[-1] - starts[0] + 1)
+    width = WIDTH / max(_LEAST_HOURS, starts[-1] - starts[0] + 1)
     top, most = _round_top(max(hour.p95_ms for hour in hours)), _round_top(max(hour.unanswered for hour in hours))
 
     def bar(start: float, hour: HourOfSearches) -> Bar:

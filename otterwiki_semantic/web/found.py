@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from otterwiki_semantic.records import Answer, Explanation, Facet, Hit
+from otterwiki_semantic.records import Answer, Explanation, Facet, Freshness, Hit
 from otterwiki_semantic.web.excerpts import Piece, excerpt
 from otterwiki_semantic.web.text_fragments import text_fragment
 
@@ -72,12 +72,13 @@ def found(answer: Answer, chosen: Sequence[tuple[str, str]], page_url: PageUrl) 
     pages, misses = _by_page(relevant, page_url), _by_page(others, page_url)
     chips = _chips(answer, chosen)
     shown = chips if len(pages) > 1 else tuple(chip for chip in chips if chip.is_on)  # one page cannot be narrowed
-    return Found(pages, misses, shown, _summary(len(relevant), len(pages)))
+    return Found(pages, misses, shown, _summary(len(relevant), len(pages), answer.index))
 
 
-def _summary(passages: int, pages: int) -> str:
+def _summary(passages: int, pages: int, index: Freshness) -> str:
     if not passages:
-        return "Nothing relevant was found."
+        is_behind = index.commit is None or index.pending_pages
+        return "Nothing relevant was found yet." if is_behind else "Nothing relevant was found."
     return f"{passages} passage{'s' * (passages > 1)} on {pages} page{'s' * (pages > 1)}"
 
 

@@ -75,7 +75,8 @@ def likely_pages(service: IndexService, name: str, page_url: PageUrl, *, is_path
         if hit.relevant
     }
     spelled = {path: about.get(path) or _named(path, page_url) for path in (_spelled_like(service, name) if is_path else ())}
-    return tuple({**spelled, **about}.values())[:_LIKELY]
+    others = (page for page in {**spelled, **about}.values() if page.path != name)  # the wiki may be unable to open that one
+    return tuple(others)[:_LIKELY]
 
 
 def _named(path: str, page_url: PageUrl) -> NearPage:

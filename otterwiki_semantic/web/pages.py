@@ -21,6 +21,7 @@ from otterwiki_semantic.web.near import Unasked, likely_pages, near_pages
 SEARCH = "/-/semantic-search"
 MODES = ((Mode.HYBRID, "Both"), (Mode.SEMANTIC, "Meaning"), (Mode.KEYWORD, "Exact words"))
 _RESULTS, _MORE_RESULTS, _PASSAGES_OF_A_PAGE = 20, 50, 3
+_LATER = 503
 _ASSET_SECONDS = 300
 """As long as the wiki lets browsers keep the stylesheet that it makes of all plugins'."""
 
@@ -105,7 +106,8 @@ class _Views:
             answer = self._answer(query, mode, chosen)
         except SemanticError as error:
             chips = [Chip(name, value, None, is_on=True) for name, value in chosen]
-            return {**values, "trouble": str(error), "chips": chips}, status_of(error)
+            status = status_of(error)
+            return {**values, "trouble": str(error), "chips": chips, "is_passing": status == _LATER}, status
         return {**values, "found": found(answer, chosen, page_url), "answer": answer, "more": _more(answer)}, 200
 
     def _answer(self, query: str, mode: str, chosen: list[tuple[str, str]]) -> Answer:
@@ -114,6 +116,7 @@ class _Views:
         wanted = {"n": _MORE_RESULTS if "more" in request.args else _RESULTS, "max_chunks_per_page": _PASSAGES_OF_A_PAGE}
         options = search_options({**wanted, **filters, "tag": tags, "mode": mode, "facets": True, "explain": True})
         is_new_question = "draft" not in request.args and "more" not in request.args
+        is_new_question &= request.headers.get("Sec-Fetch-Site") != "cross-site"  # else another site could fill the log
         return self._service.search([checked_query(query)], replace(options, note=is_new_question))[0]
 
 

@@ -4,7 +4,7 @@ import { groupsOf, isGrey, numeral, showLegend } from "./map_groups.js";
 import { moving } from "./map_moving.js";
 import { View } from "./map_view.js";
 
-const TYPING_MS = 120, MAKING_MS = 2000, MOST_FOUND = 50;
+const TYPING_MS = 120, MAKING_MS = 2000, RESTING_MS = 10000, MOST_FOUND = 50;
 const page = document.getElementById("semantic-map");
 const form = document.getElementById("semantic-map-form");
 const field = document.getElementById("search-query");
@@ -28,14 +28,18 @@ function say(text) {
 
 // The map itself
 
+let state = null; // of the map, when it was asked for last
+
 async function load() {
   const reply = await ask(page.dataset.map);
-  if (!reply.ok) return say("The map cannot be had now. Reload the page to try again.");
+  if (!reply.ok) throw new Error(`the map cannot be had: ${reply.status}`);
   const map = await reply.json();
   const isReady = map.state === "ready";
-  if (isReady !== Boolean(part.querySelector("table"))) await loadPart();
+  if (isReady !== Boolean(part.querySelector("table")) || (state && map.state !== state)) await loadPart();
+  state = map.state;
+  say("");
   if (isReady && map.points.length) show(map.points);
-  else if (map.state === "making") setTimeout(begin, MAKING_MS);
+  else setTimeout(begin, map.state === "making" ? MAKING_MS : RESTING_MS);
 }
 
 async function loadPart() {
@@ -46,7 +50,11 @@ async function loadPart() {
 }
 
 function begin() {
-  load().catch(() => say(LOST));
+  if (document.hidden) return void setTimeout(begin, MAKING_MS);
+  load().catch(() => {
+    say("The map cannot be had now; it is asked for again.");
+    setTimeout(begin, RESTING_MS);
+  });
 }
 
 function show(points) {
@@ -86,7 +94,7 @@ function searching(points, drawing) {
     const reply = await ask(source, { signal: mine.signal });
     const answer = await reply.json();
     if (mine.signal.aborted) return;
-    if (!reply.ok) return light(null, answer.message ?? "The wiki could not answer. Try again in a moment.");
+    if (!reply.ok) return light(null, answer.error?.message ?? "The wiki could not answer. Try again in a moment.");
     const paths = answer.results.filter((each) => each.relevant).map((each) => each.path);
     const found = new Set(paths.map((path) => numbers.get(path)).filter((at) => at !== undefined));
     light(found, found.size ? summary(found.size) : "Nothing relevant was found.");

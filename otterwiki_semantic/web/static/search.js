@@ -1,13 +1,15 @@
 // The search page as one types: results are a part of the page that the wiki renders, and the address is always that of what is shown.
-const TYPING_MS = 40, SETTLED_MS = 1200, BUILDING_MS = 2000;
+const TYPING_MS = 40, SETTLED_MS = 1200, SLOW_MS = 1000, AGAIN_MS = 2500;
 const FILTERS = ["category", "tag", "path"];
 const form = document.getElementById("semantic-form");
 const field = document.getElementById("search-query");
-const status = document.getElementById("semantic-status");
+const status = document.getElementById("semantic-status"); // for who sees it
+const said = document.getElementById("semantic-said"); // for who hears it: only what stays
 const results = document.getElementById("semantic-results");
 const SEARCH = new URL(form.getAttribute("action"), location.href);
 let shown = results.innerHTML.trim(); // the part that is in the page, as the wiki rendered it
 let noted = new URL(location.href).searchParams.get("q"); // the question that was asked last, other than by typing
+let current = location.href; // the address of what is shown, or asked for
 let asked = null; // what stops the request under way
 let typing = 0, settling = 0, polling = 0; // timers
 let isDraft = false; // whether the last entry of the history is of words that were not finished
@@ -25,12 +27,15 @@ function address() {
 async function show(url, { isUnfinished = false, isUnasked = false } = {}) {
   asked?.abort();
   clearTimeout(polling);
+  current = url.href;
   const mine = (asked = new AbortController());
   const source = new URL(`${SEARCH.pathname}/results${url.search}`, SEARCH);
   const question = url.searchParams.get("q");
   if (isUnfinished || isUnasked || question === noted) source.searchParams.set("draft", "1");
   else noted = question;
   results.setAttribute("aria-busy", "true");
+  const slow = isUnasked ? 0 : setTimeout(() => say("Searching …"), SLOW_MS);
+  let isToAskAgain = true;
   try {
     const reply = await fetch(source, { signal: mine.signal, redirect: "error" });
     if (reply.status === 403) return location.reload();
@@ -39,38 +44,50 @@ async function show(url, { isUnfinished = false, isUnasked = false } = {}) {
     const part = document.createElement("template");
     part.innerHTML = text;
     const summary = part.content.firstElementChild?.dataset.summary;
-    if (summary === undefined) return say("The wiki could not answer. Try again in a moment."); // another server's words
+    if (summary === undefined) return say("The wiki could not answer; it is asked again."); // these are another server's words
     if (shown !== text && !(isUnasked && results.contains(document.activeElement))) {
       results.replaceChildren(part.content);
       shown = text;
     }
-    if (!isUnfinished) say(summary);
-    watch(url);
+    isToAskAgain = isPassing();
+    say(summary, { isHeard: !isUnfinished });
   } catch (error) {
-    if (error.name !== "AbortError") say("The wiki cannot be reached, or you are logged out. Reload the page to try again.");
+    if (error.name !== "AbortError") say("The wiki cannot be reached, or you are logged out. It is asked again.");
   } finally {
-    if (asked === mine) results.removeAttribute("aria-busy");
+    clearTimeout(slow);
+    if (asked === mine) {
+      results.removeAttribute("aria-busy");
+      if (isToAskAgain) askAgain(url);
+    }
   }
 }
 
-/** Ask again while the index is being built. */
-function watch(url) {
-  if (!results.firstElementChild?.hasAttribute("data-is-building")) return;
-  polling = setTimeout(() => (document.hidden ? watch(url) : show(url, { isUnasked: true })), BUILDING_MS);
+/** Whether what is shown will soon be otherwise: the index is being built, or could not answer. */
+function isPassing() {
+  return results.firstElementChild?.hasAttribute("data-is-passing") ?? false;
 }
 
-function say(text) {
-  if (status.textContent.trim() !== text) status.textContent = text;
+function askAgain(url) {
+  polling = setTimeout(() => (document.hidden ? askAgain(url) : show(url, { isUnasked: true })), AGAIN_MS);
+}
+
+function say(text, { isHeard = true } = {}) {
+  status.textContent = text;
+  if (isHeard && said.textContent.trim() !== text) said.textContent = text;
 }
 
 function stopTimers() {
   for (const timer of [typing, settling, polling]) clearTimeout(timer);
 }
 
+/** What an address asks, however it is written. */
+function askedBy(url) {
+  return [...url.searchParams].filter(([name, value]) => name !== "mode" || value !== "hybrid").sort().join("\n");
+}
+
 /** Make an address the page's: a new entry of the history, unless the last one is of unfinished words. */
 function enter(url, isUnfinished) {
-  const same = (one) => [...one.searchParams].filter(([name, value]) => name !== "mode" || value !== "hybrid").sort().join("\n");
-  if (same(url) !== same(new URL(location.href))) {
+  if (askedBy(url) !== askedBy(new URL(location.href))) {
     if (isDraft) history.replaceState(null, "", url);
     else history.pushState(null, "", url);
     isDraft = isUnfinished;
@@ -128,9 +145,10 @@ results.addEventListener("click", async (event) => {
 });
 
 window.addEventListener("popstate", () => {
+  const url = new URL(location.href);
+  if (askedBy(url) === askedBy(new URL(current))) return; // only the fragment differs
   stopTimers();
   isDraft = false;
-  const url = new URL(location.href);
   fill(url);
   show(url);
 });
@@ -154,4 +172,4 @@ document.getElementById("semantic-search").addEventListener("keydown", (event) =
   next?.focus();
 });
 
-watch(new URL(location.href));
+if (isPassing()) askAgain(new URL(location.href));
