@@ -41,13 +41,13 @@ _QUESTIONS = (
 _IS_SHOWN = "question => window.shown !== null && new URLSearchParams(location.search).get('q') === question"
 _WATCH = """() => {
     let typed = 0;
-    const page = document.getElementById("semantic-search");
+    const results = document.getElementById("semantic-results");
     document.getElementById("search-query").addEventListener("keydown", () => { typed = performance.now(); });
     new MutationObserver(() => {
-        if (page.hasAttribute("aria-busy")) return;
+        if (results.hasAttribute("aria-busy")) return;
         const since = typed;
         requestAnimationFrame(() => setTimeout(() => { window.shown = performance.now() - since; }));
-    }).observe(page, {attributes: true, attributeFilter: ["aria-busy"]});
+    }).observe(results, {attributes: true, attributeFilter: ["aria-busy"]});
 }"""
 
 
