@@ -20,7 +20,7 @@ run: $(VENV)/.for-wiki ## Serve the demo wiki on http://127.0.0.1:8080 (PORT= ch
 	@$(BIN)/python demo/run.py --port $(PORT)
 
 test: $(VENV)/.for-test ## Test everything
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 lint: $(VENV)/.for-lint ## Check style and types
 	$(BIN)/ruff check .

@@ -34,6 +34,7 @@ PARTS = {
     "responsive": "the wiki's views while an index is built",
     "memory": "memory of the index's process, and of the wiki's",
     "typing": "when the search page shows what was found, after the last key",
+    "mapping": "making the map of the wiki, and drawing it",
     "sessions": "how many queries of a session need not be embedded",
 }
 """The parts, by the names of their modules, in the order they are run."""
