@@ -76,7 +76,9 @@ class ServedWiki(LiveWiki):
         cores = ",".join(map(str, sorted(processors)))
         command = ["taskset", "--cpu-list", cores, *server.command]
         without = "" if plugin else "1"
-        super().__init__(repository, data_dir, command=command, PYTHONPATH=str(ROOT), WITHOUT_PLUGIN=without)
+        super().__init__(
+            repository, data_dir, command=command, PYTHONPATH=str(ROOT), WITHOUT_PLUGIN=without, SEMANTIC_MAP="true"
+        )
         self.has_plugin = plugin
         self.start_seconds = 0.0
         """Time from the last start of the process until it answered."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis
 import pytest
@@ -71,10 +71,11 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @pytest.fixture(scope="module")
-def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
-    """A served, indexed wiki; tests of one module share it and leave its five pages as they are."""
+def wiki(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    """A served, indexed wiki; tests of one module share it and leave its five pages as they are. `WIKI` is what it is told."""
     place = tmp_path_factory.mktemp("wiki")
-    with LiveWiki(make_repository(place / "repository", HANDBOOK), place / "index") as live:
+    settings: dict[str, Any] = getattr(request.module, "WIKI", {})
+    with LiveWiki(make_repository(place / "repository", HANDBOOK), place / "index", **settings) as live:
         live.wait_until_indexed()
         yield live
 
@@ -90,6 +91,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Flask:
         OTTERWIKI_SETTINGS="",
         OTTERWIKI_API_KEY=KEY,
         SEMANTIC_DATA_DIR=str(place / "index"),
+        SEMANTIC_MAP="false",
     )
     from otterwiki.server import app as wiki_app
 
@@ -102,7 +104,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalIndex]:
     """An index of the demo wiki; tests only ask it."""
     place = tmp_path_factory.mktemp("demo")
     pages: dict[str, str | bytes] = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
-    index = LocalIndex(Settings(make_repository(place / "repository", pages), place / "index"))
+    index = LocalIndex(Settings(make_repository(place / "repository", pages), place / "index", map=False))
     index.start()
     eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
     yield index

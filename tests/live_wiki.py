@@ -122,6 +122,7 @@ class LiveWiki:
             "OTTERWIKI_SETTINGS": "",
             "OTTERWIKI_API_KEY": KEY,
             "SEMANTIC_DATA_DIR": str(data_dir),
+            "SEMANTIC_MAP": "false",  # making one takes seconds of a processor, which tests of other things need not pay
             **settings,
         }
         self.cookies = http.cookiejar.CookieJar()

@@ -34,7 +34,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki, with a map."""
     place = tmp_path_factory.mktemp("map")
     demo = demo_pages()
-    with LiveWiki(make_repository(place / "repository", demo), place / "index") as live:
+    with LiveWiki(make_repository(place / "repository", demo), place / "index", SEMANTIC_MAP="true") as live:
         live.wait_until_indexed()
         eventually(lambda: map_of(live)["state"] == MapState.READY, why="there is a map")
         yield live
@@ -358,7 +358,7 @@ def test_nothing_of_it_needs_what_a_strict_policy_forbids(chromium: Browser, sit
 
 def test_a_hostile_page_is_shown_as_text(chromium: Browser, tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repository", {"animals/marmot.md": HOSTILE, "b.md": "# B\n\nBees.\n"})
-    with LiveWiki(repository, tmp_path / "index") as live, opened(chromium, live) as page:
+    with LiveWiki(repository, tmp_path / "index", SEMANTIC_MAP="true") as live, opened(chromium, live) as page:
         live.wait_until_indexed()
         eventually(lambda: map_of(live)["state"] == MapState.READY, why="there is a map")
         show(page, live, "?q=marmot+in+the+meadow")
@@ -403,7 +403,10 @@ def test_the_map_is_waited_for_and_follows_what_the_wiki_has(chromium: Browser, 
     notes = {f"notes/{at}.md": f"# Note {at}\n\nOtter number {at} swims in the river.\n" for at in range(100)}
     pages = {**notes, "home.md": "# Home\n\nWelcome.\n"}
     repository = make_repository(tmp_path / "repository", pages)
-    with LiveWiki(repository, tmp_path / "index", SEMANTIC_SYNC_INTERVAL="1") as live, opened(chromium, live) as page:
+    with (
+        LiveWiki(repository, tmp_path / "index", SEMANTIC_SYNC_INTERVAL="1", SEMANTIC_MAP="true") as live,
+        opened(chromium, live) as page,
+    ):
         page.goto(live.url + MAP)
         expect(page.get_by_text("The map is being made.")).to_be_visible()
         expect(page.locator("canvas")).to_be_hidden()

@@ -26,6 +26,7 @@ from otterwiki_semantic.web.request_schemas import batch_schema, reindex_schema,
 from tests.live_wiki import KEY, LiveWiki, eventually
 
 ROOT = "/api/v1"
+WIKI = {"SEMANTIC_MAP": "true"}
 DOCUMENT = "/semantic-search/openapi.json"
 _LONGEST_ADDRESS = 60_000
 BEARER = {"Authorization": f"Bearer {KEY}"}

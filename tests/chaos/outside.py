@@ -47,7 +47,7 @@ def recover(orders: Orders) -> Recovery:
 
 
 def _index(orders: Orders) -> RemoteIndex:
-    return RemoteIndex(Settings(Path(orders.repository), Path(orders.data_dir), sync_interval=3600), quiet=True)
+    return RemoteIndex(Settings(Path(orders.repository), Path(orders.data_dir), sync_interval=3600, map=False), quiet=True)
 
 
 def _end(orders: Orders, name: signal.Signals) -> None:
