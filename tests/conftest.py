@@ -91,7 +91,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Flask:
         OTTERWIKI_SETTINGS="",
         OTTERWIKI_API_KEY=KEY,
         SEMANTIC_DATA_DIR=str(place / "index"),
-        SEMANTIC_MAP="false",
     )
     from otterwiki.server import app as wiki_app
 
