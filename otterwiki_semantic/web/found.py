@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from otterwiki_semantic.presentation import PageUrl
 from otterwiki_semantic.records import Answer, Explanation, Facet, Freshness, Hit
 from otterwiki_semantic.web.excerpts import Piece, excerpt
 from otterwiki_semantic.web.text_fragments import text_fragment
 
-PageUrl = Callable[[str, str], str]
 FILTERS = ("category", "tag", "path")
 _MOST_CHIPS = 6
 _RULES = {

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from otterwiki_semantic.errors import OwnerUnavailableError, PageUnknownError
+from otterwiki_semantic.presentation import PageUrl
 from otterwiki_semantic.records import RelatedPage, SearchOptions
 from otterwiki_semantic.service import IndexService
 
-PageUrl = Callable[[str, str], str]
 T = TypeVar("T")
 _RELATED, _LIKELY = 6, 5
 _PAUSE_SECONDS = 30.0
