@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -9,11 +10,41 @@ from dataclasses import dataclass, field, fields
 from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from otterwiki_semantic.errors import ConfigError
 
 PREFIX = "SEMANTIC_"
-MODELS = ("minilm",)
+BUNDLED = "minilm"
+CHROMA_PROVIDERS = {
+    "bedrock": "amazon_bedrock",
+    "cloudflare": "cloudflare_workers_ai",
+    "cohere": "cohere",
+    "google": "google_genai",
+    "huggingface": "huggingface",
+    "jina": "jina",
+    "mistral": "mistral",
+    "nomic": "nomic",
+    "perplexity": "perplexity",
+    "together": "together_ai",
+    "voyage": "voyageai",
+}
+"""Providers of embeddings that ChromaDB's own embedding functions speak to, by what they are called there."""
+PROVIDERS = ("sentence-transformers", "onnx", "openai", "ollama", *CHROMA_PROVIDERS)
+RERANKERS = ("cohere", "cross-encoder")
+CHUNKS = ("auto", "minilm", "long", "heading2", "fixed")
+SECRETS = {
+    "api_key": "OTTERWIKI_API_KEY",
+    "chroma_token": "SEMANTIC_CHROMA_TOKEN",
+    "model_key": "SEMANTIC_MODEL_KEY",
+    "reranker_key": "SEMANTIC_RERANKER_KEY",
+}
+"""The fields that hold a secret, and the settings they come from. None is ever shown, logged, or part of a command line."""
+_KEYS: dict[str, dict[str, tuple[str, ...]]] = {
+    "model_key": {"openai": ("OPENAI_API_KEY",)},
+    "reranker_key": {"cohere": ("COHERE_API_KEY", "CO_API_KEY")},
+}
+"""What a provider's own programs call its key: taken where ours is not set."""
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
@@ -26,6 +57,12 @@ class Settings:
     index has to answer as well as the old one, `api_key` what programs authenticate with, `chroma_url` the ChromaDB server that
     holds the vectors (None: ChromaDB runs in the process that owns the index), `related` whether related pages are shown beside
     the wiki's pages, `search_log` whether searches are noted, `map` whether a map of the wiki is made.
+
+    `model` and `reranker` are ``provider:name`` (or ``minilm``), `model_url` and `reranker_url` where their servers are (None:
+    the provider's own), `model_options` a JSON object of what else the provider is given, `model_window` how many word pieces
+    the model takes (None: it is asked), the prompts what is put before queries and passages (None: what the model wants).
+    `chunks` names the chunk profile (``auto``: it follows the model). `slow_search` is the number of milliseconds from which
+    on a search is noted as slow.
     """
 
     repository: Path
@@ -36,6 +73,21 @@ class Settings:
     eval_queries: Path | None = None
     api_key: str | None = field(default=None, repr=False)
     chroma_url: str | None = None
+    chroma_token: str | None = field(default=None, repr=False)
+    chroma_tenant: str = "default_tenant"
+    chroma_database: str = "default_database"
+    chroma_ca: Path | None = None
+    model_url: str | None = None
+    model_key: str | None = field(default=None, repr=False)
+    model_options: str = "{}"
+    model_window: int | None = None
+    query_prompt: str | None = None
+    passage_prompt: str | None = None
+    chunks: str = "auto"
+    reranker: str | None = None
+    reranker_url: str | None = None
+    reranker_key: str | None = field(default=None, repr=False)
+    slow_search: float = 1000.0
     related: bool = True
     search_log: bool = False
     map: bool = True
@@ -79,6 +131,37 @@ def _server_url(value: str) -> str:
     return found[1]
 
 
+def _provided(providers: tuple[str, ...], *alone: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        provider, colon, name = value.partition(":")
+        if value not in alone and not (colon and provider.strip() in providers and name.strip()):
+            raise ValueError
+        return value if value in alone else f"{provider.strip()}:{name.strip()}"
+
+    return read
+
+
+def _api_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.username is not None or parts.password is not None:
+        raise ConfigError(
+            "the address of a model's server holds a user name or a password, which it may not; set its key instead"
+        )
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment or (parts.port or 1) < 1:
+        raise ValueError
+    return value.rstrip("/")
+
+
+def _json_object(value: str) -> str:
+    if not isinstance(json.loads(value), dict):
+        raise ValueError
+    return value
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    return lambda value: int(_number(least, most)(str(int(value))))
+
+
 def _readable_file(value: str) -> Path:
     path = Path(value).absolute()
     if not path.is_file() or not os.access(path, os.R_OK):
@@ -88,11 +171,29 @@ def _readable_file(value: str) -> Path:
 
 _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "SEMANTIC_CHROMA_URL": (_server_url, "http://host:port or https://host:port, without a path"),
+    "SEMANTIC_CHROMA_TOKEN": (str, "text"),
+    "SEMANTIC_CHROMA_TENANT": (str, "the name of a tenant"),
+    "SEMANTIC_CHROMA_DATABASE": (str, "the name of a database"),
+    "SEMANTIC_CHROMA_CA": (_readable_file, "the path of a file that can be read"),
+    "SEMANTIC_CHUNKS": (_one_of(*CHUNKS), f"one of: {', '.join(CHUNKS)}"),
     "SEMANTIC_MAP": (read_flag, "true or false"),
-    "SEMANTIC_MODEL": (_one_of(*MODELS), f"one of: {', '.join(MODELS)}"),
+    "SEMANTIC_MODEL": (
+        _provided(PROVIDERS, BUNDLED),
+        f"{BUNDLED}, or provider:model, such as ollama:mxbai-embed-large, with one of these providers: {', '.join(PROVIDERS)}",
+    ),
+    "SEMANTIC_MODEL_KEY": (str, "text"),
+    "SEMANTIC_MODEL_OPTIONS": (_json_object, 'a JSON object, such as {"region": "eu-central-1"}'),
+    "SEMANTIC_MODEL_URL": (_api_url, "http://host:port or https://host:port, with or without a path"),
+    "SEMANTIC_MODEL_WINDOW": (_whole(64, 1_000_000), "a whole number, 64 to 1000000"),
+    "SEMANTIC_PASSAGE_PROMPT": (str, "text"),
+    "SEMANTIC_QUERY_PROMPT": (str, "text"),
     "SEMANTIC_RELATED": (read_flag, "true or false"),
+    "SEMANTIC_RERANKER": (_provided(RERANKERS), "cohere:model or cross-encoder:model"),
+    "SEMANTIC_RERANKER_KEY": (str, "text"),
+    "SEMANTIC_RERANKER_URL": (_api_url, "http://host:port or https://host:port, with or without a path"),
+    "SEMANTIC_SLOW_SEARCH": (_number(0, 3_600_000), "milliseconds, 0 to 3600000"),
     "SEMANTIC_SYNC_INTERVAL": (_number(1, 86_400), "seconds, 1 to 86400"),
-    "SEMANTIC_THREADS": (lambda value: int(_number(0, 256)(str(int(value)))), "a whole number, 0 to 256"),
+    "SEMANTIC_THREADS": (_whole(0, 256), "a whole number, 0 to 256"),
     "SEMANTIC_SEARCH_LOG": (read_flag, "true or false"),
     "SEMANTIC_EVAL_QUERIES": (_readable_file, "the path of a file that can be read"),
 }
@@ -112,7 +213,7 @@ def read_settings(
     repository is configured.
     """
     given = {
-        name: str(value).strip()
+        name: str(value) if name.endswith("_PROMPT") else str(value).strip()
         for source in (wiki_config, environment)
         for name, value in source.items()
         if value or value == 0
@@ -121,6 +222,7 @@ def read_settings(
     if unknown:
         raise ConfigError(f"unknown setting {', '.join(unknown)}; the settings are: {', '.join(SETTING_NAMES)}")
     values = {_field(name): _read(name, given[name]) for name in _READERS if given.get(name)}
+    values = _provider_keys(values, given) | values
     if repository is None and not given.get("REPOSITORY"):
         raise ConfigError("no repository: set REPOSITORY, in the environment or in the wiki's settings.cfg")
     place = (repository or Path(given["REPOSITORY"])).resolve()
@@ -131,6 +233,17 @@ def read_settings(
         api_key=given.get("OTTERWIKI_API_KEY") or None,
         **values,
     )
+
+
+def _provider_keys(values: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
+    """Give the keys that are set as the providers' own programs call them."""
+    found = {}
+    for key, names_of in _KEYS.items():
+        provider = str(values.get(key.removesuffix("_key")) or "").partition(":")[0]
+        name = next((name for name in names_of.get(provider, ()) if given.get(name)), None)
+        if name is not None:
+            found[key] = given[name]
+    return found
 
 
 def _read(name: str, value: str) -> Any:

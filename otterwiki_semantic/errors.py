@@ -2,7 +2,9 @@
 
 SemanticError
 ├── ConfigError            a setting is unknown or has a value that is not allowed
-├── ModelError             the embedding model's files are missing, damaged or not the expected ones
+├── ModelError             the embedding model cannot be used: files are missing or damaged, an answer makes no sense
+│   └── ModelUnreachableError  the server of the embedding model is down, slow or refuses; it may be asked again later
+├── RerankerError          the reranker cannot be used, or did not answer in time
 ├── RepositoryError        git cannot be run, or the directory is not a git repository
 ├── CatalogError           the catalog cannot be used now
 │   ├── CatalogDamagedError  the catalog file is damaged, gone, or no catalog
@@ -37,7 +39,15 @@ class ConfigError(SemanticError):
 
 
 class ModelError(SemanticError):
-    """The embedding model's files are missing, damaged or not the expected ones."""
+    """The embedding model cannot be used: its files are missing or damaged, or what it answers makes no sense."""
+
+
+class ModelUnreachableError(ModelError):
+    """The server of the embedding model is down, slow or refuses; it may be asked again later."""
+
+
+class RerankerError(SemanticError):
+    """The reranker cannot be used, or did not answer in time; the ranking stays as it was."""
 
 
 class RepositoryError(SemanticError):

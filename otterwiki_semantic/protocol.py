@@ -14,7 +14,7 @@ import os
 import stat
 import tempfile
 import types
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import asdict, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from otterwiki_semantic import __version__, errors
-from otterwiki_semantic.config import Settings
+from otterwiki_semantic.config import SECRETS, Settings
 from otterwiki_semantic.errors import NotFoundError, OwnerUnavailableError, SemanticError
 from otterwiki_semantic.records import shallow_dict
 
@@ -35,6 +35,9 @@ ENDED_IN_ORDER = "ended in order"
 """What an owner reports to its starter when it ends as it should; anything else is why it cannot work."""
 _MAX_SOCKET_PATH = 100
 """Bytes of a path that a Unix socket can be bound to on every system; the limit is 104 or 108."""
+
+_PATHS = ("repository", "data_dir", "eval_queries", "chroma_ca")
+"""The settings that are paths."""
 
 T = TypeVar("T")
 
@@ -49,21 +52,29 @@ def code_version() -> str:
 
 
 def settings_argument(settings: Settings) -> str:
-    """Give what the owner has to know of the settings, as its command line's argument. The key is no business of its."""
-    return json.dumps(asdict(settings) | {"api_key": None}, default=str)
+    """Give what the owner has to know of the settings, without secrets, as its command line's argument."""
+    return json.dumps(asdict(settings) | dict.fromkeys(SECRETS), default=str)
+
+
+def secrets_environment(settings: Settings) -> dict[str, str]:
+    """Give the secrets that the owner needs, for its environment. The key of the wiki's API is no business of its."""
+    values = {name: getattr(settings, field) for field, name in SECRETS.items() if field != "api_key"}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 @cache
 def settings_mark(settings: Settings) -> str:
     """Tell settings apart."""
-    return hashlib.sha256(settings_argument(settings).encode()).hexdigest()[:12]
+    told = settings_argument(settings) + json.dumps(secrets_environment(settings), sort_keys=True)
+    return hashlib.sha256(told.encode("utf-8", errors="surrogatepass")).hexdigest()[:12]
 
 
-def settings_from(argument: str) -> Settings:
-    """Give the settings that `settings_argument` was made of, without the key."""
+def settings_from(argument: str, environment: Mapping[str, str] = os.environ) -> Settings:
+    """Give the settings that `settings_argument` and `secrets_environment` were made of."""
     values = json.loads(argument)
-    paths = {name: Path(values[name]) for name in ("repository", "data_dir", "eval_queries") if values[name] is not None}
-    return Settings(**{**values, **paths})
+    paths = {name: Path(values[name]) for name in _PATHS if values[name] is not None}
+    secrets = {field: environment.get(name) for field, name in SECRETS.items() if field != "api_key"}
+    return Settings(**{**values, **paths, **secrets})
 
 
 def socket_path(data_dir: Path) -> Path:

@@ -134,7 +134,8 @@ class SearchOptions:
     `semantic_ratio` is the share of meaning in a hybrid ranking, 0 to 1. `diversity` is 0 (best first) to 1 (as different as
     they can be). `context` is the number of chunks to show before and after each result. `wait` is for how many seconds, at
     most, to wait until the index equals HEAD. `note` is whether it counts as a search where searches are noted: what somebody
-    is still typing does not.
+    is still typing does not. `rerank` is whether a reranker reads the best candidates (None: if it takes no time to
+    speak of).
     """
 
     n: int = 5
@@ -149,6 +150,7 @@ class SearchOptions:
     explain: bool = False
     wait: float = 0.0
     note: bool = True
+    rerank: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

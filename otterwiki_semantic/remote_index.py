@@ -18,7 +18,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from otterwiki_semantic.config import Settings
+from otterwiki_semantic.config import SECRETS, Settings
 from otterwiki_semantic.errors import OwnerMismatchError, OwnerUnavailableError
 from otterwiki_semantic.insight_records import Insight, SeenPage
 from otterwiki_semantic.map_records import WikiMap
@@ -33,6 +33,7 @@ from otterwiki_semantic.protocol import (
     encode,
     error_from,
     revive,
+    secrets_environment,
     settings_argument,
     settings_mark,
     socket_path,
@@ -297,6 +298,8 @@ class RemoteIndex:
     def _spawn_with(self, given: dict[int, int]) -> None:
         """Start the process, which finds each of the given files under another number."""
         environment = {name: value for name, value in os.environ.items() if not _SECRETS.fullmatch(name)}
+        environment = {name: value for name, value in environment.items() if name not in SECRETS.values()}
+        environment |= secrets_environment(self._settings)
         environment["OPENBLAS_NUM_THREADS"] = "1"  # numpy's threads wait for each other, and searches have threads of their own
         environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
         command = [_python(), "-P", "-m", "otterwiki_semantic.detached", settings_argument(self._settings)]

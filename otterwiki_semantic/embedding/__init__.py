@@ -15,7 +15,12 @@ Matrix = npt.NDArray[np.float32]
 
 
 class Embedder(Protocol):
-    """A model that turns texts into unit vectors; safe to call from several threads."""
+    """A model that turns texts into unit vectors; safe to call from several threads.
+
+    Making one asks nobody anything. What is known of a model on a server only once it was asked (dimension, window) is
+    remembered in the data directory, so that an index can be opened while the server is down. Errors of every method that asks
+    the model: `ModelUnreachableError` when it may succeed later, any other `ModelError` when it will not by itself.
+    """
 
     @property
     def name(self) -> str:
@@ -24,7 +29,10 @@ class Embedder(Protocol):
 
     @property
     def fingerprint(self) -> str:
-        """Tells models apart: texts embedded under one fingerprint always get the same vectors."""
+        """Tells models apart: texts embedded under one fingerprint always get the same vectors.
+
+        It changes when the model is found to be another one than it was taken for; the index is then built again.
+        """
         ...
 
     @property
@@ -33,8 +41,22 @@ class Embedder(Protocol):
         ...
 
     @property
+    def is_calibrated(self) -> bool:
+        """Whether that was fitted for this model; if not, its similarities are brought to a known scale with each wiki."""
+        ...
+
+    @property
     def dimension(self) -> int:
-        """Length of a vector."""
+        """Length of a vector; 0 while it is not known."""
+        ...
+
+    @property
+    def window(self) -> int:
+        """The most word pieces that the model takes of one text, special ones included."""
+        ...
+
+    def prepare(self) -> None:
+        """See that the model is there and what it is, as far as that is not known; may ask its server."""
         ...
 
     def embed(self, texts: Sequence[str]) -> Matrix:
@@ -46,5 +68,9 @@ class Embedder(Protocol):
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Give the number of word pieces of each text, without the special ones."""
+        """Give the number of word pieces of each text, without the special ones; asks no server."""
+        ...
+
+    def input_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Give the number of word pieces that the model is given for each text, special ones included; asks no server."""
         ...

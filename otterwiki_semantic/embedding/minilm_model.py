@@ -49,6 +49,7 @@ class MiniLM:
     """
 
     name = "all-MiniLM-L6-v2"
+    is_calibrated = True
 
     def __init__(self, directory: Path = BUNDLED_MODEL, threads: int | None = None) -> None:
         self._directory = directory
@@ -67,7 +68,12 @@ class MiniLM:
         files = self._provenance["files"]
         return f"{self.name}/{files[_MODEL]}/{files[_TOKENIZER]}/{self.max_tokens}"
 
-    def open(self) -> None:
+    @property
+    def window(self) -> int:
+        """See `Embedder`."""
+        return self.max_tokens
+
+    def prepare(self) -> None:
         """Read the model now rather than on first use."""
         self._open()
 
