@@ -34,7 +34,7 @@ def measure(options: Options) -> list[Figure]:
 def _measure_wikis(wikis: Sequence[Path]) -> list[Figure]:
     """Measure in the process that calls, which imports the wiki for its renderer."""
     model = MiniLM()
-    model.prepare()
+    model.open()
     with tempfile.TemporaryDirectory() as name:
         renderer = _renderer(Path(name))
         return [figure for wiki in wikis for figure in _measure_wiki(wiki, model, renderer)]

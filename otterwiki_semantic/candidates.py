@@ -16,7 +16,7 @@ from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.lookup import Allowed, Scope
 from otterwiki_semantic.query import Query, any_of, any_pair
 from otterwiki_semantic.records import Mode, SearchOptions, Side
-from otterwiki_semantic.relevance import word_weights
+from otterwiki_semantic.relevance import Calibration, word_weights
 from otterwiki_semantic.terms import Finder
 
 _MOST_TERMS = 48
@@ -83,18 +83,35 @@ class Pool:
         return [key[-1] for key in sorted(keys)]
 
 
-def gather(generation: Generation, query: Query, vector: QueryVector, scope: Scope, options: SearchOptions, count: int) -> Pool:
+def gather(
+    generation: Generation,
+    query: Query,
+    vector: QueryVector,
+    scope: Scope,
+    options: SearchOptions,
+    count: int,
+    calibration: Calibration,
+) -> Pool:
     """Give the pool of a query: up to `count` candidates of either side, and what it names.
 
     `vector` gives the query's, once words were looked up; without it, words alone decide. Errors: those of the catalog if no
     side can answer, and those of ChromaDB.
     """
-    return _Gathering(generation, query, vector, scope, options).pool(count)
+    return _Gathering(generation, query, vector, scope, options, calibration).pool(count)
 
 
 class _Gathering:
-    def __init__(self, generation: Generation, query: Query, vector: QueryVector, scope: Scope, options: SearchOptions) -> None:
+    def __init__(
+        self,
+        generation: Generation,
+        query: Query,
+        vector: QueryVector,
+        scope: Scope,
+        options: SearchOptions,
+        calibration: Calibration,
+    ) -> None:
         self._generation = generation
+        self._calibration = calibration
         self._lookup = generation.catalog.lookup
         self._query = query
         self._embedded = vector
@@ -261,7 +278,9 @@ class _Gathering:
         for chunk in pool.candidates:
             side = pool.keyword.get(chunk)
             keyword = self._floor if side is None or side.score is None else side.score
-            pool.fused[chunk] = fused_score(pool.similarity.get(chunk, unknown), keyword, self._ratio)
+            similarity = pool.similarity.get(chunk, unknown)
+            on_scale = None if similarity is None else self._calibration.on_scale(similarity)
+            pool.fused[chunk] = fused_score(on_scale, keyword, self._ratio)
         if self._ratio < 1:
             paths = {chunk: candidate.path for chunk, candidate in pool.candidates.items()}
             credit_of = page_credits(pool.fused, paths)

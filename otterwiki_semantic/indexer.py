@@ -18,8 +18,8 @@ from dataclasses import replace
 from otterwiki_semantic.catalog import UNFINISHED, Catalog, StoredVector
 from otterwiki_semantic.chunking import BytesAsTokens, Profile, TokenCounter
 from otterwiki_semantic.embedding import Embedder
-from otterwiki_semantic.embedding.passages import embed_passages, vector_id
-from otterwiki_semantic.errors import CatalogError, VectorStoreError
+from otterwiki_semantic.embedding.passages import embed_passages, passages_fingerprint, vector_id
+from otterwiki_semantic.errors import CatalogError, ModelError, ModelUnreachableError, VectorStoreError
 from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.markdown import parse, parse_plain
 from otterwiki_semantic.pages import read_page
@@ -39,6 +39,8 @@ While somebody searches, writes are small, and pause for as long as they took.
 """
 _IDS_PER_DELETE = 200
 _MOST_FAILURES = 3
+LEFT_ALONE_SECONDS = 30.0
+"""How long a model that cannot be reached is not asked again."""
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +94,8 @@ class Indexer:
     ) -> None:
         self._repository = repository
         self._embedder = embedder
-        self._profile = profile
+        self.profile = profile
+        """May be exchanged between two syncs."""
         self._should_stop = should_stop
         self._turn_seconds = turn_seconds
         self.embedded_texts = 0
@@ -104,6 +107,9 @@ class Indexer:
         self.model_error: str | None = None
         """Why the model failed in the last sync that asked it; None if it did not."""
         self._failures = 0
+        self._recipe = ""
+        """What the vectors of this sync are made with."""
+        self._unreachable_until = 0.0
 
     def difference(self, catalog: Catalog, head: str | None) -> tuple[list[PageFile], list[str]]:
         """Give the pages of a commit that the catalog does not hold as they are, smallest first, and those it holds in vain."""
@@ -141,7 +147,9 @@ class Indexer:
         times = self._repository.updated(head, None if is_changing else catalog.meta("commit")) if head else {}
         changed, gone = self.difference(catalog, head)
         tracker.begin(changed, len(gone))
-        self._failures, self.model_error = 0, None
+        self._failures = 0
+        self.model_error = self.model_error if self.model_is_left_alone else None
+        self._recipe = self._recipe_now
         catalog.begin_change(head)
         if gone:
             catalog.remove_pages(gone)
@@ -206,10 +214,10 @@ class Indexer:
         )
         for parser, counter in ways:
             try:
-                return read_page(file.path, file.blob, content, counter, self._profile, parser)
+                return read_page(file.path, file.blob, content, counter, self.profile, parser)
             except Exception as error:
                 log.exception("the page %s is indexed as plain text: %s", file.path, error)
-        return read_page(file.path, file.blob, content, BytesAsTokens(), self._profile, parse_plain)
+        return read_page(file.path, file.blob, content, BytesAsTokens(), self.profile, parse_plain)
 
     def _index(
         self,
@@ -275,7 +283,13 @@ class Indexer:
         """Give the vectors of texts; if the model fails on them together, of those that it can take one by one."""
         self._check_stop()
         try:
-            return self._embed_together(standing) if self._failures < _MOST_FAILURES else []
+            has_failed = self._failures >= _MOST_FAILURES or self.model_is_left_alone
+            return [] if has_failed else self._embed_together(standing)
+        except ModelUnreachableError as error:  # none of them can be embedded now
+            self.model_error, self._failures = str(error), _MOST_FAILURES
+            self._unreachable_until = time.monotonic() + LEFT_ALONE_SECONDS
+            log.warning("%s; the pages left are indexed by their words alone", error)
+            return []
         except Exception as error:  # noqa: BLE001 - whatever a model raises, the other pages go on
             self.model_error = str(error) or type(error).__name__
         found: list[StoredVector] = []
@@ -296,10 +310,21 @@ class Indexer:
     def _embed_together(self, standing: Mapping[str, tuple[str, Chunk]]) -> list[StoredVector]:
         chunks = [chunk for _path, chunk in standing.values()]
         start = time.perf_counter()
-        embeddings = embed_passages(self._embedder, chunks, self._profile.heading_weight)
+        embeddings = embed_passages(self._embedder, chunks, self.profile.heading_weight)
+        if self._recipe_now != self._recipe:
+            raise ModelError(f"{self._embedder.name} is found to be another model than this index is made with")
         self.embedding_seconds += time.perf_counter() - start
         self.embedded_texts += len(chunks)
         return [StoredVector(vector, embedding) for vector, embedding in zip(standing, embeddings, strict=True)]
+
+    @property
+    def model_is_left_alone(self) -> bool:
+        """Whether the model could not be reached a moment ago, and is not asked now."""
+        return time.monotonic() < self._unreachable_until
+
+    @property
+    def _recipe_now(self) -> str:
+        return passages_fingerprint(self._embedder, self.profile.heading_weight)
 
     def _check_stop(self) -> None:
         if self._should_stop():

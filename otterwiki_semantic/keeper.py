@@ -28,15 +28,19 @@ from otterwiki_semantic.generations import Generations
 from otterwiki_semantic.indexer import Indexer, Stopped
 from otterwiki_semantic.jobs import Jobs
 from otterwiki_semantic.progress import ProgressTracker
-from otterwiki_semantic.rebuilding import Rebuilder, Way, now
+from otterwiki_semantic.rebuilding import Rebuilder, now
 from otterwiki_semantic.records import Freshness, RebuildStatus
 from otterwiki_semantic.repository import Repository
+from otterwiki_semantic.similarity_scale import note_scale
 from otterwiki_semantic.sync_log import SyncLog
+from otterwiki_semantic.way import Way
 
 _LONGEST_RETRY_SECONDS = 60.0
 _FINISH_SECONDS = 60.0
 """How long pages that the model failed on wait for another try; twice as long after each, up to an hour."""
 _LONGEST_FINISH_SECONDS = 3600.0
+_LONGEST_WITHOUT_SERVER_SECONDS = 300.0
+"""The same for a model whose server cannot be reached."""
 _TURN_SECONDS, _REFILL_SECONDS = 0.25, 0.1
 """How long ChromaDB is filled before HEAD is looked at again, and the pause between."""
 _WAKE_AGAIN_SECONDS = 1.0
@@ -209,6 +213,8 @@ class Keeper:
 
     def _sync_serving(self, progress: ProgressTracker) -> None:
         """Bring the serving generation to HEAD; one that is damaged or has gone is let go, and another begun."""
+        self._way.prepare()
+        self.indexer.profile = self._way.profile
         try:
             self._bring_to_head(self.serving or self._first_generation(), progress)
         except CatalogDamagedError as error:
@@ -250,18 +256,21 @@ class Keeper:
             seconds = time.perf_counter() - start - (self.indexer.embedding_seconds - embedded)
             generation.catalog.set_meta(PACE, f"{seconds / done:.6f}")
         self._finish_not_before = time.monotonic() + self._finishing
-        longer = min(2 * self._finishing, _LONGEST_FINISH_SECONDS)
+        longest = _LONGEST_WITHOUT_SERVER_SECONDS if self.indexer.model_is_left_alone else _LONGEST_FINISH_SECONDS
+        longer = min(2 * self._finishing, longest)
         self._finishing = longer if generation.catalog.unfinished else _FINISH_SECONDS
-        self._jobs.run_once(self._note_recall)
+        self._jobs.run_once(self._learn)
 
-    def _note_recall(self) -> None:
-        """Let the serving generation know how good it is, once, for the day when its model is not there any more."""
+    def _learn(self) -> None:
+        """Let the serving generation know its model's scale, and, for the day when its model has gone, how good it is."""
         serving = self.serving
         try:
-            questions = self._way.questions()
-            if serving is None or not questions or not self._way.embeds_for(serving):
+            if serving is None or not self._way.embeds_for(serving):
                 return
-            if noted_recalls(serving, questions) is None:
+            if not self._way.embedder.is_calibrated:
+                note_scale(serving, self._way.embedder, self._way.profile.heading_weight)
+            questions = self._way.questions()
+            if questions and noted_recalls(serving, questions) is None:
                 self._way.recalls(serving, questions)
         except Exception as error:  # noqa: BLE001 - nothing depends on it
             log.warning("the index was not judged: %s", error)
@@ -316,7 +325,7 @@ class Keeper:
         if generation.fingerprint == self._way.fingerprint:
             return True
         try:
-            recalls(generation, [Judged("a question", ("a page",))], None, self._way.embedder.calibration)
+            recalls(generation, [Judged("a question", ("a page",))], None, self._way.calibration(generation))
             return generation.catalog.meta("commit") is not None
         except SemanticError as error:
             log.warning("the index is of another version, which cannot be asked: %s", error)

@@ -6,7 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import lru_cache, partial
 from pathlib import Path
 from threading import BoundedSemaphore
@@ -14,10 +14,9 @@ from typing import TypeVar
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.catalog import Counts
-from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.embedding.minilm_model import MiniLM
+from otterwiki_semantic.embedding.opening import open_embedder
 from otterwiki_semantic.errors import (
     CatalogDamagedError,
     CatalogError,
@@ -42,7 +41,6 @@ from otterwiki_semantic.page_records import PageLinks, PageList
 from otterwiki_semantic.pages import page_unknown
 from otterwiki_semantic.problems import problem
 from otterwiki_semantic.query import parse_query
-from otterwiki_semantic.rebuilding import Way
 from otterwiki_semantic.records import (
     Answer,
     Filters,
@@ -59,14 +57,14 @@ from otterwiki_semantic.searcher import search_passages
 from otterwiki_semantic.seeing import seen_page
 from otterwiki_semantic.server_vectors import ChromaServerVectors
 from otterwiki_semantic.vectors import ChromaVectors, VectorStore
+from otterwiki_semantic.way import Way
 
 _QUERY_CACHE = 512
-_QUERY_THREADS = 2
+_QUERY_THREADS, _QUERIES_TO_SERVER = 2, 16
 _SEARCHES_AT_A_TIME = 2
 """More of them take the interpreter from each other: four threads answer 109 searches a second, two of them at a time 145."""
 _CLOSE_SECONDS = 8.0
 _SUCCESSOR_SECONDS = 2.0
-_OTHER_MODEL = "the index was made with another model and is built again; until then the answer is by words alone"
 
 T = TypeVar("T")
 
@@ -77,13 +75,14 @@ class LocalIndex:
     """An `IndexService` that answers by itself. Only the process that holds the data directory's lock may make one."""
 
     def __init__(self, settings: Settings) -> None:
-        self.embedder = MiniLM(threads=settings.threads or None)
+        self.embedder = open_embedder(settings)
         self._query_vector = lru_cache(_QUERY_CACHE)(self._embed_query)
-        self._embedding = ThreadPoolExecutor(_QUERY_THREADS, "query-embedding")
+        threads = _QUERIES_TO_SERVER if self.embedder.asks_server else _QUERY_THREADS
+        self._embedding = ThreadPoolExecutor(threads, "query-embedding")
         """Queries are embedded while their words are looked up."""
         self._places = BoundedSemaphore(_SEARCHES_AT_A_TIME)
         questions = partial(_questions, settings.eval_queries)
-        self._way = Way(self.embedder, Profile(), questions, self._query_vector)
+        self._way = Way(self.embedder, settings.chunks, questions, self._vector_now)
         generations = Generations(settings.data_dir, partial(_open_store, settings.chroma_url))
         self._keeper = Keeper(Repository(settings.repository), generations, self._way, settings.sync_interval)
         self._insights = Insights(settings.data_dir, self._keeper.syncs, keeps_searches=settings.search_log)
@@ -91,7 +90,6 @@ class LocalIndex:
         if settings.map:
             self._mapper = Mapper(settings.data_dir / "map.json", self._keeper.settled, self._keeper.run_in)
             self._keeper.after_sync = self._mapper.look
-        self._related_floor = self.embedder.calibration.related
         self._query_error: str | None = None
 
     def start(self) -> None:
@@ -112,28 +110,29 @@ class LocalIndex:
     def search(self, queries: Sequence[str], options: SearchOptions) -> list[Answer]:
         """See `IndexService`."""
         parsed = [parse_query(query) for query in queries]
-        coming = [self._embedding.submit(self._query_vector, query.text) for query in parsed]
+        coming = [self._embedding.submit(self._vector_now, query.text) for query in parsed]
         if options.wait:
             self._keeper.wait_until_head(options.wait)
         start = time.perf_counter()
 
         def answers(generation: Generation) -> list[Answer]:
             index = self._keeper.freshness(generation)
-            embeds = self._way.embeds_for(generation)
+            by_words = self._way.why_words_alone(generation)
+            calibration = self._way.calibration(generation)
             found = [
-                search_passages(
-                    generation, query, partial(self._vector, vector if embeds else None), options, self.embedder.calibration
-                )
+                search_passages(generation, query, partial(self._vector, None if by_words else vector), options, calibration)
                 for query, vector in zip(parsed, coming, strict=True)
             ]
             if any(each.is_damaged for each in found):
                 self._keeper.replace(generation)
-            why = self._model_failure(coming) if embeds else _OTHER_MODEL
+            why = by_words or self._model_failure(coming)
             return [
                 Answer(asked, each.hits, index, each.confident, why or each.degraded or index.error, each.facets)
                 for asked, each in zip(queries, found, strict=True)
             ]
 
+        if self.embedder.asks_server:
+            wait(coming)  # in nobody's place
         with self._places:
             found = self._ask(answers)
         if found is None:
@@ -148,7 +147,8 @@ class LocalIndex:
 
         def nearest(generation: Generation) -> RelatedPages:
             known = _known_path(generation, path)
-            pages = related_pages(generation, known, n, self._related_floor)
+            calibration = self._way.calibration(generation)
+            pages = related_pages(generation, known, n, calibration.of_model(calibration.related))
             return RelatedPages(known, pages, self._keeper.freshness(generation))
 
         return self._of_page(path, nearest)
@@ -242,7 +242,11 @@ class LocalIndex:
         log.error("a query could not be embedded: %s", error, exc_info=error)
         return f"the embedding model failed, the answer is by words alone: {error}"
 
-    def _embed_query(self, query: str) -> Matrix:
+    def _vector_now(self, query: str) -> Matrix:
+        """Give the vector of a query by the model as it is known now."""
+        return self._query_vector(query, self.embedder.fingerprint)
+
+    def _embed_query(self, query: str, _fingerprint: str) -> Matrix:
         vector: Matrix = self.embedder.embed_queries([query])[0]
         return vector
 
@@ -300,8 +304,11 @@ class LocalIndex:
             found.append(ModelError(f"a query could not be embedded: {self._query_error}"))
         shown = [problem(error) for error in found if error is not None]
         shown += self._insights.problems()
-        if generation is not None and not self._way.embeds_for(generation):
-            shown.append(Problem(_OTHER_MODEL, "nothing: wait until the other index is built"))
+        if self._way.error is not None:  # what it means for pages and questions is told, too
+            shown.append(problem(self._way.error))
+        if generation is not None and self.embedder.dimension and not self._way.embeds_for(generation):
+            why = self._way.why_words_alone(generation) or ""
+            shown.append(Problem(why, "nothing: wait until the other index is built"))
         elif generation is not None and (unfinished := generation.catalog.unfinished):
             why = self._keeper.indexer.model_error or rebuilder.indexer.model_error or "see owner.log"
             shown.append(

@@ -5,15 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from datetime import UTC, datetime
 
-from otterwiki_semantic.acceptance import VectorOf, check_recall, check_room, check_whole, compared, estimate, recalls
-from otterwiki_semantic.chunking import Profile
-from otterwiki_semantic.embedding import Embedder
-from otterwiki_semantic.embedding.passages import passages_fingerprint
+from otterwiki_semantic.acceptance import check_recall, check_room, check_whole, compared, estimate
 from otterwiki_semantic.errors import (
     CatalogDamagedError,
     CatalogError,
@@ -22,47 +19,21 @@ from otterwiki_semantic.errors import (
     RebuildRunningError,
     SemanticError,
 )
-from otterwiki_semantic.evaluation import Judged
 from otterwiki_semantic.generation import Generation
-from otterwiki_semantic.generations import Generations, fingerprint
+from otterwiki_semantic.generations import Generations
 from otterwiki_semantic.indexer import Indexer, Stopped
 from otterwiki_semantic.problems import problem
 from otterwiki_semantic.progress import ProgressTracker
 from otterwiki_semantic.records import Estimate, RebuildState, RebuildStatus
 from otterwiki_semantic.repository import Repository
+from otterwiki_semantic.similarity_scale import note_scale
+from otterwiki_semantic.way import Way
 
 _AGAIN_SECONDS = 600.0
 """How long a rebuild that was begun by itself and failed is left alone."""
 _REFUSED = "refused"
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """A way of indexing: the model, the chunks, and what judges the result.
-
-    `questions` gives what a new generation is judged with (nothing: it is not), `vector_of` the vector of a question.
-    """
-
-    embedder: Embedder
-    profile: Profile
-    questions: Callable[[], Sequence[Judged]]
-    vector_of: VectorOf
-
-    @property
-    def fingerprint(self) -> str:
-        """Tells it from other ways."""
-        return fingerprint(self.embedder, self.profile)
-
-    def embeds_for(self, generation: Generation) -> bool:
-        """Whether a generation's vectors are of this model; if not, only its words can be asked."""
-        return generation.recipe == passages_fingerprint(self.embedder, self.profile.heading_weight)
-
-    def recalls(self, generation: Generation, questions: Sequence[Judged]) -> list[float]:
-        """Give the recall@10 of each question that a generation reaches, or once reached: see `acceptance.recalls`."""
-        vector_of = self.vector_of if self.embeds_for(generation) else None
-        return recalls(generation, questions, vector_of, self.embedder.calibration)
 
 
 class Rebuilder:
@@ -178,12 +149,16 @@ class Rebuilder:
 
         If that is made the same way, and sound, it begins as a copy of it, and only what HEAD has changed since is indexed.
         """
+        self._way.prepare()
+        self.indexer.profile = self._way.profile
         new = self._copy(serving) or self._generations.create(self._way.embedder, self._way.profile)
         try:
             donor = serving.catalog if self._way.embeds_for(serving) else None
             while self.indexer.sync(new, self.progress, donor):
                 pass
             check_whole(new, serving.catalog.unfinished)
+            if not self._way.embedder.is_calibrated:
+                note_scale(new, self._way.embedder, self._way.profile.heading_weight)
             self._judge(serving, new)
         except BaseException:
             new.destroy()

@@ -11,6 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Scale(NamedTuple):
+    """Brings similarities of another model to the bundled model's scale: `shift` and `stretch` times each."""
+
+    shift: float
+    stretch: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +28,8 @@ class Calibration:
     `coverage` is what all the question's words are worth. `spread` is the standard deviation of the similarity of passages that
     have nothing to do with a question: chance gives the nearest of N of them that times the square root of 2 ln N.
     `keyword_floor` is the least coverage that counts as relevant when there is no similarity. `related` is the least
-    similarity of two pages (see the module of that name) of which one is offered to readers of the other.
+    similarity of two pages (see the module of that name) of which one is offered to readers of the other. All are on the
+    bundled model's scale, to which `scale` brings another model's similarities (None: they are on it).
     """
 
     floor: float
@@ -28,6 +37,15 @@ class Calibration:
     spread: float = 0.06
     keyword_floor: float = 0.5
     related: float = 0.35
+    scale: Scale | None = None
+
+    def on_scale(self, similarity: float) -> float:
+        """Give a similarity of the model on the bundled model's scale."""
+        return similarity if self.scale is None else self.scale.shift + self.scale.stretch * similarity
+
+    def of_model(self, similarity: float) -> float:
+        """Give a similarity on the bundled model's scale as the model gives it."""
+        return similarity if self.scale is None else (similarity - self.scale.shift) / self.scale.stretch
 
 
 def word_weights(words: Sequence[str], frequencies: Mapping[str, int], total: int) -> dict[str, float]:
@@ -50,4 +68,4 @@ def relevance(similarity: float | None, covered: float, passages: int, calibrati
     if similarity is None:
         return covered - calibration.keyword_floor
     chance = calibration.spread * math.sqrt(2 * math.log(max(passages, 1)))
-    return similarity + calibration.coverage * covered - chance - calibration.floor
+    return calibration.on_scale(similarity) + calibration.coverage * covered - chance - calibration.floor

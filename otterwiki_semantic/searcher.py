@@ -51,7 +51,7 @@ def search_passages(
     scope = scope_of(options.filters, query)
     count = max(_CANDIDATES, _CANDIDATES_PER_RESULT * options.n)
     while True:
-        pool = gather(generation, query, vector, scope, options, count)
+        pool = gather(generation, query, vector, scope, options, count, calibration)
         selection = _Selection(generation, query, pool, options, calibration)
         chosen = selection.chosen()
         if len(chosen) == options.n or pool.is_whole or count >= _MOST_CANDIDATES or selection.has_reached_the_end():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from otterwiki_semantic.embedding.minilm_model import MiniLM
+from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.flat import Candidate, Flat
 from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.insight_records import Neighbour, SeenChunk, SeenPage
@@ -15,7 +15,7 @@ MOST_CHUNKS = 200
 _NEIGHBOURS = 3
 
 
-def seen_page(generation: Generation, model: MiniLM, path: str, index: Freshness) -> SeenPage:
+def seen_page(generation: Generation, model: Embedder, path: str, index: Freshness) -> SeenPage:
     """Give a page of the catalog, which must not change meanwhile (`Database.snapshot`)."""
     lookup = generation.catalog.lookup
     title, ids = lookup.page_chunks(path)
@@ -27,7 +27,7 @@ def seen_page(generation: Generation, model: MiniLM, path: str, index: Freshness
         _seen(hits[chunk], count, has_vector=chunk in near, neighbours=_neighbours(near.get(chunk, []), hits))
         for chunk, count in zip(first, tokens, strict=True)
     )
-    return SeenPage(path, title, model.max_tokens, len(ids), chunks, index)
+    return SeenPage(path, title, model.window, len(ids), chunks, index)
 
 
 def _nearest_elsewhere(flat: Flat, chunks: list[int], of_page: list[int]) -> dict[int, list[tuple[Candidate, float]]]:

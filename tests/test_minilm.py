@@ -70,14 +70,14 @@ def test_a_damaged_file_is_named(copy: Path, name: str) -> None:
     content[len(content) // 2] ^= 1
     (copy / name).write_bytes(content)
     with pytest.raises(ModelError, match=rf"{name} is damaged.*install otterwiki-semantic again"):
-        MiniLM(copy).prepare()
+        MiniLM(copy).open()
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json"])
 def test_a_missing_file_is_named(copy: Path, name: str) -> None:
     (copy / name).unlink()
     with pytest.raises(ModelError, match=name):
-        MiniLM(copy).prepare()
+        MiniLM(copy).open()
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"files": {}}', "[]", '{"files": {"model.onnx": "x"}, "dimension": 1}'])
@@ -95,7 +95,7 @@ def test_a_file_that_is_no_model_is_refused_though_its_digest_fits(copy: Path) -
     record["files"]["model.onnx"] = hashlib.sha256(b"not a graph").hexdigest()
     (copy / "provenance.json").write_text(json.dumps(record))
     with pytest.raises(ModelError, match="cannot be opened"):
-        MiniLM(copy).prepare()
+        MiniLM(copy).open()
 
 
 def test_the_package_holds_licence_and_provenance() -> None:

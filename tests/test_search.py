@@ -357,7 +357,7 @@ def test_what_is_too_far_away_is_left_out(index: LocalIndex) -> None:
 
 
 def test_without_the_model_words_answer(index: LocalIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_query: str) -> None:
+    def fail(_query: str, _model: str) -> None:
         raise ModelError("the model's file is gone")
 
     monkeypatch.setattr(index, "_query_vector", fail)

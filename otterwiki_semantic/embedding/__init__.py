@@ -46,6 +46,11 @@ class Embedder(Protocol):
         ...
 
     @property
+    def asks_server(self) -> bool:
+        """Whether vectors come from a server, and so take time but no processor of this machine."""
+        ...
+
+    @property
     def dimension(self) -> int:
         """Length of a vector; 0 while it is not known."""
         ...

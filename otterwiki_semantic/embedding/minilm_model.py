@@ -50,6 +50,7 @@ class MiniLM:
 
     name = "all-MiniLM-L6-v2"
     is_calibrated = True
+    asks_server = False
 
     def __init__(self, directory: Path = BUNDLED_MODEL, threads: int | None = None) -> None:
         self._directory = directory
@@ -74,6 +75,9 @@ class MiniLM:
         return self.max_tokens
 
     def prepare(self) -> None:
+        """See `Embedder`: its provenance tells what it is."""
+
+    def open(self) -> None:
         """Read the model now rather than on first use."""
         self._open()
 
