@@ -181,7 +181,10 @@ class _Handler(socketserver.StreamRequestHandler):
             mine.end()
             raise OwnerMismatchError(f"this index process is of version {code_version()}; it ends now")
         if repository != str(mine.repository):
-            raise OwnerMismatchError(f"this data directory is in use for the repository {mine.repository}")
+            raise OwnerMismatchError(
+                f"this data directory is in use for the repository {mine.repository};"
+                " set another SEMANTIC_DATA_DIR for this wiki"
+            )
         if mark not in {None, mine.mark}:
             mine.end()
             raise OwnerMismatchError("this index process was started with other settings; it ends now")
