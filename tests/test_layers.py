@@ -10,7 +10,17 @@ LAYERS = (
     {"errors", "records", "page_records", "insight_records", "map_records", "config"},
     {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "terms", "links", "pages", "outline", "spelling"},
     {"query", "fusion", "relevance", "evaluation", "drafting", "resemblance", "projecting", "neighbours", "problems"},
-    {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "flat", "lookup", "directory"}
+    {
+        "repository",
+        "embedding",
+        "embedding.minilm_model",
+        "embedding.opening",
+        "embedding.passages",
+        "database",
+        "flat",
+        "lookup",
+        "directory",
+    }
     | {"catalog", "upkeep", "vectors", "server_vectors", "map_file"},
     {"generation", "generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"}
     | {"acceptance", "rebuilding", "sync_log", "keeper", "seeing", "search_log", "insight"}
