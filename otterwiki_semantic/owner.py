@@ -34,6 +34,7 @@ from otterwiki_semantic.protocol import (
     MAX_REQUEST_BYTES,
     REPORT,
     STARTING,
+    WHO,
     code_version,
     encode,
     error_message,
@@ -144,10 +145,11 @@ class _Handler(socketserver.StreamRequestHandler):
         try:
             while (line := self._read_line()) and not self.server.is_ending:  # who gets no answer asks the next owner
                 message = self._understood(line)
-                if "error" not in message and not is_user:
+                is_answer = "call" not in message
+                if not is_answer and not is_user:
                     is_user = True  # before it is answered, which may take a while
                     self.server.count_user(+1)
-                self.wfile.write(encode(message if "error" in message else self._reply(message)))
+                self.wfile.write(encode(message if is_answer else self._reply(message)))
                 if len(line) > MAX_REQUEST_BYTES:
                     return  # the rest of it would be taken for the next one
         finally:
@@ -162,11 +164,14 @@ class _Handler(socketserver.StreamRequestHandler):
         return self.rfile.readline(MAX_REQUEST_BYTES + 1)
 
     def _understood(self, line: bytes) -> dict[str, Any]:
-        """Give a request of a user of this index, or the error to answer with."""
+        """Give a request of a user of this index, or what to answer at once."""
         try:
             if len(line) > MAX_REQUEST_BYTES:
                 raise SemanticError(f"the request is longer than {MAX_REQUEST_BYTES:,} bytes")
             message = json.loads(line)
+            if message["call"] == WHO:
+                who = {"version": code_version(), "pid": os.getpid(), "repository": str(self.server.repository)}
+                return {"result": who}
             self._check_user(message["version"], message.get("repository"), message.get("settings"))
             return {"call": message["call"], "arguments": message["arguments"]}
         except SemanticError as error:
