@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from otterwiki_semantic.config import SECRETS, Settings, read_settings
+from otterwiki_semantic.config import PREFIX, SECRETS, Settings, read_settings
 from otterwiki_semantic.errors import ConfigError, RepositoryError
 from otterwiki_semantic.repository import Repository
 
 _OTHER_SECRETS = ("SECRET_KEY", "MAIL_PASSWORD", "SQLALCHEMY_DATABASE_URI", "MCP_AUTH_TOKEN")
+_ANY = Path("/wiki")
 _OTHER_KEYS = ("OPENAI_API_KEY", "COHERE_API_KEY", "CO_API_KEY")
 
 
@@ -20,13 +21,15 @@ _OTHER_KEYS = ("OPENAI_API_KEY", "COHERE_API_KEY", "CO_API_KEY")
 class Case:
     """What is looked at.
 
-    `wiki_config` is what the wiki's ``settings.cfg`` says, `config_error` why it cannot be read. `settings` is None if they
-    cannot be understood; `settings_error` says why. `url` is the running wiki's address, if it is to be asked.
+    `wiki_config` is what the wiki's ``settings.cfg`` says, `config_error` why it cannot be read. `wrong` has the settings that
+    cannot be understood, each with the reason, and `settings` all others; it is None without a repository, as
+    `settings_error` says. `url` is the running wiki's address, if it is to be asked.
     """
 
     environment: Mapping[str, str]
     wiki_config: Mapping[str, Any]
     config_error: str | None
+    wrong: Mapping[str, str]
     settings: Settings | None
     settings_error: str | None
     url: str | None
@@ -52,11 +55,30 @@ def make_case(
     url: str | None = None,
 ) -> Case:
     """Give the case; a subfolder of a repository stands for the whole, as everywhere on the command line."""
+    wrong = dict(_wrong(environment, wiki_config))
+    config, variables = (_without(wrong, source) for source in (wiki_config, environment))
     settings, error = None, None
     try:
-        settings = read_settings(wiki_config, environment, repository, data_dir)
+        settings = read_settings(config, variables, repository, data_dir)
         with suppress(RepositoryError, OSError):
-            settings = read_settings(wiki_config, environment, Repository(settings.repository).root, data_dir)
+            settings = read_settings(config, variables, Repository(settings.repository).root, data_dir)
     except (ConfigError, OSError, ValueError) as problem:
         error = str(problem)
-    return Case(environment, wiki_config, config_error, settings, error, url)
+    return Case(environment, wiki_config, config_error, wrong, settings, error, url)
+
+
+def _wrong(environment: Mapping[str, str], wiki_config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Give each setting that cannot be understood, not only the first, and why."""
+    for name in sorted({name for source in (environment, wiki_config) for name in source if name.startswith(PREFIX)}):
+        try:
+            read_settings(_of(name, wiki_config), _of(name, environment), _ANY)
+        except ConfigError as error:
+            yield name, str(error).partition("; the settings are:")[0]
+
+
+def _of(name: str, source: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: source[name]} if name in source else {}
+
+
+def _without(names: Collection[str], source: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in source.items() if name not in names}

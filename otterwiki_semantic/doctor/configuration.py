@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from otterwiki_semantic.config import PREFIX, SECRETS, SETTING_NAMES, read_settings
+from otterwiki_semantic.config import PREFIX, SECRETS, SETTING_NAMES
 from otterwiki_semantic.doctor.case import Case
 from otterwiki_semantic.doctor.finding import Finding, note, ok, problem
-from otterwiki_semantic.errors import ConfigError
 
 _FILE = "OTTERWIKI_SETTINGS"
 _PRIVATE = {*SECRETS.values(), "SEMANTIC_MODEL_OPTIONS"}
@@ -20,9 +19,8 @@ _CURE = "correct it, then restart the wiki: a bad setting keeps it from starting
 def check_settings(case: Case) -> Iterator[Finding]:
     """See to the wiki's own file, to each setting, and name those that are set."""
     yield from _file(case)
-    wrong = list(_wrong(case))
-    yield from (problem("settings", reason, _CURE) for reason in wrong)
-    if not wrong and case.settings is None:
+    yield from (problem("settings", reason, _CURE) for reason in case.wrong.values())
+    if case.settings is None:
         cure = "set REPOSITORY as the wiki has it, name its settings.cfg with OTTERWIKI_SETTINGS, or give --repository"
         yield problem("settings", case.settings_error or "they cannot be read", cure)
     yield _set(case)
@@ -40,16 +38,6 @@ def _file(case: Case) -> Iterator[Finding]:
         yield ok("settings.cfg", name)
 
 
-def _wrong(case: Case) -> Iterator[str]:
-    """Tell what is wrong with each setting, not only with the first."""
-    names = {name for source in (case.environment, case.wiki_config) for name in source if name.startswith(PREFIX)}
-    for name in sorted(names):
-        try:
-            read_settings({"REPOSITORY": "/", name: case.given(name)}, {})
-        except ConfigError as error:
-            yield str(error).partition("; the settings are:")[0]
-
-
 def _set(case: Case) -> Finding:
     names = [name for name in ("REPOSITORY", *SETTING_NAMES) if case.given(name)]
     shown = ", ".join(f"{_value(case, name)} ({_source(case, name)})" for name in names)
@@ -62,7 +50,7 @@ def _source(case: Case, name: str) -> str:
 
 def _value(case: Case, name: str) -> str:
     """Give a setting with its value, if it can be shown; one that was not understood may hold anything."""
-    if name in _PRIVATE or case.settings is None:
+    if name in _PRIVATE or name in case.wrong or case.settings is None:
         return f"{name} is set"
     if name in _PLACES:  # options of the command line win over these
         return f"{name}={case.given(name)}"

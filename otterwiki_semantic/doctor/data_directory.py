@@ -14,6 +14,7 @@ from otterwiki_semantic.doctor.git import user_name
 from otterwiki_semantic.protocol import socket_place
 
 _NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "gluster", "lustre", "fuse.sshfs", "virtiofs")
+_ELSEWHERE = "set SEMANTIC_DATA_DIR to a directory of the wiki's user"
 _MOUNTS = Path("/proc/self/mounts")
 
 
@@ -25,7 +26,7 @@ def check_data_directory(case: Case) -> Iterator[Finding]:
     try:
         is_there = place.exists()
     except OSError as error:
-        yield problem("data directory", str(error), "set SEMANTIC_DATA_DIR to a directory of the wiki's user")
+        yield problem("data directory", str(error), _ELSEWHERE)
         return
     yield from _there(place) if is_there else _missing(place)
     yield from _file_system(place)
@@ -40,8 +41,7 @@ def existing(place: Path) -> Path:
 def _missing(place: Path) -> Iterator[Finding]:
     above = existing(place)
     if not above.is_dir():
-        cure = "set SEMANTIC_DATA_DIR to a directory of the wiki's user"
-        yield problem("data directory", f"{place} cannot be made: {above} is no directory", cure)
+        yield problem("data directory", f"{place} cannot be made: {above} is no directory", _ELSEWHERE)
     elif not os.access(above, os.W_OK | os.X_OK):
         detail = f"{place} cannot be made: {user_name(os.geteuid())} may not write to {above}"
         yield problem("data directory", detail, _as_owner(above))
@@ -70,7 +70,10 @@ def _there(place: Path) -> Iterator[Finding]:
 
 
 def _as_owner(place: Path) -> str:
-    owner = user_name(place.stat().st_uid)
+    uid = place.stat().st_uid
+    if uid == os.geteuid():
+        return _ELSEWHERE
+    owner = user_name(uid)
     return (
         f"do this as the user that the wiki runs as; if that is {owner}: sudo -u {owner.partition(' ')[0]} …;"
         " else give that user the directory (chown -R), or set SEMANTIC_DATA_DIR to one of its own"

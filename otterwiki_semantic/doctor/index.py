@@ -10,7 +10,7 @@ from otterwiki_semantic.config import Settings
 from otterwiki_semantic.doctor.case import Case
 from otterwiki_semantic.doctor.finding import Finding, note, ok, problem
 from otterwiki_semantic.doctor.serving import Serving, read_serving
-from otterwiki_semantic.errors import CatalogDamagedError, SemanticError
+from otterwiki_semantic.errors import CatalogDamagedError, ModelError, RepositoryError, SemanticError
 from otterwiki_semantic.problems import problem as status_problem
 from otterwiki_semantic.records import IndexStatus, RebuildState
 from otterwiki_semantic.repository import Repository
@@ -52,10 +52,11 @@ def _running(settings: Settings, asked: RunningOwner, owner: Owner) -> Iterator[
         yield problem("index process", detail, "give each wiki its own SEMANTIC_DATA_DIR")
         return
     yield ok("index process", f"it runs: process {owner.pid}, version {owner.version}")
-    yield from _status(asked.status(owner))
+    yield from status_findings(asked.status(owner))
 
 
-def _status(status: IndexStatus) -> Iterator[Finding]:
+def status_findings(status: IndexStatus) -> Iterator[Finding]:
+    """Tell what an index says of itself."""
     index = status.index
     detail = f"{status.pages} pages, {status.chunks} passages, model {status.model}, generation {status.generation or 'none'}"
     if index.commit == index.head and not index.pending_pages:
@@ -79,36 +80,45 @@ def _at_rest(settings: Settings) -> Iterator[Finding]:
     except SemanticError as error:
         yield note("index", str(error))
     else:
-        yield from _files(settings, found) if found else _nothing(settings)
-
-
-def _nothing(settings: Settings) -> Iterator[Finding]:
-    yield note("index", f"there is none in {settings.data_dir} yet", "start the wiki, or run: otterwiki-semantic index")
+        if found is None:
+            yield note("index", f"there is none in {settings.data_dir} yet", "start the wiki, or: otterwiki-semantic index")
+        else:
+            yield from _files(settings, found)
 
 
 def _files(settings: Settings, found: Serving) -> Iterator[Finding]:
     detail = f"{found.pages} pages, {found.chunks} passages, generation {found.name}"
     detail += "; its file is sound" if found.is_checked else "; its file is too large to be read whole here"
-    head = Repository(settings.repository).head()
-    if found.commit == head:
-        yield ok("index", f"{detail}; it equals HEAD ({(head or 'no commit')[:12]})")
-    else:
-        behind = f"it equals {(found.commit or 'no commit')[:12]}, HEAD is {(head or 'none')[:12]}"
-        yield note("index", f"{detail}; {behind}", "nothing: the next start brings it to HEAD")
+    yield _compared(settings, found.commit, detail)
     if found.unfinished:
         yield note("index", f"{found.unfinished} pages have passages without a vector", "nothing: they are tried again")
-    if found.fingerprint != _wanted(settings):
+    wanted = _wanted(settings)
+    if wanted is not None and found.fingerprint != wanted:
         cure = "nothing: the next start builds another one beside it, and this one answers meanwhile"
         yield note("index", "it was made with another model, other chunks or by another version", cure)
 
 
-def _wanted(settings: Settings) -> str:
-    """Give the fingerprint of the index that would be made now."""
+def _compared(settings: Settings, commit: str | None, detail: str) -> Finding:
+    try:
+        head = Repository(settings.repository).head()
+    except RepositoryError:  # its own check has told
+        return note("index", f"{detail}; what HEAD is cannot be told")
+    if commit == head:
+        return ok("index", f"{detail}; it equals HEAD ({(head or 'no commit')[:12]})")
+    behind = f"it equals {(commit or 'no commit')[:12]}, HEAD is {(head or 'none')[:12]}"
+    return note("index", f"{detail}; {behind}", "nothing: the next start brings it to HEAD")
+
+
+def _wanted(settings: Settings) -> str | None:
+    """Give the fingerprint of the index that would be made now; None without a model, as its own check has told."""
     from otterwiki_semantic.chunking import Profile
     from otterwiki_semantic.embedding.opening import open_embedder
     from otterwiki_semantic.generations import fingerprint
 
-    return fingerprint(open_embedder(settings), Profile())
+    try:
+        return fingerprint(open_embedder(settings), Profile())
+    except ModelError:
+        return None
 
 
 def _log(data_dir: Path, *, is_running: bool) -> Iterator[Finding]:

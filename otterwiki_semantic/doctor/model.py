@@ -20,7 +20,8 @@ def check_model(case: Case) -> Iterator[Finding]:
     """Let the model embed a sentence, and tell what else takes part in a search."""
     if case.settings is None:
         return
-    yield _model(case.settings)
+    if "SEMANTIC_MODEL" not in case.wrong:
+        yield _model(case.settings)
     if case.settings.reranker is not None:
         yield note("reranker", f"{case.settings.reranker} reads the best candidates again; it was not asked")
 

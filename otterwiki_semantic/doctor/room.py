@@ -42,7 +42,7 @@ def _needed(settings: Settings) -> float | None:
     """Give the bytes of another index: those of the serving one, else an estimate from the size of the pages."""
     serving = serving_directory(settings.data_dir)
     if serving is not None:
-        return sum(path.lstat().st_size for path in serving.rglob("*"))
+        return sum(map(_size, serving.rglob("*")))
     from otterwiki_semantic.acceptance import estimate
     from otterwiki_semantic.embedding.opening import open_embedder
     from otterwiki_semantic.repository import Repository
@@ -56,6 +56,13 @@ def _needed(settings: Settings) -> float | None:
         return None
     size = sum(page.size for page in pages)
     return estimate(None, size, embedder, embeds=True, copies=False, place=existing(settings.data_dir)).disk_bytes
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:  # files come and go while the index is written
+        return 0
 
 
 def available_memory(meminfo: str, limit: str, used: str) -> int | None:

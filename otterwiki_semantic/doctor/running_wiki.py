@@ -30,9 +30,14 @@ def check_wiki(case: Case) -> Iterator[Finding]:
     if not _is_address(case.url):  # it is not repeated: it may hold a password
         yield problem("wiki", "the address in --url is none", "give http://host:port, without a user name")
         return
+    key = case.given(_KEY)
+    if not key.isprintable():  # the error of the one who sends it would show it
+        yield problem(
+            "wiki", f"{_KEY} has characters in it that cannot be sent", "correct it, here and where the wiki is started"
+        )
+        return
     url = case.url.rstrip("/")
-    reply = ask(f"{url}/api/v1/semantic-search/status", case.given(_KEY) or None)
-    yield from _read(url, reply)
+    yield from _read(url, ask(f"{url}/api/v1/semantic-search/status", key or None))
 
 
 def _is_address(url: str) -> bool:

@@ -6,13 +6,14 @@ import fcntl
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from otterwiki_semantic.errors import CatalogDamagedError, IndexUnavailableError
-from otterwiki_semantic.generation import CATALOG
 
+_CATALOG = "catalog.sqlite3"
+"""As `generation.CATALOG`, whose module needs packages that may be missing here."""
 _CHECK_SECONDS = 5.0
 _STEPS = 10_000
 
@@ -36,7 +37,7 @@ def serving_directory(data_dir: Path) -> Path | None:
     try:
         name = (data_dir / "current").read_text(encoding="ascii").strip()
         place = data_dir / "generations" / name
-        return place if name and (place / CATALOG).is_file() else None
+        return place if name and (place / _CATALOG).is_file() else None
     except (OSError, ValueError):
         return None
 
@@ -51,30 +52,33 @@ def read_serving(data_dir: Path) -> Serving | None:
     if place is None:
         return None
     with _nobody_owns(data_dir):
-        log = place / f"{CATALOG}-wal"
+        log = place / f"{_CATALOG}-wal"
         if log.exists() and log.stat().st_size:
             raise IndexUnavailableError("the last index process was killed; the next one takes in what it left")
         try:
             return _read(place)
         except sqlite3.Error as error:
-            raise CatalogDamagedError(f"the catalog {place / CATALOG} cannot be read: {error}") from error
+            raise CatalogDamagedError(f"the catalog {place / _CATALOG} cannot be read: {error}") from error
 
 
 @contextmanager
 def _nobody_owns(data_dir: Path) -> Iterator[None]:
     """Keep an owner that begins meanwhile waiting, for the moment that this takes."""
-    try:
-        with (data_dir / "owner.lock").open("rb") as lock:
+    with ExitStack() as opened:
+        try:
+            lock = opened.enter_context((data_dir / "owner.lock").open("rb"))
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            yield
-    except FileNotFoundError:
+        except BlockingIOError:
+            raise IndexUnavailableError("a process owns the index, but does not answer") from None
+        except FileNotFoundError:
+            pass  # no process ever owned it
+        except OSError as error:
+            raise IndexUnavailableError(f"the files of the index cannot be read: {error}") from error
         yield
-    except BlockingIOError:
-        raise IndexUnavailableError("a process owns the index, but does not answer") from None
 
 
 def _read(place: Path) -> Serving:
-    uri = f"{(place / CATALOG).absolute().as_uri()}?mode=ro&immutable=1"  # else SQLite would make files beside it
+    uri = f"{(place / _CATALOG).absolute().as_uri()}?mode=ro&immutable=1"  # else SQLite would make files beside it
     with closing(sqlite3.connect(uri, uri=True)) as connection:
         facts = dict(connection.execute("SELECT name, value FROM meta"))
         pages, chunks = (connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in ("pages", "chunks"))
