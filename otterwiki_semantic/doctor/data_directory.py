@@ -74,8 +74,9 @@ def _as_owner(place: Path) -> str:
     if uid == os.geteuid():
         return _ELSEWHERE
     owner = user_name(uid)
+    name = owner.partition(" ")[0]
     return (
-        f"do this as the user that the wiki runs as; if that is {owner}: sudo -u {owner.partition(' ')[0]} …;"
+        f"do this as the user that the wiki runs as; if that is {owner}: sudo -u {name} …, or docker exec -u {name} …;"
         " else give that user the directory (chown -R), or set SEMANTIC_DATA_DIR to one of its own"
     )
 

@@ -47,7 +47,8 @@ def _repository(place: Path) -> Finding:
             return note("repository", f"{place} has no commit yet: there is nothing to index")
         pages = len(repository.blobs(head))
     except RepositoryError as error:
-        return problem("repository", str(error), _cure(place, str(error)))
+        reason = str(error)
+        return problem("repository", reason.splitlines()[0], _cure(place, reason))
     return ok("repository", f"{place}, {pages} pages at {head[:12]}")
 
 
