@@ -170,14 +170,17 @@ class _Handler(socketserver.StreamRequestHandler):
                 raise SemanticError(f"the request is longer than {MAX_REQUEST_BYTES:,} bytes")
             message = json.loads(line)
             if message["call"] == WHO:
-                who = {"version": code_version(), "pid": os.getpid(), "repository": str(self.server.repository)}
-                return {"result": who}
+                return {"result": self._who()}
             self._check_user(message["version"], message.get("repository"), message.get("settings"))
             return {"call": message["call"], "arguments": message["arguments"]}
         except SemanticError as error:
             return error_message(error)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             return error_message(SemanticError(f"the index process does not understand the request: {error!r}"))
+
+    def _who(self) -> dict[str, Any]:
+        mine = self.server
+        return {"version": code_version(), "pid": os.getpid(), "repository": str(mine.repository), "settings": mine.mark}
 
     def _check_user(self, version: str, repository: str | None, mark: str | None) -> None:
         """Refuse who is of another version, repository or settings; `OwnerMismatchError` says which, and who gives way."""

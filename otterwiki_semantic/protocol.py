@@ -4,7 +4,7 @@ Request: ``{"version", "repository", "settings", "call", "arguments"}``. Reply: 
 "message"}}``, with the name of a class of `errors`. Both sides must be of the same version of this package, with the same
 records: an owner that is not ends, and is replaced, and so is one that was started with other settings than the wiki has now
 (the command line sends none). One of another repository answers nothing and counts no users; it ends when its own have gone.
-Only ``{"call": "who"}`` is answered to everybody, with ``{"version", "pid", "repository"}``: nothing ends of it.
+Only ``{"call": "who"}`` is answered to everybody, with ``{"version", "pid", "repository", "settings"}``: nothing ends of it.
 """
 
 from __future__ import annotations

@@ -19,11 +19,16 @@ _SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """A process that owns an index: the version of its code (see `code_version`; empty: an old one), and the repository."""
+    """A process that owns an index.
+
+    `version` is that of its code (see `code_version`; empty: an old one), `settings` the mark of what it was started with (see
+    `settings_mark`).
+    """
 
     version: str
     pid: int
     repository: Path
+    settings: str
 
     @property
     def is_of_this_version(self) -> bool:
@@ -46,8 +51,10 @@ class RunningOwner:
             return None
         except OSError as error:
             raise OwnerUnavailableError(f"the index process does not answer at {self._socket}: {error}") from error
-        who = reply.get("result")
-        return Owner(who["version"], who["pid"], Path(who["repository"])) if who else Owner("", 0, Path())
+        if "result" not in reply:
+            return Owner("", 0, Path(), "")
+        who = reply["result"]
+        return Owner(who["version"], who["pid"], Path(who["repository"]), who["settings"])
 
     def status(self, owner: Owner) -> IndexStatus:
         """Give the status of an owner of this version, of whatever repository it is."""

@@ -20,6 +20,7 @@ from tests.live_wiki import eventually, make_repository
 _WIKIS = """
 import json, os, sys
 from pathlib import Path
+from otterwiki_semantic.plugin import plugin
 from tests.live_wiki import commit, eventually
 
 def load(settings):
@@ -47,7 +48,7 @@ def save(app, content):
 given = [json.loads(argument) for argument in sys.argv[1:]]
 apps = [load(settings) for settings in given]
 for app in apps:
-    eventually(lambda: is_whole(app))
+    eventually(lambda: is_whole(app), 60)
 
 keys = [{"Authorization": f"Bearer {settings['OTTERWIKI_API_KEY']}"} for settings in given] + [{}]
 found = {
@@ -60,10 +61,15 @@ found = {
 }
 commit(Path(given[1]["REPOSITORY"]), {"behind.md": "# Behind\\n\\nIts back.\\n"})
 save(apps[0], "# New\\n\\nSaved in the first one.\\n")
-eventually(lambda: is_whole(apps[0]))
+eventually(lambda: is_whole(apps[0]), 60)
 found["after saving in the first"] = [is_whole(app) for app in apps]
 save(apps[1], "# New\\n\\nSaved in the second one.\\n")
-eventually(lambda: is_whole(apps[1]))
+eventually(lambda: is_whole(apps[1]), 60)
+for settings in given:
+    commit(Path(settings["REPOSITORY"]), {"pulled.md": "# Pulled\\n\\nBy no request.\\n"})
+plugin.repository_changed()
+for app in apps:
+    eventually(lambda: is_whole(app), 60)
 print(json.dumps(found))
 """
 
@@ -87,7 +93,10 @@ def told(place: Path, name: str, **settings: str) -> str:
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What two wikis in one process answered, with data directories that nobody named."""
+    """What two wikis in one process answered, with data directories that nobody named.
+
+    At the end the script waits until both have followed a hook that was called in no request.
+    """
     place = tmp_path_factory.mktemp("wikis")
     wikis = (
         told(place, "first", SEMANTIC_RELATED="false", AUTH_METHOD="PROXY_HEADER"),
@@ -103,7 +112,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     }
     environment = {name: value for name, value in os.environ.items() if name != "SEMANTIC_DATA_DIR"} | common
     command = [sys.executable, "-c", _WIKIS, *wikis]
-    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert answer.returncode == 0, answer.stderr
     answers: dict[str, Any] = json.loads(answer.stdout)
     assert (place / "first-semantic" / "current").is_file()

@@ -19,11 +19,18 @@ _CURE = "correct it, then restart the wiki: a bad setting keeps it from starting
 def check_settings(case: Case) -> Iterator[Finding]:
     """See to the wiki's own file, to each setting, and name those that are set."""
     yield from _file(case)
-    yield from (problem("settings", reason, _CURE) for reason in case.wrong.values())
+    yield from (problem("settings", _without_value(name, reason), _CURE) for name, reason in case.wrong.items())
     if case.settings is None:
         cure = "set REPOSITORY as the wiki has it, name its settings.cfg with OTTERWIKI_SETTINGS, or give --repository"
         yield problem("settings", case.settings_error or "they cannot be read", cure)
     yield _set(case)
+
+
+def _without_value(name: str, reason: str) -> str:
+    """Give why a setting is wrong, without its value if that may hold a secret."""
+    if name not in _PRIVATE:
+        return reason
+    return f"{name} is not what it may be; allowed: {reason.partition('; allowed: ')[2]}"
 
 
 def _file(case: Case) -> Iterator[Finding]:

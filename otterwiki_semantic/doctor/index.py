@@ -12,6 +12,7 @@ from otterwiki_semantic.doctor.finding import Finding, note, ok, problem
 from otterwiki_semantic.doctor.serving import Serving, read_serving
 from otterwiki_semantic.errors import CatalogDamagedError, ModelError, RepositoryError, SemanticError
 from otterwiki_semantic.problems import problem as status_problem
+from otterwiki_semantic.protocol import settings_mark
 from otterwiki_semantic.records import IndexStatus, RebuildState
 from otterwiki_semantic.repository import Repository
 from otterwiki_semantic.running_owner import Owner, RunningOwner
@@ -52,6 +53,9 @@ def _running(settings: Settings, asked: RunningOwner, owner: Owner) -> Iterator[
         yield problem("index process", detail, "give each wiki its own SEMANTIC_DATA_DIR")
         return
     yield ok("index process", f"it runs: process {owner.pid}, version {owner.version}")
+    if owner.settings != settings_mark(settings):
+        cure = "run this with the environment and the settings.cfg of the wiki, or restart the wiki if they were changed"
+        yield note("index process", "it was started with other settings than those that are seen here", cure)
     yield from status_findings(asked.status(owner))
 
 
@@ -64,10 +68,11 @@ def status_findings(status: IndexStatus) -> Iterator[Finding]:
     else:
         behind = f"it equals {(index.commit or 'no commit')[:12]}, HEAD is {(index.head or 'none')[:12]}"
         yield note("index", f"{detail}; {behind}, {index.pending_pages} pages are pending", "nothing, unless a problem follows")
+    told = {each.trouble for each in status.problems}
     yield from (problem("index", each.trouble, each.cure) for each in status.problems)
-    if status.last_error and status.last_error not in {each.trouble for each in status.problems}:
+    if status.last_error and status.last_error not in told:
         yield problem("index", f"the last error: {status.last_error}", "see owner.log in the data directory; it is tried again")
-    if status.rebuild.state is RebuildState.FAILED:
+    if status.rebuild.state is RebuildState.FAILED and status.rebuild.error not in told:
         yield problem("rebuild", str(status.rebuild.error), status.rebuild.cure or "see owner.log in the data directory")
 
 
