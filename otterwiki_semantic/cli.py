@@ -15,7 +15,7 @@ from typing import Any
 import click
 
 from otterwiki_semantic import __version__
-from otterwiki_semantic.cli_eval import evaluate
+from otterwiki_semantic.cli_doctor import doctor_command
 from otterwiki_semantic.cli_index import index_options, lend_index
 from otterwiki_semantic.cli_mcp import mcp_command
 from otterwiki_semantic.errors import IndexUnavailableError, ParameterError, SemanticError
@@ -36,8 +36,24 @@ _POLL_SECONDS = 0.1
 _directory = click.Path(file_okay=False, path_type=Path)
 
 
+_EVAL = "eval"
+
+
 class _Commands(click.Group):
-    """Shows this package's errors as one line, and ends with exit code 1."""
+    """Shows this package's errors as one line, and ends with exit code 1.
+
+    What `eval` needs is imported only for it: `doctor` has to work where a package is missing.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), _EVAL])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == _EVAL:
+            from otterwiki_semantic.cli_eval import evaluate
+
+            return evaluate
+        return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -142,7 +158,7 @@ def search_command(
     _print_answer(answer)
 
 
-main.add_command(evaluate)
+main.add_command(doctor_command)
 main.add_command(mcp_command)
 
 

@@ -32,11 +32,11 @@ def index_options(command: Callable[..., None]) -> Callable[..., None]:
 @contextmanager
 def lend_index(repository: Path | None, data_dir: Path | None) -> Iterator[RemoteIndex]:
     """Lend the index: the wiki's own process answers if it runs, else one that ends soon after this command."""
-    wiki_config = _wiki_config()
-    settings = read_settings(wiki_config, repository=repository, data_dir=data_dir)
+    config = wiki_config()
+    settings = read_settings(config, repository=repository, data_dir=data_dir)
     # Says what is wrong with the repository before anything is made beside it, and takes a subfolder for the whole.
     root = Repository(settings.repository).root
-    index = RemoteIndex(read_settings(wiki_config, repository=root, data_dir=data_dir), quiet=True)
+    index = RemoteIndex(read_settings(config, repository=root, data_dir=data_dir), quiet=True)
     try:
         index.start()
         yield index
@@ -46,15 +46,16 @@ def lend_index(repository: Path | None, data_dir: Path | None) -> Iterator[Remot
 
 def named_repository(repository: Path | None) -> Repository:
     """Give the repository that the option names, else the wiki's."""
-    return Repository(read_settings(_wiki_config(), repository=repository).repository)
+    return Repository(read_settings(wiki_config(), repository=repository).repository)
 
 
-def _wiki_config() -> Config:
+def wiki_config() -> Config:
+    """Give what the wiki's own file says, which is Python; `ConfigError` whatever it fails of."""
     config = Config(Path.cwd())
     path = os.environ.get("OTTERWIKI_SETTINGS")
     try:
         if path:
             config.from_pyfile(path)
-    except (OSError, SyntaxError) as error:
-        raise ConfigError(f"OTTERWIKI_SETTINGS names a file that cannot be read: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"OTTERWIKI_SETTINGS names a file that cannot be read: {error or type(error).__name__}") from error
     return config

@@ -34,6 +34,7 @@ from otterwiki_semantic.protocol import (
     MAX_REQUEST_BYTES,
     REPORT,
     STARTING,
+    WHO,
     code_version,
     encode,
     error_message,
@@ -144,10 +145,11 @@ class _Handler(socketserver.StreamRequestHandler):
         try:
             while (line := self._read_line()) and not self.server.is_ending:  # who gets no answer asks the next owner
                 message = self._understood(line)
-                if "error" not in message and not is_user:
+                is_answer = "call" not in message
+                if not is_answer and not is_user:
                     is_user = True  # before it is answered, which may take a while
                     self.server.count_user(+1)
-                self.wfile.write(encode(message if "error" in message else self._reply(message)))
+                self.wfile.write(encode(message if is_answer else self._reply(message)))
                 if len(line) > MAX_REQUEST_BYTES:
                     return  # the rest of it would be taken for the next one
         finally:
@@ -162,17 +164,23 @@ class _Handler(socketserver.StreamRequestHandler):
         return self.rfile.readline(MAX_REQUEST_BYTES + 1)
 
     def _understood(self, line: bytes) -> dict[str, Any]:
-        """Give a request of a user of this index, or the error to answer with."""
+        """Give a request of a user of this index, or what to answer at once."""
         try:
             if len(line) > MAX_REQUEST_BYTES:
                 raise SemanticError(f"the request is longer than {MAX_REQUEST_BYTES:,} bytes")
             message = json.loads(line)
+            if message["call"] == WHO:
+                return {"result": self._who()}
             self._check_user(message["version"], message.get("repository"), message.get("settings"))
             return {"call": message["call"], "arguments": message["arguments"]}
         except SemanticError as error:
             return error_message(error)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             return error_message(SemanticError(f"the index process does not understand the request: {error!r}"))
+
+    def _who(self) -> dict[str, Any]:
+        mine = self.server
+        return {"version": code_version(), "pid": os.getpid(), "repository": str(mine.repository), "settings": mine.mark}
 
     def _check_user(self, version: str, repository: str | None, mark: str | None) -> None:
         """Refuse who is of another version, repository or settings; `OwnerMismatchError` says which, and who gives way."""
@@ -181,7 +189,10 @@ class _Handler(socketserver.StreamRequestHandler):
             mine.end()
             raise OwnerMismatchError(f"this index process is of version {code_version()}; it ends now")
         if repository != str(mine.repository):
-            raise OwnerMismatchError(f"this data directory is in use for the repository {mine.repository}")
+            raise OwnerMismatchError(
+                f"this data directory is in use for the repository {mine.repository};"
+                " set another SEMANTIC_DATA_DIR for this wiki"
+            )
         if mark not in {None, mine.mark}:
             mine.end()
             raise OwnerMismatchError("this index process was started with other settings; it ends now")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 import pluggy
-from flask import url_for
+from flask import current_app, has_app_context, url_for
 from otterwiki import fatal_error
 
 from otterwiki_semantic.config import Settings, read_settings
@@ -29,15 +31,22 @@ hookimpl = pluggy.HookimplMarker("otterwiki")
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """What the plugin keeps in a wiki's application, as its extension ``otterwiki_semantic``: every wiki has its own."""
+
+    index: RemoteIndex
+    settings: Settings
+
+
 class SemanticSearchPlugin:
-    """What An Otter Wiki loads through the entry point group ``otterwiki``.
+    """What An Otter Wiki loads through the entry point group ``otterwiki``; one for all wikis of a process.
 
     A hook runs inside the user's save: it sends one line to the process that owns the index, and neither waits nor raises.
     """
 
     def __init__(self) -> None:
-        self._index: RemoteIndex | None = None
-        self._settings: Settings | None = None
+        self._apps: WeakSet[Flask] = WeakSet()
 
     @hookimpl
     def setup(self, app: Flask, storage: Any) -> None:
@@ -54,8 +63,8 @@ class SemanticSearchPlugin:
         app.register_blueprint(make_pages(index, settings))
         app.register_blueprint(make_admin_pages(index))
         watch_templates(app)
-        app.extensions[_EXTENSION] = self._index = index
-        self._settings = settings
+        app.extensions[_EXTENSION] = Extension(index, settings)
+        self._apps.add(app)
         if settings.api_key is None:
             app.logger.warning(
                 "semantic search: OTTERWIKI_API_KEY is not set; programs have no key, people may what the wiki lets them"
@@ -116,11 +125,11 @@ class SemanticSearchPlugin:
         return self._injected(lambda: self._related(page, is_wide=True))
 
     def _related(self, page: str | None, *, is_wide: bool) -> str:
-        return related_place(page, is_wide=is_wide) if self._settings and self._settings.related else ""
+        return related_place(page, is_wide=is_wide) if _extension(current_app).settings.related else ""
 
     def _injected(self, part: Callable[[], str]) -> str | None:
         """Give a part of a page; the wiki's page is shown without it if it fails."""
-        if self._settings is None:  # the plugin was not set up
+        if _EXTENSION not in current_app.extensions:  # the plugin was not set up
             return None
         try:
             return part()
@@ -129,8 +138,18 @@ class SemanticSearchPlugin:
             return None
 
     def _wake(self) -> None:
-        if self._index is not None:
-            self._index.notify()
+        for app in self._changed():
+            if _EXTENSION in app.extensions:
+                _extension(app).index.notify()
+
+    def _changed(self) -> Iterable[Flask]:
+        """Give the wiki that a hook is called for: whose request it runs in; out of one it may be any."""
+        return (current_app,) if has_app_context() else tuple(self._apps)
+
+
+def _extension(app: Flask) -> Extension:
+    extension: Extension = app.extensions[_EXTENSION]
+    return extension
 
 
 plugin = SemanticSearchPlugin()

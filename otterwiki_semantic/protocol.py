@@ -4,6 +4,7 @@ Request: ``{"version", "repository", "settings", "call", "arguments"}``. Reply: 
 "message"}}``, with the name of a class of `errors`. Both sides must be of the same version of this package, with the same
 records: an owner that is not ends, and is replaced, and so is one that was started with other settings than the wiki has now
 (the command line sends none). One of another repository answers nothing and counts no users; it ends when its own have gone.
+Only ``{"call": "who"}`` is answered to everybody, with ``{"version", "pid", "repository", "settings"}``: nothing ends of it.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ LIFELINE, REPORT, STARTING = 3, 4, 5
 that one has gone; a pipe to tell how it ended; and a lock: while it is held nobody else starts an owner."""
 ENDED_IN_ORDER = "ended in order"
 """What an owner reports to its starter when it ends as it should; anything else is why it cannot work."""
+WHO = "who"
+"""The call that asks an owner of any version who it is."""
 _MAX_SOCKET_PATH = 100
 """Bytes of a path that a Unix socket can be bound to on every system; the limit is 104 or 108."""
 
@@ -77,20 +80,27 @@ def settings_from(argument: str, environment: Mapping[str, str] = os.environ) ->
     return Settings(**{**values, **paths, **secrets})
 
 
-def socket_path(data_dir: Path) -> Path:
-    """Give the owner's socket: in the data directory, or for one with a long name in a private directory of its own."""
+def socket_place(data_dir: Path) -> Path:
+    """Give the place of the owner's socket: in the data directory, or for a long path in a private directory of its own."""
     path = data_dir / "owner.sock"
     if len(os.fsencode(path)) <= _MAX_SOCKET_PATH:
         return path
     name = hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:16]
-    directory = Path(tempfile.gettempdir()) / f"otterwiki-semantic-{os.getuid()}"
-    directory.mkdir(mode=0o700, exist_ok=True)
-    facts = directory.lstat()
+    return Path(tempfile.gettempdir()) / f"otterwiki-semantic-{os.getuid()}" / f"{name}.sock"
+
+
+def socket_path(data_dir: Path) -> Path:
+    """Give the owner's socket, in a directory that is there and private: see `socket_place`."""
+    path = socket_place(data_dir)
+    if path.parent == data_dir:
+        return path
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    facts = path.parent.lstat()
     if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o077:
         raise OwnerUnavailableError(
-            f"{directory} is not a private directory of this user; remove it or set a shorter SEMANTIC_DATA_DIR"
+            f"{path.parent} is not a private directory of this user; remove it or set a shorter SEMANTIC_DATA_DIR"
         )
-    return directory / f"{name}.sock"
+    return path
 
 
 def encode(message: dict[str, Any]) -> bytes:

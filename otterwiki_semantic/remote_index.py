@@ -8,7 +8,6 @@ import logging
 import os
 import re
 import socket
-import struct
 import sys
 import threading
 import time
@@ -39,6 +38,7 @@ from otterwiki_semantic.protocol import (
     socket_path,
 )
 from otterwiki_semantic.records import Answer, Filters, IndexStatus, RebuildStatus, RelatedPages, SearchOptions
+from otterwiki_semantic.running_owner import peer_user
 
 _ANSWER_SECONDS = 15.0
 _RELATED_SECONDS = 5.0
@@ -230,7 +230,7 @@ class RemoteIndex:
             connection.settimeout(timeout)
             path = socket_path(self._settings.data_dir)
             connection.connect(str(path))
-            if _user_of(connection) not in {os.geteuid(), 0}:
+            if peer_user(connection) not in {os.geteuid(), 0}:
                 raise OwnerUnavailableError(f"{path} belongs to another user's process; remove it")
         except BaseException:
             connection.close()
@@ -340,12 +340,6 @@ class RemoteIndex:
             os.close(lock)
             raise
         return lock
-
-
-def _user_of(connection: socket.socket) -> int:
-    """Give the user of the process at the other end: who asks must not be told another one's answers."""
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    return int(struct.unpack("3i", credentials)[1])
 
 
 def _is_silent(connection: socket.socket) -> bool:

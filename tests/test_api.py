@@ -310,7 +310,7 @@ def test_a_head_request_is_answered(client: FlaskClient) -> None:
 def test_an_index_that_cannot_answer_is_unavailable(app: Flask, client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     from otterwiki_semantic.config import Settings
 
-    index = app.extensions["otterwiki_semantic"]
+    index = app.extensions["otterwiki_semantic"].index
     nowhere = Settings(index._settings.repository, index._settings.repository / "home.md" / "index")
     monkeypatch.setattr(index, "_settings", nowhere)
     monkeypatch.setattr(index, "_report", None)

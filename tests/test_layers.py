@@ -26,7 +26,10 @@ LAYERS = (
     | {"acceptance", "rebuilding", "sync_log", "keeper", "seeing", "search_log", "insight", "similarity_scale", "way"}
     | {"map_process", "mapping"},
     {"service", "parameters", "presentation", "local_index", "protocol", "owner", "detached", "remote_index"}
-    | {"measuring", "reading"},
+    | {"measuring", "reading", "running_owner"}
+    | {"doctor", "doctor.asking", "doctor.case", "doctor.configuration", "doctor.data_directory", "doctor.examination"}
+    | {"doctor.finding", "doctor.git", "doctor.index", "doctor.installation", "doctor.model", "doctor.packages", "doctor.room"}
+    | {"doctor.running_wiki", "doctor.serving", "doctor.vector_store"},
     {"web", "web.errors", "web.access", "web.bounds", "web.answer_schemas", "web.request_schemas", "web.openapi", "web.api"}
     | {"web.pages", "web.frame", "web.found", "web.excerpts", "web.text_fragments", "web.near", "web.injections"}
     | {"web.admin", "web.charts", "web.map_page"}
@@ -35,7 +38,7 @@ LAYERS = (
     | {"mcp_server.reindexing", "mcp_server.related_answer", "mcp_server.resources", "mcp_server.rest_wiki"}
     | {"mcp_server.search_answer", "mcp_server.sections_answer", "mcp_server.server", "mcp_server.serving"}
     | {"mcp_server.status_answer", "mcp_server.tokens", "mcp_server.tool_errors", "mcp_server.tools", "mcp_server.wiki"}
-    | {"plugin", "cli", "cli_eval", "cli_index", "cli_mcp"},
+    | {"plugin", "cli", "cli_eval", "cli_doctor", "cli_index", "cli_mcp"},
 )
 ROOT_NAME = "otterwiki_semantic"
 

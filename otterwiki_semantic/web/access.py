@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+from typing import Any
 
 from flask import current_app, request
 from flask_login import current_user
@@ -45,10 +46,12 @@ def _bears_key(api_key: str | None) -> bool:
 
 
 def has_permission(name: str) -> bool:
-    """Tell whether the wiki lets whoever asks do a thing: `READ`, `ADMIN` and so on."""
-    from otterwiki import auth
+    """Tell whether the wiki lets whoever asks do a thing: `READ`, `ADMIN` and so on.
 
-    return bool(auth.has_permission(name))
+    It is asked as its own templates ask it: a process can hold several wikis, and a module only the one imported last.
+    """
+    asked: Any = current_app.jinja_env.globals["has_permission"]
+    return bool(asked(name))
 
 
 def _refusal(permission: str) -> ApiError:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from flask import abort, redirect, render_template, request, url_for
+from flask import abort, current_app, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_login import current_user
 from werkzeug.wrappers import Response
@@ -48,9 +48,15 @@ def render_page(template: str, **values: Any) -> str:
 
     The index would take the wiki seconds with ten thousand pages.
     """
+    return render_template(template, custom_menu=_menu(), **values)
+
+
+def _menu() -> Any:
+    """Give the wiki's menu, made by the code that its own pages are made by: a process can hold several wikis."""
     from otterwiki.sidebar import SidebarMenu
 
-    return render_template(template, custom_menu=SidebarMenu().query(), **values)
+    names = getattr(current_app.view_functions["view"], "__globals__", {})
+    return names.get("SidebarMenu", SidebarMenu)().query()
 
 
 def page_url(path: str, anchor: str) -> str:
