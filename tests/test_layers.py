@@ -11,8 +11,21 @@ LAYERS = (
     {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "terms", "links", "pages", "outline", "spelling"},
     {"query", "fusion", "relevance", "evaluation", "drafting", "resemblance", "projecting", "neighbours", "problems"},
     {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "flat", "lookup", "directory"}
-    | {"catalog", "upkeep", "vectors", "server_vectors", "map_file"},
-    {"generation", "generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"}
+    | {"catalog", "upkeep", "vectors", "server_vectors", "map_file"}
+    | {"reranking", "reranking.bounded", "reranking.cohere", "reranking.cross_encoder"},
+    {
+        "generation",
+        "generations",
+        "progress",
+        "indexer",
+        "candidates",
+        "diversity",
+        "joining",
+        "searcher",
+        "rereading",
+        "related",
+        "jobs",
+    }
     | {"acceptance", "rebuilding", "sync_log", "keeper", "seeing", "search_log", "insight"}
     | {"map_process", "mapping"},
     {"service", "parameters", "presentation", "local_index", "protocol", "owner", "detached", "remote_index"}
