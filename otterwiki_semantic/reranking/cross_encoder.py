@@ -47,7 +47,8 @@ class CrossEncoderReranker:
             outputs = model.predict([("a", "b")], show_progress_bar=False).size
         except Exception as error:
             log.exception("the reranker %s cannot be loaded", self.name)
-            reason = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_REASON]
+            told = f"{type(error).__name__}: {error}".replace(self._source, self.name)  # the log tells where it is
+            reason = " ".join(told.split())[:_LONGEST_REASON]
             raise RerankerError(f"{self.name} cannot be loaded ({reason}); correct SEMANTIC_RERANKER") from None
         if outputs != 1:
             raise RerankerError(
