@@ -7,7 +7,7 @@ nobody but who asked it. What it gave is told by the passages' texts, so that a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from otterwiki_semantic.errors import RerankerError
 from otterwiki_semantic.records import Answer, Mode, SearchOptions
@@ -17,6 +17,14 @@ from otterwiki_semantic.searcher import Reading, Shortlist
 Ask = Callable[[Sequence[Reading]], list[tuple[Answer, Shortlist]] | None]
 """Answers the queries, with what is known of each one's candidates; None if there is nothing to ask."""
 _NONE_CONFIGURED = "the answer is not reranked: no reranker is configured; set SEMANTIC_RERANKER"
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What was read for a query (nothing, if there is nothing to put in order), or why it was not."""
+
+    scores: Reading = field(default_factory=dict)
+    trouble: str | None = None
 
 
 class Rereading:
@@ -63,28 +71,24 @@ class Rereading:
             trouble = _NONE_CONFIGURED if options.rerank and self._reranker is None else None
             return [_told(answer, trouble) for answer, _ in first]
         read = self._read(self._reranker, queries, [shortlist for _, shortlist in first])
-        readings: list[Reading] = [each if isinstance(each, dict) else {} for each in read]
-        last = (ask(readings) if any(readings) else None) or first
+        last = (ask([each.scores for each in read]) if any(each.scores for each in read) else None) or first
         return [
-            replace(answer, reranker=self._reranker.name) if isinstance(each, dict) and each else _told(answer, each)
+            replace(_told(answer, each.trouble), reranker=self._reranker.name if each.scores else None)
             for (answer, _), each in zip(last, read, strict=True)
         ]
 
-    def _read(self, reranker: BoundedReranker, queries: Sequence[str], shortlists: Sequence[Shortlist]) -> list[Reading | str]:
-        """Give what was read for each query, nothing where there is nothing to put in order, or why it was not."""
+    def _read(self, reranker: BoundedReranker, queries: Sequence[str], shortlists: Sequence[Shortlist]) -> list[_Read]:
         worth = [place for place, listed in enumerate(shortlists) if len(listed) > 1 and queries[place].strip()]
         given = reranker.scores([Question(queries[place], list(shortlists[place].values())) for place in worth])
-        read: list[Reading | str] = [{} for _ in queries]
+        read = [_Read() for _ in queries]
         for place, scores in zip(worth, given, strict=True):
             if isinstance(scores, RerankerError):
-                read[place] = f"the answer is not reranked: {scores}"
+                read[place] = _Read(trouble=f"the answer is not reranked: {scores}")
             else:
-                read[place] = dict(zip(shortlists[place], scores, strict=True))
+                read[place] = _Read(dict(zip(shortlists[place], scores, strict=True)))
         return read
 
 
-def _told(answer: Answer, trouble: object) -> Answer:
+def _told(answer: Answer, trouble: str | None) -> Answer:
     """Give an answer that says, if something kept it from being reranked, what that was."""
-    if not isinstance(trouble, str):
-        return answer
-    return replace(answer, degraded="; ".join(filter(None, (answer.degraded, trouble))))
+    return replace(answer, degraded="; ".join(filter(None, (answer.degraded, trouble)))) if trouble else answer
