@@ -13,21 +13,9 @@ LAYERS = (
     {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "flat", "lookup", "directory"}
     | {"catalog", "upkeep", "vectors", "server_vectors", "map_file"}
     | {"reranking", "reranking.bounded", "reranking.cohere", "reranking.cross_encoder"},
-    {
-        "generation",
-        "generations",
-        "progress",
-        "indexer",
-        "candidates",
-        "diversity",
-        "joining",
-        "searcher",
-        "rereading",
-        "related",
-        "jobs",
-    }
+    {"generation", "generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"}
     | {"acceptance", "rebuilding", "sync_log", "keeper", "seeing", "search_log", "insight"}
-    | {"map_process", "mapping"},
+    | {"map_process", "mapping", "rereading"},
     {"service", "parameters", "presentation", "local_index", "protocol", "owner", "detached", "remote_index"}
     | {"measuring", "reading"},
     {"web", "web.errors", "web.access", "web.bounds", "web.answer_schemas", "web.request_schemas", "web.openapi", "web.api"}

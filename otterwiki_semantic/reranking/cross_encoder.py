@@ -64,13 +64,14 @@ class CrossEncoderReranker:
             raise self._late()
         try:
             order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
+            model = self._model
             found: dict[int, float] = {}
             for start in range(0, len(order), _BATCH):
                 if time.monotonic() > deadline:
                     raise self._late()
                 places = order[start : start + _BATCH]
                 pairs = [(query, texts[place]) for place in places]
-                numbers = self._model.predict(pairs, batch_size=_BATCH, show_progress_bar=False)
+                numbers = model.predict(pairs, batch_size=_BATCH, show_progress_bar=False)
                 found |= zip(places, numbers.tolist(), strict=True)
             return [found[place] for place in range(len(texts))]
         finally:
