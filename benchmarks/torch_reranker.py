@@ -2,7 +2,8 @@
 
 Its encoder has all-MiniLM-L6-v2's weights and its head random ones: the arithmetic, and so the time, is that of
 ms-marco-MiniLM-L6-v2, the scores mean nothing. Reads lines of JSON, ``{"query": "...", "texts": [...]}``, and answers each with
-``{"seconds": ..., "processor_seconds": ...}``: how long it took, and what it took of all processors. The first line it writes tells the versions.
+``{"seconds": ..., "processor_seconds": ...}``: how long it took, and what it took of all processors. The first line it writes
+tells the versions.
 """
 
 from __future__ import annotations
