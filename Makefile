@@ -34,7 +34,7 @@ format: $(VENV)/.for-lint ## Put the code into its form
 bench: $(VENV)/.for-test ## Measure what is promised (PARTS="build disk", SMALL=1, FRESH=1, WIKIS="DIR …", ARGS="--json FILE")
 	@$(BIN)/python -m benchmarks.bench $(PARTS) $(WIKIS:%=--wiki %) $(if $(SMALL),--small) $(if $(FRESH),--fresh) $(ARGS)
 
-bench-deps: ## Install what `make bench PARTS=embedding` compares with (PyTorch)
+bench-deps: ## Install what `make bench PARTS="embedding rerank"` compares with (PyTorch)
 	$(PYTHON) -m venv $(VENV)-bench
 	$(VENV)-bench/bin/pip install --quiet torch==2.13.0
 	$(VENV)-bench/bin/pip install --quiet -r benchmarks/requirements.txt

@@ -22,6 +22,7 @@ PARTS = {
     "parsing": "time of parsing hostile text",
     "saves": "a save with and without the plugin, and when it is found",
     "embedding": "embedding against sentence-transformers on PyTorch, and against the processor's limit",
+    "rerank": "a cross-encoder that reads the best passages again",
     "build": "a first build, a reindex, and a sync that finds nothing to do",
     "recall": "what the approximate search for vectors misses",
     "disk": "bytes a chunk, and growth over thousands of edits",

@@ -48,7 +48,7 @@ class _Side:
 
 def measure(options: Options) -> list[Figure]:
     """Give the speed of both, their ratio, and the share of the processor's 8-bit peak that embedding reaches."""
-    texts, queries = _texts()
+    texts, queries = chunks_and_queries(_CHUNKS, _QUERIES)
     model = MiniLM()
     _embed(model, texts[:_STEP])
     limit = _limit(model, texts)
@@ -110,11 +110,11 @@ def _embed(model: MiniLM, texts: Sequence[str]) -> None:
 # What is embedded
 
 
-def _texts() -> tuple[list[str], list[str]]:
+def chunks_and_queries(chunks: int, queries: int) -> tuple[list[str], list[str]]:
     """Give chunks of 150 words and queries of 8, all from the generated wiki's sentences."""
     words = (word for number in count() for sentence in _SENTENCE.findall(page(number)[1]) for word in sentence.split())
-    chunks = [" ".join(islice(words, _WORDS)) for _ in range(_CHUNKS)]
-    return chunks, [" ".join(islice(words, _QUERY_WORDS)).lower() for _ in range(_QUERIES)]
+    texts = [" ".join(islice(words, _WORDS)) for _ in range(chunks)]
+    return texts, [" ".join(islice(words, _QUERY_WORDS)).lower() for _ in range(queries)]
 
 
 # What the processor can do

@@ -16,7 +16,7 @@ import click
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.cli_doctor import doctor_command
-from otterwiki_semantic.cli_index import index_options, lend_index
+from otterwiki_semantic.cli_index import index_options, lend_index, wait_for_reranker
 from otterwiki_semantic.cli_mcp import mcp_command
 from otterwiki_semantic.errors import IndexUnavailableError, ParameterError, SemanticError
 from otterwiki_semantic.parameters import (
@@ -131,6 +131,7 @@ def status_command(repository: Path | None, data_dir: Path | None, *, as_json: b
 @click.option("--min-similarity", type=float, help="Only passages with at least this cosine similarity.")
 @click.option("--diversity", type=float, help="0 (best first) to 1 (as different as they can be).  [default: 0]")
 @click.option("--context", type=click.IntRange(0, MAX_CONTEXT), help="Passages to show before and after each result.")
+@click.option("--rerank/--no-rerank", default=None, help="Let the reranker order the best passages.  [default: if it is fast]")
 @click.option("--wait", is_flag=True, help="Wait a few seconds until the index equals HEAD.")
 @click.option("--explain", is_flag=True, help="Say why each result stands where it does.")
 @click.argument("query", nargs=-1, required=True)
@@ -151,6 +152,8 @@ def search_command(
     question = checked_query(" ".join(query), "QUERY")
     options = search_options(values | {"tag": list(tag)})
     with lend_index(repository, data_dir) as index:
+        if options.rerank:
+            wait_for_reranker(index)
         answer = index.search([question], options)[0]
     if as_json:
         click.echo(json.dumps(answer_json(answer), ensure_ascii=False, indent=2))
@@ -203,7 +206,8 @@ def _print_status(status: IndexStatus, *, as_json: bool) -> None:
         if index.commit == index.head
         else f"HEAD is {(index.head or 'unborn')[:12]}, {index.pending_pages} pages pending"
     )
-    click.echo(f"{status.status}: {status.pages} pages, {status.chunks} chunks, at {commit} ({head}), model {status.model}")
+    model = status.model + (f", reranker {status.reranker}" if status.reranker else "")
+    click.echo(f"{status.status}: {status.pages} pages, {status.chunks} chunks, at {commit} ({head}), model {model}")
     if status.last_error:
         click.echo(f"last error: {status.last_error}")
     for problem in status.problems:
@@ -236,7 +240,8 @@ def _print_hit(hit: Hit) -> None:
     if hit.explain:
         why = hit.explain
         sides = (f"{name} {_number(side.score)} (rank {side.rank or '-'})" for name, side in _sides(why))
-        click.echo(f"    {why.rule}: {', '.join(sides)}, fused {why.fused:.2f} + page {why.page_credit:.2f}")
+        read = f", reranked {_number(why.rerank.score)} (rank {why.rerank.rank} before)" if why.rerank.rank else ""
+        click.echo(f"    {why.rule}: {', '.join(sides)}, fused {why.fused:.2f} + page {why.page_credit:.2f}{read}")
     click.echo()
 
 

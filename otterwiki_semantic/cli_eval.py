@@ -12,11 +12,11 @@ from typing import Any
 
 import click
 
-from otterwiki_semantic.cli_index import index_options, lend_index, named_repository
+from otterwiki_semantic.cli_index import index_options, lend_index, named_repository, wait_for_reranker
 from otterwiki_semantic.drafting import draft_questions
 from otterwiki_semantic.evaluation import GAINS, Judged
 from otterwiki_semantic.markdown import parse
-from otterwiki_semantic.measuring import comparison, drawer, failures, measure, read_questions, read_run, table
+from otterwiki_semantic.measuring import Run, comparison, drawer, failures, measure, read_questions, read_run, table
 from otterwiki_semantic.parameters import MAX_RESULTS
 from otterwiki_semantic.records import Mode, SearchOptions
 from otterwiki_semantic.service import IndexService
@@ -61,6 +61,7 @@ def evaluate() -> None:
 @click.option(
     "--mode", "modes", multiple=True, type=click.Choice([mode.value for mode in Mode]), help="Give it again to compare modes."
 )
+@click.option("--rerank", is_flag=True, help="Let the reranker order the best passages of each question.")
 @click.option("--compare", type=_file, help="Compare with an earlier run's file (see --output).")
 @click.option("--fail-under", "least", multiple=True, type=_Minimum(), help="Fail if a mean is below, such as ndcg=0.85.")
 @click.option("--output", type=_file, help="Write the run to a file, to compare others with it.")
@@ -76,6 +77,7 @@ def run_command(
     output: Path | None,
     plot: Path | None,
     *,
+    rerank: bool,
     as_json: bool,
 ) -> None:
     """Ask the judged questions of the file QUERIES and show how good the ranking of pages is.
@@ -92,9 +94,13 @@ def run_command(
     runs = []
     with lend_index(repository, data_dir) as index:
         _wait_until_ready(index)
+        if rerank:
+            wait_for_reranker(index)
         for name in names:
-            options = SearchOptions(ranked, 1, Mode(name))
+            options = SearchOptions(ranked, 1, Mode(name), rerank=rerank)
             runs.append(measure(index, name, questions, options, _shown(f"asking ({name})")))
+    for run in runs:
+        _warn_of_lacks(run)
     written = json.dumps({"runs": runs}, ensure_ascii=False, indent=1)
     click.echo(written if as_json else table(runs))
     for run in runs if compare else ():
@@ -154,6 +160,14 @@ def _shown(label: str) -> Callable[[Sequence[Judged]], Iterable[Judged]]:
             yield from bar
 
     return through
+
+
+def _warn_of_lacks(run: Run) -> None:
+    """Say which answers of a run had to do without a part of the search, since the run then measures something else."""
+    if lacks := [row["degraded"] for row in run["queries"] if "degraded" in row]:
+        click.echo(
+            f"{run['name']}: {len(lacks)} of {len(run['queries'])} answers are not all they could be: {lacks[0]}", err=True
+        )
 
 
 def _wait_until_ready(index: IndexService) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from otterwiki_semantic.errors import ConfigError
 from otterwiki_semantic.remote_index import RemoteIndex
 from otterwiki_semantic.repository import Repository
 
+_POLL_SECONDS = 0.1
 _directory = click.Path(file_okay=False, path_type=Path)
 
 
@@ -42,6 +44,12 @@ def lend_index(repository: Path | None, data_dir: Path | None) -> Iterator[Remot
         yield index
     finally:
         index.close()
+
+
+def wait_for_reranker(index: RemoteIndex) -> None:
+    """Wait until the reranker is loaded, or cannot be: an index process that this command started has just begun to."""
+    while index.status().reranker_is_loading:
+        time.sleep(_POLL_SECONDS)
 
 
 def named_repository(repository: Path | None) -> Repository:

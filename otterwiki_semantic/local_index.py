@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from threading import BoundedSemaphore
@@ -53,7 +54,10 @@ from otterwiki_semantic.records import (
 )
 from otterwiki_semantic.related import related_pages
 from otterwiki_semantic.repository import Repository
-from otterwiki_semantic.searcher import search_passages
+from otterwiki_semantic.reranking import open_reranker
+from otterwiki_semantic.reranking.bounded import BoundedReranker
+from otterwiki_semantic.rereading import Rereading
+from otterwiki_semantic.searcher import Reading, Shortlist, search_passages
 from otterwiki_semantic.seeing import seen_page
 from otterwiki_semantic.server_vectors import ChromaServerVectors
 from otterwiki_semantic.vectors import ChromaVectors, VectorStore
@@ -81,6 +85,8 @@ class LocalIndex:
         self._embedding = ThreadPoolExecutor(threads, "query-embedding")
         """Queries are embedded while their words are looked up."""
         self._places = BoundedSemaphore(_SEARCHES_AT_A_TIME)
+        reranker = open_reranker(settings)
+        self._rereading = Rereading(BoundedReranker(reranker) if reranker else None)
         questions = partial(_questions, settings.eval_queries)
         self._way = Way(self.embedder, settings.chunks, questions, self._vector_now)
         generations = Generations(settings.data_dir, partial(_open_store, settings.chroma_url))
@@ -96,6 +102,7 @@ class LocalIndex:
         """Open the serving generation, if there is one, and begin to keep it equal to HEAD, in the background."""
         self._keeper.start()
         self._insights.start()
+        self._rereading.start()
 
     def close(self) -> None:
         """Stop the work between two steps and close the files."""
@@ -103,6 +110,7 @@ class LocalIndex:
             self._mapper.stop()
         self._keeper.stop(_CLOSE_SECONDS)
         self._insights.close()
+        self._rereading.close()
         self._embedding.shutdown(wait=False, cancel_futures=True)
 
     # Questions
@@ -114,27 +122,35 @@ class LocalIndex:
         if options.wait:
             self._keeper.wait_until_head(options.wait)
         start = time.perf_counter()
+        asked = replace(options, rerank=self._rereading.is_wanted(options))
 
-        def answers(generation: Generation) -> list[Answer]:
+        def answers(readings: Sequence[Reading], generation: Generation) -> list[tuple[Answer, Shortlist]]:
             index = self._keeper.freshness(generation)
             by_words = self._way.why_words_alone(generation)
             calibration = self._way.calibration(generation)
+            given = [partial(self._vector, None if by_words else vector) for vector in coming]
             found = [
-                search_passages(generation, query, partial(self._vector, None if by_words else vector), options, calibration)
-                for query, vector in zip(parsed, coming, strict=True)
+                search_passages(generation, query, vector, asked, calibration, reading)
+                for query, vector, reading in zip(parsed, given, readings, strict=True)
             ]
             if any(each.is_damaged for each in found):
                 self._keeper.replace(generation)
             why = by_words or self._model_failure(coming)
             return [
-                Answer(asked, each.hits, index, each.confident, why or each.degraded or index.error, each.facets)
-                for asked, each in zip(queries, found, strict=True)
+                (
+                    Answer(query, each.hits, index, each.confident, why or each.degraded or index.error, each.facets),
+                    each.shortlist,
+                )
+                for query, each in zip(queries, found, strict=True)
             ]
+
+        def ask(readings: Sequence[Reading]) -> list[tuple[Answer, Shortlist]] | None:
+            with self._places:
+                return self._ask(partial(answers, readings))
 
         if self.embedder.asks_server:
             wait(coming)  # in nobody's place
-        with self._places:
-            found = self._ask(answers)
+        found = self._rereading.answers([query.text for query in parsed], options, ask)
         if found is None:
             index = self._keeper.freshness(None)
             found = [Answer(query, (), index) for query in queries]
@@ -287,6 +303,8 @@ class LocalIndex:
             owner_pid=os.getpid(),
             version=__version__,
             problems=tuple(self._problems(generation, failure, index)),
+            reranker=self._rereading.name,
+            reranker_is_loading=self._rereading.is_loading,
         )
 
     def _problems(self, generation: Generation | None, failure: Exception | None, index: Freshness) -> list[Problem]:
@@ -302,6 +320,7 @@ class LocalIndex:
             found.append(error)
         if self._query_error:
             found.append(ModelError(f"a query could not be embedded: {self._query_error}"))
+        found.append(self._rereading.error)
         shown = [problem(error) for error in found if error is not None]
         shown += self._insights.problems()
         if self._way.error is not None:  # what it means for pages and questions is told, too

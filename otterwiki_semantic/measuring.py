@@ -20,7 +20,10 @@ _WARM_UP = 3
 _PICTURES = (".png", ".svg")
 
 Run = dict[str, Any]
-"""``{"name", "metrics", "latency_ms", "queries": [{"query", metric: value, …}, …]}``: what one configuration reached."""
+"""``{"name", "metrics", "latency_ms", "queries": [{"query", metric: value, …}, …]}``: what one configuration reached.
+
+A row has `degraded` if the answer had to do without a part of the search.
+"""
 
 
 def measure(
@@ -40,7 +43,8 @@ def measure(
         start = time.perf_counter()
         answer = index.search([judged.query], options)[0]
         latencies.append((time.perf_counter() - start) * 1000)
-        facts = {"query": judged.query, "relevant": list(judged.relevant), "exclude": list(judged.exclude)}
+        facts: dict[str, Any] = {"query": judged.query, "relevant": list(judged.relevant), "exclude": list(judged.exclude)}
+        facts |= {"degraded": answer.degraded} if answer.degraded else {}
         rows.append(facts | score(judged, (hit.path for hit in answer.hits), confident=answer.confident))
     return {"name": name, "metrics": means(rows), "latency_ms": percentiles(latencies), "queries": rows}
 

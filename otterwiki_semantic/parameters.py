@@ -44,6 +44,7 @@ def search_options(values: Mapping[str, Any]) -> SearchOptions:
     Parameters that are no options are left alone. `tag` is one text or a list of them.
     """
     mode = checked_choice(values.get("mode"), "mode", Mode.HYBRID)
+    is_draft = checked_flag(values.get("draft"), "draft")
     ratio = values.get("semantic_ratio")
     if ratio is not None and mode is not Mode.HYBRID:
         raise ParameterError(f"semantic_ratio goes with mode=hybrid; mode is {mode}")
@@ -61,7 +62,8 @@ def search_options(values: Mapping[str, Any]) -> SearchOptions:
         facets=checked_flag(values.get("facets"), "facets"),
         explain=checked_flag(values.get("explain"), "explain"),
         wait=_seconds_to_wait(values),
-        note=not checked_flag(values.get("draft"), "draft"),
+        note=not is_draft,
+        rerank=_rerank(values.get("rerank"), is_draft=is_draft),
     )
 
 
@@ -96,6 +98,12 @@ def without_ending(path: str) -> str:
 def _seconds_to_wait(values: Mapping[str, Any]) -> float:
     seconds = checked_seconds(values.get("wait_seconds"), "wait_seconds", DEFAULT_WAIT_SECONDS, MAX_WAIT_SECONDS)
     return seconds if checked_flag(values.get("wait"), "wait") else 0.0
+
+
+def _rerank(value: object, *, is_draft: bool) -> bool | None:
+    """Tell whether a search is to be reranked, None if that is left to the index; what is still being typed is not."""
+    unsaid = False if is_draft else None
+    return unsaid if value is None else checked_flag(value, "rerank")
 
 
 def _filters(values: Mapping[str, Any]) -> Filters:

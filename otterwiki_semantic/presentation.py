@@ -55,6 +55,7 @@ def answer_json(answer: Answer, page_url: PageUrl | None = None) -> dict[str, An
         **body,
         **({"message": UNDER_WAY} if is_first_build else {}),
         **({"degraded": answer.degraded} if answer.degraded else {}),
+        **({"reranker": answer.reranker} if answer.reranker else {}),
         **({"facets": _facets_json(answer.facets)} if answer.facets else {}),
     }
 

@@ -14,6 +14,7 @@ from otterwiki_semantic.errors import (
     ParameterError,
     RebuildRefusedError,
     RepositoryError,
+    RerankerError,
     VectorStoreError,
     VectorStoreUnreachableError,
 )
@@ -29,6 +30,7 @@ _CURES: tuple[tuple[type[BaseException], str], ...] = (
     (VectorStoreError, "nothing: ChromaDB is filled again by itself; if this comes back, look at the disk"),
     (ModelUnreachableError, "see that its server runs and can be reached; it is asked again by itself, words answer meanwhile"),
     (ModelError, "install the package again: pip install --force-reinstall otterwiki-semantic"),
+    (RerankerError, "do what it says; answers have their usual order meanwhile, and it is asked again every 30 s"),
     (RebuildRefusedError, "do what it says, then reindex"),
     (ParameterError, "correct the file that SEMANTIC_EVAL_QUERIES names"),
     (OwnerUnavailableError, "do what it says; the next request starts the index process again"),

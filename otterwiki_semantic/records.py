@@ -167,8 +167,9 @@ class Explanation:
 
     `semantic.score` is the cosine similarity, `keyword.score` BM25 of the words plus half that of neighbouring pairs of them.
     `fused` is their weighted sum, `page_credit` what other passages of the page add to it. `rule` is what placed the result:
-    ``score``, ``exact title``, ``exact heading``, ``rare identifier`` or ``diversity``. `coverage` is the share of the query's
-    words in the passage, weighted by rarity, and `relevance` what is compared with the floor (at or above 0: relevant).
+    ``score``, ``exact title``, ``exact heading``, ``rare identifier``, ``reranker`` or ``diversity``. `coverage` is the share
+    of the query's words in the passage, weighted by rarity, and `relevance` what is compared with the floor (at or above 0:
+    relevant). `rerank` has, of what a reranker has read, the rank before that and the reranker's score.
     """
 
     semantic: Side
@@ -178,6 +179,7 @@ class Explanation:
     rule: str
     coverage: float
     relevance: float
+    rerank: Side = Side(None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +259,7 @@ class Answer:
     """The passages for one query, and how fresh the index was when it was asked.
 
     `confident` tells whether any of them is relevant. `degraded` says what failed, if the answer had to do without it.
+    `reranker` names the model whose order it is, if one has put the best candidates in order.
     """
 
     query: str
@@ -265,6 +268,7 @@ class Answer:
     confident: bool = False
     degraded: str | None = None
     facets: Facets | None = None
+    reranker: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -369,7 +373,10 @@ class RebuildStatus:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """What the index holds and how it is. `status` is ``ready``, ``indexing`` or ``error``."""
+    """What the index holds and how it is. `status` is ``ready``, ``indexing`` or ``error``.
+
+    `reranker` is the one that is configured; while it is loading (`reranker_is_loading`) answers are not reranked.
+    """
 
     status: str
     index: Freshness
@@ -387,3 +394,5 @@ class IndexStatus:
     owner_pid: int
     version: str
     problems: tuple[Problem, ...] = ()
+    reranker: str | None = None
+    reranker_is_loading: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from otterwiki_semantic.candidates import Pool, QueryVector, Rule, gather
@@ -27,23 +27,39 @@ _LOOK_BEYOND = 20
 _JOINED_SHARE = 0.7
 """A neighbour is joined if its score is at least this share of the best one's."""
 _NO_SIDE = Side(None, None)
+_MOST_READ = 30
+"""Passages that a reranker is given to read."""
+
+Shortlist = Mapping[str, str]
+"""The passages to be read by a reranker, best first: their texts by the ids of their vectors, which are the texts' hashes."""
+Reading = Mapping[str, float]
+"""A reranker's scores of passages, by the ids of their vectors; empty if none has read any."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a search gives: see `Answer`. `is_damaged` tells that the index has to be built again."""
+    """What a search gives: see `Answer`. `is_damaged` tells that the index has to be built again.
+
+    `shortlist` is what a reranker is to read, if one is wanted and has not read it yet.
+    """
 
     hits: tuple[Hit, ...]
     confident: bool
     degraded: str | None
     facets: Facets | None
     is_damaged: bool = False
+    shortlist: Shortlist = field(default_factory=dict)
 
 
 def search_passages(
-    generation: Generation, query: Query, vector: QueryVector, options: SearchOptions, calibration: Calibration
+    generation: Generation,
+    query: Query,
+    vector: QueryVector,
+    options: SearchOptions,
+    calibration: Calibration,
+    reading: Reading | None = None,
 ) -> Found:
-    """Give the passages for a query; `vector` gives its text's, None if the model failed.
+    """Give the passages for a query; `vector` gives its text's, None if the model failed. A `reading` decides their order.
 
     One page can crowd out the others, and repeats can leave few; then more candidates are asked for, up to 6,400. Errors: those
     of the catalog and of ChromaDB.
@@ -52,7 +68,7 @@ def search_passages(
     count = max(_CANDIDATES, _CANDIDATES_PER_RESULT * options.n)
     while True:
         pool = gather(generation, query, vector, scope, options, count, calibration)
-        selection = _Selection(generation, query, pool, options, calibration)
+        selection = _Selection(generation, query, pool, options, calibration, reading or {})
         chosen = selection.chosen()
         if len(chosen) == options.n or pool.is_whole or count >= _MOST_CANDIDATES or selection.has_reached_the_end():
             return selection.found(chosen)
@@ -63,7 +79,13 @@ class _Selection:
     """One pool on its way to results."""
 
     def __init__(
-        self, generation: Generation, query: Query, pool: Pool, options: SearchOptions, calibration: Calibration
+        self,
+        generation: Generation,
+        query: Query,
+        pool: Pool,
+        options: SearchOptions,
+        calibration: Calibration,
+        reading: Reading,
     ) -> None:
         self._lookup = generation.catalog.lookup
         self._flat = self._lookup.flat()
@@ -74,6 +96,11 @@ class _Selection:
         self._calibration = calibration
         self._repeated_on: dict[int, set[str]] = {}
         self._ranked = self._allowed(pool.ranked())
+        self._scores = pool.scores
+        self._reading = reading
+        self._places_before: dict[int, int] = {}
+        if reading:
+            self._follow(reading)
 
     # Which
 
@@ -90,7 +117,7 @@ class _Selection:
         matrix, embedded = self._flat.vectors(seen)
         return diverse_order(
             embedded,
-            {chunk: self._pool.scores[chunk] for chunk in embedded},
+            {chunk: self._scores[chunk] for chunk in embedded},
             matrix,
             paths,
             options.diversity,
@@ -119,6 +146,27 @@ class _Selection:
                 and not any(has_phrases(hits[chunk].snippet, [phrase]) for phrase in without)
             ]
         return ranked
+
+    def _follow(self, reading: Reading) -> None:
+        """Put what was read in the order of its reading, right behind what the query names.
+
+        Each passage gets the score that goes with its new place: those of a reranker are of another kind.
+        """
+        pool = self._pool
+        named = [chunk for chunk in self._ranked if pool.rule(chunk) > Rule.SCORE]
+        scored = self._ranked[len(named) :]
+        read = [chunk for chunk in scored if pool.candidates[chunk].vector in reading]
+        order = sorted(read, key=lambda chunk: -reading[pool.candidates[chunk].vector])
+        self._places_before = {chunk: self._ranked.index(chunk) + 1 for chunk in read}
+        self._scores = pool.scores | dict(zip(order, [pool.scores[chunk] for chunk in read], strict=True))
+        self._ranked = [*named, *order, *(chunk for chunk in scored if chunk not in self._places_before)]
+
+    def _shortlist(self) -> Shortlist:
+        """Give the best passages to be read by a reranker. What the query names needs none: it comes first in any case."""
+        unnamed = (chunk for chunk in self._distinct() if self._pool.rule(chunk) is Rule.SCORE)
+        chunks = list(islice(unnamed, _MOST_READ))
+        hits = self._lookup.hits(chunks)
+        return {self._pool.candidates[chunk].vector: hits[chunk].snippet for chunk in chunks if chunk in hits}
 
     def _distinct(self) -> Iterator[int]:
         """Give each passage once, best first: of those that nearly repeat another page's, the first; the other pages are noted.
@@ -179,14 +227,16 @@ class _Selection:
                 for place, (hit, chunk) in enumerate(zip(hits, chosen, strict=True))
             ]
         facets = self._facets(chosen) if self._options.facets else None
-        return Found(tuple(hits), any(hit.relevant for hit in hits), self._pool.degraded, facets, self._pool.is_damaged)
+        shortlist = self._shortlist() if self._options.rerank and not self._reading else {}
+        confident = any(hit.relevant for hit in hits)
+        return Found(tuple(hits), confident, self._pool.degraded, facets, self._pool.is_damaged, shortlist)
 
     def _neighbours(self, chosen: Sequence[int]) -> list[int]:
         """Give the candidates that may be joined to results: nearly as good as the best, and close to one in its page."""
         places: dict[str, list[int]] = {}
         for chunk in chosen:
             places.setdefault(self._pool.candidates[chunk].path, []).append(self._pool.candidates[chunk].ordinal)
-        scores = self._pool.scores
+        scores = self._scores
         least = _JOINED_SHARE * max((scores[chunk] for chunk in self._ranked), default=0.0)
         near = [chunk for chunk in self._ranked if scores[chunk] >= least > 0 and self._is_close(chunk, places)]
         return sorted(near, key=lambda chunk: -scores[chunk])
@@ -200,7 +250,7 @@ class _Selection:
         return replace(
             hit,
             distance=None if similarity is None else max(0.0, 1 - similarity),
-            score=self._pool.scores[chunk],
+            score=self._scores[chunk],
             relevant=self._is_relevant(chunk, facts[1]),
             highlights=self._highlighter.ranges(hit.snippet),
             also_on=tuple(sorted(self._repeated_on.get(chunk, ()))),
@@ -226,14 +276,17 @@ class _Selection:
         rule = pool.rule(chunk)
         by_diversity = self._options.diversity > 0 and place > 0 and rule is Rule.SCORE
         similarity = pool.similarity.get(chunk)
+        before = self._places_before.get(chunk)
+        placed = rule.shown if before is None else "reranker"
         return Explanation(
             semantic=pool.semantic.get(chunk, Side(None, similarity)),
             keyword=pool.keyword.get(chunk, _NO_SIDE),
             fused=pool.fused[chunk],
             page_credit=pool.scores[chunk] - pool.fused[chunk],
-            rule="diversity" if by_diversity else rule.shown,
+            rule="diversity" if by_diversity else placed,
             coverage=covered,
             relevance=above,
+            rerank=_NO_SIDE if before is None else Side(before, self._reading[pool.candidates[chunk].vector]),
         )
 
     # What else there is

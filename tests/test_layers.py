@@ -7,38 +7,31 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "otterwiki_semantic"
 LAYERS = (
-    {"errors", "records", "page_records", "insight_records", "map_records", "config"},
-    {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "terms", "links", "pages", "outline", "spelling"},
-    {"query", "fusion", "relevance", "evaluation", "drafting", "resemblance", "projecting", "neighbours", "problems"},
-    {
-        "repository",
-        "embedding",
-        "embedding.minilm_model",
-        "embedding.opening",
-        "embedding.passages",
-        "database",
-        "flat",
-        "lookup",
-        "directory",
-    }
-    | {"catalog", "upkeep", "vectors", "server_vectors", "map_file"},
-    {"generation", "generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"}
-    | {"acceptance", "rebuilding", "sync_log", "keeper", "seeing", "search_log", "insight", "similarity_scale", "way"}
-    | {"map_process", "mapping"},
-    {"service", "parameters", "presentation", "local_index", "protocol", "owner", "detached", "remote_index"}
-    | {"measuring", "reading", "running_owner"}
-    | {"doctor", "doctor.asking", "doctor.case", "doctor.configuration", "doctor.data_directory", "doctor.examination"}
-    | {"doctor.finding", "doctor.git", "doctor.index", "doctor.installation", "doctor.model", "doctor.packages", "doctor.room"}
-    | {"doctor.running_wiki", "doctor.serving", "doctor.vector_store"},
-    {"web", "web.errors", "web.access", "web.bounds", "web.answer_schemas", "web.request_schemas", "web.openapi", "web.api"}
-    | {"web.pages", "web.frame", "web.found", "web.excerpts", "web.text_fragments", "web.near", "web.injections"}
-    | {"web.admin", "web.charts", "web.map_page"}
+    {"config", "errors", "insight_records", "map_records", "page_records", "records"},
+    {"chunking", "frontmatter", "links", "markdown", "outline", "pages", "plaintext", "spelling", "terms"} | {"wikisyntax"},
+    {"drafting", "evaluation", "fusion", "neighbours", "problems", "projecting", "query", "relevance"} | {"resemblance"},
+    {"catalog", "database", "directory", "flat", "lookup", "map_file", "repository", "server_vectors", "upkeep"}
+    | {"vectors"}
+    | {"embedding", "embedding.minilm_model", "embedding.opening", "embedding.passages"}
+    | {"reranking", "reranking.bounded", "reranking.cohere", "reranking.cross_encoder"},
+    {"acceptance", "candidates", "diversity", "generation", "generations", "indexer", "insight", "jobs", "joining"}
+    | {"keeper", "map_process", "mapping", "progress", "rebuilding", "related", "rereading", "search_log"}
+    | {"searcher", "seeing", "similarity_scale", "sync_log", "way"},
+    {"detached", "local_index", "measuring", "owner", "parameters", "presentation", "protocol", "reading"}
+    | {"remote_index", "running_owner", "service"}
+    | {"doctor", "doctor.asking", "doctor.case", "doctor.configuration", "doctor.data_directory"}
+    | {"doctor.examination", "doctor.finding", "doctor.git", "doctor.index", "doctor.installation", "doctor.model"}
+    | {"doctor.packages", "doctor.room", "doctor.running_wiki", "doctor.serving", "doctor.vector_store"},
+    {"cli", "cli_doctor", "cli_eval", "cli_index", "cli_mcp", "plugin"}
     | {"mcp_server", "mcp_server.answer", "mcp_server.arguments", "mcp_server.guidance", "mcp_server.http_access"}
     | {"mcp_server.local_wiki", "mcp_server.marking", "mcp_server.note_answer", "mcp_server.pages_answer"}
     | {"mcp_server.reindexing", "mcp_server.related_answer", "mcp_server.resources", "mcp_server.rest_wiki"}
     | {"mcp_server.search_answer", "mcp_server.sections_answer", "mcp_server.server", "mcp_server.serving"}
-    | {"mcp_server.status_answer", "mcp_server.tokens", "mcp_server.tool_errors", "mcp_server.tools", "mcp_server.wiki"}
-    | {"plugin", "cli", "cli_eval", "cli_doctor", "cli_index", "cli_mcp"},
+    | {"mcp_server.status_answer", "mcp_server.tokens", "mcp_server.tool_errors", "mcp_server.tools"}
+    | {"mcp_server.wiki"}
+    | {"web", "web.access", "web.admin", "web.answer_schemas", "web.api", "web.bounds", "web.charts", "web.errors"}
+    | {"web.excerpts", "web.found", "web.frame", "web.injections", "web.map_page", "web.near", "web.openapi"}
+    | {"web.pages", "web.request_schemas", "web.text_fragments"},
 )
 ROOT_NAME = "otterwiki_semantic"
 

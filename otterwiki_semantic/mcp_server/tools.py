@@ -77,6 +77,9 @@ def _add_search(server: MCPServer[None], wiki: Wiki) -> None:
         ] = DEFAULT_CHUNKS_PER_PAGE,
         diversity: Annotated[float, Field(ge=0, le=1, description="0 best first, 1 as different as they can be")] = 0.0,
         context: Annotated[int, Field(ge=0, le=MAX_CONTEXT, description="Passages before and after each to show, too")] = 0,
+        rerank: Annotated[
+            bool | None, Field(description="Let the wiki's reranker order the best passages; unset: if that is fast")
+        ] = None,
         wait: Annotated[bool, Field(description="Wait until the wiki's latest change can be found")] = False,
         max_tokens: MaxTokens = DEFAULT_MAX_TOKENS,
     ) -> Annotated[CallToolResult, SearchAnswer]:
@@ -96,7 +99,7 @@ def _add_search(server: MCPServer[None], wiki: Wiki) -> None:
         }
         asked |= {"min_similarity": min_similarity, "max_chunks_per_page": max_chunks_per_page, "diversity": diversity}
         with told_to_agent():
-            body = await wiki.search(query, asked | {"context": context, "wait": wait or None})
+            body = await wiki.search(query, asked | {"context": context, "rerank": rerank, "wait": wait or None})
             return tool_result(search_answer(body, max_tokens))
 
 

@@ -22,7 +22,11 @@ _MEANING = {
     "query": "The query without surrounding space.",
     "total": "The number of results.",
     "confident": "Whether any of the results is about the query.",
-    "degraded": "Only if one half of the search failed: what, and why.",
+    "degraded": "Only if a part of the search failed: what, and why.",
+    "Answer.reranker": "Only if a reranker has put the best candidates in order: which one.",
+    "IndexStatus.reranker": "The reranker that is configured; null: none.",
+    "reranker_is_loading": "While true answers are not reranked.",
+    "rerank": "Of what a reranker has read: the rank before that, and the reranker's score.",
     "message": "Only while the first build is under way.",
     "name": "The last part of the page's path.",
     "WikiMap.state": "`ready`, `making` (the first one), `unavailable` (`trouble` says why), or `empty`: there are no pages.",
@@ -159,9 +163,9 @@ def reference(name: str) -> Schema:
 
 
 def _answer(found: dict[str, Schema]) -> Schema:
-    answer = _without(_object_of(Answer, found), "hits", "degraded", "facets")
+    answer = _without(_object_of(Answer, found), "hits", "degraded", "facets", "reranker")
     _add(answer, results=_list_of("Hit"), total=_COUNT)
-    answer["properties"] |= {"message": _TEXT, "degraded": _TEXT, "facets": reference("Facets")}
+    answer["properties"] |= {"message": _TEXT, "degraded": _TEXT, "facets": reference("Facets"), "reranker": _TEXT}
     hit = found["Hit"] = _without(found["Hit"], "context_before", "context_after", "explain")
     _add(hit, url=_TEXT, similarity={"type": ["number", "null"]})
     hit["properties"] |= {"context_before": _TEXT, "context_after": _TEXT, "explain": reference("Explanation")}

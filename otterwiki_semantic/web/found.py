@@ -18,6 +18,7 @@ _RULES = {
     "exact title": "the page has this title",
     "exact heading": "the section has this heading",
     "rare identifier": "it has this rare identifier",
+    "reranker": "by the reranker, which read it again",
     "diversity": "it differs from those before it",
 }
 

@@ -68,7 +68,7 @@ def _near(page: RelatedPage, page_url: PageUrl) -> NearPage:
 def likely_pages(service: IndexService, name: str, page_url: PageUrl, *, is_path: bool) -> tuple[NearPage, ...]:
     """Give existing pages that may be meant by a name: for a whole path those spelled like it first, then those about it."""
     words = name.replace("/", " ").replace("-", " ").replace("_", " ").strip() or name
-    answer = service.search([words], SearchOptions(n=_LIKELY, max_chunks_per_page=1, note=False))[0]
+    answer = service.search([words], SearchOptions(n=_LIKELY, max_chunks_per_page=1, note=False, rerank=False))[0]
     about = {
         hit.path: NearPage(hit.title, hit.path, page_url(hit.path, ""), hit.section, page_url(hit.path, hit.anchor), False)
         for hit in answer.hits

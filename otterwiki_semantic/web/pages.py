@@ -117,7 +117,8 @@ class _Views:
         options = search_options({**wanted, **filters, "tag": tags, "mode": mode, "facets": True, "explain": True})
         is_new_question = "draft" not in request.args and "more" not in request.args
         is_new_question &= request.headers.get("Sec-Fetch-Site") != "cross-site"  # else another site could fill the log
-        return self._service.search([checked_query(query)], replace(options, note=is_new_question))[0]
+        rerank = False if request.args.get("draft") == "typing" else None
+        return self._service.search([checked_query(query)], replace(options, note=is_new_question, rerank=rerank))[0]
 
 
 def _chosen() -> list[tuple[str, str]]:

@@ -86,6 +86,10 @@ def search_parameters() -> dict[str, Schema]:
         "context": _number(defaults.context, 0, MAX_CONTEXT, "How many passages to show before and after each result."),
         "facets": _FLAG | {"description": "Count the found pages by category, tag and folder."},
         "draft": _FLAG | {"description": "These words are still being typed: do not count them as a search."},
+        "rerank": {
+            "type": "boolean",
+            "description": "Whether a reranker orders the best candidates; unless said, if it is fast, in a hybrid search.",
+        },
         "explain": _FLAG | {"description": "Say of each result why it stands where it does."},
         "wait": _FLAG | {"description": "Wait, for `wait_seconds` at most, until the HEAD at the time of asking is indexed."},
         "wait_seconds": {

@@ -31,7 +31,7 @@ async function show(url, { isUnfinished = false, isUnasked = false } = {}) {
   const mine = (asked = new AbortController());
   const source = new URL(`${SEARCH.pathname}/results${url.search}`, SEARCH);
   const question = url.searchParams.get("q");
-  if (isUnfinished || isUnasked || question === noted) source.searchParams.set("draft", "1");
+  if (isUnfinished || isUnasked || question === noted) source.searchParams.set("draft", isUnfinished ? "typing" : "1");
   else noted = question;
   results.setAttribute("aria-busy", "true");
   const slow = isUnasked ? 0 : setTimeout(() => say("Searching …"), SLOW_MS);
