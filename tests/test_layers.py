@@ -11,6 +11,10 @@ LAYERS = (
     {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "terms", "links", "pages", "outline", "spelling"},
     {"query", "fusion", "relevance", "evaluation", "drafting", "resemblance", "projecting", "neighbours", "problems"},
     {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "flat", "lookup", "directory"}
+    | {"embedding.answers", "embedding.asking", "embedding.chroma_quirks", "embedding.chroma_service", "embedding.estimating"}
+    | {"embedding.facts", "embedding.files_digest", "embedding.http_server", "embedding.inference", "embedding.local_model"}
+    | {"embedding.ollama_api", "embedding.onnx_directory", "embedding.onnx_model", "embedding.openai_api", "embedding.opening"}
+    | {"embedding.options", "embedding.sentence_transformer_model", "embedding.served", "embedding.whole", "embedding.windows"}
     | {"catalog", "upkeep", "vectors", "server_vectors", "map_file"},
     {"generation", "generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"}
     | {"acceptance", "rebuilding", "sync_log", "keeper", "seeing", "search_log", "insight"}

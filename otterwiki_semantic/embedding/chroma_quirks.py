@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,7 +43,7 @@ class Quirks:
 def _with_session(given: Mapping[str, Any]) -> Mapping[str, Any]:
     """Make a session of AWS, whose credentials are those of its own environment."""
     try:
-        import boto3
+        boto3 = import_module("boto3")
     except ImportError:
         raise ModelError('bedrock needs a package that is not installed; install it with: pip install "boto3"') from None
     rest = {name: value for name, value in given.items() if name not in {"region", "profile"}}

@@ -47,7 +47,7 @@ class ChromaService:
     def embed(self, texts: Sequence[str], seconds: float, *, is_query: bool) -> Any:
         """See `Service`."""
         function = self._function(is_query=is_query)
-        session = getattr(function, "_session", None)
+        session: Any = getattr(function, "_session", None)
         if hasattr(session, "timeout"):
             session.timeout = seconds
         ask = self._quirks.ask_query if is_query else type(function).__call__
@@ -134,7 +134,7 @@ class ChromaService:
         """Give what a client library's error says: with the HTTP status, if it or one of its causes has one."""
         causes = _causes(error)
         status = next((found for cause in causes if (found := _status(cause)) is not None), None)
-        response = next((cause.response for cause in causes if _is_answer(cause)), None)
+        response = next((answer for cause in causes if (answer := _answer(cause)) is not None), None)
         text = (response.text if response is not None else "") or str(error) or type(error).__name__
         reason = redacted(text, self._settings.model_key)
         if status is None and not any(_is_of_connection(cause) for cause in causes):
@@ -181,10 +181,10 @@ def _status(error: BaseException) -> int | None:
     return next((number for number in found if type(number) is int and 400 <= number < 600), None)
 
 
-def _is_answer(error: BaseException) -> bool:
+def _answer(error: BaseException) -> httpx.Response | None:
     import httpx
 
-    return isinstance(error, httpx.HTTPStatusError)
+    return error.response if isinstance(error, httpx.HTTPStatusError) else None
 
 
 def _refuse(response: httpx.Response) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -11,10 +12,14 @@ import numpy as np
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.embedding.answers import unit_vectors
+from otterwiki_semantic.embedding.asking import Breaker
 from otterwiki_semantic.embedding.facts import Facts, KnownFacts, shown_name
 from otterwiki_semantic.embedding.minilm_model import CALIBRATION
 from otterwiki_semantic.embedding.whole import embed_whole
-from otterwiki_semantic.errors import ModelError
+from otterwiki_semantic.errors import ModelError, ModelUnreachableError
+
+_QUERY_SECONDS = 5
+_PAUSE_SECONDS = 60
 
 
 class Encoder(Protocol):
@@ -50,6 +55,7 @@ class LocalModel:
         self._open_encoder = open_encoder
         self._known = KnownFacts(settings)
         self._opening = threading.Lock()
+        self._breaker = Breaker(_PAUSE_SECONDS)
         self._encoder: Encoder | None = None
 
     @property
@@ -77,6 +83,8 @@ class LocalModel:
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
         """See `Embedder`."""
+        if self._encoder is None and self._breaker.is_open(time.monotonic()):
+            raise ModelUnreachableError(f"{self.name} could not be opened just now, and is tried again in some seconds")
         return self._embed(texts, is_query=True)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -93,7 +101,7 @@ class LocalModel:
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
         before = self.fingerprint if self.dimension else None
-        encoder = self._opened()
+        encoder = self._opened(_QUERY_SECONDS if is_query else -1)
         if before not in {None, self.fingerprint}:
             raise ModelError(f"{self.name} is not the model that it was; the index is built again with it")
         prompt = encoder.prompt(is_query=is_query)
@@ -106,9 +114,20 @@ class LocalModel:
 
         return embed_whole(texts, fits, ask)
 
-    def _opened(self) -> Encoder:
-        with self._opening:
-            if self._encoder is None:
-                self._encoder = self._open_encoder(self._settings)
-                self._known.learn(Facts(self._encoder.dimension, self._encoder.window, self._encoder.digest))
+    def _opened(self, seconds: float = -1) -> Encoder:
+        """Give the opened model; whoever waits for another thread to open it does so for some seconds at most, if told."""
+        if self._encoder is not None:
             return self._encoder
+        if not self._opening.acquire(timeout=seconds):
+            raise ModelUnreachableError(f"{self.name} is still being opened")
+        try:
+            if self._encoder is None:
+                encoder = self._open_encoder(self._settings)
+                self._known.learn(Facts(encoder.dimension, encoder.window, encoder.digest))
+                self._encoder = encoder
+            return self._encoder
+        except ModelError:
+            self._breaker.trip(time.monotonic())
+            raise
+        finally:
+            self._opening.release()

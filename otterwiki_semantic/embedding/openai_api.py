@@ -55,10 +55,11 @@ class OpenAIService:
 
     def _told(self, seconds: float) -> Iterator[Any]:
         """Give what the server tells of the model in one place after another; what it refuses there says nothing."""
-        model, seconds = quote(self._model, safe="/"), min(seconds, _METADATA_SECONDS)
-        for ask in (lambda: self._server.ask(f"/models/{model}", seconds), lambda: self._info(seconds)):
-            with suppress(Refusal, ModelError):
-                yield ask()
+        seconds = min(seconds, _METADATA_SECONDS)
+        with suppress(Refusal, ModelError):
+            yield self._server.ask(f"/models/{quote(self._model, safe='/')}", seconds)
+        with suppress(Refusal, ModelError):
+            yield self._info(seconds)
 
     def _info(self, seconds: float) -> Any:
         """Give what Text Embeddings Inference tells beside the protocol; it has one model only."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import httpx
 
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.embedding.estimating import SPECIAL_TOKENS, estimate_tokens
@@ -86,15 +85,17 @@ class SentenceTransformerEncoder:
 
     def _window(self, told: int | None) -> int:
         own = self._model.max_seq_length
-        window = told or (own if own and own < _NO_LIMIT else UNKNOWN_WINDOW)
-        self._model.max_seq_length = window
-        return window
+        if not told:
+            return own if own and own < _NO_LIMIT else UNKNOWN_WINDOW
+        with suppress(AttributeError):  # a model that reads texts of any length
+            self._model.max_seq_length = told
+        return told
 
     def _digest(self) -> str:
         """Give a digest of the directory's files, or the commit that the hub named."""
         directory = Path(self._name)
         if directory.is_dir():
-            return digest_of(directory, (path for path in directory.rglob("*") if path.is_file()))
+            return digest_of(directory, (path for path in directory.rglob("*") if path.is_file() and path.suffix != ".md"))
         config = getattr(getattr(self._model[0], "auto_model", None), "config", None)
         return str(getattr(config, "_commit_hash", None) or "unversioned")
 
@@ -103,6 +104,7 @@ def _load(name: str, settings: Settings) -> SentenceTransformer:
     try:
         import torch
         from sentence_transformers import SentenceTransformer
+        from transformers.utils.logging import disable_progress_bar
     except ImportError:
         raise ModelError(
             'sentence-transformers is not installed; install it with: pip install "otterwiki-semantic[sentence-transformers]"'
@@ -116,11 +118,12 @@ def _load(name: str, settings: Settings) -> SentenceTransformer:
         raise ModelError(
             f"{name} is no directory; SEMANTIC_MODEL=sentence-transformers: wants an absolute path, or a hub's name"
         )
+    disable_progress_bar()
     if settings.threads:
         torch.set_num_threads(settings.threads)
     try:
         return SentenceTransformer(name, token=settings.model_key, **options)
-    except Exception as error:  # the libraries below raise many kinds
+    except Exception as error:  # noqa: BLE001 - the libraries below raise many kinds, which may hold the key
         raise _not_loaded(name, error, settings.model_key) from None
 
 
@@ -138,6 +141,8 @@ def _not_loaded(name: str, error: Exception, key: str | None) -> ModelError:
 
 
 def _is_of_connection(error: BaseException | None) -> bool:
+    import httpx
+
     if error is None:
         return False
     is_it = isinstance(error, httpx.TransportError | ConnectionError) or "connect" in str(error)[:200]
@@ -148,8 +153,8 @@ def _own_tokenizer(model: SentenceTransformer) -> Tokenizer | None:
     """Give a copy of the model's tokenizer, which cannot be used by two threads at once, that cuts and pads nothing."""
     from tokenizers import Tokenizer
 
-    backend = getattr(model.tokenizer, "backend_tokenizer", None)
-    if backend is None:
+    backend = getattr(model.tokenizer, "backend_tokenizer", model.tokenizer)
+    if not isinstance(backend, Tokenizer):
         return None
     tokenizer = Tokenizer.from_str(backend.to_str())
     tokenizer.no_truncation()
