@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 DIMENSION = 48
 
 
+@cache
 def word_vector(word: str, seed: str = "") -> Any:
     number = int.from_bytes(hashlib.blake2b(f"{seed}{word}".lower().encode(), digest_size=8).digest())
     return np.random.default_rng(number).standard_normal(DIMENSION)
@@ -96,6 +98,7 @@ def serving(server: ModelServer) -> Iterator[ModelServer]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        wbufsize = -1  # an answer in one packet: the system would hold back the second one
 
         def do_GET(self) -> None:
             self._reply(None)

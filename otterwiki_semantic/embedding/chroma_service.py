@@ -6,6 +6,7 @@ import os
 import re
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
@@ -109,6 +110,7 @@ class ChromaService:
         session = getattr(function, "_session", None)
         if isinstance(session, httpx.Client):
             session.event_hooks = {"response": [_refuse]}
+            weakref.finalize(self, session.close)
         if self._settings.model_url is None:
             return
         if not hasattr(function, "_api_url"):

@@ -6,6 +6,7 @@ import json
 import logging
 import re
 import time
+import weakref
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -86,7 +87,9 @@ class JsonServer:
             if not re.fullmatch(r"[!-~]+", self._key):
                 raise ModelError("SEMANTIC_MODEL_KEY has characters that no key has, such as a space or a line break")
             headers["Authorization"] = f"Bearer {self._key}"
-        return httpx.Client(headers=headers, trust_env=not is_this_machine(urlsplit(self.url).hostname or ""))
+        client = httpx.Client(headers=headers, trust_env=not is_this_machine(urlsplit(self.url).hostname or ""))
+        weakref.finalize(self, client.close)
+        return client
 
     def _reason(self, answer: Any, content: bytes) -> str:
         """Give what a refusal says for itself, without the key, in some words."""

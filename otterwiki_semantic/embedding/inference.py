@@ -38,7 +38,7 @@ def open_graph(graph: Path, tokenizer: Path, *, is_optimised: bool) -> Opened:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
+    options.log_severity_level = 4  # what fails is raised
     # Texts differ in length: buffers planned for one shape only pile up.
     options.enable_mem_pattern = False
     options.enable_cpu_mem_arena = False

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy.typing as npt
 
-from otterwiki_semantic.embedding.facts import UNKNOWN_WINDOW
 from otterwiki_semantic.errors import ModelError
 
 _CONFIGURATION = ("1_Pooling/config.json", "config_sentence_transformers.json", "sentence_bert_config.json", "modules.json")
@@ -39,8 +38,8 @@ class OnnxDirectory:
         if isinstance(pooling.get("pooling_mode"), str):
             self._pooling.append(pooling["pooling_mode"])
 
-    def window(self) -> int:
-        """Give the most word pieces of a text: the least that any of the files names."""
+    def window(self) -> int | None:
+        """Give the most word pieces of a text: the least that any of the files names; None if none does."""
         config = self._read("config.json")
         positions = config.get("max_position_embeddings")
         if type(positions) is int and config.get("model_type") in _OFFSET_MODELS:
@@ -50,7 +49,7 @@ class OnnxDirectory:
             self._read("tokenizer_config.json").get("model_max_length"),
             positions,
         ]
-        return min((number for number in told if type(number) is int and 0 < number < _NO_LIMIT), default=UNKNOWN_WINDOW)
+        return min((number for number in told if type(number) is int and 0 < number < _NO_LIMIT), default=None)
 
     def prompt(self, *, is_query: bool) -> str:
         """Give what sentence-transformers would put before a query, or a passage."""

@@ -7,6 +7,7 @@ before queries and passages is read from the files that sentence-transformers ke
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from otterwiki_semantic.errors import ModelError
 
 _WHOLE_TEXT = ("sentence_embedding", "embedding", "pooler_output")
 _EACH_TOKEN = ("last_hidden_state", "token_embeddings")
+_USUAL_WINDOWS = (512, 256, 128, 64)
 _TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 Numbers = npt.NDArray[Any]
 
@@ -41,9 +43,9 @@ class OnnxEncoder:
             self._place.check_modules()
         self._background = BackgroundThreads(settings.threads or None)
         self.special_tokens = self._tokenizer.num_special_tokens_to_add(is_pair=False)
-        self.window = settings.model_window or self._place.window()
-        self.digest = digest_of(self._place.root, self._place.files())
         self.dimension = len(self._run("a text"))
+        self.window = settings.model_window or self._place.window() or self._tried_window()
+        self.digest = digest_of(self._place.root, self._place.files())
 
     def prompt(self, *, is_query: bool) -> str:
         """Give the prompt that was set, else the one that the model's files have."""
@@ -63,19 +65,26 @@ class OnnxEncoder:
 
     def _run(self, text: str) -> Numbers:
         encoding = self._tokenizer.encode(text)
-        size = len(encoding.ids)
-        given = {
-            "input_ids": encoding.ids,
-            "attention_mask": encoding.attention_mask,
-            "token_type_ids": encoding.type_ids,
-            "position_ids": range(size),
-        }
+        given = {"input_ids": encoding.ids, "attention_mask": encoding.attention_mask, "token_type_ids": encoding.type_ids}
+        return self._infer(given)
+
+    def _infer(self, given: dict[str, list[int]]) -> Numbers:
+        size = len(given["input_ids"])
+        given = given | {"position_ids": list(range(size))}
         inputs = {name: np.array([given[name]], dtype=kind) for name, kind in self._inputs.items()}
         try:
             output: Numbers = self._session.run([self._output], inputs)[0]
         except Exception as error:  # the library raises bare exceptions of its own
             raise ModelError(f"the model in {self._place.root} fails on a text of {size} word pieces: {error}") from error
         return output[0] if self._is_pooled else self._place.pool(output[0])
+
+    def _tried_window(self) -> int:
+        """Give the largest of the usual windows that the graph does not fail on. Errors: `ModelError` of the least."""
+        for size in _USUAL_WINDOWS:
+            with suppress(ModelError):
+                self._infer({"input_ids": [1] * size, "attention_mask": [1] * size, "token_type_ids": [0] * size})
+                return size
+        raise ModelError(f"the model in {self._place.root} fails on texts of {_USUAL_WINDOWS[-1]} word pieces")
 
     def _known_inputs(self) -> dict[str, Any]:
         found = {given.name: _TYPES.get(given.type) for given in self._session.get_inputs()}

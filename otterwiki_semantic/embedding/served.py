@@ -201,7 +201,8 @@ class ServedModel:
         try:
             if not self._is_confirmed:
                 self._known.learn(self._asked(patience))
-                self._is_confirmed = bool(self._known.facts and self._known.facts.window) or patience is AT_LEISURE
+                has_window = self._settings.model_window or (self._known.facts and self._known.facts.window)
+                self._is_confirmed = patience is AT_LEISURE or bool(has_window)
         finally:
             self._asking.release()
 
