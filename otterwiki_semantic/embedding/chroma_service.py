@@ -7,7 +7,8 @@ import re
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
@@ -83,10 +84,12 @@ class ChromaService:
         defaults = self._quirks.defaults(self._model, is_query)
         given = {**defaults, **options, **self._identity(taken)}
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), self._key_in_environment():
                 warnings.simplefilter("ignore", DeprecationWarning)  # of keys that would be stored: nothing is stored here
                 function = made_by(**self._quirks.arguments(given))
-        except (ImportError, ValueError, TypeError) as error:
+        except ModelError:
+            raise
+        except Exception as error:  # noqa: BLE001 - each client library has errors of its own, which may hold the key
             raise self._not_made(error) from None
         self._quirks.mend(function)
         self._place(function)
@@ -99,9 +102,22 @@ class ChromaService:
         if key and "api_key" in taken:
             given["api_key"] = key
         elif key and "api_key_env_var" in taken:
-            os.environ[_KEY] = key
             given["api_key_env_var"] = _KEY
         return given
+
+    @contextmanager
+    def _key_in_environment(self) -> Iterator[None]:
+        """Have the key where some of the functions read it, as long as they are made: no process that is started inherits it."""
+        before = os.environ.get(_KEY)
+        if self._settings.model_key:
+            os.environ[_KEY] = self._settings.model_key
+        try:
+            yield
+        finally:
+            if before is None:
+                os.environ.pop(_KEY, None)
+            else:
+                os.environ[_KEY] = before
 
     def _place(self, function: Any) -> None:
         """Have the function's own client tell of refusals, and send it where SEMANTIC_MODEL_URL says."""

@@ -89,7 +89,7 @@ class KnownFacts:
 
     def _write(self, facts: Facts) -> None:
         """In one step that a crash cannot halve."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         scratch = self._path.with_suffix(".new")
         with scratch.open("w", encoding="ascii") as stream:
             json.dump({"model": self._model, **asdict(facts)}, stream)
