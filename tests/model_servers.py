@@ -88,6 +88,8 @@ def _shaped(path: str, vectors: list[list[float]]) -> Any:
         return {"embeddings": vectors}
     if path == "/huggingface":
         return vectors
+    if path == "/cloudflare":
+        return {"result": {"data": vectors}}
     items = [{"index": number, "embedding": vector} for number, vector in enumerate(vectors)]
     return {"data": items[::-1]}  # in another order: the index decides
 

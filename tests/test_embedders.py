@@ -32,6 +32,7 @@ PROVIDERS = [
     "ollama",
     "jina",
     "huggingface",
+    "cloudflare",
     pytest.param("sentence-transformers", marks=WITH_TORCH),
 ]
 TEXTS = [
@@ -59,10 +60,12 @@ def opened(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     place = tmp_path_factory.mktemp("model")
     provider, server = request.param, None
     with ExitStack() as stack:
-        if provider in {"openai", "ollama", "jina", "huggingface"}:
+        if provider in {"openai", "ollama", "jina", "huggingface", "cloudflare"}:
             server = stack.enter_context(serving(ModelServer(told=ollama_told("m"), most=3)))
             path = {"openai": "/v1", "ollama": ""}.get(provider, f"/{provider}")
             settings = settings_in(place, f"{provider}:m", model_url=server.url + path, model_key="a-key-of-the-provider")
+            if provider == "cloudflare":
+                settings = replace(settings, model_options='{"account_id": "wiki"}')
         elif provider == "onnx, tiny":
             settings = settings_in(place, f"onnx:{write_onnx(place / 'tiny')}")
         elif provider == "sentence-transformers":
@@ -227,6 +230,11 @@ def two_graphs(place: Path) -> None:
     (place / "model.onnx").unlink()
 
 
+def unprompted_pooling(place: Path) -> None:
+    write_json(place / "1_Pooling" / "config.json", {"pooling_mode_mean_tokens": True, "include_prompt": False})
+    write_json(place / "config_sentence_transformers.json", {"prompts": {"query": "query: "}})
+
+
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
@@ -236,6 +244,7 @@ def two_graphs(place: Path) -> None:
         (lambda place: write_onnx(place, inputs=("pixel_values",)), "takes pixel_values"),
         (lambda place: write_json(place / "modules.json", [{"type": "sentence_transformers.models.Dense"}]), "Dense"),
         (lambda place: write_json(place / "1_Pooling" / "config.json", {"pooling_mode": "weightedmean"}), "weightedmean"),
+        (unprompted_pooling, "pools without its prompts"),
         (two_graphs, r"several graphs, a\.onnx, b\.onnx"),
     ],
 )

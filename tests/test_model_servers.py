@@ -210,6 +210,21 @@ def test_a_text_that_is_refused_as_too_long_is_embedded_in_parts(
     assert setup.pauses == []
 
 
+def test_each_part_of_a_long_text_has_the_prompt(setup: Setup) -> None:
+    model = setup.prepared(passage_prompt="passage: ")
+    setup.server.longest = 4
+    model.embed(["boiler radiator warm room tomato plant"])
+    assert setup.server.texts[-1] == ["passage: boiler radiator warm", "passage:  room tomato plant"]
+
+
+def test_a_dimension_that_changes_between_two_requests_is_noticed(setup: Setup) -> None:
+    model = setup.prepared("ollama")
+    full, short = [json.dumps({"embeddings": [[1.0] * size] * count}) for size, count in ((DIMENSION, 64), (12, 1))]
+    setup.server.replies.extend([Reply(200, full), Reply(200, short)])
+    with pytest.raises(ModelError, match="12 numbers, not 48"):
+        model.embed(["a text"] * 65)
+
+
 def test_a_server_that_refuses_every_text_is_not_asked_for_ever(setup: Setup) -> None:
     model = setup.prepared()
     setup.server.longest = 0

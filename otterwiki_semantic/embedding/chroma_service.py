@@ -107,7 +107,7 @@ class ChromaService:
 
     @contextmanager
     def _key_in_environment(self) -> Iterator[None]:
-        """Have the key where some of the functions read it, as long as they are made: no process that is started inherits it."""
+        """Have the key where some functions read it, while they are made: no process that is started inherits it."""
         before = os.environ.get(_KEY)
         if self._settings.model_key:
             os.environ[_KEY] = self._settings.model_key
@@ -216,4 +216,4 @@ def _is_of_connection(error: BaseException) -> bool:
     import httpx
 
     name = type(error).__name__.lower()
-    return isinstance(error, httpx.TransportError | OSError) or "timeout" in name or "connect" in name
+    return isinstance(error, httpx.RequestError | OSError) or "timeout" in name or "connect" in name

@@ -44,13 +44,13 @@ class JsonServer:
             status, headers, content = self._send(self.url + path, seconds, body)
         except httpx.TimeoutException:
             raise Refusal(None, f"no answer within {seconds:.0f} s") from None
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             raise Refusal(None, redacted(str(error), self._key) or type(error).__name__) from None
         if 300 <= status < 400:
             raise Refusal(status, "it redirects elsewhere")
         try:
             answer = json.loads(content)
-        except ValueError:
+        except (ValueError, RecursionError):
             answer = None
         if status >= 400:
             raise Refusal(status, self._reason(answer, content), retry_after(headers.get("retry-after")))

@@ -34,6 +34,7 @@ class OnnxDirectory:
             )
         self.tokenizer = found
         pooling = self._read("1_Pooling/config.json")
+        self.pools_prompt = pooling.get("include_prompt") is not False
         self._pooling = [name.removeprefix("pooling_mode_") for name, value in pooling.items() if value is True]
         if isinstance(pooling.get("pooling_mode"), str):
             self._pooling.append(pooling["pooling_mode"])

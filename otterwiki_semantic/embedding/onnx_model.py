@@ -40,7 +40,7 @@ class OnnxEncoder:
         self._inputs = self._known_inputs()
         self._output, self._is_pooled = self._chosen_output()
         if not self._is_pooled:
-            self._place.check_modules()
+            self._check_pooling()
         self._background = BackgroundThreads(settings.threads or None)
         self.special_tokens = self._tokenizer.num_special_tokens_to_add(is_pair=False)
         self.dimension = len(self._run("a text"))
@@ -85,6 +85,12 @@ class OnnxEncoder:
                 self._infer({"input_ids": [1] * size, "attention_mask": [1] * size, "token_type_ids": [0] * size})
                 return size
         raise ModelError(f"the model in {self._place.root} fails on texts of {_USUAL_WINDOWS[-1]} word pieces")
+
+    def _check_pooling(self) -> None:
+        """See that vectors of tokens can be pooled as the model was trained. Errors: `ModelError`."""
+        self._place.check_modules()
+        if not self._place.pools_prompt and (self.prompt(is_query=True) or self.prompt(is_query=False)):
+            raise ModelError(f"{self._place.root} pools without its prompts, which only sentence-transformers: can do")
 
     def _known_inputs(self) -> dict[str, Any]:
         found = {given.name: _TYPES.get(given.type) for given in self._session.get_inputs()}

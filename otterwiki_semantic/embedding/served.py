@@ -6,6 +6,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -55,6 +56,15 @@ class Service(Protocol):
         ...
 
 
+class _Request(NamedTuple):
+    """How texts are embedded: what is put before each, how long to wait, and the dimension to expect, if it is known."""
+
+    prompt: str
+    patience: Patience
+    is_query: bool
+    dimension: int | None
+
+
 class ServedModel:
     """An `Embedder` whose model a service has. `pace` is the clock and the chance of its pauses."""
 
@@ -99,7 +109,9 @@ class ServedModel:
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
         """See `Embedder`; fails at once for some seconds after the server has failed."""
         if self._breaker.is_open(self._pace.clock()):
-            raise ModelUnreachableError(f"{self._service.place} has just failed, and is asked again in some seconds")
+            raise ModelUnreachableError(
+                f"{self.name}: {self._service.place} has just failed, and is asked again in some seconds"
+            )
         return self._embed(texts, SOMEBODY_WAITS, is_query=True)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -115,18 +127,14 @@ class ServedModel:
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
         self._confirm_unchanged(patience)
-        prompt = self._prompts[is_query]
+        request = _Request(self._prompts[is_query], patience, is_query, self.dimension)
 
         def fits(text: str) -> bool:
-            return estimate_tokens([prompt + text])[0] + SPECIAL_TOKENS <= self.window
+            return estimate_tokens([request.prompt + text])[0] + SPECIAL_TOKENS <= self.window
 
-        def ask(pieces: Sequence[str]) -> Matrix:
-            batches = self._batches([prompt + piece for piece in pieces])
-            return np.concatenate([self._batch(batch, patience, is_query=is_query) for batch in batches])
-
-        vectors = embed_whole(texts, fits, ask)
-        self._check_dimension(vectors)
-        return vectors
+        return embed_whole(
+            texts, fits, lambda parts: np.concatenate([self._batch(batch, request) for batch in self._batches(parts, request)])
+        )
 
     def _confirm_unchanged(self, patience: Patience) -> None:
         before = self.fingerprint if self.dimension else None
@@ -134,21 +142,10 @@ class ServedModel:
         if before not in {None, self.fingerprint}:
             raise ModelError(f"{self.name}: {self._service.place} has another model now; the index is built again with it")
 
-    def _check_dimension(self, vectors: Matrix) -> None:
-        expected, found = self.dimension, vectors.shape[1]
-        if found != expected:
-            with self._asking:
-                self._known.learn(Facts(found, 0, "", self._service.place))
-                self._is_confirmed = False
-            raise ModelError(
-                f"{self.name} at {self._service.place} answered vectors of {found} numbers, not {expected} as before: "
-                "it is another model; the index is built again"
-            )
-
-    def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
+    def _batches(self, texts: Sequence[str], request: _Request) -> Iterator[list[str]]:
         batch: list[str] = []
         tokens = 0
-        for text, count in zip(texts, estimate_tokens(texts), strict=True):
+        for text, count in zip(texts, estimate_tokens([request.prompt + text for text in texts]), strict=True):
             if batch and (len(batch) >= self._most_texts or tokens + count > self._service.most_tokens):
                 yield batch
                 batch, tokens = [], 0
@@ -156,20 +153,37 @@ class ServedModel:
             tokens += count
         yield batch
 
-    def _batch(self, texts: Sequence[str], patience: Patience, *, is_query: bool) -> Matrix:
+    def _batch(self, texts: Sequence[str], request: _Request) -> Matrix:
         """Give the vectors of one request; if it is too much for the server, of its halves."""
         try:
-            answer = self._ask(lambda seconds: self._service.embed(texts, seconds, is_query=is_query), patience)
+            vectors = self._vectors(texts, request)
         except Refusal as refusal:
             if len(texts) == 1:
                 pieces = halves(texts[0])
-                return joined(pieces, self._batch(pieces, patience, is_query=is_query))
+                return joined(pieces, self._batch(pieces, request))
             middle = len(texts) // 2
             if refusal.is_too_many:
                 self._most_texts = middle
-            divided = (texts[:middle], texts[middle:])
-            return np.concatenate([self._batch(half, patience, is_query=is_query) for half in divided])
-        return unit_vectors(answer, len(texts), self._service.place)
+            return np.concatenate([self._batch(half, request) for half in (texts[:middle], texts[middle:])])
+        if request.dimension not in {None, vectors.shape[1]}:
+            raise self._other_dimension(vectors.shape[1], request)
+        return vectors
+
+    def _vectors(self, texts: Sequence[str], request: _Request) -> Matrix:
+        prompted = [request.prompt + text for text in texts]
+        ask = partial(self._service.embed, prompted, is_query=request.is_query)
+        return unit_vectors(self._ask(ask, request.patience), len(texts), self._service.place)
+
+    def _other_dimension(self, found: int, request: _Request) -> ModelError:
+        """Forget what was known, since it is of another model."""
+        with self._asking:
+            if self.dimension != found:
+                self._known.learn(Facts(found, 0, "", self._service.place))
+                self._is_confirmed = False
+        return ModelError(
+            f"{self.name}: {self._service.place} answered vectors of {found} numbers, not {request.dimension} as before: "
+            "it has another model; the index is built again with it"
+        )
 
     def _ask(self, ask: Callable[[float], T], patience: Patience) -> T:
         """Give the answer. Errors: `Refusal` of what is too long or too many, else `ModelError`."""
@@ -208,7 +222,7 @@ class ServedModel:
 
     def _asked(self, patience: Patience) -> Facts:
         told = self._ask(self._service.describe, patience)
-        sample = self._batch([_SAMPLE], patience, is_query=False)[0]
+        sample = self._batch([_SAMPLE], _Request("", patience, is_query=False, dimension=None))[0]
         known = self._known.facts
         if known is None or not _is_same(known, told, sample):
             digest = told.digest or hashlib.blake2b(sample.tobytes(), digest_size=12).hexdigest()
@@ -220,10 +234,9 @@ class ServedModel:
 
     def _tried(self, texts: Sequence[str]) -> Matrix | None:
         try:
-            answer = self._ask(lambda seconds: self._service.embed(texts, seconds, is_query=False), AT_LEISURE)
+            return self._vectors(texts, _Request("", AT_LEISURE, is_query=False, dimension=None))
         except Refusal:
             return None
-        return unit_vectors(answer, len(texts), self._service.place)
 
 
 def _is_same(known: Facts, told: Described, sample: Matrix) -> bool:
