@@ -29,7 +29,7 @@ class Quirks:
 
     `defaults` are options by model, and by whether queries are embedded; `ask_query` embeds queries, `arguments` makes the
     constructor's arguments of all that is given, `mend` changes a function that was made, `package` is the version of its
-    client library that it works with, `more_options` are options beside those of the constructor.
+    client library that it works with, `credentials` what to do where they are refused, `more_options` are options beside those of the constructor.
     """
 
     defaults: Callable[[str, bool], dict[str, Any]] = _no_defaults
@@ -37,6 +37,7 @@ class Quirks:
     arguments: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
     mend: Callable[[Any], None] = _untouched
     package: str | None = None
+    credentials: str = "set SEMANTIC_MODEL_KEY to a key that it takes"
     more_options: frozenset[str] = field(default_factory=frozenset)
 
 
@@ -78,7 +79,11 @@ def _mend_nomic(function: Any) -> None:
 
 
 QUIRKS = {
-    "bedrock": Quirks(arguments=_with_session, more_options=frozenset({"region", "profile", "endpoint_url"})),
+    "bedrock": Quirks(
+        arguments=_with_session,
+        credentials="see that AWS's credentials on this machine may invoke the model in that region",
+        more_options=frozenset({"region", "profile", "endpoint_url"}),
+    ),
     "cohere": Quirks(ask_query=_ask_cohere),
     "google": Quirks(defaults=lambda _, is_query: {"task_type": "RETRIEVAL_QUERY" if is_query else "RETRIEVAL_DOCUMENT"}),
     "jina": Quirks(defaults=_jina),

@@ -63,7 +63,7 @@ class ChromaService:
     def cure(self, status: int | None) -> str:
         """See `Service`."""
         if status in {401, 403}:
-            return f"set {_KEY} to a key that it takes"
+            return self._quirks.credentials
         if status is not None and 400 <= status < 500 and status != 429:
             return f"correct SEMANTIC_MODEL ({self._model}) or SEMANTIC_MODEL_OPTIONS"
         return "searches answer by words until it does"
@@ -153,7 +153,8 @@ class ChromaService:
         causes = _causes(error)
         status = next((found for cause in causes if (found := _status(cause)) is not None), None)
         response = next((answer for cause in causes if (answer := _answer(cause)) is not None), None)
-        text = (response.text if response is not None else "") or str(error) or type(error).__name__
+        said = response.text if response is not None else getattr(error, "body", None)
+        text = str(said or error) or type(error).__name__
         reason = redacted(text, self._settings.model_key)
         if status is None and not any(_is_of_connection(cause) for cause in causes):
             raise ModelError(f"{self.place} answered {self._model} nothing that makes sense ({type(error).__name__}: {reason})")
