@@ -29,7 +29,8 @@ class Quirks:
 
     `defaults` are options by model, and by whether queries are embedded; `ask_query` embeds queries, `arguments` makes the
     constructor's arguments of all that is given, `mend` changes a function that was made, `package` is the version of its
-    client library that it works with, `credentials` what to do where they are refused, `more_options` are options beside those of the constructor.
+    client library that it works with, `credentials` what to do where they are refused, `more_options` are options beside
+    those of the constructor.
     """
 
     defaults: Callable[[str, bool], dict[str, Any]] = _no_defaults
