@@ -109,7 +109,7 @@ class ChromaServerVectors(VectorStore):
             headers=api._session.headers,
             limits=api.http_limits,
             timeout=httpx.Timeout(self._answer_seconds, connect=_CONNECT_SECONDS),
-            trust_env=not _is_this_machine(urlsplit(self.place).hostname or ""),
+            trust_env=not is_this_machine(urlsplit(self.place).hostname or ""),
             event_hooks={"response": [_check_kind]},
         )
         return api
@@ -161,7 +161,7 @@ def _check_kind(response: httpx.Response) -> None:
         raise httpx.RemoteProtocolError(f"it answers {response.status_code} and {kind}, as ChromaDB never does")
 
 
-def _is_this_machine(host: str) -> bool:
+def is_this_machine(host: str) -> bool:
     """Tell whether a host is this one, to which no proxy leads."""
     try:
         return ipaddress.ip_address(host).is_loopback

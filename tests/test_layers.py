@@ -12,7 +12,12 @@ LAYERS = (
     {"drafting", "evaluation", "fusion", "neighbours", "problems", "projecting", "query", "relevance"} | {"resemblance"},
     {"catalog", "database", "directory", "flat", "lookup", "map_file", "repository", "server_vectors", "upkeep"}
     | {"vectors"}
-    | {"embedding", "embedding.minilm_model", "embedding.opening", "embedding.passages"}
+    | {"embedding", "embedding.answers", "embedding.asking", "embedding.chroma_quirks", "embedding.chroma_service"}
+    | {"embedding.estimating", "embedding.facts", "embedding.files_digest", "embedding.http_server"}
+    | {"embedding.inference", "embedding.local_model", "embedding.minilm_model", "embedding.ollama_api"}
+    | {"embedding.onnx_directory", "embedding.onnx_model", "embedding.openai_api", "embedding.opening"}
+    | {"embedding.options", "embedding.passages", "embedding.sentence_transformer_model", "embedding.served"}
+    | {"embedding.whole", "embedding.windows"}
     | {"reranking", "reranking.bounded", "reranking.cohere", "reranking.cross_encoder"},
     {"acceptance", "candidates", "diversity", "generation", "generations", "indexer", "insight", "jobs", "joining"}
     | {"keeper", "map_process", "mapping", "progress", "rebuilding", "related", "rereading", "search_log"}

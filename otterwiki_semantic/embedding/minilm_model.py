@@ -1,42 +1,28 @@
-"""The bundled model: all-MiniLM-L6-v2 (Reimers & Gurevych, 2019; Wang et al., 2020), quantised to int8 for ONNX Runtime.
-
-Each text is one inference on one thread, and the threads of a pool work on different texts. On the machines measured this is
-the fastest arrangement, no work is spent on padding, and a text's vector does not depend on its neighbours in a batch:
-dynamic quantisation scales activations by the largest value of the whole batch.
-"""
+"""The bundled model: all-MiniLM-L6-v2 (Reimers & Gurevych, 2019; Wang et al., 2020), quantised to int8 for ONNX Runtime."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.embedding.inference import BackgroundThreads, Opened, open_graph
 from otterwiki_semantic.errors import ModelError
 from otterwiki_semantic.relevance import Calibration
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession
-    from tokenizers import Tokenizer
 
 BUNDLED_MODEL = Path(__file__).parent / "minilm"
-_MODEL, _TOKENIZER, _PROVENANCE = "model.onnx", "tokenizer.json", "provenance.json"
-_BACKGROUND_NICENESS = 10
+_MODEL, TOKENIZER, _PROVENANCE = "model.onnx", "tokenizer.json", "provenance.json"
 
-
-class _Opened(NamedTuple):
-    tokenizer: Tokenizer
-    session: InferenceSession
-
-
-_CALIBRATION = Calibration(floor=0.18)
+CALIBRATION = Calibration(floor=0.18)
 """Fitted by tools/fit_relevance.py."""
 
 
@@ -57,17 +43,16 @@ class MiniLM:
         self._provenance = _read_provenance(directory / _PROVENANCE)
         self.dimension = int(self._provenance["dimension"])
         self.max_tokens = int(self._provenance["max_tokens"])
-        self.calibration = _CALIBRATION
+        self.calibration = CALIBRATION
         self._lock = threading.Lock()
-        self._opened: _Opened | None = None
-        self._pool: ThreadPoolExecutor | None = None
-        self._threads = threads or len(os.sched_getaffinity(0))
+        self._opened: Opened | None = None
+        self._background = BackgroundThreads(threads)
 
     @property
     def fingerprint(self) -> str:
         """The model's and the tokenizer's digests, and the window: whatever changes them changes vectors."""
         files = self._provenance["files"]
-        return f"{self.name}/{files[_MODEL]}/{files[_TOKENIZER]}/{self.max_tokens}"
+        return f"{self.name}/{files[_MODEL]}/{files[TOKENIZER]}/{self.max_tokens}"
 
     @property
     def window(self) -> int:
@@ -86,14 +71,10 @@ class MiniLM:
 
         A text of more than `max_tokens` word pieces, special ones included, is embedded by its beginning.
         """
-        opened, pool = self._open(), self._background_pool()
+        opened = self._open()
         encodings = [encoding.ids for encoding in opened.tokenizer.encode_batch_fast(list(texts))]
-        vectors = np.empty((len(encodings), self.dimension), dtype=np.float32)
-        longest_first = sorted(range(len(encodings)), key=lambda index: -len(encodings[index]))
-        embedded = pool.map(lambda index: _run(opened.session, encodings[index]), longest_first)
-        for index, vector in zip(longest_first, embedded, strict=True):
-            vectors[index] = vector
-        return vectors
+        vectors = self._background.each(lambda ids: _run(opened.session, ids), encodings, len)
+        return np.array(vectors, dtype=np.float32).reshape(len(texts), self.dimension)
 
     def embed_queries(self, texts: Sequence[str]) -> Matrix:
         """Give the unit vectors of queries (len(texts) x dimension), on the calling thread, at its priority."""
@@ -112,45 +93,24 @@ class MiniLM:
         special = self._open().tokenizer.num_special_tokens_to_add(is_pair=False)
         return [count + special for count in self.count_tokens(texts)]
 
-    def _open(self) -> _Opened:
+    def _open(self) -> Opened:
         with self._lock:
             if self._opened is None:
                 self._opened = self._read()
             return self._opened
 
-    def _background_pool(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._threads, "embedding", _lower_priority)
-            return self._pool
-
-    def _read(self) -> _Opened:
+    def _read(self) -> Opened:
         for name, digest in self._provenance["files"].items():
             _verify(self._directory / name, digest)
-        import onnxruntime
-        from tokenizers import Tokenizer
-
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        # Texts differ in length: buffers planned for one shape only pile up.
-        options.enable_mem_pattern = False
-        options.enable_cpu_mem_arena = False
-        # The graph is as it is to be computed; further fusions would make it slower.
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-        try:
-            session = onnxruntime.InferenceSession(self._directory / _MODEL, options, providers=["CPUExecutionProvider"])
-            tokenizer = Tokenizer.from_file(str(self._directory / _TOKENIZER))
-        except Exception as error:  # both libraries raise bare exceptions of their own
-            raise ModelError(f"the model in {self._directory} cannot be opened: {error}") from error
-        tokenizer.enable_truncation(self.max_tokens)
-        return _Opened(tokenizer, session)
+        opened = open_graph(self._directory / _MODEL, self._directory / TOKENIZER, is_optimised=True)
+        opened.tokenizer.enable_truncation(self.max_tokens)
+        return opened
 
 
 def _read_provenance(path: Path) -> dict[str, Any]:
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        if not {_MODEL, _TOKENIZER} <= record["files"].keys() or not int(record["dimension"]) or not int(record["max_tokens"]):
+        if not {_MODEL, TOKENIZER} <= record["files"].keys() or not int(record["dimension"]) or not int(record["max_tokens"]):
             raise ValueError("it names no model")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise ModelError(f"{path} does not describe a model ({error}); install otterwiki-semantic again") from error
@@ -167,11 +127,6 @@ def _verify(path: Path, expected: str) -> None:
         raise ModelError(
             f"the model file {path} is damaged: its sha256 is {digest}, expected {expected}; install otterwiki-semantic again"
         )
-
-
-def _lower_priority() -> None:
-    """Make the calling thread give way to the wiki's; Linux lowers single threads."""
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _BACKGROUND_NICENESS)
 
 
 def _run(session: InferenceSession, ids: Sequence[int]) -> Any:

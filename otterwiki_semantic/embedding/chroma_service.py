@@ -1,0 +1,220 @@
+"""Providers that are asked through ChromaDB's own embedding functions, each with its provider's client library."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import warnings
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Any
+
+from otterwiki_semantic.config import CHROMA_PROVIDERS, Settings
+from otterwiki_semantic.embedding.asking import Refusal
+from otterwiki_semantic.embedding.chroma_quirks import QUIRKS, Quirks
+from otterwiki_semantic.embedding.http_server import redacted, retry_after
+from otterwiki_semantic.embedding.options import check_names, options_of
+from otterwiki_semantic.embedding.served import Described
+from otterwiki_semantic.errors import ModelError
+
+if TYPE_CHECKING:
+    import httpx
+
+_KEY = "SEMANTIC_MODEL_KEY"
+_OURS = frozenset({"self", "api_key", "api_key_env_var", "model", "model_name", "session", "kwargs"})
+_PACKAGE = re.compile(r"`pip install ([\w.-]+)`")
+
+
+class ChromaService:
+    """A `Service` of one of these functions, which are made on first use: one for passages and one for queries."""
+
+    most_texts = 64
+    most_tokens = 50_000
+
+    def __init__(self, settings: Settings) -> None:
+        self._provider, _, self._model = settings.model.partition(":")
+        self._settings = settings
+        self._quirks = QUIRKS.get(self._provider, Quirks())
+        self._lock = threading.Lock()
+        self._functions: dict[bool, Any] = {}
+        self.place = settings.model_url or f"the provider {self._provider}"
+
+    def describe(self, seconds: float) -> Described:  # noqa: ARG002 - nothing is asked
+        """Give nothing: these functions tell nothing of a model."""
+        return Described()
+
+    def embed(self, texts: Sequence[str], seconds: float, *, is_query: bool) -> Any:
+        """See `Service`."""
+        function = self._function(is_query=is_query)
+        session: Any = getattr(function, "_session", None)
+        if hasattr(session, "timeout"):
+            session.timeout = seconds
+        ask = self._quirks.ask_query if is_query else type(function).__call__
+        try:
+            return within(seconds, lambda: ask(function, list(texts)))
+        except Refusal:
+            raise
+        except Exception as error:  # noqa: BLE001 - each client library has errors of its own, which may hold the key
+            raise self._refusal(error) from None
+
+    def cure(self, status: int | None) -> str:
+        """See `Service`."""
+        if status in {401, 403}:
+            return self._quirks.credentials
+        if status is not None and 400 <= status < 500 and status != 429:
+            return f"correct SEMANTIC_MODEL ({self._model}) or SEMANTIC_MODEL_OPTIONS"
+        return "searches answer by words until it does"
+
+    def _function(self, *, is_query: bool) -> Any:
+        with self._lock:
+            if is_query not in self._functions:
+                self._functions[is_query] = self._made(is_query=is_query)
+            return self._functions[is_query]
+
+    def _made(self, *, is_query: bool) -> Any:
+        from chromadb.utils.embedding_functions import known_embedding_functions
+
+        made_by = known_embedding_functions[CHROMA_PROVIDERS[self._provider]]
+        taken = signature(made_by.__init__).parameters
+        options = options_of(self._settings)
+        check_names(options, {*taken} - _OURS | self._quirks.more_options, self._provider)
+        defaults = self._quirks.defaults(self._model, is_query)
+        given = {**defaults, **options, **self._identity(taken)}
+        try:
+            with warnings.catch_warnings(), self._key_in_environment():
+                warnings.simplefilter("ignore", DeprecationWarning)  # of keys that would be stored: nothing is stored here
+                function = made_by(**self._quirks.arguments(given))
+        except ModelError:
+            raise
+        except Exception as error:  # noqa: BLE001 - each client library has errors of its own, which may hold the key
+            raise self._not_made(error) from None
+        self._quirks.mend(function)
+        self._place(function)
+        return function
+
+    def _identity(self, taken: Mapping[str, Parameter]) -> dict[str, Any]:
+        """Give the model's name and the key, as the function takes them; a key that is set here comes before all others."""
+        given: dict[str, Any] = {"model" if "model" in taken else "model_name": self._model}
+        key = self._settings.model_key
+        if key and "api_key" in taken:
+            given["api_key"] = key
+        elif key and "api_key_env_var" in taken:
+            given["api_key_env_var"] = _KEY
+        return given
+
+    @contextmanager
+    def _key_in_environment(self) -> Iterator[None]:
+        """Have the key where some functions read it, while they are made: no process that is started inherits it."""
+        before = os.environ.get(_KEY)
+        if self._settings.model_key:
+            os.environ[_KEY] = self._settings.model_key
+        try:
+            yield
+        finally:
+            if before is None:
+                os.environ.pop(_KEY, None)
+            else:
+                os.environ[_KEY] = before
+
+    def _place(self, function: Any) -> None:
+        """Have the function's own client tell of refusals, and send it where SEMANTIC_MODEL_URL says."""
+        import httpx
+
+        session = getattr(function, "_session", None)
+        if isinstance(session, httpx.Client):
+            session.event_hooks = {"response": [_refuse]}
+            weakref.finalize(self, session.close)
+        if self._settings.model_url is None:
+            return
+        if not hasattr(function, "_api_url"):
+            raise ModelError(
+                f"{self._provider} is always asked at its own address: unset SEMANTIC_MODEL_URL, "
+                f"or set SEMANTIC_MODEL=openai:{self._model} for a server of OpenAI's protocol"
+            )
+        function._api_url = self._settings.model_url
+
+    def _not_made(self, error: Exception) -> ModelError:
+        text = redacted(str(error), self._settings.model_key)
+        package = _PACKAGE.search(text)
+        if package:
+            wanted = self._quirks.package or package[1]
+            return ModelError(
+                f'{self._provider} needs a package that is not installed; install it with: pip install "{wanted}"'
+            )
+        if "environment variable" in text:
+            return ModelError(f"{self._provider} needs a key: set {_KEY}")
+        return ModelError(f"{self._provider} cannot be used with these SEMANTIC_MODEL_OPTIONS: {text}")
+
+    def _refusal(self, error: Exception) -> Refusal:
+        """Give what a client library's error says: with the HTTP status, if it or one of its causes has one."""
+        causes = _causes(error)
+        status = next((found for cause in causes if (found := _status(cause)) is not None), None)
+        response = next((answer for cause in causes if (answer := _answer(cause)) is not None), None)
+        said = response.text if response is not None else getattr(error, "body", None)
+        text = str(said or error) or type(error).__name__
+        reason = redacted(text, self._settings.model_key)
+        if status is None and not any(_is_of_connection(cause) for cause in causes):
+            raise ModelError(f"{self.place} answered {self._model} nothing that makes sense ({type(error).__name__}: {reason})")
+        wait = response.headers.get("retry-after") if response is not None else None
+        return Refusal(status, reason, retry_after(wait))
+
+
+def within(seconds: float, ask: Callable[[], Any]) -> Any:
+    """Give the answer of `ask`, or refuse after some seconds: client libraries have a patience of their own."""
+    answers: list[Any] = []
+    errors: list[Exception] = []
+
+    def run() -> None:
+        try:
+            answers.append(ask())
+        except Exception as error:  # noqa: BLE001 - told to the thread that waits
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="embedding-request", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not answers:
+        raise Refusal(None, f"no answer within {seconds:.0f} s")
+    return answers[0]
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    found: list[BaseException] = []
+    cause: BaseException | None = error
+    while cause is not None and cause not in found:
+        found.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return found
+
+
+def _status(error: BaseException) -> int | None:
+    places = (error, getattr(error, "response", None))
+    found = [getattr(place, name, None) for place in places for name in ("status_code", "http_status", "code")]
+    if isinstance(places[1], dict):  # as boto3 has it
+        found.append(places[1].get("ResponseMetadata", {}).get("HTTPStatusCode"))
+    return next((number for number in found if type(number) is int and 400 <= number < 600), None)
+
+
+def _answer(error: BaseException) -> httpx.Response | None:
+    import httpx
+
+    return error.response if isinstance(error, httpx.HTTPStatusError) else None
+
+
+def _refuse(response: httpx.Response) -> None:
+    """Have a client tell of a status that is no answer; the functions do not look at it."""
+    if not response.is_success:
+        response.read()
+        response.raise_for_status()
+
+
+def _is_of_connection(error: BaseException) -> bool:
+    import httpx
+
+    name = type(error).__name__.lower()
+    return isinstance(error, httpx.RequestError | OSError) or "timeout" in name or "connect" in name

@@ -1,0 +1,141 @@
+"""Servers of embedding models, over real HTTP: what they answer is made of the words of a text, so that it has a meaning."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import numpy as np
+
+DIMENSION = 48
+
+
+@cache
+def word_vector(word: str, seed: str = "") -> Any:
+    number = int.from_bytes(hashlib.blake2b(f"{seed}{word}".lower().encode(), digest_size=8).digest())
+    return np.random.default_rng(number).standard_normal(DIMENSION)
+
+
+@dataclass(slots=True)
+class Reply:
+    """What a server is to answer instead of vectors; `body` is text as it is sent."""
+
+    status: int
+    body: str
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class ModelServer:
+    """A server and what it does; every request is kept in `asked` as (path, headers, body)."""
+
+    url: str = ""
+    dimension: int = DIMENSION
+    seed: str = ""
+    longest: int | None = None
+    """Words of the longest text; longer ones are refused in `complaint`."""
+    complaint: tuple[int, str] = (400, "This model's maximum context length is 8 tokens, however you requested more")
+    cut: int | None = None
+    """Words that are read of a text; the rest is cut off silently."""
+    most: int = 4096
+    """Texts a request."""
+    told: dict[str, Any] = field(default_factory=dict)
+    """What is told of the model, by path."""
+    replies: deque[Reply] = field(default_factory=deque)
+    """For the next requests for vectors."""
+    asked: list[tuple[str, dict[str, str], Any]] = field(default_factory=list)
+
+    def embed(self, text: str) -> list[float]:
+        words = re.findall(r"\w+", text)[: self.cut] or [""]
+        total = sum(word_vector(word, self.seed) for word in words)
+        return [float(number) for number in total[: self.dimension]]
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """The texts of each request for vectors."""
+        return [texts for _, _, body in self.asked if (texts := _texts(body)) is not None]
+
+    def answer(self, path: str, body: Any) -> Reply:
+        texts = _texts(body)
+        if texts is None:
+            return Reply(200, json.dumps(self.told[path])) if path in self.told else Reply(404, '{"error": "not found"}')
+        if self.replies:
+            return self.replies.popleft()
+        if len(texts) > self.most:
+            return Reply(422, json.dumps({"error": f"batch size {len(texts)} > maximum allowed batch size {self.most}"}))
+        if self.longest is not None and any(len(re.findall(r"\w+", text)) > self.longest for text in texts):
+            status, complaint = self.complaint
+            return Reply(status, json.dumps({"error": {"message": complaint}}))
+        return Reply(200, json.dumps(_shaped(path, [self.embed(text) for text in texts])))
+
+
+def _texts(body: Any) -> list[str] | None:
+    names = ("input", "inputs", "text")
+    return next((body[name] for name in names if name in body), None) if isinstance(body, dict) else None
+
+
+def _shaped(path: str, vectors: list[list[float]]) -> Any:
+    if path == "/api/embed":
+        return {"embeddings": vectors}
+    if path == "/huggingface":
+        return vectors
+    if path == "/cloudflare":
+        return {"result": {"data": vectors}}
+    items = [{"index": number, "embedding": vector} for number, vector in enumerate(vectors)]
+    return {"data": items[::-1]}  # in another order: the index decides
+
+
+@contextmanager
+def serving(server: ModelServer) -> Iterator[ModelServer]:
+    """Serve as long as the block lasts; a server that was served before comes back at its address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = -1  # an answer in one packet: the system would hold back the second one
+
+        def do_GET(self) -> None:
+            self._reply(None)
+
+        def do_POST(self) -> None:
+            self._reply(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+        def _reply(self, body: Any) -> None:
+            server.asked.append((self.path, dict(self.headers), body))
+            reply = server.answer(self.path, body)
+            content = reply.body.encode()
+            self.send_response(reply.status)
+            for name, value in {"Content-Length": str(len(content)), **reply.headers}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(content)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    port = int(server.url.rpartition(":")[2]) if server.url else 0
+    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as served:
+        served.daemon_threads = True
+        server.url = f"http://127.0.0.1:{served.server_port}"
+        thread = Thread(target=served.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            served.shutdown()
+            thread.join()
+
+
+def ollama_told(model: str, digest: str = "sha256:1", window: int = 512) -> dict[str, Any]:
+    return {
+        "/api/show": {"model_info": {"bert.context_length": window}, "parameters": ""},
+        "/api/tags": {"models": [{"name": f"{model}:latest", "digest": digest}]},
+    }
