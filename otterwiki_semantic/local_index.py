@@ -14,7 +14,6 @@ from typing import TypeVar
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.catalog import Counts
-from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.embedding.minilm_model import MiniLM
@@ -41,6 +40,7 @@ from otterwiki_semantic.measuring import read_questions
 from otterwiki_semantic.page_records import PageLinks, PageList
 from otterwiki_semantic.pages import page_unknown
 from otterwiki_semantic.problems import problem
+from otterwiki_semantic.profiles import profile_named
 from otterwiki_semantic.query import parse_query
 from otterwiki_semantic.rebuilding import Way
 from otterwiki_semantic.records import (
@@ -83,7 +83,7 @@ class LocalIndex:
         """Queries are embedded while their words are looked up."""
         self._places = BoundedSemaphore(_SEARCHES_AT_A_TIME)
         questions = partial(_questions, settings.eval_queries)
-        self._way = Way(self.embedder, Profile(), questions, self._query_vector)
+        self._way = Way(self.embedder, profile_named(settings.chunks, self.embedder.window - 2), questions, self._query_vector)
         generations = Generations(settings.data_dir, partial(_open_store, settings.chroma_url))
         self._keeper = Keeper(Repository(settings.repository), generations, self._way, settings.sync_interval)
         self._insights = Insights(settings.data_dir, self._keeper.syncs, keeps_searches=settings.search_log)
