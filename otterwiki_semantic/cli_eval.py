@@ -7,17 +7,20 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from otterwiki_semantic.cli_index import index_options, lend_index, named_repository
+from otterwiki_semantic.cli_index import equals_head, follow, index_options, lend_index, named_repository, named_settings
 from otterwiki_semantic.drafting import draft_questions
 from otterwiki_semantic.evaluation import GAINS, Judged
 from otterwiki_semantic.markdown import parse
-from otterwiki_semantic.measuring import comparison, drawer, failures, measure, read_questions, read_run, table
+from otterwiki_semantic.measuring import Run, comparison, drawer, failures, measure, read_questions, read_run, table
 from otterwiki_semantic.parameters import MAX_RESULTS
+from otterwiki_semantic.profiles import PROFILES
 from otterwiki_semantic.records import Mode, SearchOptions
 from otterwiki_semantic.service import IndexService
 
@@ -61,6 +64,9 @@ def evaluate() -> None:
 @click.option(
     "--mode", "modes", multiple=True, type=click.Choice([mode.value for mode in Mode]), help="Give it again to compare modes."
 )
+@click.option(
+    "--chunks", "profiles", multiple=True, type=click.Choice(list(PROFILES)), help="Give it again to compare chunk profiles."
+)
 @click.option("--compare", type=_file, help="Compare with an earlier run's file (see --output).")
 @click.option("--fail-under", "least", multiple=True, type=_Minimum(), help="Fail if a mean is below, such as ndcg=0.85.")
 @click.option("--output", type=_file, help="Write the run to a file, to compare others with it.")
@@ -71,6 +77,7 @@ def run_command(
     data_dir: Path | None,
     queries: Path,
     modes: tuple[str, ...],
+    profiles: tuple[str, ...],
     compare: Path | None,
     least: tuple[tuple[str, float], ...],
     output: Path | None,
@@ -80,21 +87,26 @@ def run_command(
 ) -> None:
     """Ask the judged questions of the file QUERIES and show how good the ranking of pages is.
 
-    QUERIES is a list of {"query": "…", "relevant": ["page", …], "exclude": ["page", …]}.
+    QUERIES is a list of {"query": "…", "relevant": ["page", …], "exclude": ["page", …]}. --chunks builds an
+    index for each profile, in the directory for temporary files, and removes it afterwards.
     """
+    if profiles and data_dir:
+        raise click.UsageError("--chunks builds indexes of its own and asks none in --data-dir; give one of the two")
     questions = read_questions(queries)
-    names = list(dict.fromkeys(modes)) or [Mode.HYBRID.value]
+    wanted = [Mode(mode) for mode in dict.fromkeys(modes)] or [Mode.HYBRID]
+    indexes: list[str | None] = [*dict.fromkeys(profiles)] or [None]
+    names = [_run_name(chunks, mode, wanted) for chunks in indexes for mode in wanted]
     earlier = {name: read_run(compare, name) for name in names} if compare else {}
     draw = drawer(plot) if plot else None
     for path in filter(None, (output, plot)):
         _check_writable(path)
     ranked = min(MAX_RESULTS, _RANKED + max(len(judged.exclude) for judged in questions))
-    runs = []
-    with lend_index(repository, data_dir) as index:
-        _wait_until_ready(index)
-        for name in names:
-            options = SearchOptions(ranked, 1, Mode(name))
-            runs.append(measure(index, name, questions, options, _shown(f"asking ({name})")))
+    runs: list[Run] = []
+    for chunks in indexes:
+        with _asked_index(repository, data_dir, chunks) as (index, facts):
+            for mode in wanted:
+                name, options = _run_name(chunks, mode, wanted), SearchOptions(ranked, 1, mode)
+                runs.append(measure(index, name, questions, options, _shown(f"asking ({name})")) | facts)
     written = json.dumps({"runs": runs}, ensure_ascii=False, indent=1)
     click.echo(written if as_json else table(runs))
     for run in runs if compare else ():
@@ -154,6 +166,30 @@ def _shown(label: str) -> Callable[[Sequence[Judged]], Iterable[Judged]]:
             yield from bar
 
     return through
+
+
+def _run_name(chunks: str | None, mode: Mode, modes: Sequence[Mode]) -> str:
+    """Give what a run is called: by its mode, its chunk profile, or both if several of both are compared."""
+    if chunks is None:
+        return mode.value
+    return chunks if len(modes) == 1 else f"{chunks} {mode}"
+
+
+@contextmanager
+def _asked_index(
+    repository: Path | None, data_dir: Path | None, chunks: str | None
+) -> Iterator[tuple[IndexService, dict[str, Any]]]:
+    """Lend the index that is asked, and what a run tells of it: the configured one, or one built for a chunk profile."""
+    if chunks is None:
+        with lend_index(repository, data_dir) as lent:
+            _wait_until_ready(lent)
+            yield lent, {}
+        return
+    from otterwiki_semantic.comparing import built_index  # with it comes all that an index needs
+
+    wait = partial(follow, label=f"building ({chunks})", part=lambda status: status.progress, is_done=equals_head)
+    with built_index(named_settings(repository, None), chunks, wait) as (index, facts):
+        yield index, {"index": facts}
 
 
 def _wait_until_ready(index: IndexService) -> None:

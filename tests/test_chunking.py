@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.chunking import Profile, chunk_document, count_words
+from otterwiki_semantic.chunking import chunk_document, count_words
 from otterwiki_semantic.embedding.minilm_model import MiniLM
 from otterwiki_semantic.markdown import parse
+from otterwiki_semantic.profiles import Profile
 from otterwiki_semantic.records import Chunk, Document
 from tests.markdown_strategies import PAGES, RAW, WORDS
 

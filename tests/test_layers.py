@@ -8,21 +8,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent.parent / "otterwiki_semantic"
 LAYERS = (
     {"errors", "records", "page_records", "insight_records", "map_records", "config"},
-    {
-        "plaintext",
-        "wikisyntax",
-        "frontmatter",
-        "markdown",
-        "chunking",
-        "profiles",
-        "pieces",
-        "packing",
-        "terms",
-        "links",
-        "pages",
-        "outline",
-        "spelling",
-    },
+    {"plaintext", "wikisyntax", "frontmatter", "markdown", "terms", "links", "pages", "outline", "spelling"}
+    | {"profiles", "pieces", "packing", "chunking"},
     {"query", "fusion", "relevance", "evaluation", "drafting", "resemblance", "projecting", "neighbours", "problems"},
     {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "flat", "lookup", "directory"}
     | {"catalog", "upkeep", "vectors", "server_vectors", "map_file"},
@@ -30,7 +17,7 @@ LAYERS = (
     | {"acceptance", "rebuilding", "sync_log", "keeper", "seeing", "search_log", "insight"}
     | {"map_process", "mapping"},
     {"service", "parameters", "presentation", "local_index", "protocol", "owner", "detached", "remote_index"}
-    | {"measuring", "reading"},
+    | {"measuring", "reading", "comparing"},
     {"web", "web.errors", "web.access", "web.bounds", "web.answer_schemas", "web.request_schemas", "web.openapi", "web.api"}
     | {"web.pages", "web.frame", "web.found", "web.excerpts", "web.text_fragments", "web.near", "web.injections"}
     | {"web.admin", "web.charts", "web.map_page"}
