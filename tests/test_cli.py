@@ -223,7 +223,7 @@ def test_chunk_profiles_are_compared(repository: Path, judged: Path, tmp_path: P
 def test_an_interrupted_comparison_leaves_nothing_behind(repository: Path, tmp_path: Path) -> None:
     many = tmp_path / "many.json"
     many.write_text(json.dumps([{"query": f"question {number}", "relevant": ["home"]} for number in range(5_000)]))
-    command = [PROGRAM, "eval", many, "--chunks", "minilm", "--repository", repository]
+    command = [str(PROGRAM), "eval", str(many), "--chunks", "minilm", "--repository", str(repository)]
     with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path)}, stderr=subprocess.PIPE) as process:
         eventually(lambda: any(tmp_path.glob("otterwiki-semantic-*/generations/*/catalog.sqlite3")))
         process.send_signal(signal.SIGINT)
