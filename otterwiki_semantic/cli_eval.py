@@ -65,7 +65,11 @@ def evaluate() -> None:
     "--mode", "modes", multiple=True, type=click.Choice([mode.value for mode in Mode]), help="Give it again to compare modes."
 )
 @click.option(
-    "--chunks", "profiles", multiple=True, type=click.Choice(list(PROFILES)), help="Give it again to compare chunk profiles."
+    "--chunks",
+    "profiles",
+    multiple=True,
+    type=click.Choice(list(PROFILES)),
+    help="Ask an index with this chunk profile, built for it; give it again to compare profiles.",
 )
 @click.option("--compare", type=_file, help="Compare with an earlier run's file (see --output).")
 @click.option("--fail-under", "least", multiple=True, type=_Minimum(), help="Fail if a mean is below, such as ndcg=0.85.")
@@ -189,6 +193,8 @@ def _asked_index(
 
     wait = partial(follow, label=f"building ({chunks})", part=lambda status: status.progress, is_done=equals_head)
     with built_index(named_settings(repository, None), chunks, wait) as (index, facts):
+        for problem in index.status().problems:
+            click.echo(f"problem with {chunks}: {problem.trouble}", err=True)
         yield index, {"index": facts}
 
 
