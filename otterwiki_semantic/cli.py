@@ -6,9 +6,6 @@ Exit codes: 0 done; 1 it failed, the reason is on standard error; 2 the command 
 from __future__ import annotations
 
 import json
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,7 @@ import click
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.cli_doctor import doctor_command
-from otterwiki_semantic.cli_index import index_options, lend_index, wait_for_reranker
+from otterwiki_semantic.cli_index import equals_head, follow, index_options, lend_index, wait_for_reranker
 from otterwiki_semantic.cli_mcp import mcp_command
 from otterwiki_semantic.errors import IndexUnavailableError, ParameterError, SemanticError
 from otterwiki_semantic.parameters import (
@@ -29,10 +26,8 @@ from otterwiki_semantic.parameters import (
     search_options,
 )
 from otterwiki_semantic.presentation import answer_json, status_json
-from otterwiki_semantic.records import Answer, Explanation, Hit, IndexStatus, Mode, Progress, RebuildState, Side
-from otterwiki_semantic.remote_index import RemoteIndex
+from otterwiki_semantic.records import Answer, Explanation, Hit, IndexStatus, Mode, RebuildState, Side
 
-_POLL_SECONDS = 0.1
 _directory = click.Path(file_okay=False, path_type=Path)
 
 
@@ -77,7 +72,7 @@ def index_command(repository: Path | None, data_dir: Path | None, *, as_json: bo
     with lend_index(repository, data_dir) as index:
         index.notify()
         known_error = index.status().last_error
-        status = _follow(index, "indexing", lambda status: status.progress, lambda status: _equals_head(status, known_error))
+        status = follow(index, "indexing", lambda status: status.progress, lambda status: equals_head(status, known_error))
     _print_status(status, as_json=as_json)
 
 
@@ -94,7 +89,7 @@ def reindex_command(repository: Path | None, data_dir: Path | None, *, as_json: 
         if estimate is not None:
             size, seconds = estimate.disk_bytes / 1e6, estimate.seconds
             click.echo(f"embedding {estimate.texts} passages; about {size:.0f} MB and {seconds:.0f} s", err=True)
-        status = _follow(index, "rebuilding", lambda status: status.rebuild.progress, _rebuild_is_done)
+        status = follow(index, "rebuilding", lambda status: status.rebuild.progress, _rebuild_is_done)
     _print_status(status, as_json=as_json)
 
 
@@ -163,27 +158,6 @@ def search_command(
 
 main.add_command(doctor_command)
 main.add_command(mcp_command)
-
-
-def _follow(
-    index: RemoteIndex, label: str, part: Callable[[IndexStatus], Progress], is_done: Callable[[IndexStatus], bool]
-) -> IndexStatus:
-    """Show a progress bar until the work is done; `SemanticError` when it fails."""
-    with click.progressbar(length=1, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        while not is_done(status := index.status()):
-            progress = part(status)
-            length = bar.length = max(progress.chunks_total, 1)
-            bar.update(min(progress.chunks_done, length) - bar.pos)
-            time.sleep(_POLL_SECONDS)
-        bar.update((bar.length or 1) - bar.pos)
-    return status
-
-
-def _equals_head(status: IndexStatus, known_error: str | None) -> bool:
-    if status.last_error and status.last_error != known_error:
-        raise IndexUnavailableError(status.last_error)
-    equals_head = status.index.commit == status.index.head and status.generation is not None
-    return equals_head and (status.status == "ready" or bool(status.problems))
 
 
 def _rebuild_is_done(status: IndexStatus) -> bool:

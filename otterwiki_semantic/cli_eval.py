@@ -7,17 +7,28 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from otterwiki_semantic.cli_index import index_options, lend_index, named_repository, wait_for_reranker
+from otterwiki_semantic.cli_index import (
+    equals_head,
+    follow,
+    index_options,
+    lend_index,
+    named_repository,
+    named_settings,
+    wait_for_reranker,
+)
 from otterwiki_semantic.drafting import draft_questions
 from otterwiki_semantic.evaluation import GAINS, Judged
 from otterwiki_semantic.markdown import parse
 from otterwiki_semantic.measuring import Run, comparison, drawer, failures, measure, read_questions, read_run, table
 from otterwiki_semantic.parameters import MAX_RESULTS
+from otterwiki_semantic.profiles import PROFILES
 from otterwiki_semantic.records import Mode, SearchOptions
 from otterwiki_semantic.service import IndexService
 
@@ -62,6 +73,13 @@ def evaluate() -> None:
     "--mode", "modes", multiple=True, type=click.Choice([mode.value for mode in Mode]), help="Give it again to compare modes."
 )
 @click.option("--rerank", is_flag=True, help="Let the reranker order the best passages of each question.")
+@click.option(
+    "--chunks",
+    "profiles",
+    multiple=True,
+    type=click.Choice(list(PROFILES)),
+    help="Ask an index with this chunk profile, built for it; give it again to compare profiles.",
+)
 @click.option("--compare", type=_file, help="Compare with an earlier run's file (see --output).")
 @click.option("--fail-under", "least", multiple=True, type=_Minimum(), help="Fail if a mean is below, such as ndcg=0.85.")
 @click.option("--output", type=_file, help="Write the run to a file, to compare others with it.")
@@ -72,6 +90,7 @@ def run_command(
     data_dir: Path | None,
     queries: Path,
     modes: tuple[str, ...],
+    profiles: tuple[str, ...],
     compare: Path | None,
     least: tuple[tuple[str, float], ...],
     output: Path | None,
@@ -82,25 +101,29 @@ def run_command(
 ) -> None:
     """Ask the judged questions of the file QUERIES and show how good the ranking of pages is.
 
-    QUERIES is a list of {"query": "…", "relevant": ["page", …], "exclude": ["page", …]}.
+    QUERIES is a list of {"query": "…", "relevant": ["page", …], "exclude": ["page", …]}. --chunks builds an
+    index for each profile, in the directory for temporary files, and removes it afterwards.
     """
+    if profiles and data_dir:
+        raise click.UsageError("--chunks builds indexes of its own and asks none in --data-dir; give one of the two")
     questions = read_questions(queries)
-    names = list(dict.fromkeys(modes)) or [Mode.HYBRID.value]
+    wanted = [Mode(mode) for mode in dict.fromkeys(modes)] or [Mode.HYBRID]
+    indexes: list[str | None] = [*dict.fromkeys(profiles)] or [None]
+    names = [_run_name(chunks, mode, wanted) for chunks in indexes for mode in wanted]
     earlier = {name: read_run(compare, name) for name in names} if compare else {}
     draw = drawer(plot) if plot else None
     for path in filter(None, (output, plot)):
         _check_writable(path)
     ranked = min(MAX_RESULTS, _RANKED + max(len(judged.exclude) for judged in questions))
-    runs = []
-    with lend_index(repository, data_dir) as index:
-        _wait_until_ready(index)
-        if rerank:
-            wait_for_reranker(index)
-        for name in names:
-            options = SearchOptions(ranked, 1, Mode(name), rerank=rerank)
-            runs.append(measure(index, name, questions, options, _shown(f"asking ({name})")))
-    for run in runs:
-        _warn_of_lacks(run)
+    runs: list[Run] = []
+    for chunks in indexes:
+        with _asked_index(repository, data_dir, chunks) as (index, facts):
+            if rerank:
+                wait_for_reranker(index)
+            for mode in wanted:
+                name, options = _run_name(chunks, mode, wanted), SearchOptions(ranked, 1, mode, rerank=rerank)
+                runs.append(measure(index, name, questions, options, _shown(f"asking ({name})")) | facts)
+    _warn_of_lacks(runs)
     written = json.dumps({"runs": runs}, ensure_ascii=False, indent=1)
     click.echo(written if as_json else table(runs))
     for run in runs if compare else ():
@@ -162,12 +185,38 @@ def _shown(label: str) -> Callable[[Sequence[Judged]], Iterable[Judged]]:
     return through
 
 
-def _warn_of_lacks(run: Run) -> None:
-    """Say which answers of a run had to do without a part of the search, since the run then measures something else."""
-    if lacks := [row["degraded"] for row in run["queries"] if "degraded" in row]:
-        click.echo(
-            f"{run['name']}: {len(lacks)} of {len(run['queries'])} answers are not all they could be: {lacks[0]}", err=True
-        )
+def _warn_of_lacks(runs: Sequence[Run]) -> None:
+    """Say which answers had to do without a part of the search, since their run then measures something else."""
+    for run in runs:
+        if lacks := [row["degraded"] for row in run["queries"] if "degraded" in row]:
+            count = f"{len(lacks)} of {len(run['queries'])}"
+            click.echo(f"{run['name']}: {count} answers are not all they could be: {lacks[0]}", err=True)
+
+
+def _run_name(chunks: str | None, mode: Mode, modes: Sequence[Mode]) -> str:
+    """Give what a run is called: by its mode, its chunk profile, or both if several of both are compared."""
+    if chunks is None:
+        return mode.value
+    return chunks if len(modes) == 1 else f"{chunks} {mode}"
+
+
+@contextmanager
+def _asked_index(
+    repository: Path | None, data_dir: Path | None, chunks: str | None
+) -> Iterator[tuple[IndexService, dict[str, Any]]]:
+    """Lend the index that is asked, and what a run tells of it: the configured one, or one built for a chunk profile."""
+    if chunks is None:
+        with lend_index(repository, data_dir) as lent:
+            _wait_until_ready(lent)
+            yield lent, {}
+        return
+    from otterwiki_semantic.comparing import built_index  # with it comes all that an index needs
+
+    wait = partial(follow, label=f"building ({chunks})", part=lambda status: status.progress, is_done=equals_head)
+    with built_index(named_settings(repository, None), chunks, wait) as (index, facts):
+        for problem in index.status().problems:
+            click.echo(f"problem with {chunks}: {problem.trouble}", err=True)
+        yield index, {"index": facts}
 
 
 def _wait_until_ready(index: IndexService) -> None:

@@ -26,6 +26,7 @@ from otterwiki_semantic.pages import read_page
 from otterwiki_semantic.progress import ProgressTracker
 from otterwiki_semantic.records import Chunk, Document, Page
 from otterwiki_semantic.repository import PageFile, Repository
+from otterwiki_semantic.similarity_scale import note_scale
 
 _PAGES_PER_BATCH = 64
 _CHUNKS_PER_BATCH = 256
@@ -160,6 +161,8 @@ class Indexer:
             self._index(batches, generation, tracker, donor, ahead, only_words=only_words)
         catalog.settle_vectors()
         catalog.set_updated(times)
+        if not (only_words or self._embedder.is_calibrated or self.model_is_left_alone):
+            note_scale(generation, self._embedder, self.profile.heading_weight)
         catalog.end_change(head)
         on_head()
         self.flush(generation)

@@ -31,7 +31,6 @@ from otterwiki_semantic.progress import ProgressTracker
 from otterwiki_semantic.rebuilding import Rebuilder, now
 from otterwiki_semantic.records import Freshness, RebuildStatus
 from otterwiki_semantic.repository import Repository
-from otterwiki_semantic.similarity_scale import note_scale
 from otterwiki_semantic.sync_log import SyncLog
 from otterwiki_semantic.way import Way
 
@@ -259,16 +258,14 @@ class Keeper:
         longest = _LONGEST_WITHOUT_SERVER_SECONDS if self.indexer.model_is_left_alone else _LONGEST_FINISH_SECONDS
         longer = min(2 * self._finishing, longest)
         self._finishing = longer if generation.catalog.unfinished else _FINISH_SECONDS
-        self._jobs.run_once(self._learn)
+        self._jobs.run_once(self._note_recall)
 
-    def _learn(self) -> None:
-        """Let the serving generation know its model's scale, and, for the day when its model has gone, how good it is."""
+    def _note_recall(self) -> None:
+        """Let the serving generation know how good it is, once, for the day when its model is not there any more."""
         serving = self.serving
         try:
             if serving is None or not self._way.embeds_for(serving):
                 return
-            if not self._way.embedder.is_calibrated:
-                note_scale(serving, self._way.embedder, self._way.profile.heading_weight)
             questions = self._way.questions()
             if questions and noted_recalls(serving, questions) is None:
                 self._way.recalls(serving, questions)

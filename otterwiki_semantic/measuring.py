@@ -17,12 +17,14 @@ from otterwiki_semantic.service import IndexService
 
 SHOWN = ("ndcg", "mrr", "recall@1", "recall@5", "recall@10", "precision@5", *LOSSES)
 _WARM_UP = 3
+_INDEX = {"chunks": "chunks", "words_per_chunk": "words/chunk", "build_seconds": "build s"}
 _PICTURES = (".png", ".svg")
 
 Run = dict[str, Any]
 """``{"name", "metrics", "latency_ms", "queries": [{"query", metric: value, …}, …]}``: what one configuration reached.
 
 A row has `degraded` if the answer had to do without a part of the search.
+Where an index was built for it, ``"index": {"chunks", "words_per_chunk", "build_seconds"}``, too.
 """
 
 
@@ -50,15 +52,21 @@ def measure(
 
 
 def table(runs: Sequence[Run]) -> str:
-    """Give the runs as a table, one a line."""
+    """Give the runs as a table, one a line; with what is known of their indexes where they were built for it."""
     width = max(len(run["name"]) for run in runs)
-    head = " ".join(f"{metric:>11}" for metric in (*SHOWN, "p50 ms", "p95 ms", "p99 ms"))
-    lines = [f"{len(runs[0]['queries'])} questions, pages ranked", f"{'':{width}} {head}"]
+    is_built = all("index" in run for run in runs)
+    columns = (*SHOWN, "p50 ms", "p95 ms", "p99 ms", *(_INDEX.values() if is_built else ()))
+    lines = [f"{len(runs[0]['queries'])} questions, pages ranked", f"{'':{width}} {_row(columns)}"]
     for run in runs:
-        values = [f"{run['metrics'][metric]:11.3f}" for metric in SHOWN]
-        values += [f"{value:11.1f}" for value in run["latency_ms"].values()]
-        lines.append(f"{run['name']:{width}} {' '.join(values)}")
+        values = [f"{run['metrics'][metric]:.3f}" for metric in SHOWN]
+        values += [f"{value:.1f}" for value in run["latency_ms"].values()]
+        values += [str(run["index"][fact]) for fact in _INDEX] if is_built else []
+        lines.append(f"{run['name']:{width}} {_row(values)}")
     return "\n".join(lines)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return " ".join(f"{cell:>11}" for cell in cells)
 
 
 def comparison(before: Run, after: Run) -> str:

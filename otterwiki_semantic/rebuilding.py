@@ -26,7 +26,6 @@ from otterwiki_semantic.problems import problem
 from otterwiki_semantic.progress import ProgressTracker
 from otterwiki_semantic.records import Estimate, RebuildState, RebuildStatus
 from otterwiki_semantic.repository import Repository
-from otterwiki_semantic.similarity_scale import note_scale
 from otterwiki_semantic.way import Way
 
 _AGAIN_SECONDS = 600.0
@@ -157,8 +156,6 @@ class Rebuilder:
             while self.indexer.sync(new, self.progress, donor):
                 pass
             check_whole(new, serving.catalog.unfinished)
-            if not self._way.embedder.is_calibrated:
-                note_scale(new, self._way.embedder, self._way.profile.heading_weight)
             self._judge(serving, new)
         except BaseException:
             new.destroy()

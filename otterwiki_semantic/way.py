@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from otterwiki_semantic.acceptance import VectorOf, recalls
-from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.embedding.passages import passages_fingerprint
 from otterwiki_semantic.errors import ModelError
@@ -16,6 +15,7 @@ from otterwiki_semantic.evaluation import Judged
 from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.generations import fingerprint
 from otterwiki_semantic.indexer import LEFT_ALONE_SECONDS
+from otterwiki_semantic.profiles import SPECIAL_PIECES, Profile, profile_named
 from otterwiki_semantic.relevance import Calibration
 from otterwiki_semantic.similarity_scale import noted_scale
 
@@ -43,7 +43,7 @@ class Way:
     @property
     def profile(self) -> Profile:
         """How pages are divided for this model."""
-        return Profile()
+        return profile_named(self.chunks, self.embedder.window - SPECIAL_PIECES)
 
     @property
     def fingerprint(self) -> str:

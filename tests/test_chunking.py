@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.chunking import Profile, chunk_document, count_words
+from otterwiki_semantic.chunking import chunk_document, count_words
 from otterwiki_semantic.embedding.minilm_model import MiniLM
 from otterwiki_semantic.markdown import parse
+from otterwiki_semantic.profiles import Profile
 from otterwiki_semantic.records import Chunk, Document
 from tests.markdown_strategies import PAGES, RAW, WORDS
 
@@ -97,7 +98,7 @@ def test_a_long_heading_path_gives_way_and_loses_no_word(model: MiniLM, title: s
     assert all(any(word in found for found in shown) for word in heading.split())
 
 
-@pytest.mark.parametrize("profile", [Profile("small", window=64, target_words=40, stub_words=10, overlap_words=8), PROFILE])
+@pytest.mark.parametrize("profile", [Profile("small", window=64, target=40, least=10, overlap=8), PROFILE])
 @given(source=PAGES)
 def test_every_profile_keeps_its_window(model: MiniLM, profile: Profile, source: str) -> None:
     chunks = chunks_of(source, model, profile=profile)

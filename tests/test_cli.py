@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.live_wiki import LiveWiki, commit, make_repository
+from tests.live_wiki import LiveWiki, commit, eventually, make_repository
 
 PROGRAM = Path(sys.executable).with_name("otterwiki-semantic")
 Answer = subprocess.CompletedProcess[str]
@@ -200,6 +201,38 @@ def test_a_ranking_is_measured(repository: Path, judged: Path) -> None:
     assert "hybrid" in picture.read_text() or "path" in picture.read_text()
 
 
+def test_chunk_profiles_are_compared(repository: Path, judged: Path, tmp_path: Path) -> None:
+    written = repository.parent / "profiles.json"
+    chosen = ("--chunks", "minilm", "--chunks", "fixed", "--mode", "semantic", "--mode", "keyword")
+    answer = run("eval", judged, *chosen, "--output", written, "--repository", repository, TMPDIR=str(tmp_path))
+    assert answer.returncode == 0, answer.stderr
+    _, head, *lines = answer.stdout.splitlines()
+    assert head.split()[-4:] == ["chunks", "words/chunk", "build", "s"]
+    names = ["minilm semantic", "minilm keyword", "fixed semantic", "fixed keyword"]
+    assert [line[:15].strip() for line in lines] == names
+    runs = {entry["name"]: entry for entry in json.loads(written.read_text())["runs"]}
+    assert list(runs) == names
+    minilm, fixed = (runs[f"{name} semantic"]["index"] for name in ("minilm", "fixed"))
+    assert minilm["chunks"] > fixed["chunks"] >= 5, "a page of less than 1,000 characters is one chunk"
+    assert minilm["words_per_chunk"] < fixed["words_per_chunk"]
+    assert fixed["build_seconds"] > 0
+    assert runs["fixed semantic"]["queries"][0]["recall@1"] == 1.0
+    assert list(tmp_path.glob("otterwiki-semantic-*")) == []
+
+
+def test_an_interrupted_comparison_leaves_nothing_behind(repository: Path, tmp_path: Path) -> None:
+    many = tmp_path / "many.json"
+    many.write_text(json.dumps([{"query": f"question {number}", "relevant": ["home"]} for number in range(5_000)]))
+    command = [str(PROGRAM), "eval", str(many), "--chunks", "minilm", "--repository", str(repository)]
+    with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path)}, stderr=subprocess.PIPE) as process:
+        eventually(lambda: any(tmp_path.glob("otterwiki-semantic-*/generations/*/catalog.sqlite3")))
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert said.strip() == b"Aborted!"
+    assert list(tmp_path.glob("otterwiki-semantic-*")) == []
+
+
 def test_two_runs_are_compared(repository: Path, judged: Path) -> None:
     written = repository.parent / "before.json"
     assert evaluate(repository, judged, "--output", written).returncode == 0
@@ -253,6 +286,7 @@ def test_a_mean_that_is_too_low_fails(repository: Path, judged: Path) -> None:
         ('[{"query": "a\\ud800", "relevant": ["home"]}]', (), "half characters"),
         ('[{"query": "x", "relevant": ["home"], "exclude": ["Home"]}]', (), "leaves out every relevant page"),
         ('[{"query": "x", "relevant": ["home"]}]', ("--plot", "picture.txt"), "ends in .png or .svg"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--chunks", "long", "--data-dir", "x"), "give one of the two"),
     ],
 )
 def test_what_cannot_be_measured_is_told(

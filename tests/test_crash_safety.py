@@ -248,7 +248,7 @@ def test_chunks_that_break_a_promise_are_noticed(model: MiniLM) -> None:
         "SQLite cannot store": (replace(first, section="\ud800"), *others),
     }
     for fault, chunks in wrong.items():
-        said = chunk_fuzz.fault_of_page(replace(page, chunks=chunks), source)
+        said = chunk_fuzz.fault_of_page(replace(page, chunks=chunks), source, Profile())
         assert said.startswith(fault), said
         assert bool(said) == bool(fault), said
 

@@ -8,7 +8,8 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent.parent / "otterwiki_semantic"
 LAYERS = (
     {"config", "errors", "insight_records", "map_records", "page_records", "records"},
-    {"chunking", "frontmatter", "links", "markdown", "outline", "pages", "plaintext", "spelling", "terms"} | {"wikisyntax"},
+    {"chunking", "frontmatter", "links", "markdown", "outline", "packing", "pages", "pieces", "plaintext"}
+    | {"profiles", "spelling", "terms", "wikisyntax"},
     {"drafting", "evaluation", "fusion", "neighbours", "problems", "projecting", "query", "relevance"} | {"resemblance"},
     {"catalog", "database", "directory", "flat", "lookup", "map_file", "repository", "server_vectors", "upkeep"}
     | {"vectors"}
@@ -22,8 +23,8 @@ LAYERS = (
     {"acceptance", "candidates", "diversity", "generation", "generations", "indexer", "insight", "jobs", "joining"}
     | {"keeper", "map_process", "mapping", "progress", "rebuilding", "related", "rereading", "search_log"}
     | {"searcher", "seeing", "similarity_scale", "sync_log", "way"},
-    {"detached", "local_index", "measuring", "owner", "parameters", "presentation", "protocol", "reading"}
-    | {"remote_index", "running_owner", "service"}
+    {"comparing", "detached", "local_index", "measuring", "owner", "parameters", "presentation", "protocol"}
+    | {"reading", "remote_index", "running_owner", "service"}
     | {"doctor", "doctor.asking", "doctor.case", "doctor.configuration", "doctor.data_directory"}
     | {"doctor.examination", "doctor.finding", "doctor.git", "doctor.index", "doctor.installation", "doctor.model"}
     | {"doctor.packages", "doctor.room", "doctor.running_wiki", "doctor.serving", "doctor.vector_store"},

@@ -116,12 +116,13 @@ def _compared(settings: Settings, commit: str | None, detail: str) -> Finding:
 
 def _wanted(settings: Settings) -> str | None:
     """Give the fingerprint of the index that would be made now; None without a model, as its own check has told."""
-    from otterwiki_semantic.chunking import Profile
     from otterwiki_semantic.embedding.opening import open_embedder
     from otterwiki_semantic.generations import fingerprint
+    from otterwiki_semantic.profiles import SPECIAL_PIECES, profile_named
 
     try:
-        return fingerprint(open_embedder(settings), Profile())
+        embedder = open_embedder(settings)
+        return fingerprint(embedder, profile_named(settings.chunks, embedder.window - SPECIAL_PIECES))
     except ModelError:
         return None
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
+from itertools import cycle
 from pathlib import Path
 from random import Random
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.embedding.minilm_model import MiniLM
 from otterwiki_semantic.markdown import parse
 from otterwiki_semantic.pages import read_page
+from otterwiki_semantic.profiles import PROFILES, Profile
 from otterwiki_semantic.records import Chunk, Page
 from tests.chaos.fuzzing import Batch, Finding, attempt
 from tests.markdown_strategies import _BLOCK_MARKS, _INLINE_MARKS, PAGES, RAW
@@ -20,7 +21,7 @@ from tests.test_chunking import body, is_subsequence, new_text, page_words
 
 _DEMO = Path(__file__).parents[2] / "demo" / "pages"
 _PATH = "folder/Some page"
-_PROFILE = Profile()
+_DEFAULT, *_OTHERS = PROFILES.values()
 _ONLY_GENERATE = settings(
     database=None, phases=[Phase.generate], deadline=None, suppress_health_check=list(HealthCheck), print_blob=False
 )
@@ -44,28 +45,28 @@ def _demo() -> list[bytes]:
 
 
 def try_pages(_place: Path, name: str, count: int) -> Batch:
-    """Make pages of a seed and chunk them."""
+    """Make pages of a seed and chunk each with the default profile, and with one of the others in turn."""
     random = Random(name)
     tidy = _from_strategies(max(1, round(count * _FROM_STRATEGIES)), random.getrandbits(32))
     seeds = [*tidy, *_demo()]
     sources = [*tidy, *(_made(random, seeds) for _ in range(count - len(tidy)))]
     findings, slowest = [], 0.0
-    for source in sources:
-        fault, seconds = attempt(partial(fault_of, source))
-        slowest = max(slowest, seconds)
-        if fault:
-            less = _reduced(source, lambda part: bool(attempt(partial(fault_of, part))[0]))
-            findings.append(Finding(repr(less), fault))
+    for source, other in zip(sources, cycle(_OTHERS), strict=False):
+        for profile in (_DEFAULT, other):
+            fault, seconds = attempt(partial(fault_of, source, profile))
+            slowest = max(slowest, seconds)
+            if fault:
+                findings.append(Finding(repr(_reduced(source, profile)), f"{profile.name}: {fault}"))
     return Batch(len(sources), slowest, tuple(findings))
 
 
-def fault_of(source: bytes) -> str:
+def fault_of(source: bytes, profile: Profile) -> str:
     """Say what is wrong with the page that is made of a file; empty if nothing is."""
-    page, again = (read_page(_PATH, "blob", source, _model(), _PROFILE) for _ in range(2))
-    return fault_of_page(page, source) if again == page else "it is not the same page each time"
+    page, again = (read_page(_PATH, "blob", source, _model(), profile) for _ in range(2))
+    return fault_of_page(page, source, profile) if again == page else "it is not the same page each time"
 
 
-def fault_of_page(page: Page, source: bytes) -> str:
+def fault_of_page(page: Page, source: bytes, profile: Profile) -> str:
     """Say what is wrong with the chunks of a page."""
     chunks = page.chunks
     text = source.decode("utf-8", errors="replace")
@@ -76,7 +77,7 @@ def fault_of_page(page: Page, source: bytes) -> str:
     if not all(body(chunk).strip() for chunk in chunks):
         return "a chunk is empty"
     largest = max(_model().count_tokens([chunk.text for chunk in chunks]), default=0)
-    if largest > _PROFILE.window:
+    if largest > profile.window:
         return f"a chunk has {largest} word pieces"
     last = text.count("\n") + text.count("\r") + 1
     if not all(1 <= chunk.start_line <= chunk.end_line <= last for chunk in chunks):
@@ -184,7 +185,7 @@ _Change = Callable[[Random, bytes, list[bytes]], bytes]
 _CHANGES: tuple[_Change, ...] = (_cut, _repeat, _insert, _insert, _splice, _scramble, _rearrange, _indent)
 
 
-def _reduced(source: bytes, fails: Callable[[bytes], bool]) -> bytes:
+def _reduced(source: bytes, profile: Profile) -> bytes:
     """Give a smaller input that fails as well: without every part that can go."""
     size, tries = max(1, len(source) // 2), 0
     while size and tries < _LESS_TRIES:
@@ -192,7 +193,7 @@ def _reduced(source: bytes, fails: Callable[[bytes], bool]) -> bytes:
         while start < len(source) and tries < _LESS_TRIES:
             less = source[:start] + source[start + size :]
             tries += 1
-            if fails(less):
+            if attempt(partial(fault_of, less, profile))[0]:
                 source = less
             else:
                 start += size
