@@ -23,10 +23,12 @@ from otterwiki_semantic.errors import (
     CatalogError,
     IndexUnavailableError,
     ModelError,
+    ModelUnreachableError,
     PageUnknownError,
     ParameterError,
     RebuildRefusedError,
     RepositoryError,
+    SemanticError,
     VectorStoreError,
 )
 from otterwiki_semantic.evaluation import Judged
@@ -69,6 +71,8 @@ _SEARCHES_AT_A_TIME = 2
 """More of them take the interpreter from each other: four threads answer 109 searches a second, two of them at a time 145."""
 _CLOSE_SECONDS = 8.0
 _SUCCESSOR_SECONDS = 2.0
+_FAILURE_TOLD_SECONDS = 300.0
+"""How long a query that could not be embedded is told as a problem, unless another one can be."""
 
 T = TypeVar("T")
 
@@ -96,7 +100,8 @@ class LocalIndex:
         if settings.map:
             self._mapper = Mapper(settings.data_dir / "map.json", self._keeper.settled, self._keeper.run_in)
             self._keeper.after_sync = self._mapper.look
-        self._query_error: str | None = None
+        self._query_failure: tuple[float, BaseException] | None = None
+        """When a query could not be embedded last, and why; None if the last one could."""
 
     def start(self) -> None:
         """Open the serving generation, if there is one, and begin to keep it equal to HEAD, in the background."""
@@ -252,10 +257,10 @@ class LocalIndex:
     def _model_failure(self, coming: Sequence[Future[Matrix]]) -> str | None:
         """Tell why vectors of queries could not be made."""
         error = next((error for error in (vector.exception() for vector in coming) if error is not None), None)
-        self._query_error = None if error is None else str(error) or type(error).__name__
+        self._query_failure = None if error is None else (time.monotonic(), error)
         if error is None:
             return None
-        log.error("a query could not be embedded: %s", error, exc_info=error)
+        log.error("a query could not be embedded: %s", error, exc_info=None if isinstance(error, SemanticError) else error)
         return f"the embedding model failed, the answer is by words alone: {error}"
 
     def _vector_now(self, query: str) -> Matrix:
@@ -318,8 +323,10 @@ class LocalIndex:
             self._way.questions()
         except ParameterError as error:
             found.append(error)
-        if self._query_error:
-            found.append(ModelError(f"a query could not be embedded: {self._query_error}"))
+        if self._query_failure is not None and time.monotonic() - self._query_failure[0] < _FAILURE_TOLD_SECONDS:
+            cause = self._query_failure[1]
+            kind = ModelUnreachableError if isinstance(cause, ModelUnreachableError) else ModelError
+            found.append(kind(f"a query could not be embedded: {cause}"))
         found.append(self._rereading.error)
         shown = [problem(error) for error in found if error is not None]
         shown += self._insights.problems()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import socket
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -98,8 +99,15 @@ def _shaped(path: str, vectors: list[list[float]]) -> Any:
 def serving(server: ModelServer) -> Iterator[ModelServer]:
     """Serve as long as the block lasts; a server that was served before comes back at its address."""
 
+    connections: list[socket.socket] = []
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            connections.append(self.connection)
+
         wbufsize = -1  # an answer in one packet: the system would hold back the second one
 
         def do_GET(self) -> None:
@@ -132,6 +140,9 @@ def serving(server: ModelServer) -> Iterator[ModelServer]:
         finally:
             served.shutdown()
             thread.join()
+            for connection in connections:  # kept open, they would be answered yet
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
 
 
 def ollama_told(model: str, digest: str = "sha256:1", window: int = 512) -> dict[str, Any]:
