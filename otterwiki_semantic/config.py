@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from ipaddress import IPv6Address
+from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -131,6 +131,26 @@ def _server_url(value: str) -> str:
     return found[1]
 
 
+def is_this_machine(host: str) -> bool:
+    """Tell whether a host is this one, to which no proxy leads and nobody listens on the way."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _header_text(value: str) -> str:
+    if not re.fullmatch(r"[!-~]+", value):  # the value is not repeated: it is a secret
+        raise ConfigError("SEMANTIC_CHROMA_TOKEN has a character that no token has; allowed: ASCII without spaces")
+    return value
+
+
+def _chroma_name(value: str) -> str:
+    if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]", value):
+        raise ValueError
+    return value
+
+
 def _provided(providers: tuple[str, ...], *alone: str) -> Callable[[str], str]:
     def read(value: str) -> str:
         provider, colon, name = value.partition(":")
@@ -169,11 +189,12 @@ def _readable_file(value: str) -> Path:
     return path
 
 
+_CHROMA_NAME = "3 to 512 letters, digits, dots, hyphens and underscores, the first and the last a letter or a digit"
 _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "SEMANTIC_CHROMA_URL": (_server_url, "http://host:port or https://host:port, without a path"),
-    "SEMANTIC_CHROMA_TOKEN": (str, "text"),
-    "SEMANTIC_CHROMA_TENANT": (str, "the name of a tenant"),
-    "SEMANTIC_CHROMA_DATABASE": (str, "the name of a database"),
+    "SEMANTIC_CHROMA_TOKEN": (_header_text, "ASCII without spaces"),
+    "SEMANTIC_CHROMA_TENANT": (_chroma_name, _CHROMA_NAME),
+    "SEMANTIC_CHROMA_DATABASE": (_chroma_name, _CHROMA_NAME),
     "SEMANTIC_CHROMA_CA": (_readable_file, "the path of a file that can be read"),
     "SEMANTIC_CHUNKS": (_one_of(*CHUNKS), f"one of: {', '.join(CHUNKS)}"),
     "SEMANTIC_MAP": (read_flag, "true or false"),
@@ -223,6 +244,7 @@ def read_settings(
         raise ConfigError(f"unknown setting {', '.join(unknown)}; the settings are: {', '.join(SETTING_NAMES)}")
     values = {_field(name): _read(name, given[name]) for name in _READERS if given.get(name)}
     values = _provider_keys(values, given) | values
+    _check_token_is_safe(values)
     if repository is None and not given.get("REPOSITORY"):
         raise ConfigError("no repository: set REPOSITORY, in the environment or in the wiki's settings.cfg")
     place = (repository or Path(given["REPOSITORY"])).resolve()
@@ -233,6 +255,15 @@ def read_settings(
         api_key=given.get("OTTERWIKI_API_KEY") or None,
         **values,
     )
+
+
+def _check_token_is_safe(values: Mapping[str, Any]) -> None:
+    url = urlsplit(str(values.get("chroma_url", "")))
+    if url.scheme == "http" and "chroma_token" in values and not is_this_machine(url.hostname or ""):
+        raise ConfigError(
+            f"SEMANTIC_CHROMA_TOKEN would go to {url.geturl()} for everyone on the way to read; "
+            "allowed: an address that begins with https, or one of this machine"
+        )
 
 
 def _provider_keys(values: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:

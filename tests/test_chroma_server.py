@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import os
 import shutil
 import signal
 import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from otterwiki_semantic.config import Settings
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.records import Mode, RebuildState, SearchOptions
 from tests.live_wiki import commit, eventually, make_repository
-from tests.test_vectors import ChromaServer
+from tests.running_chroma import RunningChroma
 
 
 @pytest.fixture(autouse=True)
@@ -27,15 +26,15 @@ def asked_for_everything(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ChromaServer]:
-    made = ChromaServer(tmp_path / "server")
+def server(tmp_path: Path) -> Iterator[RunningChroma]:
+    made = RunningChroma(tmp_path / "server")
     made.start()
     yield made
     made.stop()
 
 
 @pytest.fixture
-def index(tmp_path: Path, server: ChromaServer, handbook: dict[str, str | bytes]) -> Iterator[LocalIndex]:
+def index(tmp_path: Path, server: RunningChroma, handbook: dict[str, str | bytes]) -> Iterator[LocalIndex]:
     repository = make_repository(tmp_path / "repository", handbook)
     made = LocalIndex(Settings(repository, tmp_path / "index", sync_interval=3600, chroma_url=server.url))
     made.start()
@@ -74,7 +73,7 @@ def check_recovery(index: LocalIndex) -> None:
     assert best(index, "insects that make honey") == "bees"
 
 
-def test_a_server_that_is_down_is_done_without(index: LocalIndex, server: ChromaServer, tmp_path: Path) -> None:
+def test_a_server_that_is_down_is_done_without(index: LocalIndex, server: RunningChroma, tmp_path: Path) -> None:
     server.stop()
     assert best(index, "vegetables") == "garden"
     save_bees(index, tmp_path)
@@ -86,7 +85,7 @@ def test_a_server_that_is_down_is_done_without(index: LocalIndex, server: Chroma
 
 
 def test_a_server_that_is_down_does_not_put_off_the_look_at_head(
-    index: LocalIndex, server: ChromaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    index: LocalIndex, server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("otterwiki_semantic.generation._REST_SECONDS", 3600.0)
     index.close()
@@ -100,10 +99,9 @@ def test_a_server_that_is_down_does_not_put_off_the_look_at_head(
 
 
 def test_a_server_that_does_not_answer_delays_no_more_than_one_search(
-    index: LocalIndex, server: ChromaServer, tmp_path: Path
+    index: LocalIndex, server: RunningChroma, tmp_path: Path
 ) -> None:
-    assert server._process is not None
-    server._process.send_signal(signal.SIGSTOP)
+    os.kill(server.pid, signal.SIGSTOP)
     try:
         assert best(index, "vegetables") == "garden"
         assert index.status().problems
@@ -116,12 +114,12 @@ def test_a_server_that_does_not_answer_delays_no_more_than_one_search(
         save_bees(index, tmp_path)
         serving._rests_until = 0
     finally:
-        server._process.send_signal(signal.SIGCONT)
+        os.kill(server.pid, signal.SIGCONT)
     index.notify()
     check_recovery(index)
 
 
-def test_a_server_that_was_emptied_is_filled_again(index: LocalIndex, server: ChromaServer, tmp_path: Path) -> None:
+def test_a_server_that_was_emptied_is_filled_again(index: LocalIndex, server: RunningChroma, tmp_path: Path) -> None:
     server.stop()
     shutil.rmtree(server.directory)
     server.start()
@@ -131,7 +129,7 @@ def test_a_server_that_was_emptied_is_filled_again(index: LocalIndex, server: Ch
 
 
 def test_a_server_that_was_emptied_while_the_wiki_was_stopped_is_filled_again(
-    index: LocalIndex, server: ChromaServer, tmp_path: Path
+    index: LocalIndex, server: RunningChroma, tmp_path: Path
 ) -> None:
     index.close()
     server.stop()
@@ -146,7 +144,7 @@ def test_a_server_that_was_emptied_while_the_wiki_was_stopped_is_filled_again(
     again.close()
 
 
-def test_a_wiki_that_starts_without_its_server_answers(index: LocalIndex, server: ChromaServer, tmp_path: Path) -> None:
+def test_a_wiki_that_starts_without_its_server_answers(index: LocalIndex, server: RunningChroma, tmp_path: Path) -> None:
     index.close()
     server.stop()
     again = LocalIndex(Settings(tmp_path / "repository", tmp_path / "index", sync_interval=3600, chroma_url=server.url))
@@ -159,23 +157,17 @@ def test_a_wiki_that_starts_without_its_server_answers(index: LocalIndex, server
     again.close()
 
 
-def test_a_rebuild_leaves_one_collection_on_the_server(index: LocalIndex, server: ChromaServer) -> None:
+def test_a_rebuild_leaves_one_collection_on_the_server(index: LocalIndex, server: RunningChroma) -> None:
     index.reindex()
     eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
     assert index.status().rebuild.error is None
     serving = index._keeper.serving
     assert serving is not None
-    address = f"{server.url}/api/v2/tenants/default_tenant/databases/default_database/collections"
-
-    def names() -> list[str]:
-        with urllib.request.urlopen(address, timeout=10) as response:
-            return [collection["name"] for collection in json.load(response)]
-
-    eventually(lambda: names() == [serving.vectors.name])
+    eventually(lambda: server.collections() == [serving.vectors.name])
 
 
 def test_an_index_that_moves_to_a_server_is_not_embedded_again(
-    server: ChromaServer, tmp_path: Path, handbook: dict[str, str | bytes]
+    server: RunningChroma, tmp_path: Path, handbook: dict[str, str | bytes]
 ) -> None:
     repository = make_repository(tmp_path / "repository", handbook)
     for url, embedded in ((None, 6), (server.url, 0), (None, 0)):

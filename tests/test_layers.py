@@ -11,7 +11,7 @@ LAYERS = (
     {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "terms", "links", "pages", "outline", "spelling"},
     {"query", "fusion", "relevance", "evaluation", "drafting", "resemblance", "projecting", "neighbours", "problems"},
     {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "flat", "lookup", "directory"}
-    | {"catalog", "upkeep", "vectors", "server_vectors", "map_file"},
+    | {"catalog", "upkeep", "vectors", "chroma_server", "claims", "server_vectors", "map_file"},
     {"generation", "generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"}
     | {"acceptance", "rebuilding", "sync_log", "keeper", "seeing", "search_log", "insight"}
     | {"map_process", "mapping"},
