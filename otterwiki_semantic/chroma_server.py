@@ -107,7 +107,7 @@ class ChromaServer:
         `VectorStoreRefusedError` if they cannot be made. Errors of the transport are not caught.
         """
         import httpx
-        from chromadb.errors import NotFoundError
+        from chromadb.errors import ChromaError, NotFoundError
 
         try:
             api.get_database(self.database, tenant=self.tenant)
@@ -121,6 +121,8 @@ class ChromaServer:
         except (VectorStoreRefusedError, httpx.TransportError):
             raise
         except Exception as error:  # ChromaDB's client raises bare ones, too
+            if isinstance(error, ChromaError) and error.code() == _LATER:
+                raise
             raise VectorStoreRefusedError(
                 f"ChromaDB at {self.url} has no database {self.database} of tenant {self.tenant}, and it could not be made: "
                 f"{self.told(error)}; make it there, or correct SEMANTIC_CHROMA_TENANT or SEMANTIC_CHROMA_DATABASE"

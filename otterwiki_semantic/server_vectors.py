@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 10.0
 """How long a collection that was ours is taken to be."""
-_SERVER_ERRORS = 500
+_ASKED_WRONG = (400, 404)
+"""What ChromaDB answers if there is no such database, or no index of such a configuration."""
 _SERVICE_PAGE = 300
 """What Chroma's own service writes, or answers with, at a time, unless it was asked to allow more."""
 
@@ -173,10 +174,10 @@ class ChromaServerVectors(VectorStore):
         try:
             return make(collection_configuration())
         except ChromaError as error:
+            if error.code() not in _ASKED_WRONG:
+                raise
             if self._server.make_database(api):
                 return self._made(api, mark)
-            if error.code() >= _SERVER_ERRORS:  # it did not refuse what it was asked for
-                raise
             return make({"spann": {"space": "cosine"}})
 
     def _model(self, api: FastAPI, name: str) -> CollectionModel:

@@ -81,7 +81,7 @@ class GuardedChroma:
 
     It takes and gives no more than 300 records at a time, and no configuration of an HNSW index.
 
-    `certificate` is the file to trust it by; `seen` are the paths of the requests that it let through.
+    `certificate` is the file to trust it by.
     """
 
     PORTION = 300
@@ -90,9 +90,8 @@ class GuardedChroma:
         self.certificate = directory / "certificate.pem"
         key = directory / "key.pem"
         _make_certificate(self.certificate, key)
-        self.seen: list[str] = []
-        self.refusal: tuple[int, str] | None = None
-        """What is answered to everything instead of letting it through."""
+        self.refusals: dict[str, tuple[int, str]] = {}
+        """Statuses and errors that are answered to requests, by how method and path begin."""
         guard, wanted = self, f"Bearer {token}" if header == "Authorization" else token
 
         class Handler(BaseHTTPRequestHandler):
@@ -100,14 +99,15 @@ class GuardedChroma:
 
             def answer(self) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                if guard.refusal is not None:
-                    self._answer(guard.refusal[0], "application/json", guard.refusal[1].encode())
+                asked = f"{self.command} {self.path}"
+                refusal = next((guard.refusals[start] for start in guard.refusals if asked.startswith(start)), None)
+                if refusal is not None:
+                    self._answer(refusal[0], "application/json", refusal[1].encode())
                 elif self.headers.get(header) != wanted:
                     self._answer(401, "text/html", b"<h1>Who are you?</h1>")
                 elif guard._is_too_much(body):
                     self._answer(422, "application/json", b'{"error": "QuotaError", "message": "Quota exceeded: 300"}')
                 else:
-                    guard.seen.append(self.path)
                     self._forward(body)
 
             do_GET = do_POST = do_PUT = do_DELETE = answer  # noqa: N815 - the base class's names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import signal
 import time
@@ -164,6 +165,55 @@ def test_a_rebuild_leaves_one_collection_on_the_server(index: LocalIndex, server
     serving = index._keeper.serving
     assert serving is not None
     eventually(lambda: server.collections() == [serving.vectors.name])
+
+
+def test_an_index_that_is_copied_begins_a_collection_of_its_own(
+    index: LocalIndex, server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otterwiki_semantic.server_vectors._LOOK_SECONDS", 0.0)
+    shutil.copytree(tmp_path / "repository", tmp_path / "other repository")
+    shutil.copytree(tmp_path / "index", tmp_path / "other index")
+    settings = Settings(tmp_path / "other repository", tmp_path / "other index", sync_interval=3600, chroma_url=server.url)
+    other = LocalIndex(settings)
+    other.start()
+    eventually(lambda: is_well(other))
+    save_bees(index, tmp_path)
+    check_recovery(index)
+    assert best(other, "vegetables") == "garden"
+    assert held(other) == 6
+    assert other.status().embedded_texts == 0
+    collections = {index.status().collection, other.status().collection}
+    eventually(lambda: set(server.collections()) == collections)
+    assert len(collections) == 2
+    other.close()
+
+
+def test_a_server_whose_disk_is_full_is_done_without(
+    index: LocalIndex, server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otterwiki_semantic.generation._REST_SECONDS", 5.0)
+    _, most = resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    save_bees(index, tmp_path)
+    eventually(lambda: index.status().problems)
+    (problem,) = index.status().problems
+    assert server.url in problem.trouble
+    assert "see its log" in problem.trouble
+    assert best(index, "vegetables") == "garden"
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (most, most))
+    check_recovery(index)
+
+
+def test_a_collection_that_could_not_be_removed_is_removed_once_the_server_is_back(
+    index: LocalIndex, server: RunningChroma
+) -> None:
+    before = server.collections()
+    server.stop()
+    index.reindex()
+    eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
+    server.start()
+    eventually(lambda: is_well(index), 60)
+    eventually(lambda: server.collections() == [index.status().collection])
+    assert server.collections() != before
 
 
 def test_an_index_that_moves_to_a_server_is_not_embedded_again(

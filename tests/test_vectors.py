@@ -132,7 +132,7 @@ def test_any_number_of_vectors_is_stored_and_deleted_at_once(vectors: VectorStor
     assert vectors.count() == 0
     vectors.upsert(stored(unit_rows(250)))
     assert vectors.count() == 250
-    vectors.delete([f"v{i}" for i in range(6_000)])
+    vectors.delete([f"v{i}" for i in range(3_000)])
     assert vectors.count() == 0
 
 
