@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import shutil
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from otterwiki_semantic.config import Settings
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.records import Mode, RebuildState, SearchOptions
 from tests.live_wiki import commit, eventually, make_repository
-from tests.running_chroma import RunningChroma
+from tests.running_chroma import GuardedChroma, RunningChroma
 
 
 @pytest.fixture(autouse=True)
@@ -217,16 +219,30 @@ def test_a_collection_that_could_not_be_removed_is_removed_once_the_server_is_ba
 
 
 def test_an_index_that_moves_to_a_server_is_not_embedded_again(
-    server: RunningChroma, tmp_path: Path, handbook: dict[str, str | bytes]
+    server: RunningChroma, tmp_path: Path, handbook: dict[str, str | bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
-    repository = make_repository(tmp_path / "repository", handbook)
-    for url, embedded in ((None, 6), (server.url, 0), (None, 0)):
-        index = LocalIndex(Settings(repository, tmp_path / "index", sync_interval=3600, chroma_url=url))
-        if url is None:
-            (tmp_path / "index").mkdir(exist_ok=True)
+    """The server has everything that settings tell of: TLS, a token, a tenant and a database; the token is in no log."""
+    repository, token = make_repository(tmp_path / "repository", handbook), "a-token-nobody-guesses"
+    guarded = GuardedChroma(server, tmp_path, token)
+    here = Settings(repository, tmp_path / "index", sync_interval=3600)
+    there = replace(
+        here,
+        chroma_url=guarded.url,
+        chroma_token=token,
+        chroma_tenant="acme",
+        chroma_database="wiki",
+        chroma_ca=guarded.certificate,
+    )
+    caplog.set_level(logging.DEBUG)
+    for settings, embedded in ((here, 6), (there, 0), (here, 0)):
+        index = LocalIndex(settings)
+        (tmp_path / "index").mkdir(exist_ok=True)
         index.start()
         eventually(lambda index=index: is_well(index))  # type: ignore[misc]
         assert index.status().embedded_texts == embedded
         assert held(index) == 6
         assert best(index, "vegetables") == "garden"
         index.close()
+    assert len(server.collections("acme/wiki")) == 1
+    assert token not in caplog.text
+    guarded.close()
