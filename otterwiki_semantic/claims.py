@@ -41,11 +41,13 @@ class Claims:
 
     def use(self, name: str) -> None:
         """Say that a collection is in use by this process, and no stray."""
-        self._used.add(name)
+        with self._changing:
+            self._used.add(name)
 
     def let_go(self, name: str) -> None:
         """Say that a collection is not in use any more."""
-        self._used.discard(name)
+        with self._changing:
+            self._used.discard(name)
 
     def begin(self, name: str) -> dict[str, str]:
         """Note that this process is about to mark a collection; gives the metadata to mark it with."""
@@ -80,12 +82,15 @@ class Claims:
 
         A mark that was put there when the server had another address counts, too.
         """
-        marks = {mark for here in self._notes.values() for mark in here.get(name, {}).get("marks", ())}
+        with self._changing:
+            marks = {mark for here in self._notes.values() for mark in here.get(name, {}).get("marks", ())}
         return (metadata or {}).get(_MARK) in marks
 
     def strays(self) -> list[str]:
-        """Give the collections that this data directory, not one it is a copy of, began and that are not in use."""
-        return sorted(name for name, note in self._here().items() if name not in self._used and note["inode"] == self._inode())
+        """Give the collections that are not in use, and were begun by this data directory, not by one that it is a copy of."""
+        inode = self._inode()
+        with self._changing:
+            return sorted(name for name, note in self._here().items() if name not in self._used and note["inode"] == inode)
 
     def _here(self) -> dict[str, Any]:
         here: dict[str, Any] = self._notes.setdefault(self._place, {})

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from otterwiki_semantic.chroma_server import ChromaServer
 from otterwiki_semantic.claims import Claims
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.errors import VectorStoreError, VectorStoreUnreachableError
+from otterwiki_semantic.errors import VectorStoreError, VectorStoreRefusedError
 from otterwiki_semantic.vectors import VectorStore, collection_configuration
 
 if TYPE_CHECKING:
@@ -75,12 +75,12 @@ class ChromaServerVectors(VectorStore):
 
     def ids(self) -> set[str]:
         """See `VectorStore`. A server that does not take such large pages is asked for smaller ones, from then on."""
+        from httpx import TransportError
+
         try:
             return super().ids()
-        except VectorStoreUnreachableError:
-            raise
-        except VectorStoreError:
-            if self._is_lost:
+        except VectorStoreError as error:
+            if self._is_lost or isinstance(error, VectorStoreRefusedError) or isinstance(error.__cause__, TransportError):
                 raise
             large, self.ids_page = self.ids_page, _SERVICE_PAGE
             try:

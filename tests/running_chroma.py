@@ -106,7 +106,9 @@ class GuardedChroma:
                 elif self.headers.get(header) != wanted:
                     self._answer(401, "text/html", b"<h1>Who are you?</h1>")
                 elif guard._is_too_much(body):
-                    self._answer(422, "application/json", b'{"error": "QuotaError", "message": "Quota exceeded: 300"}')
+                    self._answer(422, "application/json", b'{"error": "SomeQuota", "message": "more than 300"}')
+                elif b'"hnsw":{' in body:
+                    self._answer(400, "application/json", b'{"error": "InvalidArgumentError", "message": "no HNSW"}')
                 else:
                     self._forward(body)
 
@@ -147,7 +149,7 @@ class GuardedChroma:
     def _is_too_much(self, body: bytes) -> bool:
         asked = json.loads(body or b"{}")
         portions = (len(asked.get("ids") or ()), asked.get("limit") or 0, asked.get("n_results") or 0)
-        return max(portions) > self.PORTION or bool((asked.get("configuration") or {}).get("hnsw"))
+        return max(portions) > self.PORTION
 
     def close(self) -> None:
         """End it."""
