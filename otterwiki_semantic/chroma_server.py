@@ -147,7 +147,9 @@ class ChromaServer:
         if isinstance(error, ChromaError):
             if error.code() == _LATER:
                 return VectorStoreUnreachableError(f"ChromaDB at {self.url} could not {action} now: {reason}")
-            return VectorStoreError(f"ChromaDB at {self.url} could not {action}: {reason}; see its log")
+            return VectorStoreError(
+                f"ChromaDB at {self.url} could not {action}: {reason}; see its log, and start it again if this goes on"
+            )
         if (tls := _tls_error(error)) is not None:
             return VectorStoreRefusedError(f"ChromaDB at {self.url} could not {action}: {_tls_trouble(tls)}")
         if isinstance(error, httpx.TimeoutException):

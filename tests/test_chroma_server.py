@@ -199,9 +199,11 @@ def test_a_server_whose_disk_is_full_is_done_without(
     eventually(lambda: index.status().problems)
     (problem,) = index.status().problems
     assert server.url in problem.trouble
-    assert "see its log" in problem.trouble
+    assert "start it again" in problem.trouble
     assert best(index, "vegetables") == "garden"
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (most, most))
+    server.stop()  # ChromaDB 1.5.9 may keep its database locked after an error of the disk
+    server.start()
     check_recovery(index)
 
 
