@@ -36,6 +36,7 @@ PARTS = {
     "memory": "memory of the index's process, and of the wiki's",
     "typing": "when the search page shows what was found, after the last key",
     "mapping": "making the map of the wiki, and drawing it",
+    "server": "ChromaDB in the index's process and on a server of its own: memory, disk, filling, searches",
     "sessions": "how many queries of a session need not be embedded",
 }
 """The parts, by the names of their modules, in the order they are run."""

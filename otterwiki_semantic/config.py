@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
-from ipaddress import IPv6Address
+from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -131,6 +131,30 @@ def _server_url(value: str) -> str:
     return found[1]
 
 
+def is_on_this_machine(url: str) -> bool:
+    """Tell whether an address is on this host, to which no proxy leads and nobody listens on the way."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _secret(name: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        if not re.fullmatch(r"[!-~]+", value):  # the value is not repeated
+            raise ConfigError(f"{name} has a character that no key has, such as a space; allowed: ASCII without spaces")
+        return value
+
+    return read
+
+
+def _chroma_name(value: str) -> str:
+    if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]", value):
+        raise ValueError
+    return value
+
+
 def _provided(providers: tuple[str, ...], *alone: str) -> Callable[[str], str]:
     def read(value: str) -> str:
         provider, colon, name = value.partition(":")
@@ -169,11 +193,12 @@ def _readable_file(value: str) -> Path:
     return path
 
 
+_CHROMA_NAME = "3 to 512 letters, digits, dots, hyphens and underscores, the first and the last a letter or a digit"
 _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "SEMANTIC_CHROMA_URL": (_server_url, "http://host:port or https://host:port, without a path"),
-    "SEMANTIC_CHROMA_TOKEN": (str, "text"),
-    "SEMANTIC_CHROMA_TENANT": (str, "the name of a tenant"),
-    "SEMANTIC_CHROMA_DATABASE": (str, "the name of a database"),
+    "SEMANTIC_CHROMA_TOKEN": (_secret("SEMANTIC_CHROMA_TOKEN"), "ASCII without spaces"),
+    "SEMANTIC_CHROMA_TENANT": (_chroma_name, _CHROMA_NAME),
+    "SEMANTIC_CHROMA_DATABASE": (_chroma_name, _CHROMA_NAME),
     "SEMANTIC_CHROMA_CA": (_readable_file, "the path of a file that can be read"),
     "SEMANTIC_CHUNKS": (_one_of(*CHUNKS), f"one of: {', '.join(CHUNKS)}"),
     "SEMANTIC_MAP": (read_flag, "true or false"),
@@ -181,7 +206,7 @@ _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
         _provided(PROVIDERS, BUNDLED),
         f"{BUNDLED}, or provider:model, such as ollama:mxbai-embed-large, with one of these providers: {', '.join(PROVIDERS)}",
     ),
-    "SEMANTIC_MODEL_KEY": (str, "text"),
+    "SEMANTIC_MODEL_KEY": (_secret("SEMANTIC_MODEL_KEY"), "ASCII without spaces"),
     "SEMANTIC_MODEL_OPTIONS": (_json_object, 'a JSON object, such as {"region": "eu-central-1"}'),
     "SEMANTIC_MODEL_URL": (_api_url, "http://host:port or https://host:port, with or without a path"),
     "SEMANTIC_MODEL_WINDOW": (_whole(64, 1_000_000), "a whole number, 64 to 1000000"),
@@ -189,7 +214,7 @@ _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "SEMANTIC_QUERY_PROMPT": (str, "text"),
     "SEMANTIC_RELATED": (read_flag, "true or false"),
     "SEMANTIC_RERANKER": (_provided(RERANKERS), "cohere:model or cross-encoder:model"),
-    "SEMANTIC_RERANKER_KEY": (str, "text"),
+    "SEMANTIC_RERANKER_KEY": (_secret("SEMANTIC_RERANKER_KEY"), "ASCII without spaces"),
     "SEMANTIC_RERANKER_URL": (_api_url, "http://host:port or https://host:port, with or without a path"),
     "SEMANTIC_SLOW_SEARCH": (_number(0, 3_600_000), "milliseconds, 0 to 3600000"),
     "SEMANTIC_SYNC_INTERVAL": (_number(1, 86_400), "seconds, 1 to 86400"),
@@ -223,6 +248,7 @@ def read_settings(
         raise ConfigError(f"unknown setting {', '.join(unknown)}; the settings are: {', '.join(SETTING_NAMES)}")
     values = {_field(name): _read(name, given[name]) for name in _READERS if given.get(name)}
     values = _provider_keys(values, given) | values
+    _check_token_is_safe(values)
     if repository is None and not given.get("REPOSITORY"):
         raise ConfigError("no repository: set REPOSITORY, in the environment or in the wiki's settings.cfg")
     place = (repository or Path(given["REPOSITORY"])).resolve()
@@ -233,6 +259,15 @@ def read_settings(
         api_key=given.get("OTTERWIKI_API_KEY") or None,
         **values,
     )
+
+
+def _check_token_is_safe(values: Mapping[str, Any]) -> None:
+    url = str(values.get("chroma_url", ""))
+    if url.startswith("http:") and "chroma_token" in values and not is_on_this_machine(url):
+        raise ConfigError(
+            f"SEMANTIC_CHROMA_TOKEN would go to {url} for everyone on the way to read; "
+            "allowed: an address that begins with https, or one of this machine"
+        )
 
 
 def _provider_keys(values: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ SemanticError
 │   └── DiskFullError        there is no room left on the disk
 ├── VectorStoreError       ChromaDB cannot read or write the collection
 │   └── VectorStoreUnreachableError  the ChromaDB server is down, slow, or not one
+│       └── VectorStoreRefusedError  it cannot be used as the settings have it
 ├── MapError               the map of the wiki cannot be made
 ├── ParameterError         a request's parameter is missing or not allowed
 ├── NotFoundError          something that was named is not there; has the names that are nearest
@@ -72,6 +73,10 @@ class VectorStoreError(SemanticError):
 
 class VectorStoreUnreachableError(VectorStoreError):
     """The ChromaDB server cannot be reached now; its collection is as it was, and may be asked again later."""
+
+
+class VectorStoreRefusedError(VectorStoreUnreachableError):
+    """The ChromaDB server cannot be used as the settings have it; its text says what to do."""
 
 
 class MapError(SemanticError):

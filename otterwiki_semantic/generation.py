@@ -106,7 +106,11 @@ class Generation:
         size = allowed.size if allowed else flat.size
         mask = allowed.mask if allowed else None
         wanted = min(flat.size, allowed.enough(count)) if allowed and size else count
-        distances = None if self.is_refilling or size <= EXACT else self._ask_chroma(vector, wanted)
+        distances = (
+            None
+            if self.is_refilling or size <= EXACT or wanted > self.vectors.most_results
+            else self._ask_chroma(vector, wanted)
+        )
         if distances is None:
             found = flat.nearest(vector, count, mask)
             return Nearest(found, is_whole=len(found) < count)
@@ -199,6 +203,7 @@ class Generation:
             log.warning("ChromaDB did not hold %d vectors as noted; putting it right from the catalog", wrong)
         self.probe_vectors()
         self._is_verified, self._verified_at = True, time.monotonic()
+        store.remove_strays()
 
     def _check_files(self, manifest: str) -> None:
         seal, deaths = self.catalog.meta(_SEAL), int(self.catalog.meta(_DEATHS) or 0)

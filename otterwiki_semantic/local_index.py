@@ -15,6 +15,8 @@ from typing import TypeVar
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.catalog import Counts
+from otterwiki_semantic.chroma_server import ChromaServer
+from otterwiki_semantic.claims import Claims
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.embedding.opening import open_embedder
@@ -32,7 +34,7 @@ from otterwiki_semantic.errors import (
     VectorStoreError,
 )
 from otterwiki_semantic.evaluation import Judged
-from otterwiki_semantic.generation import Generation
+from otterwiki_semantic.generation import Generation, OpenStore
 from otterwiki_semantic.generations import Generations
 from otterwiki_semantic.insight import Insights
 from otterwiki_semantic.insight_records import Insight, SeenPage
@@ -93,7 +95,7 @@ class LocalIndex:
         self._rereading = Rereading(BoundedReranker(reranker) if reranker else None)
         questions = partial(_questions, settings.eval_queries)
         self._way = Way(self.embedder, settings.chunks, questions, self._vector_now)
-        generations = Generations(settings.data_dir, partial(_open_store, settings.chroma_url))
+        generations = Generations(settings.data_dir, _store_opener(settings))
         self._keeper = Keeper(Repository(settings.repository), generations, self._way, settings.sync_interval)
         self._insights = Insights(settings.data_dir, self._keeper.syncs, keeps_searches=settings.search_log)
         self._mapper: Mapper | None = None
@@ -374,11 +376,15 @@ def _known_path(generation: Generation, path: str) -> str:
     return known
 
 
-def _open_store(chroma_url: str | None, directory: Path, collection: str) -> VectorStore:
-    """Give the store of a collection: in a directory, or on a server, where each refilling begins with another name."""
-    if chroma_url is None:
-        return ChromaVectors(directory, collection)
-    return ChromaServerVectors(chroma_url, f"{collection}-{directory.name}")
+def _store_opener(settings: Settings) -> OpenStore:
+    """Give what opens the store of a collection: in a directory, or on a server, where each refilling has another name."""
+    if settings.chroma_url is None:
+        return ChromaVectors
+    server = ChromaServer(
+        settings.chroma_url, settings.chroma_token, settings.chroma_tenant, settings.chroma_database, settings.chroma_ca
+    )
+    claims = Claims(settings.data_dir / "chroma-server.json", server.place)
+    return lambda directory, collection: ChromaServerVectors(server, f"{collection}-{directory.name}", claims)
 
 
 def _questions(path: Path | None) -> list[Judged]:

@@ -16,6 +16,7 @@ from otterwiki_semantic.errors import (
     RepositoryError,
     RerankerError,
     VectorStoreError,
+    VectorStoreRefusedError,
     VectorStoreUnreachableError,
 )
 from otterwiki_semantic.records import Problem
@@ -26,6 +27,7 @@ _CURES: tuple[tuple[type[BaseException], str], ...] = (
     (DiskFullError, _ROOM),
     (CatalogDamagedError, "nothing: it is built again by itself; if this comes back, look at the disk"),
     (CatalogError, "see that the wiki's user may write to the data directory and that its disk works; it is tried again"),
+    (VectorStoreRefusedError, "do what it says and start the wiki again; the server is asked again every 30 s"),
     (VectorStoreUnreachableError, "start the ChromaDB server, or correct SEMANTIC_CHROMA_URL; it is asked again every 30 s"),
     (VectorStoreError, "nothing: ChromaDB is filled again by itself; if this comes back, look at the disk"),
     (ModelUnreachableError, "see that its server runs and can be reached; it is asked again by itself, words answer meanwhile"),

@@ -1,53 +1,70 @@
-"""The vectors on a ChromaDB server: the same collection over HTTP, with a limit to how long an answer may take."""
+"""The vectors on a ChromaDB server: the same collection over HTTP, with a limit to how long an answer may take.
+
+Others may use the server, a copy of the data directory among them: `claims` tells whose the collection is. It is looked at when
+the collection is opened, every ten seconds after that, and before anything is deleted.
+"""
 
 from __future__ import annotations
 
-import ipaddress
 import logging
+import math
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
+from otterwiki_semantic.chroma_server import ChromaServer
+from otterwiki_semantic.claims import Claims
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.errors import VectorStoreError, VectorStoreUnreachableError
+from otterwiki_semantic.errors import VectorStoreError, VectorStoreRefusedError
 from otterwiki_semantic.vectors import VectorStore, collection_configuration
 
 if TYPE_CHECKING:
-    import httpx
+    from chromadb.api.collection_configuration import CreateCollectionConfiguration
     from chromadb.api.fastapi import FastAPI
     from chromadb.api.models.Collection import Collection
+    from chromadb.types import Collection as CollectionModel
 
     from otterwiki_semantic.catalog import StoredVector
 
-_CONNECT_SECONDS = 1.0
-_ANSWER_SECONDS = 5.0
-_REFUSALS = (401, 403, 429)
-"""Answers of a server, or of a proxy before it, that say nothing about the collection."""
-_LONGEST_REASON = 200
+_LOOK_SECONDS = 10.0
+"""How long a collection that was ours is taken to be."""
+_ASKED_WRONG = (400, 404)
+"""What ChromaDB answers if there is no such database, or no index of such a configuration."""
+_SERVICE_PAGE = 300
+"""What Chroma's own service writes, or answers with, at a time, unless it was asked to allow more."""
 
 log = logging.getLogger(__name__)
 
 
 class ChromaServerVectors(VectorStore):
-    """A collection on the ChromaDB server at a URL; making the object asks the server nothing.
+    """A collection in a database of a ChromaDB server; making the object asks the server nothing.
 
-    Errors: `VectorStoreUnreachableError` when the server is down, slow, or not ChromaDB: the collection is as it was, and the
-    next call tries again. A plain `VectorStoreError` when ChromaDB itself says that something is wrong. If the collection is
-    gone, the call that notices raises one; then `count` gives 0, and searches raise until something has been stored again.
+    Errors: `VectorStoreUnreachableError` when the server is down, slow, not ChromaDB, or does not let us in: the collection is
+    as it was, and the next call tries again. A plain `VectorStoreError` when ChromaDB itself says that something is wrong, and
+    from the call that notices that the collection is gone, or another's now. One that is gone is made again by the next call:
+    `count` then gives 0, and searches raise until something has been stored.
     """
 
-    def __init__(self, url: str, collection: str, answer_seconds: float = _ANSWER_SECONDS) -> None:
-        super().__init__(url, collection)
-        self._answer_seconds = answer_seconds
+    def __init__(self, server: ChromaServer, collection: str, claims: Claims) -> None:
+        super().__init__(server.url, collection)
+        self._server = server
+        self._claims = claims
         self._api: FastAPI | None = None
         self._opened: Collection | None = None
         self._is_lost = False
+        self._looked_at = -math.inf
+        claims.use(collection)
 
     def upsert(self, vectors: Sequence[StoredVector]) -> None:
         """See `VectorStore`."""
         super().upsert(vectors)
         self._is_lost = False
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """See `VectorStore`."""
+        self._looked_at = -math.inf
+        super().delete(ids)
 
     def query(self, vector: Matrix, count: int) -> dict[str, float]:
         """See `VectorStore`."""
@@ -56,75 +73,135 @@ class ChromaServerVectors(VectorStore):
             raise self._loss()
         return found
 
+    def ids(self) -> set[str]:
+        """See `VectorStore`. A server that does not take such large pages is asked for smaller ones, from then on."""
+        from httpx import TransportError
+
+        try:
+            return super().ids()
+        except VectorStoreError as error:
+            if self._is_lost or isinstance(error, VectorStoreRefusedError) or isinstance(error.__cause__, TransportError):
+                raise
+            large, self.ids_page = self.ids_page, _SERVICE_PAGE
+            try:
+                found = super().ids()
+            except VectorStoreError:
+                self.ids_page = large
+                raise
+            self.most_results = _SERVICE_PAGE
+            return found
+
     def close(self) -> None:
         """Close the connections, for good: every later use is an error."""
         with self._opening:
             self._is_closed = True
             api, self._api, self._opened = self._api, None, None
+        self._claims.let_go(self.name)
         if api is not None:
             api._session.close()
 
     def destroy(self) -> None:
-        """Remove the collection, and close; without an answer it stays on the server, and the log says so."""
+        """Remove the collection if it is ours, and close; without an answer it stays until `remove_strays`, as the log says."""
+        self.close()
+        if self._claims.knows(self.name):
+            self._remove([self.name])
+
+    def remove_strays(self) -> Sequence[str]:
+        """See `VectorStore`."""
+        strays = [name for name in self._claims.strays() if name != self.name]
+        if strays and not self._is_closed:
+            self._remove(strays)
+        return [name for name in strays if not self._claims.knows(name)]
+
+    def _remove(self, names: Sequence[str]) -> None:
+        """Remove those of some collections that are there and nobody else has used; what goes wrong is only logged."""
         from chromadb.errors import NotFoundError
 
-        self.close()
         try:
-            with self._errors("remove the collection"):
-                api = self._connect()
-                with api._session, suppress(NotFoundError):
-                    api.delete_collection(self.name)
+            with self._errors("remove a collection"):
+                api = self._server.connect()
+                with api._session:
+                    for name in names:
+                        with suppress(NotFoundError):
+                            if self._claims.may_take(name, self._model(api, name).metadata):
+                                api.delete_collection(name, self._server.tenant, self._server.database)
+                        self._claims.forget(name)
         except VectorStoreError as error:
-            log.warning("the collection %s stays behind: %s", self.name, error)
+            log.warning("the collection %s stays behind for now: %s", ", ".join(names), error)
 
     def _open(self) -> Collection:
         with self._opening:
             self._check_open()
             if self._api is None:
-                self._api = self._connect()
+                self._api = self._server.connect()
             api, collection = self._api, self._opened
         if collection is None:  # asked without the lock: threads that wait for a slow server do so together, not in turn
             from chromadb.api.models.Collection import Collection
 
-            model = api.create_collection(self.name, configuration=collection_configuration(), get_or_create=True)
-            collection = self._opened = Collection(client=api, model=model, embedding_function=None)
+            collection = self._opened = Collection(client=api, model=self._claimed(api), embedding_function=None)
+            self._looked_at = time.monotonic()
+        elif time.monotonic() - self._looked_at > _LOOK_SECONDS:
+            if not self._claims.has_marked(self._model(api, self.name).metadata):
+                raise self._taken()
+            self._looked_at = time.monotonic()
         return collection
 
-    def _connect(self) -> FastAPI:
-        """Give the server's API without a word to the server; `chromadb.HttpClient` would ask it, and wait for ever."""
-        import httpx
-        from chromadb.api.fastapi import FastAPI
-        from chromadb.config import Settings, System
+    def _claimed(self, api: FastAPI) -> CollectionModel:
+        """Give the collection, made if there is none, with the mark of this process."""
+        mark = self._claims.begin(self.name)
+        model = self._made(api, mark)
+        if not self._claims.may_take(self.name, model.metadata):
+            raise self._taken()
+        if not self._claims.has_marked(model.metadata):
+            api._modify(model.id, new_metadata=mark, tenant=self._server.tenant, database=self._server.database)
+        self._claims.settle(self.name)
+        return model
 
-        logging.getLogger("httpx").setLevel(logging.WARNING)  # it notes each request
-        settings = Settings(
-            anonymized_telemetry=False,
-            chroma_otel_collection_endpoint="",
-            chroma_server_host=self.place,
-            chroma_server_http_port=0,  # wanted, but not used with a whole URL
+    def _made(self, api: FastAPI, mark: dict[str, str]) -> CollectionModel:
+        """Give the collection; a database that is not there is made, and an index that there is not done without."""
+        from chromadb.errors import ChromaError
+
+        def make(configuration: CreateCollectionConfiguration) -> CollectionModel:
+            return api.create_collection(
+                self.name,
+                configuration=configuration,
+                metadata=mark,
+                get_or_create=True,
+                tenant=self._server.tenant,
+                database=self._server.database,
+            )
+
+        try:
+            return make(collection_configuration())
+        except ChromaError as error:
+            if error.code() not in _ASKED_WRONG:
+                raise
+            if self._server.make_database(api):
+                return self._made(api, mark)
+            return make({"spann": {"space": "cosine"}})
+
+    def _model(self, api: FastAPI, name: str) -> CollectionModel:
+        return api.get_collection(name, self._server.tenant, self._server.database)
+
+    def _taken(self) -> VectorStoreError:
+        self._claims.forget(self.name)
+        return VectorStoreError(
+            f"the collection {self.name} at {self.place} is used by another wiki, with a copy of this data directory: "
+            "it keeps it, and another one is begun here"
         )
-        api = FastAPI(System(settings))
-        api._session.close()
-        api._session = httpx.Client(
-            headers=api._session.headers,
-            limits=api.http_limits,
-            timeout=httpx.Timeout(self._answer_seconds, connect=_CONNECT_SECONDS),
-            trust_env=not is_this_machine(urlsplit(self.place).hostname or ""),
-            event_hooks={"response": [_check_kind]},
-        )
-        return api
 
     @contextmanager
     def _collection(self, action: str) -> Iterator[Collection]:
         from chromadb.errors import NotFoundError
 
         with self._errors(action):
-            collection = self._open()
+            opened = self._opened
             try:
-                yield collection
+                opened = self._open()
+                yield opened
             except NotFoundError as error:
                 with self._opening:
-                    if self._opened is collection:
+                    if self._opened is opened:
                         self._opened, self._is_lost = None, True
                 raise self._loss() from error
 
@@ -134,36 +211,9 @@ class ChromaServerVectors(VectorStore):
         )
 
     def _failure(self, action: str, error: BaseException) -> VectorStoreError:
-        import httpx
         from chromadb.errors import ChromaError
+        from httpx import TransportError
 
-        if self._is_closed and not isinstance(error, ChromaError | httpx.TransportError):
+        if self._is_closed and not isinstance(error, ChromaError | TransportError):
             return VectorStoreError(f"{self.place} is closed")
-        reason = " ".join(str(error).split())[:_LONGEST_REASON] or type(error).__name__
-        if isinstance(error, ChromaError) and error.code() not in _REFUSALS:
-            return VectorStoreError(f"ChromaDB at {self.place} could not {action}: {reason}; see its log")
-        if isinstance(error, httpx.TimeoutException):
-            seconds = _CONNECT_SECONDS if isinstance(error, httpx.ConnectTimeout) else self._answer_seconds
-            reason = f"no answer within {seconds:g} s"
-        elif not isinstance(error, ChromaError | httpx.TransportError):
-            reason = f"what answers is not ChromaDB ({type(error).__name__}: {reason})"
-        return VectorStoreUnreachableError(
-            f"ChromaDB at {self.place} could not {action}: {reason}; start it, or correct SEMANTIC_CHROMA_URL"
-        )
-
-
-def _check_kind(response: httpx.Response) -> None:
-    """Refuse what ChromaDB never answers, such as a proxy's page about an error."""
-    import httpx
-
-    kind = response.headers.get("content-type", "nothing")
-    if not kind.startswith("application/json"):
-        raise httpx.RemoteProtocolError(f"it answers {response.status_code} and {kind}, as ChromaDB never does")
-
-
-def is_this_machine(host: str) -> bool:
-    """Tell whether a host is this one, to which no proxy leads."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
+        return self._server.failure(action, error)

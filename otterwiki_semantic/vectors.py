@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import os
 import shutil
 import threading
@@ -50,6 +51,9 @@ class VectorStore(ABC):
         self.name = collection
         self._opening = threading.Lock()
         self._is_closed = False
+        self.ids_page = _IDS_PAGE
+        self.most_results = math.inf
+        """How many vectors a search may ask for."""
 
     def upsert(self, vectors: Sequence[StoredVector]) -> None:
         """Store vectors in place of those with the same ids; few at a time, since ChromaDB holds the interpreter meanwhile."""
@@ -78,9 +82,13 @@ class VectorStore(ABC):
         """Give the ids of all vectors in the collection."""
         found: set[str] = set()
         with self._collection("list vectors") as collection:
-            while page := collection.get(include=[], limit=_IDS_PAGE, offset=len(found))["ids"]:
+            while page := collection.get(include=[], limit=self.ids_page, offset=len(found))["ids"]:
                 found.update(page)
         return found
+
+    def remove_strays(self) -> Sequence[str]:
+        """Remove other collections that this data directory left on the server; gives their names. Failures are only logged."""
+        return ()
 
     def manifest(self) -> str | None:
         """Tell the state of the files that hold the collection, for as long as nothing writes; None if they are not ours."""

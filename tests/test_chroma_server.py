@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import json
+import logging
+import os
+import resource
 import shutil
 import signal
 import time
-import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from otterwiki_semantic.config import Settings
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.records import Mode, RebuildState, SearchOptions
 from tests.live_wiki import commit, eventually, make_repository
-from tests.test_vectors import ChromaServer
+from tests.running_chroma import GuardedChroma, RunningChroma
 
 
 @pytest.fixture(autouse=True)
@@ -27,15 +29,15 @@ def asked_for_everything(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ChromaServer]:
-    made = ChromaServer(tmp_path / "server")
+def server(tmp_path: Path) -> Iterator[RunningChroma]:
+    made = RunningChroma(tmp_path / "server")
     made.start()
     yield made
     made.stop()
 
 
 @pytest.fixture
-def index(tmp_path: Path, server: ChromaServer, handbook: dict[str, str | bytes]) -> Iterator[LocalIndex]:
+def index(tmp_path: Path, server: RunningChroma, handbook: dict[str, str | bytes]) -> Iterator[LocalIndex]:
     repository = make_repository(tmp_path / "repository", handbook)
     made = LocalIndex(Settings(repository, tmp_path / "index", sync_interval=3600, chroma_url=server.url))
     made.start()
@@ -74,7 +76,7 @@ def check_recovery(index: LocalIndex) -> None:
     assert best(index, "insects that make honey") == "bees"
 
 
-def test_a_server_that_is_down_is_done_without(index: LocalIndex, server: ChromaServer, tmp_path: Path) -> None:
+def test_a_server_that_is_down_is_done_without(index: LocalIndex, server: RunningChroma, tmp_path: Path) -> None:
     server.stop()
     assert best(index, "vegetables") == "garden"
     save_bees(index, tmp_path)
@@ -86,7 +88,7 @@ def test_a_server_that_is_down_is_done_without(index: LocalIndex, server: Chroma
 
 
 def test_a_server_that_is_down_does_not_put_off_the_look_at_head(
-    index: LocalIndex, server: ChromaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    index: LocalIndex, server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("otterwiki_semantic.generation._REST_SECONDS", 3600.0)
     index.close()
@@ -100,10 +102,9 @@ def test_a_server_that_is_down_does_not_put_off_the_look_at_head(
 
 
 def test_a_server_that_does_not_answer_delays_no_more_than_one_search(
-    index: LocalIndex, server: ChromaServer, tmp_path: Path
+    index: LocalIndex, server: RunningChroma, tmp_path: Path
 ) -> None:
-    assert server._process is not None
-    server._process.send_signal(signal.SIGSTOP)
+    os.kill(server.pid, signal.SIGSTOP)
     try:
         assert best(index, "vegetables") == "garden"
         assert index.status().problems
@@ -116,12 +117,12 @@ def test_a_server_that_does_not_answer_delays_no_more_than_one_search(
         save_bees(index, tmp_path)
         serving._rests_until = 0
     finally:
-        server._process.send_signal(signal.SIGCONT)
+        os.kill(server.pid, signal.SIGCONT)
     index.notify()
     check_recovery(index)
 
 
-def test_a_server_that_was_emptied_is_filled_again(index: LocalIndex, server: ChromaServer, tmp_path: Path) -> None:
+def test_a_server_that_was_emptied_is_filled_again(index: LocalIndex, server: RunningChroma, tmp_path: Path) -> None:
     server.stop()
     shutil.rmtree(server.directory)
     server.start()
@@ -131,7 +132,7 @@ def test_a_server_that_was_emptied_is_filled_again(index: LocalIndex, server: Ch
 
 
 def test_a_server_that_was_emptied_while_the_wiki_was_stopped_is_filled_again(
-    index: LocalIndex, server: ChromaServer, tmp_path: Path
+    index: LocalIndex, server: RunningChroma, tmp_path: Path
 ) -> None:
     index.close()
     server.stop()
@@ -146,7 +147,7 @@ def test_a_server_that_was_emptied_while_the_wiki_was_stopped_is_filled_again(
     again.close()
 
 
-def test_a_wiki_that_starts_without_its_server_answers(index: LocalIndex, server: ChromaServer, tmp_path: Path) -> None:
+def test_a_wiki_that_starts_without_its_server_answers(index: LocalIndex, server: RunningChroma, tmp_path: Path) -> None:
     index.close()
     server.stop()
     again = LocalIndex(Settings(tmp_path / "repository", tmp_path / "index", sync_interval=3600, chroma_url=server.url))
@@ -159,32 +160,91 @@ def test_a_wiki_that_starts_without_its_server_answers(index: LocalIndex, server
     again.close()
 
 
-def test_a_rebuild_leaves_one_collection_on_the_server(index: LocalIndex, server: ChromaServer) -> None:
+def test_a_rebuild_leaves_one_collection_on_the_server(index: LocalIndex, server: RunningChroma) -> None:
     index.reindex()
     eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
     assert index.status().rebuild.error is None
     serving = index._keeper.serving
     assert serving is not None
-    address = f"{server.url}/api/v2/tenants/default_tenant/databases/default_database/collections"
+    eventually(lambda: server.collections() == [serving.vectors.name])
 
-    def names() -> list[str]:
-        with urllib.request.urlopen(address, timeout=10) as response:
-            return [collection["name"] for collection in json.load(response)]
 
-    eventually(lambda: names() == [serving.vectors.name])
+def test_an_index_that_is_copied_begins_a_collection_of_its_own(
+    index: LocalIndex, server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otterwiki_semantic.server_vectors._LOOK_SECONDS", 0.0)
+    shutil.copytree(tmp_path / "repository", tmp_path / "other repository")
+    shutil.copytree(tmp_path / "index", tmp_path / "other index")
+    settings = Settings(tmp_path / "other repository", tmp_path / "other index", sync_interval=3600, chroma_url=server.url)
+    other = LocalIndex(settings)
+    other.start()
+    eventually(lambda: is_well(other))
+    save_bees(index, tmp_path)
+    check_recovery(index)
+    assert best(other, "vegetables") == "garden"
+    assert held(other) == 6
+    assert other.status().embedded_texts == 0
+    collections = {index.status().collection, other.status().collection}
+    eventually(lambda: set(server.collections()) == collections)
+    assert len(collections) == 2
+    other.close()
+
+
+def test_a_server_whose_disk_is_full_is_done_without(
+    index: LocalIndex, server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otterwiki_semantic.generation._REST_SECONDS", 5.0)
+    _, most = resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    save_bees(index, tmp_path)
+    eventually(lambda: index.status().problems)
+    (problem,) = index.status().problems
+    assert server.url in problem.trouble
+    assert "start it again" in problem.trouble
+    assert best(index, "vegetables") == "garden"
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (most, most))
+    server.stop()  # ChromaDB 1.5.9 may keep its database locked after an error of the disk
+    server.start()
+    check_recovery(index)
+
+
+def test_a_collection_that_could_not_be_removed_is_removed_once_the_server_is_back(
+    index: LocalIndex, server: RunningChroma
+) -> None:
+    before = server.collections()
+    server.stop()
+    index.reindex()
+    eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
+    server.start()
+    eventually(lambda: is_well(index), 60)
+    eventually(lambda: server.collections() == [index.status().collection])
+    assert server.collections() != before
 
 
 def test_an_index_that_moves_to_a_server_is_not_embedded_again(
-    server: ChromaServer, tmp_path: Path, handbook: dict[str, str | bytes]
+    server: RunningChroma, tmp_path: Path, handbook: dict[str, str | bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
-    repository = make_repository(tmp_path / "repository", handbook)
-    for url, embedded in ((None, 6), (server.url, 0), (None, 0)):
-        index = LocalIndex(Settings(repository, tmp_path / "index", sync_interval=3600, chroma_url=url))
-        if url is None:
-            (tmp_path / "index").mkdir(exist_ok=True)
+    """The server has everything that settings tell of: TLS, a token, a tenant and a database; the token is in no log."""
+    repository, token = make_repository(tmp_path / "repository", handbook), "a-token-nobody-guesses"
+    guarded = GuardedChroma(server, tmp_path, token)
+    here = Settings(repository, tmp_path / "index", sync_interval=3600)
+    there = replace(
+        here,
+        chroma_url=guarded.url,
+        chroma_token=token,
+        chroma_tenant="acme",
+        chroma_database="wiki",
+        chroma_ca=guarded.certificate,
+    )
+    caplog.set_level(logging.DEBUG)
+    for settings, embedded in ((here, 6), (there, 0), (here, 0)):
+        index = LocalIndex(settings)
+        (tmp_path / "index").mkdir(exist_ok=True)
         index.start()
         eventually(lambda index=index: is_well(index))  # type: ignore[misc]
         assert index.status().embedded_texts == embedded
         assert held(index) == 6
         assert best(index, "vegetables") == "garden"
         index.close()
+    assert len(server.collections("acme/wiki")) == 1
+    assert token not in caplog.text
+    guarded.close()

@@ -107,6 +107,30 @@ def test_a_password_in_the_chroma_url_is_refused_and_not_repeated(url: str) -> N
     assert "hunter2" not in str(refusal.value)
 
 
+def test_the_token_of_a_chroma_server_goes_only_where_nobody_listens() -> None:
+    token = {"SEMANTIC_CHROMA_TOKEN": "hunter2"}
+    for url in ("https://chroma.example.org", "http://localhost:8000", "http://127.0.0.1:8000", "http://[::1]:8000"):
+        assert read_settings(REPOSITORY, {"SEMANTIC_CHROMA_URL": url, **token}).chroma_token == "hunter2"
+    with pytest.raises(ConfigError, match="SEMANTIC_CHROMA_TOKEN would go to http://chroma:8000 for everyone") as refusal:
+        read_settings(REPOSITORY, {"SEMANTIC_CHROMA_URL": "http://chroma:8000", **token})
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("token", ["hunter2 again", "hunter2\r\nX-Other: header", "hunter2 für alle"])
+def test_a_token_that_is_none_is_refused_and_not_repeated(token: str) -> None:
+    with pytest.raises(ConfigError, match="SEMANTIC_CHROMA_TOKEN has a character") as refusal:
+        read_settings(REPOSITORY, {"SEMANTIC_CHROMA_TOKEN": token})
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["ab", "a/../b", "with space", "-begins", "ends."])
+def test_names_that_chroma_does_not_take_are_refused(name: str) -> None:
+    for setting in ("SEMANTIC_CHROMA_TENANT", "SEMANTIC_CHROMA_DATABASE"):
+        with pytest.raises(ConfigError, match=f"{setting} is .*; allowed: 3 to 512 letters"):
+            read_settings(REPOSITORY, {setting: name})
+        assert read_settings(REPOSITORY, {setting: "2f7a-9c.wiki_1"})
+
+
 def test_an_unknown_setting_is_refused_with_its_name() -> None:
     with pytest.raises(ConfigError, match=r"unknown setting SEMANTIC_MODLE; the settings are: .*SEMANTIC_MODEL"):
         read_settings(REPOSITORY, {"SEMANTIC_MODLE": "minilm"})

@@ -38,7 +38,7 @@ from otterwiki_semantic.records import Problem, RebuildState, RebuildStatus
 from otterwiki_semantic.running_owner import RunningOwner
 from tests.conftest import HANDBOOK
 from tests.live_wiki import KEY, LiveWiki, commit, eventually, make_repository, owners_of
-from tests.test_vectors import ChromaServer
+from tests.running_chroma import RunningChroma
 
 PATH = {"PATH": os.environ["PATH"]}
 SECRET = "a-secret-of-the-wiki"
@@ -573,14 +573,14 @@ def of_server(resting: Case) -> Callable[..., list[Finding]]:
 
 
 @pytest.fixture(scope="module")
-def chroma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaServer]:
-    server = ChromaServer(tmp_path_factory.mktemp("chroma"))
+def chroma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningChroma]:
+    server = RunningChroma(tmp_path_factory.mktemp("chroma"))
     server.start()
     yield server
     server.stop()
 
 
-def test_a_chromadb_server_tells_its_version(chroma: ChromaServer, of_server: Callable[..., list[Finding]]) -> None:
+def test_a_chromadb_server_tells_its_version(chroma: RunningChroma, of_server: Callable[..., list[Finding]]) -> None:
     (found,) = of_server(chroma.url)
     assert (found.level, "version 1." in found.detail) == (Level.OK, True)
 

@@ -11,8 +11,8 @@ LAYERS = (
     {"chunking", "frontmatter", "links", "markdown", "outline", "packing", "pages", "pieces", "plaintext"}
     | {"profiles", "spelling", "terms", "wikisyntax"},
     {"drafting", "evaluation", "fusion", "neighbours", "problems", "projecting", "query", "relevance"} | {"resemblance"},
-    {"catalog", "database", "directory", "flat", "lookup", "map_file", "repository", "server_vectors", "upkeep"}
-    | {"vectors"}
+    {"catalog", "chroma_server", "claims", "database", "directory", "flat", "lookup", "map_file", "repository"}
+    | {"server_vectors", "upkeep", "vectors"}
     | {"embedding", "embedding.answers", "embedding.asking", "embedding.chroma_quirks", "embedding.chroma_service"}
     | {"embedding.estimating", "embedding.facts", "embedding.files_digest", "embedding.http_server"}
     | {"embedding.inference", "embedding.local_model", "embedding.minilm_model", "embedding.ollama_api"}

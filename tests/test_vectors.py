@@ -1,17 +1,12 @@
 from __future__ import annotations
 
-import os
 import shutil
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -19,68 +14,53 @@ import numpy as np
 import pytest
 
 from otterwiki_semantic.catalog import StoredVector
+from otterwiki_semantic.chroma_server import ChromaServer
+from otterwiki_semantic.claims import Claims
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.errors import VectorStoreError, VectorStoreUnreachableError
 from otterwiki_semantic.server_vectors import ChromaServerVectors
 from otterwiki_semantic.vectors import ChromaVectors, VectorStore
+from tests.running_chroma import GuardedChroma, RunningChroma
 
 Store = Callable[[str], VectorStore]
+DATABASE = "/tenants/default_tenant/databases/default_database"
 
 
-class ChromaServer:
-    """A ChromaDB server on this machine, as `chroma run` starts it; it keeps its port and directory when started again."""
+TOKEN = "a-token/that=nobody+guesses"
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        with socket.create_server(("127.0.0.1", 0)) as unused:
-            self.port: int = unused.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-        self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> None:
-        """Start it, and wait until it takes connections."""
-        program = Path(sys.executable).with_name("chroma")
-        self._process = subprocess.Popen(
-            [program, "run", "--path", self.directory, "--host", "127.0.0.1", "--port", str(self.port)],
-            env={**os.environ, "RUST_LOG": "error"},
-            stdout=subprocess.DEVNULL,
-        )
-        deadline = time.monotonic() + 60
-        while not self._answers():
-            assert self._process.poll() is None, "chroma run ended"
-            assert time.monotonic() < deadline, "chroma run does not listen"
-
-    def stop(self) -> None:
-        """End it; nothing is lost."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGTERM)
-            self._process.wait(timeout=30)
-            self._process = None
-
-    def _answers(self) -> bool:
-        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=0.1):
-            return True
-        return False
+def on_server(url: str, name: str, notes: Path, answer_seconds: float = 5.0) -> ChromaServerVectors:
+    """Give the store of a collection on a server, of the wiki that has its notes there."""
+    server = ChromaServer(url, answer_seconds=answer_seconds)
+    return ChromaServerVectors(server, name, Claims(notes / "chroma-server.json", server.place))
 
 
 @pytest.fixture(scope="module")
-def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChromaServer]:
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningChroma]:
     """A server that no test stops; each has collections of its own."""
-    server = ChromaServer(tmp_path_factory.mktemp("chroma"))
+    server = RunningChroma(tmp_path_factory.mktemp("chroma"))
     server.start()
     yield server
     server.stop()
 
 
+@pytest.fixture(scope="module")
+def guarded(shared_server: RunningChroma, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedChroma]:
+    """The same server as one that is let in to over TLS, with a token, and in small portions."""
+    guarded = GuardedChroma(shared_server, tmp_path_factory.mktemp("guard"), TOKEN)
+    yield guarded
+    guarded.close()
+
+
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ChromaServer]:
+def server(tmp_path: Path) -> Iterator[RunningChroma]:
     """A server that does not run yet, for a test to start and stop."""
-    server = ChromaServer(tmp_path / "server")
+    server = RunningChroma(tmp_path / "server")
     yield server
     server.stop()
 
 
-@pytest.fixture(params=["embedded", "server"])
+@pytest.fixture(params=["embedded", "server", "guarded server"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """Makes a store by the name of its collection: the same one again for the same name."""
     made: list[VectorStore] = []
@@ -89,8 +69,12 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     def make(name: str) -> VectorStore:
         if request.param == "embedded":
             made.append(ChromaVectors(tmp_path / name, name))
+        elif request.param == "server":
+            made.append(on_server(request.getfixturevalue("shared_server").url, f"{name}-{test}", tmp_path))
         else:
-            made.append(ChromaServerVectors(request.getfixturevalue("shared_server").url, f"{name}-{test}"))
+            guard = request.getfixturevalue("guarded")
+            behind = ChromaServer(guard.url, TOKEN, "acme", "wiki.of-acme", guard.certificate)
+            made.append(ChromaServerVectors(behind, f"{name}-{test}", Claims(tmp_path / "notes.json", behind.place)))
         return made[-1]
 
     yield make
@@ -148,7 +132,7 @@ def test_any_number_of_vectors_is_stored_and_deleted_at_once(vectors: VectorStor
     assert vectors.count() == 0
     vectors.upsert(stored(unit_rows(250)))
     assert vectors.count() == 250
-    vectors.delete([f"v{i}" for i in range(6_000)])
+    vectors.delete([f"v{i}" for i in range(3_000)])
     assert vectors.count() == 0
 
 
@@ -226,8 +210,8 @@ def assert_unreachable(vectors: ChromaServerVectors, reason: str, seconds: float
         assert "SEMANTIC_CHROMA_URL" in str(failure.value)
 
 
-def test_a_server_that_is_down_is_unreachable_until_it_is_back(server: ChromaServer) -> None:
-    vectors = ChromaServerVectors(server.url, "otterwiki-test")
+def test_a_server_that_is_down_is_unreachable_until_it_is_back(server: RunningChroma, tmp_path: Path) -> None:
+    vectors = on_server(server.url, "otterwiki-test", tmp_path)
     assert_unreachable(vectors, "refused", seconds=3)
     server.start()
     vectors.upsert(stored(unit_rows(2)))
@@ -238,16 +222,16 @@ def test_a_server_that_is_down_is_unreachable_until_it_is_back(server: ChromaSer
     vectors.close()
 
 
-def test_a_server_that_never_answers_is_unreachable_in_time() -> None:
+def test_a_server_that_never_answers_is_unreachable_in_time(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        vectors = ChromaServerVectors(f"http://127.0.0.1:{silent.getsockname()[1]}", "otterwiki-test", answer_seconds=0.2)
+        vectors = on_server(f"http://127.0.0.1:{silent.getsockname()[1]}", "otterwiki-test", tmp_path, answer_seconds=0.2)
         assert_unreachable(vectors, r"no answer within 0\.2 s", seconds=3)
         vectors.destroy()
 
 
-def test_threads_wait_for_a_silent_server_together() -> None:
+def test_threads_wait_for_a_silent_server_together(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(8) as threads:
-        vectors = ChromaServerVectors(f"http://127.0.0.1:{silent.getsockname()[1]}", "otterwiki-test", answer_seconds=1)
+        vectors = on_server(f"http://127.0.0.1:{silent.getsockname()[1]}", "otterwiki-test", tmp_path, answer_seconds=1)
         start = time.monotonic()
         asked = [threads.submit(vectors.count) for _ in range(8)]
         failures = [question.exception() for question in asked]
@@ -256,9 +240,9 @@ def test_threads_wait_for_a_silent_server_together() -> None:
         vectors.close()
 
 
-def test_an_opened_collection_whose_server_falls_silent_is_unreachable_in_time(server: ChromaServer) -> None:
+def test_an_opened_collection_whose_server_falls_silent_is_unreachable_in_time(server: RunningChroma, tmp_path: Path) -> None:
     server.start()
-    vectors = ChromaServerVectors(server.url, "otterwiki-test", answer_seconds=0.5)
+    vectors = on_server(server.url, "otterwiki-test", tmp_path, answer_seconds=0.5)
     vectors.upsert(stored(unit_rows(1)))
     server.stop()
     with socket.create_server(("127.0.0.1", server.port)):
@@ -275,7 +259,7 @@ def test_an_opened_collection_whose_server_falls_silent_is_unreachable_in_time(s
         (200, "application/json", "is not ChromaDB"),
     ],
 )
-def test_a_server_of_another_kind_is_unreachable(status: int, kind: str, reason: str) -> None:
+def test_a_server_of_another_kind_is_unreachable(status: int, kind: str, reason: str, tmp_path: Path) -> None:
     class Other(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = b'{"detail": "something else"}'
@@ -291,7 +275,7 @@ def test_a_server_of_another_kind_is_unreachable(status: int, kind: str, reason:
     with HTTPServer(("127.0.0.1", 0), Other) as other:
         thread = threading.Thread(target=other.serve_forever)
         thread.start()
-        vectors = ChromaServerVectors(f"http://127.0.0.1:{other.server_port}", "otterwiki-test")
+        vectors = on_server(f"http://127.0.0.1:{other.server_port}", "otterwiki-test", tmp_path)
         try:
             assert_unreachable(vectors, reason, seconds=3)
         finally:
@@ -300,10 +284,12 @@ def test_a_server_of_another_kind_is_unreachable(status: int, kind: str, reason:
             thread.join()
 
 
-def test_a_server_started_again_without_its_data_is_noticed_and_can_be_filled_again(server: ChromaServer) -> None:
+def test_a_server_started_again_without_its_data_is_noticed_and_can_be_filled_again(
+    server: RunningChroma, tmp_path: Path
+) -> None:
     server.start()
     rows = unit_rows(3)
-    vectors = ChromaServerVectors(server.url, "otterwiki-test")
+    vectors = on_server(server.url, "otterwiki-test", tmp_path)
     vectors.upsert(stored(rows))
     server.stop()
     shutil.rmtree(server.directory)
@@ -322,11 +308,11 @@ def test_a_server_started_again_without_its_data_is_noticed_and_can_be_filled_ag
 
 
 @pytest.mark.parametrize("call", ["count", "upsert", "delete"])
-def test_whichever_call_is_first_tells_of_a_lost_collection(shared_server: ChromaServer, call: str) -> None:
+def test_whichever_call_is_first_tells_of_a_lost_collection(shared_server: RunningChroma, call: str, tmp_path: Path) -> None:
     name = f"otterwiki-{uuid.uuid4().hex}"
-    vectors = ChromaServerVectors(shared_server.url, name)
+    vectors = on_server(shared_server.url, name, tmp_path)
     vectors.upsert(stored(unit_rows(1)))
-    ChromaServerVectors(shared_server.url, name).destroy()
+    shared_server.ask("DELETE", f"{DATABASE}/collections/{name}")
     calls: dict[str, Callable[[], object]] = {
         "count": vectors.count,
         "upsert": lambda: vectors.upsert(stored(unit_rows(1))),
@@ -339,16 +325,28 @@ def test_whichever_call_is_first_tells_of_a_lost_collection(shared_server: Chrom
 
 
 def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
-    shared_server: ChromaServer, monkeypatch: pytest.MonkeyPatch
+    shared_server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     for host in ("127.0.0.1", "localhost"):
-        vectors = ChromaServerVectors(f"http://{host}:{shared_server.port}", f"otterwiki-{uuid.uuid4().hex}")
+        vectors = on_server(f"http://{host}:{shared_server.port}", f"otterwiki-{uuid.uuid4().hex}", tmp_path)
         assert vectors.count() == 0
         vectors.destroy()
 
 
-def test_a_collection_that_cannot_be_removed_is_only_logged(server: ChromaServer, caplog: pytest.LogCaptureFixture) -> None:
-    ChromaServerVectors(server.url, "otterwiki-test").destroy()
-    assert "the collection otterwiki-test stays behind" in caplog.text
+def test_a_collection_that_cannot_be_removed_is_removed_later(
+    server: RunningChroma, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.start()
+    gone = on_server(server.url, "otterwiki-gone", tmp_path)
+    gone.upsert(stored(unit_rows(1)))
+    server.stop()
+    gone.destroy()
+    assert "the collection otterwiki-gone stays behind for now" in caplog.text
+    server.start()
+    again = on_server(server.url, "otterwiki-again", tmp_path)
+    assert again.count() == 0
+    assert again.remove_strays() == ["otterwiki-gone"]
+    assert server.collections() == ["otterwiki-again"]
+    again.close()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any
-from urllib.parse import urlsplit
+
+from otterwiki_semantic.config import is_on_this_machine
 
 _CONNECT_SECONDS, _ANSWER_SECONDS = 3.0, 15.0
 
@@ -29,7 +29,7 @@ def ask(url: str, key: str | None = None, verify: Any = True) -> Reply:
             url,
             headers={b"Authorization": f"Bearer {key}".encode()} if key else None,
             timeout=httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
-            trust_env=not _is_this_machine(url),  # a proxy of the environment is for other machines
+            trust_env=not is_on_this_machine(url),  # a proxy of the environment is for other machines
             verify=verify,
         )
     except httpx.TimeoutException:
@@ -41,11 +41,3 @@ def ask(url: str, key: str | None = None, verify: Any = True) -> Reply:
     except ValueError:
         body = None
     return Reply(response.status_code, body, response.headers.get("location", ""))
-
-
-def _is_this_machine(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

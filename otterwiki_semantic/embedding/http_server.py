@@ -12,11 +12,10 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
+from otterwiki_semantic.config import is_on_this_machine
 from otterwiki_semantic.embedding.asking import Refusal
 from otterwiki_semantic.errors import ModelError
-from otterwiki_semantic.server_vectors import is_this_machine
 
 if TYPE_CHECKING:
     import httpx
@@ -87,7 +86,7 @@ class JsonServer:
             if not re.fullmatch(r"[!-~]+", self._key):
                 raise ModelError("SEMANTIC_MODEL_KEY has characters that no key has, such as a space or a line break")
             headers["Authorization"] = f"Bearer {self._key}"
-        client = httpx.Client(headers=headers, trust_env=not is_this_machine(urlsplit(self.url).hostname or ""))
+        client = httpx.Client(headers=headers, trust_env=not is_on_this_machine(self.url))
         weakref.finalize(self, client.close)
         return client
 

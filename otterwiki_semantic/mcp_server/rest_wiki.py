@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from ipaddress import ip_address
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urljoin, urlsplit
 
 import httpx
 
+from otterwiki_semantic.config import is_on_this_machine
 from otterwiki_semantic.errors import ConfigError
 from otterwiki_semantic.mcp_server.wiki import Json, WikiError
 
@@ -38,7 +38,7 @@ class RestWiki:
             headers={b"Authorization": f"Bearer {key}".encode()} if key else None,
             timeout=httpx.Timeout(answer_seconds, connect=_CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=32, max_keepalive_connections=8),
-            trust_env=not _is_on_this_machine(self._url),  # a proxy of the environment is for other machines
+            trust_env=not is_on_this_machine(self._url),  # a proxy of the environment is for other machines
         )
 
     async def __aenter__(self) -> Self:
@@ -128,14 +128,6 @@ def _checked_url(url: str) -> str:
             "the wiki's address (OTTERWIKI_URL or --url) is not allowed; allowed: http://host:port, without a user name"
         )
     return url.strip().rstrip("/")
-
-
-def _is_on_this_machine(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def _quoted(path: str) -> str:

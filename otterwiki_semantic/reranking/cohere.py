@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import logging
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from otterwiki_semantic.errors import RerankerError
 
 if TYPE_CHECKING:
     import httpx
+
+from otterwiki_semantic.config import is_on_this_machine
 
 _URL = "https://api.cohere.com"
 _ROUTE = "/v2/rerank"
@@ -53,7 +53,7 @@ class CohereReranker:
         logging.getLogger("httpx").setLevel(logging.WARNING)  # it notes each request
         self._client = httpx.Client(
             headers={"Authorization": f"Bearer {self._key}"} if self._key else None,
-            trust_env=not _is_this_machine(urlsplit(self._url).hostname or ""),
+            trust_env=not is_on_this_machine(self._url),
         )
 
     def scores(self, query: str, texts: Sequence[str], seconds: float) -> list[float]:
@@ -128,11 +128,3 @@ def _message(answer: bytes) -> str:
         return ""
     said = next((body[name] for name in ("message", "detail", "error") if name in body), "") if isinstance(body, dict) else ""
     return said if isinstance(said, str) else ""
-
-
-def _is_this_machine(host: str) -> bool:
-    """Tell whether a host is this one, to which no proxy leads."""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
