@@ -594,5 +594,5 @@ def test_a_chromadb_server_that_is_down_or_another_one(of_server: Callable[..., 
 def test_a_chromadb_server_that_wants_a_token(of_server: Callable[..., list[Finding]]) -> None:
     with Answers(401, {}) as server:
         assert the_problem(of_server(server.url)).cure == "set SEMANTIC_CHROMA_TOKEN"
-        (found,) = of_server(server.url, chroma_token=SECRET)
-    assert found.level is Level.OK
+        assert the_problem(of_server(server.url, chroma_token=SECRET)).cure == "correct SEMANTIC_CHROMA_TOKEN"
+    assert server.sent == [None, f"Bearer {SECRET}"]
