@@ -12,6 +12,7 @@ SemanticError
 ├── VectorStoreError       ChromaDB cannot read or write the collection
 │   └── VectorStoreUnreachableError  the ChromaDB server is down, slow, or not one
 ├── MapError               the map of the wiki cannot be made
+├── MetricsError           no figures are kept for Prometheus
 ├── ParameterError         a request's parameter is missing or not allowed
 ├── NotFoundError          something that was named is not there; has the names that are nearest
 │   ├── PageUnknownError     the wiki, or the index, has no such page
@@ -76,6 +77,10 @@ class VectorStoreUnreachableError(VectorStoreError):
 
 class MapError(SemanticError):
     """The map of the wiki cannot be made; its text says what to do."""
+
+
+class MetricsError(SemanticError):
+    """No figures are kept for Prometheus; its text says what to do."""
 
 
 class ParameterError(SemanticError):

@@ -26,6 +26,7 @@ from otterwiki_semantic.pages import read_page
 from otterwiki_semantic.progress import ProgressTracker
 from otterwiki_semantic.records import Chunk, Document, Page
 from otterwiki_semantic.repository import PageFile, Repository
+from otterwiki_semantic.watching import UNWATCHED, Embedded, Watcher
 
 _PAGES_PER_BATCH = 64
 _CHUNKS_PER_BATCH = 256
@@ -89,12 +90,14 @@ class Indexer:
         profile: Profile,
         should_stop: Callable[[], bool] = lambda: False,
         turn_seconds: float = math.inf,
+        watcher: Watcher = UNWATCHED,
     ) -> None:
         self._repository = repository
         self._embedder = embedder
         self._profile = profile
         self._should_stop = should_stop
         self._turn_seconds = turn_seconds
+        self._watcher = watcher
         self.embedded_texts = 0
         """Chunks given to the model since this object was made."""
         self.changed_pages = 0
@@ -296,7 +299,8 @@ class Indexer:
     def _embed_together(self, standing: Mapping[str, tuple[str, Chunk]]) -> list[StoredVector]:
         chunks = [chunk for _path, chunk in standing.values()]
         start = time.perf_counter()
-        embeddings = embed_passages(self._embedder, chunks, self._profile.heading_weight)
+        with self._watcher.embedding(Embedded.PASSAGE, len(chunks)):
+            embeddings = embed_passages(self._embedder, chunks, self._profile.heading_weight)
         self.embedding_seconds += time.perf_counter() - start
         self.embedded_texts += len(chunks)
         return [StoredVector(vector, embedding) for vector, embedding in zip(standing, embeddings, strict=True)]

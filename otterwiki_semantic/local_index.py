@@ -38,6 +38,7 @@ from otterwiki_semantic.keeper import Keeper
 from otterwiki_semantic.map_records import WikiMap
 from otterwiki_semantic.mapping import Mapper, switched_off
 from otterwiki_semantic.measuring import read_questions
+from otterwiki_semantic.monitoring import Monitoring
 from otterwiki_semantic.page_records import PageLinks, PageList
 from otterwiki_semantic.pages import page_unknown
 from otterwiki_semantic.problems import problem
@@ -59,6 +60,7 @@ from otterwiki_semantic.searcher import search_passages
 from otterwiki_semantic.seeing import seen_page
 from otterwiki_semantic.server_vectors import ChromaServerVectors
 from otterwiki_semantic.vectors import ChromaVectors, VectorStore
+from otterwiki_semantic.watching import Embedded, Failure
 
 _QUERY_CACHE = 512
 _QUERY_THREADS = 2
@@ -77,6 +79,9 @@ class LocalIndex:
     """An `IndexService` that answers by itself. Only the process that holds the data directory's lock may make one."""
 
     def __init__(self, settings: Settings) -> None:
+        repository = Repository(settings.repository)
+        self._monitoring = Monitoring(settings, repository)
+        self._watcher = self._monitoring.watcher
         self.embedder = MiniLM(threads=settings.threads or None)
         self._query_vector = lru_cache(_QUERY_CACHE)(self._embed_query)
         self._embedding = ThreadPoolExecutor(_QUERY_THREADS, "query-embedding")
@@ -84,8 +89,8 @@ class LocalIndex:
         self._places = BoundedSemaphore(_SEARCHES_AT_A_TIME)
         questions = partial(_questions, settings.eval_queries)
         self._way = Way(self.embedder, Profile(), questions, self._query_vector)
-        generations = Generations(settings.data_dir, partial(_open_store, settings.chroma_url))
-        self._keeper = Keeper(Repository(settings.repository), generations, self._way, settings.sync_interval)
+        generations = Generations(settings.data_dir, partial(_open_store, settings.chroma_url), self._watcher)
+        self._keeper = Keeper(repository, generations, self._way, settings.sync_interval, self._watcher)
         self._insights = Insights(settings.data_dir, self._keeper.syncs, keeps_searches=settings.search_log)
         self._mapper: Mapper | None = None
         if settings.map:
@@ -134,13 +139,19 @@ class LocalIndex:
                 for asked, each in zip(queries, found, strict=True)
             ]
 
-        with self._places:
-            found = self._ask(answers)
+        try:
+            with self._places:
+                found = self._ask(answers)
+        except Exception:
+            self._watcher.failed(Failure.SEARCH)
+            raise
         if found is None:
             index = self._keeper.freshness(None)
             found = [Answer(query, (), index) for query in queries]
+        seconds = time.perf_counter() - start
         if options.note:
-            self._insights.note(found, options.mode, time.perf_counter() - start)
+            self._insights.note(found, options.mode, seconds)
+        self._monitoring.searched(found, options, seconds)
         return found
 
     def related(self, path: str, n: int) -> RelatedPages:
@@ -200,6 +211,8 @@ class LocalIndex:
                     return question(generation)
             except (VectorStoreError, CatalogError) as error:
                 failure = error
+            if isinstance(failure, CatalogError):
+                self._watcher.failed(Failure.CATALOG)
             if self._keeper.is_stopping:
                 raise IndexUnavailableError("the index process is ending") from failure
             if generation is not self._keeper.serving:
@@ -243,7 +256,8 @@ class LocalIndex:
         return f"the embedding model failed, the answer is by words alone: {error}"
 
     def _embed_query(self, query: str) -> Matrix:
-        vector: Matrix = self.embedder.embed_queries([query])[0]
+        with self._watcher.embedding(Embedded.QUERY, 1):
+            vector: Matrix = self.embedder.embed_queries([query])[0]
         return vector
 
     # The index itself
@@ -251,6 +265,11 @@ class LocalIndex:
     def insight(self) -> Insight:
         """See `IndexService`."""
         return self._insights.insight()
+
+    def metrics(self) -> str:
+        """See `IndexService`."""
+        known = self._query_vector.cache_info()
+        return self._monitoring.text(self.status(), self._keeper, known.hits, known.misses)
 
     def status(self) -> IndexStatus:
         """See `IndexService`."""

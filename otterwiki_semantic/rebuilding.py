@@ -30,6 +30,7 @@ from otterwiki_semantic.problems import problem
 from otterwiki_semantic.progress import ProgressTracker
 from otterwiki_semantic.records import Estimate, RebuildState, RebuildStatus
 from otterwiki_semantic.repository import Repository
+from otterwiki_semantic.watching import UNWATCHED, Failure, Watcher
 
 _AGAIN_SECONDS = 600.0
 """How long a rebuild that was begun by itself and failed is left alone."""
@@ -68,11 +69,19 @@ class Way:
 class Rebuilder:
     """One rebuild at a time; `Keeper` tells it what serves, and takes what it has built."""
 
-    def __init__(self, repository: Repository, generations: Generations, way: Way, should_stop: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        generations: Generations,
+        way: Way,
+        should_stop: Callable[[], bool],
+        watcher: Watcher = UNWATCHED,
+    ) -> None:
         self._repository = repository
         self._generations = generations
         self._way = way
-        self.indexer = Indexer(repository, way.embedder, way.profile, should_stop)
+        self._watcher = watcher
+        self.indexer = Indexer(repository, way.embedder, way.profile, should_stop, watcher=watcher)
         self.progress = ProgressTracker()
         self._status = RebuildStatus()
         self._lock = threading.Lock()
@@ -166,6 +175,8 @@ class Rebuilder:
 
     def end(self, error: Exception | None = None) -> None:
         """Note that a rebuild is over, and what it failed of, if it did."""
+        if error is not None:
+            self._watcher.failed(Failure.REBUILD)
         self._not_before = time.monotonic() + _AGAIN_SECONDS
         state = RebuildState.FAILED if error else RebuildState.DONE
         reason, cure = astuple(problem(error)) if error else (None, None)

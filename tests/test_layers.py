@@ -7,14 +7,14 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "otterwiki_semantic"
 LAYERS = (
-    {"errors", "records", "page_records", "insight_records", "map_records", "config"},
+    {"errors", "records", "page_records", "insight_records", "map_records", "config", "logfmt"},
     {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "terms", "links", "pages", "outline", "spelling"},
     {"query", "fusion", "relevance", "evaluation", "drafting", "resemblance", "projecting", "neighbours", "problems"},
     {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "flat", "lookup", "directory"}
     | {"catalog", "upkeep", "vectors", "server_vectors", "map_file"},
     {"generation", "generations", "progress", "indexer", "candidates", "diversity", "joining", "searcher", "related", "jobs"}
     | {"acceptance", "rebuilding", "sync_log", "keeper", "seeing", "search_log", "insight"}
-    | {"map_process", "mapping"},
+    | {"map_process", "mapping", "watching", "metrics", "slow_searches", "monitoring"},
     {"service", "parameters", "presentation", "local_index", "protocol", "owner", "detached", "remote_index"}
     | {"measuring", "reading"},
     {"web", "web.errors", "web.access", "web.bounds", "web.answer_schemas", "web.request_schemas", "web.openapi", "web.api"}
