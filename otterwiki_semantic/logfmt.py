@@ -10,7 +10,7 @@ _PLAIN = re.compile(r"[^\s\"=]+")
 
 def logfmt(event: str, **facts: object) -> str:
     """Give an event with its facts: numbers with up to three decimals, truth values in small letters, odd text in quotes."""
-    return " ".join([f"event={event}", *(f"{name}={_shown(value)}" for name, value in facts.items())])
+    return " ".join(f"{name}={_shown(value)}" for name, value in {"event": event, **facts}.items())
 
 
 def _shown(value: object) -> str:
