@@ -35,6 +35,7 @@ PARTS = {
     "memory": "memory of the index's process, and of the wiki's",
     "typing": "when the search page shows what was found, after the last key",
     "mapping": "making the map of the wiki, and drawing it",
+    "monitoring": "what figures for Prometheus cost a search, and giving them",
     "sessions": "how many queries of a session need not be embedded",
 }
 """The parts, by the names of their modules, in the order they are run."""

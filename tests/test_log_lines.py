@@ -17,7 +17,7 @@ ANSWER = Answer("where are the bees", (), Freshness("c", "c", 0), degraded="no m
 
 
 def facts(line: str) -> dict[str, str]:
-    return dict(part.partition("=")[::2] for part in line.split("; ")[-1].split(" "))
+    return dict(part.partition("=")[::2] for part in line.rsplit("; ", maxsplit=1)[-1].split(" "))
 
 
 def test_odd_values_stand_in_quotes() -> None:
@@ -39,7 +39,7 @@ def test_a_sync_that_changed_something_is_one_line(settings: Settings, caplog: p
     head = git(settings.repository, "rev-parse", "HEAD")
     assert line.startswith(f"index equals {head}: 5 pages, 6 chunks; event=sync ")
     told = facts(line)
-    assert 0 < float(told.pop("seconds"))
+    assert float(told.pop("seconds")) > 0
     assert told == {"event": "sync", "commit": head, "pages": "5", "chunks": "6", "changed": "5"}
 
 

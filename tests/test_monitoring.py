@@ -22,19 +22,15 @@ from otterwiki_semantic.records import Mode, SearchOptions
 from otterwiki_semantic.remote_index import RemoteIndex
 from otterwiki_semantic.service import IndexService
 from otterwiki_semantic.web.api import make_blueprint
-from tests.live_wiki import KEY, LiveWiki, commit, eventually, git, make_repository
+from tests.live_wiki import KEY, commit, eventually, git, make_repository
 from tests.test_servers import Served, Server
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PREFIX = "otterwiki_semantic_"
 ROUTE = "/api/v1/semantic-search/metrics"
-WORKERS = Server(
-    "gunicorn",
-    2,
-    (sys.executable, "-m", "gunicorn", "--no-control-socket", "--workers", "2")
-    + ("--bind", "127.0.0.1:{port}", "tests.served_app:app"),
-)
+_COMMAND = (sys.executable, "-m", "gunicorn", "--no-control-socket", "--workers=2", "--bind=127.0.0.1:{port}")
+WORKERS = Server("gunicorn", 2, (*_COMMAND, "tests.served_app:app"))
 _NAME = re.compile(rf"{PREFIX}\w+")
 _MATCHERS = re.compile(rf"({PREFIX}\w+)(?:\{{([^}}]*)\}})?")
 _GROUPED = re.compile(r"\b(?:by|without) *\(([^)]*)\)")
@@ -199,7 +195,8 @@ def test_the_dashboard_can_be_imported_anywhere() -> None:
     panels = [panel for panel in found["panels"] if panel["type"] != "row"]
     assert len({panel["id"] for panel in found["panels"]}) == len(found["panels"])
     assert {panel["datasource"]["uid"] for panel in panels} == {"${datasource}"}
-    assert [each["type"] for each in found["templating"]["list"]][0] == "datasource"
+    first, *_ = found["templating"]["list"]
+    assert (first["type"], first["name"]) == ("datasource", "datasource")
     legends = {label for panel in panels for target in panel["targets"] for label in _IN_LEGEND.findall(target["legendFormat"])}
     assert legends <= {"mode", "outcome", "kind", "state", "version", "model", "instance", "le"}
 
@@ -217,7 +214,9 @@ def test_alerts_say_what_is_wrong_and_where_to_read_on() -> None:
 def test_the_documentation_lists_exactly_the_metrics_there_are(served: Served, scraped: Series) -> None:
     text = served.live.request("GET", ROUTE).text
     there = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE ")}
-    rows = [line for line in (DOCS / "monitoring.md").read_text(encoding="utf-8").splitlines() if line.startswith(f"| `{PREFIX}")]
+    rows = [
+        line for line in (DOCS / "monitoring.md").read_text(encoding="utf-8").splitlines() if line.startswith(f"| `{PREFIX}")
+    ]
     documented = {name for row in rows for name in _NAME.findall(row.split("|")[1])}
     assert documented == there
     for row in rows:
