@@ -73,7 +73,7 @@ def _measured(wiki: BuiltWiki) -> _Times:
         unwatched: list[float] = []
         for number, query in enumerate(islice(asked, _WARM_UP, None)):
             _watch(index, none if number % 2 else kept)
-            milliseconds = _millimilliseconds(partial(index.search, [query], SearchOptions()))
+            milliseconds = _milliseconds(partial(index.search, [query], SearchOptions()))
             (unwatched if number % 2 else watched).append(milliseconds)
         _watch(index, kept)
         answers, options = index.search(["heating"], SearchOptions()), SearchOptions()

@@ -31,8 +31,9 @@ def test_a_sync_that_changed_something_is_one_line(settings: Settings, caplog: p
     index = LocalIndex(settings)
     index.start()
     try:
-        eventually(lambda: index.status().status == "ready")
+        eventually(lambda: index.insight().syncs)
         index.notify()
+        eventually(lambda: 'syncs_total{outcome="unchanged"} 1.0' in index.metrics())
         (line,) = [record.getMessage() for record in caplog.records if "event=sync" in record.getMessage()]
     finally:
         index.close()
