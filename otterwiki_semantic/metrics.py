@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
+from typing import TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
@@ -21,65 +23,66 @@ PREFIX = "otterwiki_semantic"
 _SEARCH_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 _WORK_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _SYNC_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
-_OUTCOMES = ("answered", "nothing_relevant", "degraded")
-_SYNCS = ("changed", "unchanged", "failed")
+
+Kind = TypeVar("Kind", bound=StrEnum)
 
 
-def outcome(answer: Answer) -> str:
+class Outcome(StrEnum):
+    """What became of a question."""
+
+    ANSWERED = "answered"
+    NOTHING_RELEVANT = "nothing_relevant"
+    DEGRADED = "degraded"
+
+
+class _Sync(StrEnum):
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    FAILED = "failed"
+
+
+def outcome(answer: Answer) -> Outcome:
     """Tell what became of a question; before the first build is done no answer is all it could be."""
     if answer.degraded or answer.index.commit is None:
-        return "degraded"
-    return "answered" if answer.confident else "nothing_relevant"
+        return Outcome.DEGRADED
+    return Outcome.ANSWERED if answer.confident else Outcome.NOTHING_RELEVANT
 
 
 class Metrics(Watcher):
     """Counts the work, and gives the figures. Every series is there from the start, with 0."""
 
     def __init__(self) -> None:
-        disable_created_metrics()  # type: ignore[no-untyped-call]  # they double the series, and the process tells when it was started
-        self._registry = registry = CollectorRegistry()
-        ProcessCollector(namespace=PREFIX, registry=registry)
-        searches = Histogram(
-            "search_duration_seconds",
-            "Time in which the index answered a question, without the web server and without waiting for a commit.",
-            ["mode"],
-            namespace=PREFIX,
-            registry=registry,
-            buckets=_SEARCH_SECONDS,
-        )
-        outcomes = Counter("searches", "Questions by what became of them.", ["outcome"], namespace=PREFIX, registry=registry)
-        self._drafts = Counter(
-            "draft_searches",
-            "Searches for words still being typed; they are not among the questions.",
-            namespace=PREFIX,
-            registry=registry,
-        )
-        embedding = Histogram(
-            "embedding_duration_seconds",
-            "Time of one call of the model: a question, or up to 64 passages.",
-            ["kind"],
-            namespace=PREFIX,
-            registry=registry,
-            buckets=_WORK_SECONDS,
-        )
-        texts = Counter("embedded_texts", "Texts that the model embedded.", ["kind"], namespace=PREFIX, registry=registry)
-        self._sync_seconds = Histogram(
-            "sync_duration_seconds",
-            "Time of a sync that changed pages.",
-            namespace=PREFIX,
-            registry=registry,
-            buckets=_SYNC_SECONDS,
-        )
-        syncs = Counter("syncs", "Looks at HEAD, by what they did.", ["outcome"], namespace=PREFIX, registry=registry)
-        errors = Counter("errors", "What failed.", ["kind"], namespace=PREFIX, registry=registry)
-        self._search_seconds = {mode: searches.labels(mode.value) for mode in Mode}
-        self._outcomes = {name: outcomes.labels(name) for name in _OUTCOMES}
-        self._embedding_seconds = {what: embedding.labels(what.value) for what in Embedded}
-        self._texts = {what: texts.labels(what.value) for what in Embedded}
-        self._syncs = {name: syncs.labels(name) for name in _SYNCS}
-        self._errors = {what: errors.labels(what.value) for what in Failure}
+        # They double the series, and the process tells when it was started.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._registry = CollectorRegistry()
+        ProcessCollector(namespace=PREFIX, registry=self._registry)
+        about = "Time in which the index answered a question, without the web server and without waiting for a commit."
+        self._search_seconds = self._histograms("search_duration_seconds", about, "mode", Mode, _SEARCH_SECONDS)
+        self._outcomes = self._counters("searches", "Questions by what became of them.", "outcome", Outcome)
+        about = "Searches for words still being typed; they are not among the questions."
+        self._drafts = Counter(f"{PREFIX}_draft_searches", about, registry=self._registry)
+        about = "Time of one call of the model: a question, or up to 64 passages."
+        self._embedding_seconds = self._histograms("embedding_duration_seconds", about, "kind", Embedded, _WORK_SECONDS)
+        self._texts = self._counters("embedded_texts", "Texts that the model embedded.", "kind", Embedded)
+        about = "Time of a sync that changed pages."
+        name = f"{PREFIX}_sync_duration_seconds"
+        self._sync_seconds = Histogram(name, about, registry=self._registry, buckets=_SYNC_SECONDS)
+        self._syncs = self._counters("syncs", "Looks at HEAD, by what they did.", "outcome", _Sync)
+        self._errors = self._counters("errors", "What failed.", "kind", Failure)
         self._equalled_at = time.monotonic()
         """When it was last known to equal HEAD, or to be started."""
+
+    def _counters(self, name: str, about: str, label: str, kinds: type[Kind]) -> dict[Kind, Counter]:
+        """Give a counter for each value of a label."""
+        counter = Counter(f"{PREFIX}_{name}", about, [label], registry=self._registry)
+        return {kind: counter.labels(kind.value) for kind in kinds}
+
+    def _histograms(
+        self, name: str, about: str, label: str, kinds: type[Kind], buckets: Sequence[float]
+    ) -> dict[Kind, Histogram]:
+        """Give a histogram for each value of a label."""
+        histogram = Histogram(f"{PREFIX}_{name}", about, [label], registry=self._registry, buckets=buckets)
+        return {kind: histogram.labels(kind.value) for kind in kinds}
 
     def searched(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
         """See `Watcher`; each of several questions is taken for an equal share of the time."""
@@ -105,7 +108,7 @@ class Metrics(Watcher):
 
     def synced(self, seconds: float, *, has_changed: bool) -> None:
         """See `Watcher`."""
-        self._syncs["changed" if has_changed else "unchanged"].inc()
+        self._syncs[_Sync.CHANGED if has_changed else _Sync.UNCHANGED].inc()
         if has_changed:
             self._sync_seconds.observe(seconds)
 
@@ -117,7 +120,7 @@ class Metrics(Watcher):
         """See `Watcher`."""
         self._errors[what].inc()
         if what is Failure.SYNC:
-            self._syncs["failed"].inc()
+            self._syncs[_Sync.FAILED].inc()
 
     def text(self, state: IndexState) -> str:
         """See `Watcher`."""

@@ -10,7 +10,10 @@ from enum import StrEnum
 from otterwiki_semantic.errors import MetricsError
 from otterwiki_semantic.records import Answer, IndexStatus, SearchOptions
 
-MISSING = 'metrics need prometheus-client: pip install "otterwiki-semantic[metrics]", then restart the wiki'
+MISSING = (
+    'metrics need prometheus-client: pip install "otterwiki-semantic[metrics]", then stop the wiki, and start it ten seconds '
+    "later: its index process, which keeps the figures, has to end, too"
+)
 
 
 class Failure(StrEnum):

@@ -17,6 +17,7 @@ from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from otterwiki_semantic.config import Settings
+from otterwiki_semantic.errors import IndexUnavailableError, RebuildRefusedError, VectorStoreUnreachableError
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.records import Mode, SearchOptions
 from otterwiki_semantic.remote_index import RemoteIndex
@@ -269,11 +270,28 @@ def test_failures_are_counted_by_kind(settings: Settings, index: LocalIndex, mon
     index.notify()
     eventually(lambda: index.status().last_error)
     git_directory.rename(settings.repository / ".git")
+    serving = index._keeper.serving
+    assert serving is not None
+    serving.store_failed(serving.vectors, VectorStoreUnreachableError("nobody there"))
+    index._keeper.rebuilder.end(RebuildRefusedError("no room"))
     found = parsed(index.metrics())
     assert value(found, "errors_total", kind="model") == 1
+    assert value(found, "errors_total", kind="vector_store") == 1
+    assert value(found, "errors_total", kind="rebuild") == value(found, "rebuild_state", state="failed") == 1
     assert value(found, "errors_total", kind="sync") == value(found, "syncs_total", outcome="failed") >= 1
     assert value(found, "searches_total", outcome="degraded") == 1
     assert value(found, "errors_total", kind="catalog") == 0
+
+
+def test_a_search_that_fails_is_counted(index: LocalIndex) -> None:
+    serving = index._keeper.serving
+    assert serving is not None
+    serving.catalog.close()
+    with pytest.raises(IndexUnavailableError):
+        index.search(["bees"], SearchOptions())
+    found = parsed(index.metrics())
+    assert value(found, "errors_total", kind="search") == 1
+    assert value(found, "errors_total", kind="catalog") >= 1
 
 
 def test_no_figures_without_their_package(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
