@@ -37,6 +37,7 @@ PARTS = {
     "typing": "when the search page shows what was found, after the last key",
     "mapping": "making the map of the wiki, and drawing it",
     "server": "ChromaDB in the index's process and on a server of its own: memory, disk, filling, searches",
+    "monitoring": "what figures for Prometheus cost a search, and giving them",
     "sessions": "how many queries of a session need not be embedded",
 }
 """The parts, by the names of their modules, in the order they are run."""

@@ -56,7 +56,8 @@ class Settings:
     at HEAD, `threads` the texts embedded at a time (0: one for each processor), `eval_queries` the judged questions that a new
     index has to answer as well as the old one, `api_key` what programs authenticate with, `chroma_url` the ChromaDB server that
     holds the vectors (None: ChromaDB runs in the process that owns the index), `related` whether related pages are shown beside
-    the wiki's pages, `search_log` whether searches are noted, `map` whether a map of the wiki is made.
+    the wiki's pages, `search_log` whether searches are noted, `map` whether a map of the wiki is made, `metrics` whether
+    figures are kept for Prometheus.
 
     `model` and `reranker` are ``provider:name`` (or ``minilm``), `model_url` and `reranker_url` where their servers are (None:
     the provider's own), `model_options` a JSON object of what else the provider is given, `model_window` how many word pieces
@@ -91,6 +92,7 @@ class Settings:
     related: bool = True
     search_log: bool = False
     map: bool = True
+    metrics: bool = True
 
 
 def _number(least: float, most: float) -> Callable[[str], float]:
@@ -202,6 +204,7 @@ _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "SEMANTIC_CHROMA_CA": (_readable_file, "the path of a file that can be read"),
     "SEMANTIC_CHUNKS": (_one_of(*CHUNKS), f"one of: {', '.join(CHUNKS)}"),
     "SEMANTIC_MAP": (read_flag, "true or false"),
+    "SEMANTIC_METRICS": (read_flag, "true or false"),
     "SEMANTIC_MODEL": (
         _provided(PROVIDERS, BUNDLED),
         f"{BUNDLED}, or provider:model, such as ollama:mxbai-embed-large, with one of these providers: {', '.join(PROVIDERS)}",

@@ -13,6 +13,7 @@ SemanticError
 │   └── VectorStoreUnreachableError  the ChromaDB server is down, slow, or not one
 │       └── VectorStoreRefusedError  it cannot be used as the settings have it
 ├── MapError               the map of the wiki cannot be made
+├── MetricsError           no figures are kept for Prometheus
 ├── ParameterError         a request's parameter is missing or not allowed
 ├── NotFoundError          something that was named is not there; has the names that are nearest
 │   ├── PageUnknownError     the wiki, or the index, has no such page
@@ -81,6 +82,10 @@ class VectorStoreRefusedError(VectorStoreUnreachableError):
 
 class MapError(SemanticError):
     """The map of the wiki cannot be made; its text says what to do."""
+
+
+class MetricsError(SemanticError):
+    """No figures are kept for Prometheus; its text says what to do."""
 
 
 class ParameterError(SemanticError):

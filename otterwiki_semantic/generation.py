@@ -25,6 +25,7 @@ from otterwiki_semantic.errors import (
 from otterwiki_semantic.flat import Candidate
 from otterwiki_semantic.lookup import Allowed
 from otterwiki_semantic.vectors import ChromaVectors, VectorStore
+from otterwiki_semantic.watching import UNWATCHED, Failure, Watcher
 
 CATALOG = "catalog.sqlite3"
 EXACT = 100_000
@@ -64,11 +65,12 @@ class Generation:
     constructor: those of the catalog.
     """
 
-    def __init__(self, directory: Path, open_store: OpenStore = ChromaVectors) -> None:
+    def __init__(self, directory: Path, open_store: OpenStore = ChromaVectors, watcher: Watcher = UNWATCHED) -> None:
         self.directory = directory
         self.name = directory.name
         self.catalog = Catalog(directory / CATALOG)
         self._open_store = open_store
+        self._watcher = watcher
         self._changing = threading.Lock()
         self.is_refilling = True
         """Whether ChromaDB may lack vectors that the catalog has."""
@@ -239,6 +241,7 @@ class Generation:
 
         One that breaks again soon rests, too.
         """
+        self._watcher.failed(Failure.VECTOR_STORE)
         now = time.monotonic()
         if isinstance(error, VectorStoreUnreachableError):
             self._rest(now, error)

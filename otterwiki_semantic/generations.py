@@ -26,6 +26,7 @@ from otterwiki_semantic.embedding.passages import passages_fingerprint
 from otterwiki_semantic.errors import CatalogDamagedError
 from otterwiki_semantic.generation import CATALOG, Generation, OpenStore
 from otterwiki_semantic.vectors import ChromaVectors
+from otterwiki_semantic.watching import UNWATCHED, Watcher
 
 log = logging.getLogger(__name__)
 
@@ -39,11 +40,12 @@ def fingerprint(embedder: Embedder, profile: Profile) -> str:
 class Generations:
     """The generations of one data directory."""
 
-    def __init__(self, data_dir: Path, open_store: OpenStore = ChromaVectors) -> None:
+    def __init__(self, data_dir: Path, open_store: OpenStore = ChromaVectors, watcher: Watcher = UNWATCHED) -> None:
         self.place = data_dir
         self._pointer = data_dir / "current"
         self._root = data_dir / "generations"
         self._open_store = open_store
+        self._watcher = watcher
         self._root.mkdir(parents=True, exist_ok=True)
 
     def current(self) -> Generation | None:
@@ -70,7 +72,7 @@ class Generations:
 
     def _open(self, directory: Path) -> Generation | None:
         try:
-            return Generation(directory, self._open_store)
+            return Generation(directory, self._open_store, self._watcher)
         except CatalogDamagedError as error:
             log.warning("the index is damaged and is built again: %s", error)
             return None
@@ -79,7 +81,7 @@ class Generations:
         """Make a new, empty generation; it does not serve yet."""
         mark = fingerprint(embedder, profile)
         with self._new_directory(mark) as directory:
-            generation = Generation(directory, self._open_store)
+            generation = Generation(directory, self._open_store, self._watcher)
             generation.catalog.set_meta("fingerprint", mark)
             generation.catalog.set_meta("recipe", passages_fingerprint(embedder, profile.heading_weight))
         return generation
@@ -92,7 +94,7 @@ class Generations:
         """
         with self._new_directory(serving.fingerprint or "") as directory:
             serving.catalog.copy_to(directory / CATALOG)
-            generation = Generation(directory, self._open_store)
+            generation = Generation(directory, self._open_store, self._watcher)
             try:
                 generation.catalog.check_copy()
                 generation.fill_later()

@@ -27,6 +27,7 @@ from otterwiki_semantic.progress import ProgressTracker
 from otterwiki_semantic.records import Chunk, Document, Page
 from otterwiki_semantic.repository import PageFile, Repository
 from otterwiki_semantic.similarity_scale import note_scale
+from otterwiki_semantic.watching import UNWATCHED, Embedded, Watcher
 
 _PAGES_PER_BATCH = 64
 _CHUNKS_PER_BATCH = 256
@@ -92,6 +93,7 @@ class Indexer:
         profile: Profile,
         should_stop: Callable[[], bool] = lambda: False,
         turn_seconds: float = math.inf,
+        watcher: Watcher = UNWATCHED,
     ) -> None:
         self._repository = repository
         self._embedder = embedder
@@ -99,6 +101,7 @@ class Indexer:
         """May be exchanged between two syncs."""
         self._should_stop = should_stop
         self._turn_seconds = turn_seconds
+        self._watcher = watcher
         self.embedded_texts = 0
         """Chunks given to the model since this object was made."""
         self.changed_pages = 0
@@ -313,7 +316,8 @@ class Indexer:
     def _embed_together(self, standing: Mapping[str, tuple[str, Chunk]]) -> list[StoredVector]:
         chunks = [chunk for _path, chunk in standing.values()]
         start = time.perf_counter()
-        embeddings = embed_passages(self._embedder, chunks, self.profile.heading_weight)
+        with self._watcher.embedding(Embedded.PASSAGE, len(chunks)):
+            embeddings = embed_passages(self._embedder, chunks, self.profile.heading_weight)
         if self._recipe_now != self._recipe:
             raise ModelError(f"{self._embedder.name} is found to be another model than this index is made with")
         self.embedding_seconds += time.perf_counter() - start

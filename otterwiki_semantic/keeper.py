@@ -31,7 +31,8 @@ from otterwiki_semantic.progress import ProgressTracker
 from otterwiki_semantic.rebuilding import Rebuilder, now
 from otterwiki_semantic.records import Freshness, RebuildStatus
 from otterwiki_semantic.repository import Repository
-from otterwiki_semantic.sync_log import SyncLog
+from otterwiki_semantic.sync_log import SyncLog, log_sync
+from otterwiki_semantic.watching import UNWATCHED, Failure, Watcher
 from otterwiki_semantic.way import Way
 
 _LONGEST_RETRY_SECONDS = 60.0
@@ -53,16 +54,19 @@ log = logging.getLogger(__name__)
 class Keeper:
     """The generation that serves, and the jobs that keep it."""
 
-    def __init__(self, repository: Repository, generations: Generations, way: Way, interval: float) -> None:
+    def __init__(
+        self, repository: Repository, generations: Generations, way: Way, interval: float, watcher: Watcher = UNWATCHED
+    ) -> None:
         self._repository = repository
         self._generations = generations
         self._way = way
+        self._watcher = watcher
         self.serving: Generation | None = None
         self._stopping = threading.Event()
-        self.indexer = Indexer(repository, way.embedder, way.profile, self._stopping.is_set, _TURN_SECONDS)
-        self.rebuilder = Rebuilder(repository, generations, way, self._stopping.is_set)
+        self.indexer = Indexer(repository, way.embedder, way.profile, self._stopping.is_set, _TURN_SECONDS, watcher)
+        self.rebuilder = Rebuilder(repository, generations, way, self._stopping.is_set, watcher)
         self.sync_progress = ProgressTracker()
-        self.syncs = SyncLog(self.indexer, lambda: self.serving.catalog.meta("commit") if self.serving else None)
+        self.syncs = SyncLog(self.indexer, lambda: self.serving.catalog.meta("commit") if self.serving else None, watcher)
         self._changing = threading.Lock()
         """Held by whoever syncs the serving generation or puts another in its place."""
         self._damaged: Generation | None = None
@@ -137,11 +141,11 @@ class Keeper:
         """Wait, for at most so many seconds, until the index equals HEAD as it is now, or what HEAD became since."""
         with self._synced:
             wanted = self._begun + 1
-            if self._equals_head():
+            if self.equals_head():
                 return
             if time.monotonic() >= self._wake_not_before:
                 self._jobs.wake()
-            self._synced.wait_for(lambda: self._equals_head() or self._ended >= wanted or self.is_stopping, timeout)
+            self._synced.wait_for(lambda: self.equals_head() or self._ended >= wanted or self.is_stopping, timeout)
 
     def wait_for_successor(self, generation: Generation, timeout: float) -> Generation | None:
         """Give the generation that took another one's place, which may take a moment; None if none does in time."""
@@ -153,7 +157,8 @@ class Keeper:
         with self._synced:
             self._synced.notify_all()
 
-    def _equals_head(self) -> bool:
+    def equals_head(self) -> bool:
+        """Whether the serving generation equals HEAD as it is now."""
         serving = self.serving
         with suppress(SemanticError):
             return serving is not None and serving.catalog.commit == self._repository.head()
@@ -161,7 +166,7 @@ class Keeper:
 
     def settled(self) -> Generation | None:
         """Give the serving generation if it equals HEAD and no other is built beside it."""
-        return self.serving if self._equals_head() and not self.rebuilder.is_running else None
+        return self.serving if self.equals_head() and not self.rebuilder.is_running else None
 
     def freshness(self, generation: Generation | None) -> Freshness:
         """Tell which commit a generation equals, and what is pending; HEAD is None with an `error` if git cannot tell it."""
@@ -193,6 +198,8 @@ class Keeper:
                 self._syncing = True
                 self._sync_serving(self.sync_progress)
             self.last_sync, self.error, self._failures = now(), None, 0
+            if self.equals_head():
+                self._watcher.equals_head()
             if self.serving is not None and self.serving.is_refilling and self.serving.catalog.is_current:
                 self._jobs.sync_within(self.serving.rests_for + _REFILL_SECONDS)
         except Stopped:
@@ -220,6 +227,7 @@ class Keeper:
             if self.is_stopping:
                 raise
             log.warning("the index is damaged and is built again: %s", error)
+            self._watcher.failed(Failure.CATALOG)
             damaged, self.serving = self.serving, None
             if damaged is not None:
                 damaged.destroy()
@@ -241,19 +249,18 @@ class Keeper:
         except CatalogError:
             self.read_again(again)
             raise
-        start, embedded = time.perf_counter(), self.indexer.embedding_seconds
+        start, embedded, changed = time.perf_counter(), self.indexer.embedding_seconds, self.indexer.changed_pages
         embeds = self._way.embeds_for(generation)
         finish = embeds and time.monotonic() >= self._finish_not_before
         was_needed = self.indexer.sync(generation, progress, only_words=not embeds, finish=finish, on_head=self._tell_waiting)
         if not was_needed:
             self.indexer.flush(generation)
             return
-        counts = generation.catalog.counts()
-        log.info("index equals %s: %d pages, %d chunks", generation.catalog.meta("commit"), counts.pages, counts.chunks)
-        done = progress.snapshot().chunks_done
+        seconds, done = time.perf_counter() - start, progress.snapshot().chunks_done
+        log_sync(generation, seconds, self.indexer.changed_pages - changed)
         if done >= _ENOUGH_CHUNKS:
-            seconds = time.perf_counter() - start - (self.indexer.embedding_seconds - embedded)
-            generation.catalog.set_meta(PACE, f"{seconds / done:.6f}")
+            unembedded = seconds - (self.indexer.embedding_seconds - embedded)
+            generation.catalog.set_meta(PACE, f"{unembedded / done:.6f}")
         self._finish_not_before = time.monotonic() + self._finishing
         longest = _LONGEST_WITHOUT_SERVER_SECONDS if self.indexer.model_is_left_alone else _LONGEST_FINISH_SECONDS
         longer = min(2 * self._finishing, longest)

@@ -42,6 +42,7 @@ from otterwiki_semantic.keeper import Keeper
 from otterwiki_semantic.map_records import WikiMap
 from otterwiki_semantic.mapping import Mapper, switched_off
 from otterwiki_semantic.measuring import read_questions
+from otterwiki_semantic.monitoring import Monitoring
 from otterwiki_semantic.page_records import PageLinks, PageList
 from otterwiki_semantic.pages import page_unknown
 from otterwiki_semantic.problems import problem
@@ -65,6 +66,7 @@ from otterwiki_semantic.searcher import Reading, Shortlist, search_passages
 from otterwiki_semantic.seeing import seen_page
 from otterwiki_semantic.server_vectors import ChromaServerVectors
 from otterwiki_semantic.vectors import ChromaVectors, VectorStore
+from otterwiki_semantic.watching import Embedded, Failure
 from otterwiki_semantic.way import Way
 
 _QUERY_CACHE = 512
@@ -85,6 +87,9 @@ class LocalIndex:
     """An `IndexService` that answers by itself. Only the process that holds the data directory's lock may make one."""
 
     def __init__(self, settings: Settings) -> None:
+        repository = Repository(settings.repository)
+        self._monitoring = Monitoring(settings, repository)
+        self._watcher = self._monitoring.watcher
         self.embedder = open_embedder(settings)
         self._query_vector = lru_cache(_QUERY_CACHE)(self._embed_query)
         threads = _QUERIES_TO_SERVER if self.embedder.asks_server else _QUERY_THREADS
@@ -95,8 +100,8 @@ class LocalIndex:
         self._rereading = Rereading(BoundedReranker(reranker) if reranker else None)
         questions = partial(_questions, settings.eval_queries)
         self._way = Way(self.embedder, settings.chunks, questions, self._vector_now)
-        generations = Generations(settings.data_dir, _store_opener(settings))
-        self._keeper = Keeper(Repository(settings.repository), generations, self._way, settings.sync_interval)
+        generations = Generations(settings.data_dir, _store_opener(settings), self._watcher)
+        self._keeper = Keeper(repository, generations, self._way, settings.sync_interval, self._watcher)
         self._insights = Insights(settings.data_dir, self._keeper.syncs, keeps_searches=settings.search_log)
         self._mapper: Mapper | None = None
         if settings.map:
@@ -157,12 +162,18 @@ class LocalIndex:
 
         if self.embedder.asks_server:
             wait(coming)  # in nobody's place
-        found = self._rereading.answers([query.text for query in parsed], options, ask)
+        try:
+            found = self._rereading.answers([query.text for query in parsed], options, ask)
+        except Exception:
+            self._watcher.failed(Failure.SEARCH)
+            raise
         if found is None:
             index = self._keeper.freshness(None)
             found = [Answer(query, (), index) for query in queries]
+        seconds = time.perf_counter() - start
         if options.note:
-            self._insights.note(found, options.mode, time.perf_counter() - start)
+            self._insights.note(found, options.mode, seconds)
+        self._monitoring.searched(found, options, seconds)
         return found
 
     def related(self, path: str, n: int) -> RelatedPages:
@@ -223,6 +234,8 @@ class LocalIndex:
                     return question(generation)
             except (VectorStoreError, CatalogError) as error:
                 failure = error
+            if isinstance(failure, CatalogError):
+                self._watcher.failed(Failure.CATALOG)
             if self._keeper.is_stopping:
                 raise IndexUnavailableError("the index process is ending") from failure
             if generation is not self._keeper.serving:
@@ -270,7 +283,8 @@ class LocalIndex:
         return self._query_vector(query, self.embedder.fingerprint)
 
     def _embed_query(self, query: str, _fingerprint: str) -> Matrix:
-        vector: Matrix = self.embedder.embed_queries([query])[0]
+        with self._watcher.embedding(Embedded.QUERY, 1):
+            vector: Matrix = self.embedder.embed_queries([query])[0]
         return vector
 
     # The index itself
@@ -278,6 +292,11 @@ class LocalIndex:
     def insight(self) -> Insight:
         """See `IndexService`."""
         return self._insights.insight()
+
+    def metrics(self) -> str:
+        """See `IndexService`."""
+        known = self._query_vector.cache_info()
+        return self._monitoring.text(self.status(), self._keeper, known.hits, known.misses)
 
     def status(self) -> IndexStatus:
         """See `IndexService`."""

@@ -218,6 +218,7 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "pages": lambda index, filters, limit, offset: index.pages(revive(Filters, filters), limit, offset),
     "links": lambda index, path: index.links(path),
     "map": lambda index: index.map(),
+    "metrics": lambda index: index.metrics(),
     "notify": lambda index: index.notify(),
 }
 

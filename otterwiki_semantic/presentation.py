@@ -37,6 +37,12 @@ NOT_FOUND: dict[type[NotFoundError], tuple[str, str]] = {
     SectionAmbiguousError: ("section_ambiguous", "sections"),
 }
 """What is told of something that is not there: the error's code, and the field that has the nearest names."""
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""Prometheus's text format."""
+_UP = """\
+# HELP otterwiki_semantic_up Whether the index answers.
+# TYPE otterwiki_semantic_up gauge
+otterwiki_semantic_up"""
 UNDER_WAY = "the index is being built; results are incomplete until it is done"
 
 
@@ -116,6 +122,11 @@ def map_json(found: WikiMap, path_url: Callable[[str], str]) -> dict[str, Any]:
     points = [point._asdict() | {"url": path_url(point.path)} for point in found.points]
     body = {"state": found.state, "made": found.made, "points": points, "total": len(points)}
     return body | ({"trouble": found.trouble} if found.trouble else {}) | {"index": _index_json(found.index)}
+
+
+def metrics_text(figures: str | None) -> str:
+    """Give figures for Prometheus, with whether there are any because the index process answers."""
+    return f"{_UP} {int(figures is not None)}\n{figures or ''}"
 
 
 def _index_json(index: Freshness) -> dict[str, Any]:

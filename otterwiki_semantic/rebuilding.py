@@ -26,6 +26,7 @@ from otterwiki_semantic.problems import problem
 from otterwiki_semantic.progress import ProgressTracker
 from otterwiki_semantic.records import Estimate, RebuildState, RebuildStatus
 from otterwiki_semantic.repository import Repository
+from otterwiki_semantic.watching import UNWATCHED, Failure, Watcher
 from otterwiki_semantic.way import Way
 
 _AGAIN_SECONDS = 600.0
@@ -38,11 +39,19 @@ log = logging.getLogger(__name__)
 class Rebuilder:
     """One rebuild at a time; `Keeper` tells it what serves, and takes what it has built."""
 
-    def __init__(self, repository: Repository, generations: Generations, way: Way, should_stop: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        repository: Repository,
+        generations: Generations,
+        way: Way,
+        should_stop: Callable[[], bool],
+        watcher: Watcher = UNWATCHED,
+    ) -> None:
         self._repository = repository
         self._generations = generations
         self._way = way
-        self.indexer = Indexer(repository, way.embedder, way.profile, should_stop)
+        self._watcher = watcher
+        self.indexer = Indexer(repository, way.embedder, way.profile, should_stop, watcher=watcher)
         self.progress = ProgressTracker()
         self._status = RebuildStatus()
         self._lock = threading.Lock()
@@ -136,6 +145,8 @@ class Rebuilder:
 
     def end(self, error: Exception | None = None) -> None:
         """Note that a rebuild is over, and what it failed of, if it did."""
+        if error is not None:
+            self._watcher.failed(Failure.REBUILD)
         self._not_before = time.monotonic() + _AGAIN_SECONDS
         state = RebuildState.FAILED if error else RebuildState.DONE
         reason, cure = astuple(problem(error)) if error else (None, None)

@@ -43,6 +43,8 @@ from otterwiki_semantic.running_owner import peer_user
 _ANSWER_SECONDS = 15.0
 _RELATED_SECONDS = 5.0
 """Related pages are shown unasked, and nobody waits for them."""
+_METRICS_SECONDS = 5.0
+"""Prometheus itself waits for 10 s unless it is told otherwise."""
 _NOTIFY_SECONDS = 0.05
 _RETRY_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 30
@@ -124,6 +126,10 @@ class RemoteIndex:
     def map(self) -> WikiMap:
         """See `IndexService`."""
         return revive(WikiMap, self._call("map"))
+
+    def metrics(self) -> str:
+        """See `IndexService`."""
+        return str(self._call("metrics", _METRICS_SECONDS))
 
     def notify(self) -> None:
         """See `IndexService`."""

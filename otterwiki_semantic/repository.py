@@ -154,6 +154,17 @@ class Repository:
             before = field
         return commits
 
+    def commits_between(self, since: str | None, commit: str, most: int) -> int | None:
+        """Count the commits that lead to one and not to another one, `most` at most; None if git cannot.
+
+        Of all that lead to it, if there is no other one, or git does not know it any more.
+        """
+        for span in ([commit, f"^{since}"] if since else [commit], [commit]):
+            answer = self._run("rev-list", "--count", f"--max-count={most}", "--end-of-options", *span)
+            if answer.returncode == 0:
+                return int(answer.stdout)
+        return None
+
     def changes(self, since: str, commit: str) -> tuple[dict[str, str], list[str]] | None:
         """Give the ids of the pages of a commit that differ from those of another one, and the pages that are gone.
 

@@ -57,6 +57,10 @@ class IndexService(Protocol):
         """Give every page's place on the map of the wiki."""
         ...
 
+    def metrics(self) -> str:
+        """Give figures of the work in Prometheus's text format; `MetricsError` if none are kept."""
+        ...
+
     def notify(self) -> None:
         """Tell that the repository may have changed; returns at once and never raises."""
         ...

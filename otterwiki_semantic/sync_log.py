@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -9,21 +10,27 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from otterwiki_semantic.errors import CatalogError
+from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.indexer import Indexer, Stopped
 from otterwiki_semantic.insight_records import SyncRecord
+from otterwiki_semantic.logfmt import logfmt
 from otterwiki_semantic.problems import problem
 from otterwiki_semantic.rebuilding import now
 from otterwiki_semantic.records import Problem
+from otterwiki_semantic.watching import UNWATCHED, Failure, Watcher
 
 _KEPT = 20
+
+log = logging.getLogger(__name__)
 
 
 class SyncLog:
     """The last syncs of one indexer that changed pages, or failed. `commit` tells what the index equals."""
 
-    def __init__(self, indexer: Indexer, commit: Callable[[], str | None]) -> None:
+    def __init__(self, indexer: Indexer, commit: Callable[[], str | None], watcher: Watcher = UNWATCHED) -> None:
         self._indexer = indexer
         self._commit = commit
+        self._watcher = watcher
         self._records: deque[SyncRecord] = deque(maxlen=_KEPT)
 
     def newest_first(self) -> tuple[SyncRecord, ...]:
@@ -41,9 +48,11 @@ class SyncLog:
             raise
         except Exception as failure:
             self._add(start, pages, chunks, problem(failure))
+            self._watcher.failed(Failure.SYNC)
             raise
         if indexer.changed_pages > pages:
             self._add(start, pages, chunks)
+        self._watcher.synced(time.perf_counter() - start, has_changed=indexer.changed_pages > pages)
 
     def _add(self, start: float, pages: int, chunks: int, failure: Problem | None = None) -> None:
         indexer, seconds = self._indexer, round(time.perf_counter() - start, 3)
@@ -62,3 +71,10 @@ class SyncLog:
             return self._commit()
         except CatalogError:
             return None
+
+
+def log_sync(generation: Generation, seconds: float, changed: int) -> None:
+    """Log what a generation equals after a sync that took so long and changed so many pages."""
+    commit, counts = generation.catalog.meta("commit"), generation.catalog.counts()
+    facts = logfmt("sync", commit=commit, pages=counts.pages, chunks=counts.chunks, changed=changed, seconds=seconds)
+    log.info("index equals %s: %d pages, %d chunks; %s", commit, counts.pages, counts.chunks, facts)

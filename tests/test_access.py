@@ -115,6 +115,8 @@ def assert_may(
     assert heads == dict.fromkeys(READS, read)
     looks = {path: session.get(wiki.url + ROOT + path, headers=headers).status_code for path in ADMIN_READS}
     assert looks == dict.fromkeys(ADMIN_READS, 200 if reindex == 202 else reindex)
+    figures = session.get(f"{wiki.url}{ROOT}/semantic-search/metrics", headers=headers | {"Via": "1.1 proxy"})
+    assert figures.status_code == (200 if reindex == 202 else reindex)
     wait_until_idle(wiki)
     marked = headers | {"X-CSRFToken": token(session, wiki)}
     assert session.post(f"{wiki.url}{ROOT}/reindex", headers=marked).status_code == reindex

@@ -7,7 +7,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "otterwiki_semantic"
 LAYERS = (
-    {"config", "errors", "insight_records", "map_records", "page_records", "records"},
+    {"config", "errors", "insight_records", "logfmt", "map_records", "page_records", "records"},
     {"chunking", "frontmatter", "links", "markdown", "outline", "packing", "pages", "pieces", "plaintext"}
     | {"profiles", "spelling", "terms", "wikisyntax"},
     {"drafting", "evaluation", "fusion", "neighbours", "problems", "projecting", "query", "relevance"} | {"resemblance"},
@@ -21,8 +21,8 @@ LAYERS = (
     | {"embedding.whole", "embedding.windows"}
     | {"reranking", "reranking.bounded", "reranking.cohere", "reranking.cross_encoder"},
     {"acceptance", "candidates", "diversity", "generation", "generations", "indexer", "insight", "jobs", "joining"}
-    | {"keeper", "map_process", "mapping", "progress", "rebuilding", "related", "rereading", "search_log"}
-    | {"searcher", "seeing", "similarity_scale", "sync_log", "way"},
+    | {"keeper", "map_process", "mapping", "metrics", "monitoring", "progress", "rebuilding", "related", "rereading"}
+    | {"search_log", "searcher", "seeing", "similarity_scale", "slow_searches", "sync_log", "watching", "way"},
     {"comparing", "detached", "local_index", "measuring", "owner", "parameters", "presentation", "protocol"}
     | {"reading", "remote_index", "running_owner", "service"}
     | {"doctor", "doctor.asking", "doctor.case", "doctor.configuration", "doctor.data_directory"}

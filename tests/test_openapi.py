@@ -30,7 +30,7 @@ WIKI = {"SEMANTIC_MAP": "true"}
 DOCUMENT = "/semantic-search/openapi.json"
 _LONGEST_ADDRESS = 60_000
 BEARER = {"Authorization": f"Bearer {KEY}"}
-_OF_NO_OPERATION = {"not_found", "method_not_allowed"}
+_OF_NO_OPERATION = {"method_not_allowed"}
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 

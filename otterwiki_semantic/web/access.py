@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hmac
+from ipaddress import IPv6Address, ip_address
 from typing import Any
+from urllib.parse import urlsplit
 
 from flask import current_app, request
 from flask_login import current_user
@@ -12,6 +14,11 @@ from flask_wtf.csrf import CSRFError
 from otterwiki_semantic.web.errors import ApiError
 
 _SCHEME = "bearer"
+_FORWARDING = (
+    *("forwarded", "via", "x-forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-original-", "x-envoy-"),
+    *("x-otterwiki-", "cf-", "true-client-ip", "fastly-client-ip"),
+)
+"""How headers begin that proxies add to what they pass on, in small letters."""
 
 
 def require_read(api_key: str | None) -> None:
@@ -31,6 +38,36 @@ def require_admin(api_key: str | None) -> None:
             current_app.extensions["csrf"].protect()
     except CSRFError as error:
         raise ApiError("csrf_failed", f"{error.description} Send it in the header X-CSRFToken.") from error
+
+
+def require_monitor(api_key: str | None) -> None:
+    """Let a request pass that bears the key, comes from an administrator's session, or from a program on this machine."""
+    if not _bears_key(api_key) and not _is_local() and not has_permission("ADMIN"):
+        raise _refusal("ADMIN")
+
+
+def _is_local() -> bool:
+    """Whether a request was sent by this machine to this machine.
+
+    A proxy on this machine sends everybody's: most say for whom, or keep the name that the wiki was asked by. So does a browser
+    that a foreign site has led here by a name of its own.
+    """
+    if any(name.lower().startswith(_FORWARDING) for name, _ in request.headers):
+        return False
+    try:
+        name = urlsplit(f"//{request.host}").hostname or ""
+    except ValueError:
+        return False
+    return _is_loopback(request.remote_addr or "") and (name == "localhost" or _is_loopback(name))
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return False
+    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
+    return (mapped or found).is_loopback
 
 
 def _bears_key(api_key: str | None) -> bool:

@@ -13,7 +13,7 @@ from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import PathConverter
 
 from otterwiki_semantic.config import Settings
-from otterwiki_semantic.errors import SemanticError
+from otterwiki_semantic.errors import MetricsError, SemanticError
 from otterwiki_semantic.parameters import (
     DEFAULT_RELATED,
     MAX_RESULTS,
@@ -27,9 +27,11 @@ from otterwiki_semantic.parameters import (
     without_ending,
 )
 from otterwiki_semantic.presentation import (
+    METRICS_TYPE,
     answer_json,
     insight_json,
     map_json,
+    metrics_text,
     rebuild_json,
     refreshed_json,
     related_json,
@@ -42,9 +44,9 @@ from otterwiki_semantic.reading import Reading
 from otterwiki_semantic.records import Answer
 from otterwiki_semantic.repository import Repository
 from otterwiki_semantic.service import IndexService
-from otterwiki_semantic.web.access import require_admin, require_read
+from otterwiki_semantic.web.access import require_admin, require_monitor, require_read
 from otterwiki_semantic.web.bounds import check_size, json_object
-from otterwiki_semantic.web.errors import error_answer, handle_errors
+from otterwiki_semantic.web.errors import ApiError, error_answer, handle_errors
 from otterwiki_semantic.web.frame import page_url
 from otterwiki_semantic.web.openapi import openapi_document
 
@@ -65,12 +67,13 @@ class _PagePath(PathConverter):
 
 def make_blueprint(service: IndexService, settings: Settings) -> Blueprint:
     """Give the routes, answered by `service`. The caller exempts it from the wiki's CSRF protection: `access` sees to it."""
-    api = _Api(service, Reading(service, Repository(settings.repository)), settings.api_key)
+    api = _Api(service, Reading(service, Repository(settings.repository)), settings)
     blueprint = Blueprint("semantic_search", __name__, url_prefix="/api/v1")
     blueprint.record_once(_know_page_paths)
     _route(blueprint, "/semantic-search", GET=api.search, POST=api.search_many)
     _route(blueprint, "/semantic-search/status", GET=api.status)
     _route(blueprint, "/semantic-search/map", GET=api.map)
+    _route(blueprint, "/semantic-search/metrics", GET=api.metrics)
     _route(blueprint, "/related", GET=api.related)
     _route(blueprint, "/reindex", POST=api.reindex)
     _route(blueprint, "/reindex/status", GET=api.reindex_status)
@@ -126,10 +129,11 @@ def _keep_private(response: Response) -> Response:
 class _Api:
     """The views. Each first asks who is there, then what is wanted."""
 
-    def __init__(self, service: IndexService, reading: Reading, api_key: str | None) -> None:
+    def __init__(self, service: IndexService, reading: Reading, settings: Settings) -> None:
         self._service = service
         self._reading = reading
-        self._api_key = api_key
+        self._api_key = settings.api_key
+        self._has_metrics = settings.metrics
 
     def search(self) -> Response:
         require_read(self._api_key)
@@ -176,6 +180,19 @@ class _Api:
     def seen_page(self, path: str) -> Response:
         require_admin(self._api_key)
         return jsonify(seen_page_json(self._service.seen_page(without_ending(path)), page_url))
+
+    def metrics(self) -> Response:
+        """Figures for Prometheus. That the index does not answer is a figure, too: a scrape that failed would not tell why."""
+        if not self._has_metrics:
+            raise NotFound("metrics are switched off: SEMANTIC_METRICS is false")
+        require_monitor(self._api_key)
+        try:
+            text = metrics_text(self._service.metrics())
+        except MetricsError as error:
+            raise ApiError("package_missing", str(error)) from error
+        except SemanticError:
+            text = metrics_text(None)
+        return Response(text, content_type=METRICS_TYPE)
 
     def reindex(self) -> tuple[Response, int]:
         require_admin(self._api_key)

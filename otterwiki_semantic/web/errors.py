@@ -36,6 +36,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     "invalid_parameter": (422, "a parameter is missing, empty, too long or out of range; the message names it"),
     "internal_error": (500, "a mistake of ours; the wiki's log has the details"),
     "index_unavailable": (503, "the index cannot answer now; try again after Retry-After seconds"),
+    "package_missing": (503, "a package that this needs is not installed; the message says how to install it"),
     "disk_full": (507, "there is no room for a second index beside the serving one"),
 }
 """Every code the API answers with: its HTTP status, and when."""

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 from otterwiki_semantic import __version__
+from otterwiki_semantic.presentation import METRICS_TYPE
 from otterwiki_semantic.web.answer_schemas import Schema, answer_schemas, reference
 from otterwiki_semantic.web.bounds import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES
 from otterwiki_semantic.web.errors import ERRORS
@@ -50,6 +51,8 @@ _READERS: list[dict[str, list[str]]] = [{"key": []}, {"session": []}, {}]
 """The last one is nobody, who may read if the wiki is open to read."""
 _READING_ADMINISTRATORS: list[dict[str, list[str]]] = [{"key": []}, {"session": []}]
 _ADMINISTRATORS: list[dict[str, list[str]]] = [{"key": []}, {"session": [], "csrf": []}]
+_MONITORS: list[dict[str, list[str]]] = [{"key": []}, {"session": []}, {}]
+"""The last one is a program on the machine that the wiki runs on."""
 _EVERYONE: list[dict[str, list[str]]] = []
 _OF_ALL = ("uri_too_long", "internal_error")
 _OF_READERS = ("unauthorized", "wrong_key", "no_key_configured", "forbidden", "index_unavailable", *_OF_ALL)
@@ -58,6 +61,7 @@ _OF_BATCH = (*_OF_SEARCH, "bad_request", "too_large")
 _OF_RELATED = (*_OF_SEARCH, "page_unknown")
 _OF_SEEN = (*_OF_READERS, "page_unknown")
 _OF_PAGE = (*_OF_SEARCH, "page_unknown", "revision_unknown", "section_unknown", "section_ambiguous")
+_OF_METRICS = ("unauthorized", "wrong_key", "no_key_configured", "forbidden", "not_found", "package_missing", *_OF_ALL)
 _OF_REINDEX = (*_OF_BATCH, "page_unknown", "csrf_failed", "reindex_running", "disk_full")
 _HEADERS: dict[int, dict[str, Schema]] = {
     401: {"WWW-Authenticate": {"required": True, "schema": {"const": "Bearer"}}},
@@ -104,6 +108,7 @@ def _paths() -> dict[str, Any]:
         "/semantic-search/map": {
             "get": _operation("map", "The place of every page on the map of the wiki", "WikiMap", _OF_READERS, _READERS)
         },
+        "/semantic-search/metrics": {"get": _metrics()},
         "/semantic-search/openapi.json": {
             "get": _operation("openapi", "This document", "OpenApi", _OF_ALL, _EVERYONE),
         },
@@ -162,6 +167,12 @@ def _page(name: str) -> dict[str, Any]:
     return _operation(name, what, "PageView", _OF_PAGE, _READERS, parameters=page_parameters())
 
 
+def _metrics() -> dict[str, Any]:
+    operation = _operation("metrics", "Figures for Prometheus", "Metrics", _OF_METRICS, _MONITORS)
+    operation["responses"]["200"]["content"] = {METRICS_TYPE: {"schema": {"type": "string"}}}
+    return operation
+
+
 def _chroma_status() -> dict[str, Any]:
     operation = _operation("chromaStatus", "As the earlier plugin answers", "ChromaStatus", _OF_ALL, _EVERYONE)
     operation["responses"]["503"] = {**operation["responses"]["200"], "description": "The index cannot answer now"}
@@ -207,7 +218,7 @@ def _name(codes: list[str]) -> str:
 def _refusals() -> dict[str, Any]:
     """Give every answer of the operations that is an error, by the codes it can have."""
     found = {}
-    for of_operation in (_OF_SEARCH, _OF_BATCH, _OF_RELATED, _OF_SEEN, _OF_PAGE, _OF_REINDEX):
+    for of_operation in (_OF_SEARCH, _OF_BATCH, _OF_RELATED, _OF_SEEN, _OF_PAGE, _OF_METRICS, _OF_REINDEX):
         for status, codes in _by_status(of_operation).items():
             found[_name(codes)] = _refusal(status, codes)
     return found

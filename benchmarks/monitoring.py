@@ -1,0 +1,97 @@
+"""What figures for Prometheus cost: noting a search, searches with and without them in turns, and giving them all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from statistics import median
+
+from benchmarks.corpus import questions
+from benchmarks.local import opened, wait_until_settled
+from benchmarks.options import Options
+from benchmarks.percentiles import p50, p95
+from benchmarks.processes import in_fresh_process
+from benchmarks.report import Figure, at_most, say
+from benchmarks.wikis import BuiltWiki, built
+from otterwiki_semantic.config import Settings
+from otterwiki_semantic.local_index import LocalIndex
+from otterwiki_semantic.monitoring import Monitoring
+from otterwiki_semantic.records import Answer, SearchOptions
+from otterwiki_semantic.repository import Repository
+
+_MOST_MICROSECONDS = 20.0
+_NOTES = 20_000
+_SEARCHES = 1_000
+_SCRAPES = 50
+_WARM_UP = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Times:
+    """Microseconds of noting a search; milliseconds of searches with and without figures, one by one, and of giving them."""
+
+    note_us: float
+    watched_ms: list[float]
+    unwatched_ms: list[float]
+    scrapes_ms: list[float]
+
+
+def measure(options: Options) -> list[Figure]:
+    """Give the costs at each size."""
+    found = []
+    for pages in options.sizes:
+        wiki = built(pages)
+        say(f"{_SEARCHES} searches with figures, and as many without, {wiki.chunks:,} chunks")
+        found += _figures(wiki, in_fresh_process(_measured, wiki))
+    return found
+
+
+def _figures(wiki: BuiltWiki, times: _Times) -> list[Figure]:
+    size = f"{wiki.chunks:,} chunks"
+    watched, unwatched = median(times.watched_ms), median(times.unwatched_ms)
+    compared = f"p50 {watched:.3f} ms with, {unwatched:.3f} ms without, {_SEARCHES} distinct queries each, in turns"
+    return [
+        at_most(f"noting a search: {size}", times.note_us, "µs", _MOST_MICROSECONDS, f"mean of {_NOTES:,}"),
+        Figure(f"what figures add to a search in the index process: {size}", 1000 * (watched - unwatched), "µs", note=compared),
+        Figure(f"giving all figures: {size}", p50(times.scrapes_ms), "ms", note=f"p95 {p95(times.scrapes_ms):.1f} ms"),
+    ]
+
+
+def _measured(wiki: BuiltWiki) -> _Times:
+    with opened(wiki.repository, wiki.data_dir) as index:
+        wait_until_settled(index)
+        settings = Settings(wiki.repository, wiki.data_dir, slow_search=3_600_000)
+        repository = Repository(wiki.repository)
+        kept, none = (Monitoring(replace(settings, metrics=metrics), repository) for metrics in (True, False))
+        asked = questions(_WARM_UP + 2 * _SEARCHES, wiki.pages)
+        for query in islice(asked, _WARM_UP):
+            index.search([query], SearchOptions())
+        watched: list[float] = []
+        unwatched: list[float] = []
+        for number, query in enumerate(islice(asked, _WARM_UP, None)):
+            _watch(index, none if number % 2 else kept)
+            milliseconds = _milliseconds(partial(index.search, [query], SearchOptions()))
+            (unwatched if number % 2 else watched).append(milliseconds)
+        _watch(index, kept)
+        answers, options = index.search(["heating"], SearchOptions()), SearchOptions()
+        noting = _milliseconds(partial(_note, kept, answers, options))
+        scrapes = [_milliseconds(index.metrics) for _ in range(_SCRAPES)]
+        return _Times(1000 * noting / _NOTES, watched, unwatched, scrapes)
+
+
+def _note(monitoring: Monitoring, answers: Sequence[Answer], options: SearchOptions) -> None:
+    for _ in range(_NOTES):
+        monitoring.searched(answers, options, 0.01)
+
+
+def _watch(index: LocalIndex, monitoring: Monitoring) -> None:
+    index._monitoring, index._watcher = monitoring, monitoring.watcher
+
+
+def _milliseconds(what: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    what()
+    return 1000 * (time.perf_counter() - start)
