@@ -237,12 +237,15 @@ class Keeper:
             self.read_again(again)
             raise
         start, embedded = time.perf_counter(), self.indexer.embedding_seconds
+        was_whole = generation.catalog.meta("commit") is not None
         embeds = self._way.embeds_for(generation)
         finish = embeds and time.monotonic() >= self._finish_not_before
         was_needed = self.indexer.sync(generation, progress, only_words=not embeds, finish=finish, on_head=self._tell_waiting)
         if not was_needed:
             self.indexer.flush(generation)
             return
+        if not was_whole:
+            self._generations.remove_others(generation)
         counts = generation.catalog.counts()
         log.info("index equals %s: %d pages, %d chunks", generation.catalog.meta("commit"), counts.pages, counts.chunks)
         done = progress.snapshot().chunks_done
@@ -304,12 +307,16 @@ class Keeper:
             log.warning("the catalog was not checked: %s", error)
 
     def _open_current(self) -> Generation | None:
-        """Open the generation that serves: one made another way, too, if it can be asked by its words at least."""
+        """Open the generation that serves: one made another way, too, if it can be asked by its words at least.
+
+        One that cannot is kept until another is whole, for whoever goes back to the version that made it.
+        """
         generation = self._generations.current()
         if generation is not None and not self._can_serve(generation):
             generation.close()
-            generation = None
-        self._generations.remove_others(generation)
+            return None
+        if generation is None or generation.catalog.meta("commit") is not None:
+            self._generations.remove_others(generation)
         return generation
 
     def _can_serve(self, generation: Generation) -> bool:
@@ -319,7 +326,8 @@ class Keeper:
             recalls(generation, [Judged("a question", ("a page",))], None, self._way.embedder.calibration)
             return generation.catalog.meta("commit") is not None
         except SemanticError as error:
-            log.warning("the index is of another version, which cannot be asked: %s", error)
+            schema = generation.catalog.meta("schema")
+            log.warning("the index (schema %s) cannot be asked, and is kept until another is whole: %s", schema, error)
             return False
 
     def _first_generation(self) -> Generation:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "otterwiki_semantic"
 LAYERS = (
-    {"errors", "records", "page_records", "insight_records", "map_records", "config"},
+    {"errors", "records", "page_records", "insight_records", "map_records", "config", "moving_in"},
     {"plaintext", "wikisyntax", "frontmatter", "markdown", "chunking", "terms", "links", "pages", "outline", "spelling"},
     {"query", "fusion", "relevance", "evaluation", "drafting", "resemblance", "projecting", "neighbours", "problems"},
     {"repository", "embedding", "embedding.minilm_model", "embedding.passages", "database", "flat", "lookup", "directory"}
