@@ -267,7 +267,7 @@ def _answers_without_record() -> dict[str, Schema]:
     names = {"type": "array", "items": _TEXT}
     error["properties"] |= {"pages": names, "sections": names}
     error["properties"] |= {"status": {"const": "unavailable"}, "problems": _list_of("Problem")}
-    chroma = {
+    chroma: dict[str, Schema] = {
         "status": {"enum": ["ok", "error"]},
         "backend_type": {"const": "chroma"},
         "collection": {"type": ["string", "null"]},
