@@ -326,8 +326,7 @@ class Keeper:
             recalls(generation, [Judged("a question", ("a page",))], None, self._way.embedder.calibration)
             return generation.catalog.meta("commit") is not None
         except SemanticError as error:
-            schema = generation.catalog.meta("schema")
-            log.warning("the index (schema %s) cannot be asked, and is kept until another is whole: %s", schema, error)
+            log.warning("the index is of another version; it cannot be asked, and is kept until another is whole: %s", error)
             return False
 
     def _first_generation(self) -> Generation:
