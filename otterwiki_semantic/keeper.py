@@ -276,7 +276,7 @@ class Keeper:
                 if self.serving is None or self.is_stopping or not self.serving.catalog.is_current:
                     return
                 self.serving.tidy()
-                if self.serving.is_refilling and not self.serving.rests_for:
+                if self.serving.is_refilling and not self.serving.rests_for and self.error is None:
                     self._jobs.sync_within(_REFILL_SECONDS)
         except SemanticError as error:
             log.warning("room was not given back to the disk: %s", error)
