@@ -28,6 +28,7 @@ from otterwiki_semantic.parameters import (
 from otterwiki_semantic.presentation import answer_json, status_json
 from otterwiki_semantic.records import Answer, Explanation, Hit, IndexStatus, Mode, RebuildState, Side
 
+_NO_COMMIT = "HEAD has no commit yet, so there is nothing to index: commit the pages, or check out a branch that has them"
 _directory = click.Path(file_okay=False, path_type=Path)
 
 
@@ -172,7 +173,7 @@ def _print_status(status: IndexStatus, *, as_json: bool) -> None:
         return
     index = status.index
     if index.head is None and index.commit is None:
-        click.echo("the repository has no commit yet: there is nothing to index")
+        click.echo(_NO_COMMIT)
         return
     commit = (index.commit or "nothing yet")[:12]
     head = (
@@ -197,7 +198,7 @@ def _print_answer(answer: Answer) -> None:
         pending = answer.index.pending_pages
         click.echo(f"The index is behind by {pending} pages. To wait for it: otterwiki-semantic index", err=True)
     elif not answer.hits:
-        click.echo("Nothing was found.", err=True)
+        click.echo("Nothing was found." if answer.index.head else _NO_COMMIT, err=True)
     elif not answer.confident:
         click.echo("Nothing relevant was found; these are the nearest passages.", err=True)
 

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from otterwiki_semantic.errors import ConfigError
+from otterwiki_semantic.moving_in import MovedIn, move_in
 
 PREFIX = "SEMANTIC_"
 BUNDLED = "minilm"
@@ -240,12 +241,8 @@ def read_settings(
     Errors: `ConfigError` for a name that begins like a setting's but is none, for a value that is not allowed, and when no
     repository is configured.
     """
-    given = {
-        name: str(value) if name.endswith("_PROMPT") else str(value).strip()
-        for source in (wiki_config, environment)
-        for name, value in source.items()
-        if value or value == 0
-    }
+    given = _given(wiki_config, environment)
+    given = {**_moved_in(environment, given).settings, **given}
     unknown = sorted(name for name in given if name.startswith(PREFIX) and name not in SETTING_NAMES)
     if unknown:
         raise ConfigError(f"unknown setting {', '.join(unknown)}; the settings are: {', '.join(SETTING_NAMES)}")
@@ -273,6 +270,25 @@ def _check_token_is_safe(values: Mapping[str, Any]) -> None:
         )
 
 
+def moved_in(wiki_config: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> MovedIn:
+    """Give what of the earlier plugin's variables is taken as settings, and what is to be said of each: see `move_in`."""
+    return _moved_in(environment, _given(wiki_config, environment))
+
+
+def _moved_in(environment: Mapping[str, str], given: Mapping[str, str]) -> MovedIn:
+    return move_in(environment, lambda name: bool(given.get(name)), _accepts)
+
+
+def _given(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
+    """Give what is set, by name, as text; the environment wins."""
+    return {
+        name: str(value) if name.endswith("_PROMPT") else str(value).strip()
+        for source in (wiki_config, environment)
+        for name, value in source.items()
+        if value or value == 0
+    }
+
+
 def _provider_keys(values: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
     """Give the keys that are set as the providers' own programs call them."""
     found = {}
@@ -290,6 +306,14 @@ def _read(name: str, value: str) -> Any:
         return reader(value)
     except ValueError:
         raise ConfigError(f"{name} is {value!r}; allowed: {allowed}") from None
+
+
+def _accepts(name: str, value: str) -> bool:
+    try:
+        _read(name, value)
+    except ConfigError:
+        return False
+    return True
 
 
 def _field(name: str) -> str:

@@ -250,12 +250,15 @@ class Keeper:
             self.read_again(again)
             raise
         start, embedded, changed = time.perf_counter(), self.indexer.embedding_seconds, self.indexer.changed_pages
+        was_whole = generation.catalog.meta("commit") is not None
         embeds = self._way.embeds_for(generation)
         finish = embeds and time.monotonic() >= self._finish_not_before
         was_needed = self.indexer.sync(generation, progress, only_words=not embeds, finish=finish, on_head=self._tell_waiting)
         if not was_needed:
             self.indexer.flush(generation)
             return
+        if not was_whole:
+            self._generations.remove_others(generation)
         seconds, done = time.perf_counter() - start, progress.snapshot().chunks_done
         log_sync(generation, seconds, self.indexer.changed_pages - changed)
         if done >= _ENOUGH_CHUNKS:
@@ -286,7 +289,7 @@ class Keeper:
                 if self.serving is None or self.is_stopping or not self.serving.catalog.is_current:
                     return
                 self.serving.tidy()
-                if self.serving.is_refilling and not self.serving.rests_for:
+                if self.serving.is_refilling and not self.serving.rests_for and self.error is None:
                     self._jobs.sync_within(_REFILL_SECONDS)
         except SemanticError as error:
             log.warning("room was not given back to the disk: %s", error)
@@ -317,12 +320,16 @@ class Keeper:
             log.warning("the catalog was not checked: %s", error)
 
     def _open_current(self) -> Generation | None:
-        """Open the generation that serves: one made another way, too, if it can be asked by its words at least."""
+        """Open the generation that serves: one made another way, too, if it can be asked by its words at least.
+
+        One that cannot is kept until another is whole, for whoever goes back to the version that made it.
+        """
         generation = self._generations.current()
         if generation is not None and not self._can_serve(generation):
             generation.close()
-            generation = None
-        self._generations.remove_others(generation)
+            return None
+        if generation is None or generation.catalog.meta("commit") is not None:
+            self._generations.remove_others(generation)
         return generation
 
     def _can_serve(self, generation: Generation) -> bool:
@@ -332,7 +339,7 @@ class Keeper:
             recalls(generation, [Judged("a question", ("a page",))], None, self._way.calibration(generation))
             return generation.catalog.meta("commit") is not None
         except SemanticError as error:
-            log.warning("the index is of another version, which cannot be asked: %s", error)
+            log.warning("the index is of another version; it cannot be asked, and is kept until another is whole: %s", error)
             return False
 
     def _first_generation(self) -> Generation:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
@@ -13,8 +14,9 @@ import pluggy
 from flask import current_app, has_app_context, url_for
 from otterwiki import fatal_error
 
-from otterwiki_semantic.config import Settings, read_settings
+from otterwiki_semantic.config import Settings, moved_in, read_settings
 from otterwiki_semantic.errors import ConfigError, OwnerUnavailableError
+from otterwiki_semantic.moving_in import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
 from otterwiki_semantic.remote_index import RemoteIndex
 from otterwiki_semantic.web.admin import make_admin_pages
 from otterwiki_semantic.web.api import make_blueprint
@@ -48,9 +50,12 @@ class SemanticSearchPlugin:
     def __init__(self) -> None:
         self._apps: WeakSet[Flask] = WeakSet()
 
-    @hookimpl
+    @hookimpl(tryfirst=True)
     def setup(self, app: Flask, storage: Any) -> None:
-        """Register the routes and see that the index has an owner. A bad setting ends the start, as one of the wiki's does."""
+        """Register the routes and see that the index has an owner. A bad setting ends the start, as one of the wiki's does.
+
+        It comes first: of equal routes the one registered first answers, and the earlier plugin may still be installed.
+        """
         try:
             settings = read_settings(app.config, repository=Path(storage.path))
         except ConfigError as error:
@@ -65,10 +70,8 @@ class SemanticSearchPlugin:
         watch_templates(app)
         app.extensions[_EXTENSION] = Extension(index, settings)
         self._apps.add(app)
-        if settings.api_key is None:
-            app.logger.warning(
-                "semantic search: OTTERWIKI_API_KEY is not set; programs have no key, people may what the wiki lets them"
-            )
+        for notice in _notices(app, settings):
+            app.logger.warning("semantic search: %s", notice)
         try:
             index.start()
         except OwnerUnavailableError as error:
@@ -150,6 +153,15 @@ class SemanticSearchPlugin:
 def _extension(app: Flask) -> Extension:
     extension: Extension = app.extensions[_EXTENSION]
     return extension
+
+
+def _notices(app: Flask, settings: Settings) -> Iterator[str]:
+    """Give what whoever keeps the wiki should know when it starts."""
+    if settings.api_key is None:
+        yield "OTTERWIKI_API_KEY is not set; programs have no key, people may what the wiki lets them"
+    yield from moved_in(app.config).notices
+    if any(entry.value.partition(":")[0].strip() == EARLIER_PACKAGE for entry in entry_points(group="otterwiki")):
+        yield f"the earlier plugin is installed, too, and indexes the wiki for nobody: pip uninstall {EARLIER_DISTRIBUTION}"
 
 
 plugin = SemanticSearchPlugin()

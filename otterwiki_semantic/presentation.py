@@ -43,6 +43,13 @@ _UP = """\
 # HELP otterwiki_semantic_up Whether the index answers.
 # TYPE otterwiki_semantic_up gauge
 otterwiki_semantic_up"""
+_EARLIER_STATES = {
+    RebuildState.IDLE: "idle",
+    RebuildState.RUNNING: "in_progress",
+    RebuildState.DONE: "complete",
+    RebuildState.FAILED: "error",
+}
+"""What the earlier plugin called the states of a rebuild."""
 UNDER_WAY = "the index is being built; results are incomplete until it is done"
 
 
@@ -188,3 +195,16 @@ def rebuild_json(status: RebuildStatus) -> dict[str, Any]:
         "recall": asdict(status.recall) if status.recall else None,
         "copies": status.copies,
     }
+
+
+def reindex_status_json(status: RebuildStatus) -> dict[str, Any]:
+    """Give the state of the last rebuild, by the names that the earlier plugin had for it, too."""
+    earlier = {
+        "status": _EARLIER_STATES[status.state],
+        "started_at": status.started,
+        "completed_at": status.finished,
+        "pages_indexed": status.progress.pages_done,
+        "chunks_created": status.progress.chunks_done,
+        "error_message": status.error,
+    }
+    return rebuild_json(status) | earlier

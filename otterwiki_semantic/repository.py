@@ -16,6 +16,7 @@ _PAGE = b".md"
 _REGULAR_FILE = b"100"
 _TIMEOUT_SECONDS = 120
 _LINE_BYTES = 4096
+_TO_MAKE_ONE = "; to make it one, there: git init && git add -A && git commit -m pages"
 _OTHER_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE")
 """Set in a git hook, these would lead git to another repository than the one asked about."""
 _OTHER_PATHSPECS = ("GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS")
@@ -233,7 +234,9 @@ class Repository:
     def _git(self, *arguments: str, given: bytes | None = None) -> bytes:
         answer = self._run(*arguments, given=given)
         if answer.returncode:
-            raise RepositoryError(f"git cannot read the repository {self.directory}: {_message(answer.stderr)}")
+            reason = _message(answer.stderr)
+            cure = _TO_MAKE_ONE if "not a git repository" in reason else ""
+            raise RepositoryError(f"git cannot read the repository {self.directory}: {reason}{cure}")
         return answer.stdout
 
     def _run(

@@ -245,7 +245,11 @@ def test_a_rebuild_can_be_told_to_read_every_page(
     response = client.post(f"/api/v1/reindex{query}", json=body, headers=BEARER)
     assert response.status_code == 202
     eventually(lambda: status()["state"] != "running")
-    assert (status()["state"], status()["copies"]) == ("done", not full)
+    done = status()
+    assert (done["state"], done["copies"]) == ("done", not full)
+    assert (done["status"], done["pages_indexed"], done["chunks_created"]) == ("complete", 5, 6), "as of the earlier plugin"
+    assert (done["started_at"], done["completed_at"]) == (done["started"], done["finished"])
+    assert done["error_message"] is None
 
 
 @pytest.mark.parametrize(
@@ -271,8 +275,8 @@ def test_the_earlier_plugins_status_needs_no_key(client: FlaskClient) -> None:
     assert response.status_code == 200
     body = response.json
     assert body is not None
-    assert sorted(body) == ["collection", "document_count", "status"]
-    assert body["status"] == "ok"
+    assert sorted(body) == ["backend_type", "collection", "document_count", "status"]
+    assert (body["status"], body["backend_type"]) == ("ok", "chroma")
     assert body["document_count"] == 6
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live_wiki import LiveWiki, commit, eventually, make_repository
+from tests.live_wiki import LiveWiki, commit, eventually, git, make_repository
 
 PROGRAM = Path(sys.executable).with_name("otterwiki-semantic")
 Answer = subprocess.CompletedProcess[str]
@@ -123,6 +123,7 @@ def test_a_directory_that_is_no_repository_is_named(tmp_path: Path) -> None:
     answer = run("index", "--repository", tmp_path / "empty")
     assert answer.returncode == 1
     assert "not a git repository" in answer.stderr
+    assert "to make it one, there: git init && git add -A && git commit -m pages" in answer.stderr
     assert "Traceback" not in answer.stderr
     assert not (tmp_path / "empty-semantic").exists()
 
@@ -312,3 +313,15 @@ def test_questions_are_drafted_from_the_links(tmp_path: Path) -> None:
     assert run("eval", "make", "--output", path, REPOSITORY=str(place)).stdout == ""
     assert "is there already" in run("eval", "make", "--repository", place, "--output", path).stderr
     assert evaluate(place, path).returncode == 0
+
+
+def test_a_repository_without_a_commit_says_what_to_do(tmp_path: Path, handbook: dict[str, str | bytes]) -> None:
+    repository = make_repository(tmp_path / "repository", handbook)
+    git(repository, "checkout", "-q", "--orphan", "other")
+    answer = run("index", "--repository", repository)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "HEAD has no commit yet" in answer.stdout
+    assert "commit the pages, or check out a branch that has them" in answer.stdout
+    found = run("search", "--repository", repository, "radiators")
+    assert (found.returncode, found.stdout) == (0, "")
+    assert "commit the pages" in found.stderr

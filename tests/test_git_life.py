@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from otterwiki_semantic.indexer import Indexer
+from otterwiki_semantic.repository import Repository
 from tests.live_wiki import commit, git, make_repository
 from tests.test_indexer import Bench, section
 
@@ -191,3 +193,31 @@ def test_twenty_thousand_pages_are_indexed_and_moved(tmp_path: Path) -> None:
     assert len(paths) == 20_000
     assert sum(path.startswith("moved/") for path in paths) == 10_000
     bench.generation.close()
+
+
+def shallow(origin: Path, place: Path) -> None:
+    git(place.parent, "clone", "-q", "--depth", "1", origin.as_uri(), place.name)
+
+
+def bare(origin: Path, place: Path) -> None:
+    git(place.parent, "clone", "-q", "--bare", str(origin), place.name)
+
+
+def detached(origin: Path, place: Path) -> None:
+    git(place.parent, "clone", "-q", str(origin), place.name)
+    git(place, "checkout", "-q", "--detach", "HEAD")
+    git(place, "branch", "-q", "-D", "main")
+
+
+@pytest.mark.parametrize("make", [shallow, bare, detached])
+def test_a_clone_with_less_of_the_history_is_the_same_wiki(
+    bench: Bench, tmp_path: Path, make: Callable[[Path, Path], None]
+) -> None:
+    edit(bench.repository, "Garden.md", "# Garden\n\n" + section("roses"))
+    bench.sync()
+    make(bench.repository, tmp_path / "clone")
+    repository = Repository(tmp_path / "clone")
+    bench.indexer = Indexer(repository, bench.model, bench.profile, lambda: bench.stop)
+    assert bench.sync() == []
+    assert bench.snippets() == bench.afresh()
+    assert repository.updated(repository.head() or "").keys() == bench.snippets().keys()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parent.parent / "otterwiki_semantic"
 LAYERS = (
-    {"config", "errors", "insight_records", "logfmt", "map_records", "page_records", "records"},
+    {"config", "errors", "insight_records", "logfmt", "map_records", "moving_in", "page_records", "records"},
     {"chunking", "frontmatter", "links", "markdown", "outline", "packing", "pages", "pieces", "plaintext"}
     | {"profiles", "spelling", "terms", "wikisyntax"},
     {"drafting", "evaluation", "fusion", "neighbours", "problems", "projecting", "query", "relevance"} | {"resemblance"},

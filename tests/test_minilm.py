@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -116,3 +119,12 @@ def test_other_weights_are_refused(tmp_path: Path) -> None:
     )
     assert answer.returncode == 1
     assert "is not the official model: its sha256 is" in answer.stderr
+
+
+def test_the_models_runtime_reports_to_nobody(tmp_path: Path) -> None:
+    """It would begin with an id of this machine in the user's directory; it knows tests by these variables, and spares them."""
+    script = "from otterwiki_semantic.embedding.minilm_model import MiniLM; MiniLM().embed_queries(['frost'])"
+    inherited = {name: value for name, value in os.environ.items() if name not in {"CI", "ORT_DISABLE_TELEMETRY"}}
+    no_test = {name: value for name, value in inherited.items() if not name.startswith(("GITHUB_", "PYTEST_", "XDG_"))}
+    subprocess.run([sys.executable, "-c", script], env={**no_test, "HOME": str(tmp_path)}, check=True)
+    assert list(tmp_path.rglob("*")) == []

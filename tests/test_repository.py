@@ -67,6 +67,12 @@ def test_a_repository_without_a_commit_has_no_head(tmp_path: Path) -> None:
     assert Repository(tmp_path).head() is None
 
 
+@pytest.mark.parametrize("lose", [("checkout", "-q", "--orphan", "other"), ("symbolic-ref", "HEAD", "refs/heads/other")])
+def test_a_branch_that_is_only_named_has_no_head(tmp_path: Path, lose: tuple[str, ...]) -> None:
+    git(make_repository(tmp_path, {"a.md": "one"}), *lose)
+    assert Repository(tmp_path).head() is None
+
+
 def test_links_and_submodules_are_no_pages(tmp_path: Path) -> None:
     make_repository(tmp_path, {"a.md": "A"})
     (tmp_path / "link.md").symlink_to("a.md")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -12,6 +13,10 @@ from otterwiki_semantic.relevance import Calibration
 
 Matrix = npt.NDArray[np.float32]
 """Vectors, one a row: float32, number of texts x dimension, each of unit length. A single vector is one row of it."""
+
+
+# ONNX Runtime, from 1.29 on, would tell its maker of this machine and the model; it reads this when it is loaded.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
 class Embedder(Protocol):

@@ -134,7 +134,21 @@ _MEANING = {
     "neighbours": "The nearest 3 passages of other pages, nearest first.",
     "Neighbour.similarity": "Cosine similarity, 1 = same.",
     "seconds_left": "An estimate while work is under way.",
+    "ReindexStatus.status": "`state`, as the earlier plugin calls it.",
+    "started_at": "The same as `started`, as the earlier plugin calls it.",
+    "completed_at": "The same as `finished`, as the earlier plugin calls it.",
+    "pages_indexed": "The same as `pages_done`, as the earlier plugin calls it.",
+    "chunks_created": "The same as `chunks_done`, as the earlier plugin calls it.",
+    "error_message": "The same as `error`, as the earlier plugin calls it.",
 }
+_EARLIER_NAMES = {
+    "started_at": "started",
+    "completed_at": "finished",
+    "pages_indexed": "pages_done",
+    "chunks_created": "chunks_done",
+    "error_message": "error",
+}
+"""Fields of a rebuild's status that are there twice, for programs that know the earlier plugin."""
 
 
 def answer_schemas() -> dict[str, Schema]:
@@ -144,6 +158,7 @@ def answer_schemas() -> dict[str, Schema]:
     found["RelatedPages"] = _related(found)
     found["IndexStatus"] = _status(found)
     found["RebuildStatus"] = _rebuild(found)
+    found["ReindexStatus"] = _reindex_status(found["RebuildStatus"])
     found["PageList"] = _page_list(found)
     found["PageView"] = _page_view(found)
     found["Insight"] = _object_of(Insight, found)
@@ -242,6 +257,13 @@ def _rebuild(found: dict[str, Schema]) -> Schema:
     return rebuild
 
 
+def _reindex_status(rebuild: Schema) -> Schema:
+    status = _object(rebuild["properties"])
+    earlier = {name: rebuild["properties"][theirs] for name, theirs in _EARLIER_NAMES.items()}
+    _add(status, status={"enum": ["idle", "in_progress", "complete", "error"]}, **earlier)
+    return status
+
+
 def _answers_without_record() -> dict[str, Schema]:
     started = _object({"status": {"const": "started"}})
     started["properties"] |= {"estimate": reference("Estimate"), "pages": {"type": "array", "items": _TEXT}}
@@ -249,7 +271,12 @@ def _answers_without_record() -> dict[str, Schema]:
     names = {"type": "array", "items": _TEXT}
     error["properties"] |= {"pages": names, "sections": names}
     error["properties"] |= {"status": {"const": "unavailable"}, "problems": _list_of("Problem")}
-    chroma = {"status": {"enum": ["ok", "error"]}, "collection": {"type": ["string", "null"]}, "document_count": _COUNT}
+    chroma: dict[str, Schema] = {
+        "status": {"enum": ["ok", "error"]},
+        "backend_type": {"const": "chroma"},
+        "collection": {"type": ["string", "null"]},
+        "document_count": _COUNT,
+    }
     return {
         "Answers": _object({"answers": _list_of("Answer")}),
         "Started": started,

@@ -32,8 +32,8 @@ from otterwiki_semantic.presentation import (
     insight_json,
     map_json,
     metrics_text,
-    rebuild_json,
     refreshed_json,
+    reindex_status_json,
     related_json,
     seen_page_json,
     started_json,
@@ -93,6 +93,10 @@ def make_blueprint(service: IndexService, settings: Settings) -> Blueprint:
     blueprint.after_request(_keep_private)
     handle_errors(blueprint)
     return blueprint
+
+
+def _chroma_status(status: str, collection: str | None, count: int) -> dict[str, Any]:
+    return {"status": status, "backend_type": "chroma", "collection": collection, "document_count": count}
 
 
 def _know_page_paths(state: BlueprintSetupState) -> None:
@@ -206,15 +210,15 @@ class _Api:
 
     def reindex_status(self) -> Response:
         require_read(self._api_key)
-        return jsonify(rebuild_json(self._service.status().rebuild))
+        return jsonify(reindex_status_json(self._service.status().rebuild))
 
     def chroma_status(self) -> tuple[Response, int]:
         """What users of the earlier plugin know: open to all, and nothing private in it."""
         try:
             status = self._service.status()
         except SemanticError:
-            return jsonify({"status": "error", "collection": None, "document_count": 0}), 503
-        return jsonify({"status": "ok", "collection": status.collection, "document_count": status.chunks}), 200
+            return jsonify(_chroma_status("error", None, 0)), 503
+        return jsonify(_chroma_status("ok", status.collection, status.chunks)), 200
 
     def openapi(self) -> Response:
         """The description of all this: open to all, since it holds nothing of the wiki."""

@@ -152,7 +152,7 @@ def _paths() -> dict[str, Any]:
             )
         },
         "/reindex/status": {
-            "get": _operation("reindexStatus", "How far the last rebuild is", "RebuildStatus", _OF_READERS, _READERS)
+            "get": _operation("reindexStatus", "How far the last rebuild is", "ReindexStatus", _OF_READERS, _READERS)
         },
         "/chroma-status": {"get": _chroma_status()},
     }
