@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import lru_cache
 
-from otterwiki_semantic.acceptance import PACE, noted_recalls, recalls
+from otterwiki_semantic.acceptance import PACE, recalls
 from otterwiki_semantic.errors import (
     CatalogDamagedError,
     CatalogError,
@@ -23,6 +23,7 @@ from otterwiki_semantic.errors import (
     SemanticError,
 )
 from otterwiki_semantic.evaluation import Judged
+from otterwiki_semantic.finishing import Finishing
 from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.generations import Generations
 from otterwiki_semantic.indexer import Indexer, Stopped
@@ -36,11 +37,6 @@ from otterwiki_semantic.watching import UNWATCHED, Failure, Watcher
 from otterwiki_semantic.way import Way
 
 _LONGEST_RETRY_SECONDS = 60.0
-_FINISH_SECONDS = 60.0
-"""How long pages that the model failed on wait for another try; twice as long after each, up to an hour."""
-_LONGEST_FINISH_SECONDS = 3600.0
-_LONGEST_WITHOUT_SERVER_SECONDS = 300.0
-"""The same for a model whose server cannot be reached."""
 _TURN_SECONDS, _REFILL_SECONDS = 0.25, 0.1
 """How long ChromaDB is filled before HEAD is looked at again, and the pause between."""
 _WAKE_AGAIN_SECONDS = 1.0
@@ -78,8 +74,7 @@ class Keeper:
         self._syncing = False
         self._failures = 0
         self._wake_not_before = 0.0
-        self._finishing = _FINISH_SECONDS
-        self._finish_not_before = 0.0
+        self._finishing = Finishing()
         self.last_sync: str | None = None
         self.error: Exception | None = None
         """What the last sync failed of; None once one has succeeded."""
@@ -252,7 +247,7 @@ class Keeper:
         start, embedded, changed = time.perf_counter(), self.indexer.embedding_seconds, self.indexer.changed_pages
         was_whole = generation.catalog.meta("commit") is not None
         embeds = self._way.embeds_for(generation)
-        finish = embeds and time.monotonic() >= self._finish_not_before
+        finish = embeds and self._finishing.is_due
         was_needed = self.indexer.sync(generation, progress, only_words=not embeds, finish=finish, on_head=self._tell_waiting)
         if not was_needed:
             self.indexer.flush(generation)
@@ -264,21 +259,14 @@ class Keeper:
         if done >= _ENOUGH_CHUNKS:
             unembedded = seconds - (self.indexer.embedding_seconds - embedded)
             generation.catalog.set_meta(PACE, f"{unembedded / done:.6f}")
-        self._finish_not_before = time.monotonic() + self._finishing
-        longest = _LONGEST_WITHOUT_SERVER_SECONDS if self.indexer.model_is_left_alone else _LONGEST_FINISH_SECONDS
-        longer = min(2 * self._finishing, longest)
-        self._finishing = longer if generation.catalog.unfinished else _FINISH_SECONDS
+        self._finishing.tried(is_left=bool(generation.catalog.unfinished), is_unreachable=self.indexer.model_is_left_alone)
         self._jobs.run_once(self._note_recall)
 
     def _note_recall(self) -> None:
         """Let the serving generation know how good it is, once, for the day when its model is not there any more."""
-        serving = self.serving
         try:
-            if serving is None or not self._way.embeds_for(serving):
-                return
-            questions = self._way.questions()
-            if questions and noted_recalls(serving, questions) is None:
-                self._way.recalls(serving, questions)
+            if self.serving is not None:
+                self._way.judge(self.serving)
         except Exception as error:  # noqa: BLE001 - nothing depends on it
             log.warning("the index was not judged: %s", error)
 

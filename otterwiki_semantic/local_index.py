@@ -6,9 +6,8 @@ import logging
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import TypeVar
@@ -18,19 +17,15 @@ from otterwiki_semantic.catalog import Counts
 from otterwiki_semantic.chroma_server import ChromaServer
 from otterwiki_semantic.claims import Claims
 from otterwiki_semantic.config import Settings
-from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.embedding.opening import open_embedder
 from otterwiki_semantic.errors import (
     CatalogDamagedError,
     CatalogError,
     IndexUnavailableError,
-    ModelError,
-    ModelUnreachableError,
     PageUnknownError,
     ParameterError,
     RebuildRefusedError,
     RepositoryError,
-    SemanticError,
     VectorStoreError,
 )
 from otterwiki_semantic.evaluation import Judged
@@ -47,6 +42,7 @@ from otterwiki_semantic.page_records import PageLinks, PageList
 from otterwiki_semantic.pages import page_unknown
 from otterwiki_semantic.problems import problem
 from otterwiki_semantic.query import parse_query
+from otterwiki_semantic.query_vectors import QueryVectors, vector_if_made
 from otterwiki_semantic.records import (
     Answer,
     Filters,
@@ -66,17 +62,13 @@ from otterwiki_semantic.searcher import Reading, Shortlist, search_passages
 from otterwiki_semantic.seeing import seen_page
 from otterwiki_semantic.server_vectors import ChromaServerVectors
 from otterwiki_semantic.vectors import ChromaVectors, VectorStore
-from otterwiki_semantic.watching import Embedded, Failure
+from otterwiki_semantic.watching import Failure
 from otterwiki_semantic.way import Way
 
-_QUERY_CACHE = 512
-_QUERY_THREADS, _QUERIES_TO_SERVER = 2, 16
 _SEARCHES_AT_A_TIME = 2
 """More of them take the interpreter from each other: four threads answer 109 searches a second, two of them at a time 145."""
 _CLOSE_SECONDS = 8.0
 _SUCCESSOR_SECONDS = 2.0
-_FAILURE_TOLD_SECONDS = 300.0
-"""How long a query that could not be embedded is told as a problem, unless another one can be."""
 
 T = TypeVar("T")
 
@@ -91,15 +83,12 @@ class LocalIndex:
         self._monitoring = Monitoring(settings, repository)
         self._watcher = self._monitoring.watcher
         self.embedder = open_embedder(settings)
-        self._query_vector = lru_cache(_QUERY_CACHE)(self._embed_query)
-        threads = _QUERIES_TO_SERVER if self.embedder.asks_server else _QUERY_THREADS
-        self._embedding = ThreadPoolExecutor(threads, "query-embedding")
-        """Queries are embedded while their words are looked up."""
+        self._vectors = QueryVectors(self.embedder, self._watcher)
         self._places = BoundedSemaphore(_SEARCHES_AT_A_TIME)
         reranker = open_reranker(settings)
         self._rereading = Rereading(BoundedReranker(reranker) if reranker else None)
         questions = partial(_questions, settings.eval_queries)
-        self._way = Way(self.embedder, settings.chunks, questions, self._vector_now)
+        self._way = Way(self.embedder, settings.chunks, questions, self._vectors.vector_of)
         generations = Generations(settings.data_dir, _store_opener(settings), self._watcher)
         self._keeper = Keeper(repository, generations, self._way, settings.sync_interval, self._watcher)
         self._insights = Insights(settings.data_dir, self._keeper.syncs, keeps_searches=settings.search_log)
@@ -107,8 +96,6 @@ class LocalIndex:
         if settings.map:
             self._mapper = Mapper(settings.data_dir / "map.json", self._keeper.settled, self._keeper.run_in)
             self._keeper.after_sync = self._mapper.look
-        self._query_failure: tuple[float, BaseException] | None = None
-        """When a query could not be embedded last, and why; None if the last one could."""
 
     def start(self) -> None:
         """Open the serving generation, if there is one, and begin to keep it equal to HEAD, in the background."""
@@ -123,14 +110,14 @@ class LocalIndex:
         self._keeper.stop(_CLOSE_SECONDS)
         self._insights.close()
         self._rereading.close()
-        self._embedding.shutdown(wait=False, cancel_futures=True)
+        self._vectors.close()
 
     # Questions
 
     def search(self, queries: Sequence[str], options: SearchOptions) -> list[Answer]:
         """See `IndexService`."""
         parsed = [parse_query(query) for query in queries]
-        coming = [self._embedding.submit(self._vector_now, query.text) for query in parsed]
+        coming = self._vectors.coming([query.text for query in parsed])
         if options.wait:
             self._keeper.wait_until_head(options.wait)
         start = time.perf_counter()
@@ -140,14 +127,14 @@ class LocalIndex:
             index = self._keeper.freshness(generation)
             by_words = self._way.why_words_alone(generation)
             calibration = self._way.calibration(generation)
-            given = [partial(self._vector, None if by_words else vector) for vector in coming]
+            given = [partial(vector_if_made, None if by_words else vector) for vector in coming]
             found = [
                 search_passages(generation, query, vector, asked, calibration, reading)
                 for query, vector, reading in zip(parsed, given, readings, strict=True)
             ]
             if any(each.is_damaged for each in found):
                 self._keeper.replace(generation)
-            why = by_words or self._model_failure(coming)
+            why = by_words or self._vectors.failure(coming)
             return [
                 (
                     Answer(query, each.hits, index, each.confident, why or each.degraded or index.error, each.facets),
@@ -160,8 +147,7 @@ class LocalIndex:
             with self._places:
                 return self._ask(partial(answers, readings))
 
-        if self.embedder.asks_server:
-            wait(coming)  # in nobody's place
+        self._vectors.wait_for_server(coming)
         try:
             found = self._rereading.answers([query.text for query in parsed], options, ask)
         except Exception:
@@ -265,28 +251,6 @@ class LocalIndex:
                 return successor
         raise IndexUnavailableError(f"the index is being repaired: {failure}") from failure
 
-    def _vector(self, coming: Future[Matrix] | None) -> Matrix | None:
-        """Give the vector of a query once it is there; None if the model failed, or is not to be asked."""
-        return coming.result() if coming is not None and coming.exception() is None else None
-
-    def _model_failure(self, coming: Sequence[Future[Matrix]]) -> str | None:
-        """Tell why vectors of queries could not be made."""
-        error = next((error for error in (vector.exception() for vector in coming) if error is not None), None)
-        self._query_failure = None if error is None else (time.monotonic(), error)
-        if error is None:
-            return None
-        log.error("a query could not be embedded: %s", error, exc_info=None if isinstance(error, SemanticError) else error)
-        return f"the embedding model failed, the answer is by words alone: {error}"
-
-    def _vector_now(self, query: str) -> Matrix:
-        """Give the vector of a query by the model as it is known now."""
-        return self._query_vector(query, self.embedder.fingerprint)
-
-    def _embed_query(self, query: str, _fingerprint: str) -> Matrix:
-        with self._watcher.embedding(Embedded.QUERY, 1):
-            vector: Matrix = self.embedder.embed_queries([query])[0]
-        return vector
-
     # The index itself
 
     def insight(self) -> Insight:
@@ -295,8 +259,7 @@ class LocalIndex:
 
     def metrics(self) -> str:
         """See `IndexService`."""
-        known = self._query_vector.cache_info()
-        return self._monitoring.text(self.status(), self._keeper, known.hits, known.misses)
+        return self._monitoring.text(self.status(), self._keeper, *self._vectors.hits_and_misses)
 
     def status(self) -> IndexStatus:
         """See `IndexService`."""
@@ -344,11 +307,7 @@ class LocalIndex:
             self._way.questions()
         except ParameterError as error:
             found.append(error)
-        if self._query_failure is not None and time.monotonic() - self._query_failure[0] < _FAILURE_TOLD_SECONDS:
-            cause = self._query_failure[1]
-            kind = ModelUnreachableError if isinstance(cause, ModelUnreachableError) else ModelError
-            found.append(kind(f"a query could not be embedded: {cause}"))
-        found.append(self._rereading.error)
+        found += [self._vectors.last_failure, self._rereading.error]
         shown = [problem(error) for error in found if error is not None]
         shown += self._insights.problems()
         if self._way.error is not None:  # what it means for pages and questions is told, too

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from otterwiki_semantic.acceptance import VectorOf, recalls
+from otterwiki_semantic.acceptance import VectorOf, noted_recalls, recalls
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.embedding.passages import passages_fingerprint
 from otterwiki_semantic.errors import ModelError
@@ -92,3 +92,9 @@ class Way:
         """Give the recall@10 of each question that a generation reaches, or once reached: see `acceptance.recalls`."""
         vector_of = self.vector_of if self.embeds_for(generation) else None
         return recalls(generation, questions, vector_of, self.calibration(generation))
+
+    def judge(self, generation: Generation) -> None:
+        """Note what a generation reaches with the judged questions, unless that was noted, or its model is another one."""
+        questions = self.questions()
+        if questions and self.embeds_for(generation) and noted_recalls(generation, questions) is None:
+            self.recalls(generation, questions)

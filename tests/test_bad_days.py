@@ -385,7 +385,7 @@ def test_a_model_that_fails_on_everything_leaves_the_words(settings: Settings, m
 
     monkeypatch.setattr(MiniLM, "embed", failing(MiniLM.embed, note))
     monkeypatch.setattr(MiniLM, "embed_queries", failing(MiniLM.embed_queries, lambda _: True))
-    monkeypatch.setattr("otterwiki_semantic.keeper._FINISH_SECONDS", 0.0)
+    monkeypatch.setattr("otterwiki_semantic.finishing._FIRST_SECONDS", 0.0)
     index = opened(settings)
     assert len(asked) < 12, "it is not asked again and again"
     answer = index.search(["radiator"], SearchOptions(1, 1))[0]
@@ -395,7 +395,7 @@ def test_a_model_that_fails_on_everything_leaves_the_words(settings: Settings, m
     assert status.index.pending_pages == 5
     assert len(status.problems) == 2
     monkeypatch.undo()
-    index._keeper._finish_not_before = 0.0
+    index._keeper._finishing._not_before = 0.0
     index.notify()
     eventually(lambda: index.status().index.pending_pages == 0)
     assert best(index, "insects that make honey", Mode.SEMANTIC)

@@ -22,8 +22,8 @@ import yaml
 from otterwiki_semantic.config import SETTING_NAMES, read_settings
 from tests.live_wiki import KEY, LiveWiki, make_repository
 from tests.mcp_clients import PROGRAM, environment, http_server
-from tests.test_servers import SERVERS
 from tests.running_chroma import RunningChroma
+from tests.test_servers import SERVERS
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "docker-compose.yml"

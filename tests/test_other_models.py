@@ -28,7 +28,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.embedding.opening.Pace", lambda: Pace(jitter=lambda _least, _most: 0.0))
     monkeypatch.setattr("otterwiki_semantic.way.LEFT_ALONE_SECONDS", 0.2)
     monkeypatch.setattr("otterwiki_semantic.indexer.LEFT_ALONE_SECONDS", 0.2)
-    monkeypatch.setattr("otterwiki_semantic.keeper._FINISH_SECONDS", 0.3)
+    monkeypatch.setattr("otterwiki_semantic.finishing._FIRST_SECONDS", 0.3)
     monkeypatch.setattr("otterwiki_semantic.rebuilding._AGAIN_SECONDS", 0.5)
 
 

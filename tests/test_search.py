@@ -360,7 +360,7 @@ def test_without_the_model_words_answer(index: LocalIndex, monkeypatch: pytest.M
     def fail(_query: str, _model: str) -> None:
         raise ModelError("the model's file is gone")
 
-    monkeypatch.setattr(index, "_query_vector", fail)
+    monkeypatch.setattr(index._vectors, "_remembered", fail)
     for mode in Mode:
         answer = ask(index, "pump water", mode=mode)
         assert answer.hits[0].path.startswith("garden/")
