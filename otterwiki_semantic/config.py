@@ -253,6 +253,8 @@ def read_settings(
         raise ConfigError("no repository: set REPOSITORY, in the environment or in the wiki's settings.cfg")
     place = (repository or Path(given["REPOSITORY"])).resolve()
     configured = Path(given["SEMANTIC_DATA_DIR"]).absolute() if given.get("SEMANTIC_DATA_DIR") else None
+    if not place.name and not (data_dir or configured):
+        raise ConfigError(f"nothing can stand beside the repository {place}: set SEMANTIC_DATA_DIR")
     return Settings(
         repository=place,
         data_dir=(data_dir or configured or place.with_name(f"{place.name}-semantic")).absolute(),
@@ -305,7 +307,8 @@ def _read(name: str, value: str) -> Any:
     try:
         return reader(value)
     except ValueError:
-        raise ConfigError(f"{name} is {value!r}; allowed: {allowed}") from None
+        shown = "not what it may be" if name == "SEMANTIC_MODEL_OPTIONS" else repr(value)  # a key may stand in them
+        raise ConfigError(f"{name} is {shown}; allowed: {allowed}") from None
 
 
 def _accepts(name: str, value: str) -> bool:

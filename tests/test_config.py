@@ -144,3 +144,15 @@ def test_a_missing_repository_is_named() -> None:
 def test_every_setting_is_documented() -> None:
     documentation = (Path(__file__).parent.parent / "docs" / "configuration.md").read_text(encoding="utf-8")
     assert [name for name in SETTING_NAMES if f"`{name}`" not in documentation] == []
+
+
+def test_a_repository_that_nothing_can_stand_beside_wants_a_data_directory() -> None:
+    with pytest.raises(ConfigError, match="SEMANTIC_DATA_DIR"):
+        read_settings({"REPOSITORY": "/"}, {})
+    assert read_settings({"REPOSITORY": "/", "SEMANTIC_DATA_DIR": "/index"}, {}).data_dir == Path("/index")
+
+
+def test_options_that_may_hold_a_key_are_not_repeated() -> None:
+    with pytest.raises(ConfigError, match="SEMANTIC_MODEL_OPTIONS") as raised:
+        read_settings(REPOSITORY, {"SEMANTIC_MODEL_OPTIONS": '{"api_key": "sk-secret"'})
+    assert "sk-secret" not in str(raised.value)

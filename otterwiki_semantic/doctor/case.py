@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from otterwiki_semantic.config import PREFIX, SECRETS, Settings, read_settings
 from otterwiki_semantic.errors import ConfigError, RepositoryError
 from otterwiki_semantic.repository import Repository
 
-_OTHER_SECRETS = ("SECRET_KEY", "MAIL_PASSWORD", "SQLALCHEMY_DATABASE_URI", "MCP_AUTH_TOKEN")
+_SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSWORD|SQLALCHEMY_DATABASE_URI")
+_SHORTEST_SECRET = 6
+"""Characters; of a shorter value each word that has it would be hidden, and it hides nothing."""
 _ANY = Path("/wiki")
-_OTHER_KEYS = ("OPENAI_API_KEY", "COHERE_API_KEY", "CO_API_KEY")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,12 @@ class Case:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Every value that must not be shown."""
-        names = (*SECRETS.values(), *_OTHER_SECRETS, *_OTHER_KEYS)
-        values = {str(source.get(name) or "").strip() for name in names for source in (self.environment, self.wiki_config)}
-        return tuple(sorted(values - {""}, key=len, reverse=True))
+        """Every value that must not be shown: the wiki's, and those of whatever is named as providers name their keys."""
+        sources = (self.environment, self.wiki_config)
+        ours = {str(source.get(name) or "").strip() for name in SECRETS.values() for source in sources}
+        named = {str(value).strip() for source in sources for name, value in source.items() if _SECRET_NAME.search(name)}
+        values = (ours - {""}) | {value for value in named if len(value) >= _SHORTEST_SECRET}
+        return tuple(sorted(values, key=len, reverse=True))
 
 
 def make_case(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from otterwiki_semantic.config import PREFIX, SECRETS, SETTING_NAMES
+from otterwiki_semantic.config import PREFIX, SECRETS, SETTING_NAMES, moved_in
 from otterwiki_semantic.doctor.case import Case
 from otterwiki_semantic.doctor.finding import Finding, note, ok, problem
 
@@ -24,6 +24,8 @@ def check_settings(case: Case) -> Iterator[Finding]:
         cure = "set REPOSITORY as the wiki has it, name its settings.cfg with OTTERWIKI_SETTINGS, or give --repository"
         yield problem("settings", case.settings_error or "they cannot be read", cure)
     yield _set(case)
+    for notice in moved_in(case.wiki_config, case.environment).notices:
+        yield note("earlier plugin", notice, "remove the variable, or set what it names")
 
 
 def _without_value(name: str, reason: str) -> str:

@@ -10,7 +10,12 @@ from otterwiki_semantic.doctor.finding import Finding, note, ok, problem
 from otterwiki_semantic.doctor.installation import NAME
 
 _WIKI = "otterwiki"
-_EXTRAS = {"mcp": "otterwiki-semantic mcp, the server for agents", "map": "the map of the wiki"}
+_EXTRAS = {
+    "mcp": "otterwiki-semantic mcp, the server for agents",
+    "map": "the map of the wiki",
+    "metrics": "figures for Prometheus",
+    "sentence-transformers": "models and rerankers of that library",
+}
 
 
 def check_packages(_: Case) -> Iterator[Finding]:
