@@ -21,19 +21,9 @@ LAYERS = (
     | {"embedding.whole", "embedding.windows"}
     | {"reranking", "reranking.bounded", "reranking.cohere", "reranking.cross_encoder"},
     {"acceptance", "candidates", "diversity", "generation", "generations", "indexer", "insight", "jobs", "joining"}
-    | {
-        "finishing",
-        "keeper",
-        "map_process",
-        "mapping",
-        "metrics",
-        "monitoring",
-        "progress",
-        "rebuilding",
-        "related",
-        "rereading",
-    }
-    | {"rereading", "search_log", "searcher", "seeing", "similarity_scale", "slow_searches", "sync_log", "watching", "way"},
+    | {"finishing", "keeper", "map_process", "mapping", "metrics", "monitoring", "progress", "query_vectors"}
+    | {"rebuilding", "related", "rereading", "search_log", "searcher", "seeing", "similarity_scale"}
+    | {"slow_searches", "sync_log", "watching", "way"},
     {"comparing", "detached", "local_index", "measuring", "owner", "parameters", "presentation", "protocol"}
     | {"reading", "remote_index", "running_owner", "service"}
     | {"doctor", "doctor.asking", "doctor.case", "doctor.configuration", "doctor.data_directory"}
