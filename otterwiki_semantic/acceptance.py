@@ -69,6 +69,8 @@ def _seconds_per_text(embedder: Embedder, texts: Sequence[str]) -> float:
     start = time.perf_counter()
     try:
         embedder.embed(texts)
+    except ModelError:
+        raise
     except Exception as error:
         raise ModelError(f"the embedding model failed: {error}") from error
     return (time.perf_counter() - start) / len(texts)

@@ -168,15 +168,17 @@ def _provided(providers: tuple[str, ...], *alone: str) -> Callable[[str], str]:
     return read
 
 
-def _api_url(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.username is not None or parts.password is not None:
-        raise ConfigError(
-            "the address of a model's server holds a user name or a password, which it may not; set its key instead"
-        )
-    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query or parts.fragment or (parts.port or 1) < 1:
-        raise ValueError
-    return value.rstrip("/")
+def _api_url(name: str) -> Callable[[str], str]:
+    def read(value: str) -> str:
+        parts = urlsplit(value)
+        if parts.username is not None or parts.password is not None:  # the value is not repeated
+            raise ConfigError(f"{name} holds a user name or a password, which it may not; set {name.replace('_URL', '_KEY')}")
+        is_plain = not parts.query and not parts.fragment
+        if parts.scheme not in {"http", "https"} or not parts.hostname or not is_plain or (parts.port or 1) < 1:
+            raise ValueError
+        return value.rstrip("/")
+
+    return read
 
 
 def _json_object(value: str) -> str:
@@ -197,6 +199,7 @@ def _readable_file(value: str) -> Path:
 
 
 _CHROMA_NAME = "3 to 512 letters, digits, dots, hyphens and underscores, the first and the last a letter or a digit"
+_ALLOWED_URLS = "http://host:port or https://host:port, with or without a path"
 _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     "SEMANTIC_CHROMA_URL": (_server_url, "http://host:port or https://host:port, without a path"),
     "SEMANTIC_CHROMA_TOKEN": (_secret("SEMANTIC_CHROMA_TOKEN"), "ASCII without spaces"),
@@ -212,14 +215,17 @@ _READERS: dict[str, tuple[Callable[[str], Any], str]] = {
     ),
     "SEMANTIC_MODEL_KEY": (_secret("SEMANTIC_MODEL_KEY"), "ASCII without spaces"),
     "SEMANTIC_MODEL_OPTIONS": (_json_object, 'a JSON object, such as {"region": "eu-central-1"}'),
-    "SEMANTIC_MODEL_URL": (_api_url, "http://host:port or https://host:port, with or without a path"),
+    "SEMANTIC_MODEL_URL": (_api_url("SEMANTIC_MODEL_URL"), _ALLOWED_URLS),
     "SEMANTIC_MODEL_WINDOW": (_whole(64, 1_000_000), "a whole number, 64 to 1000000"),
     "SEMANTIC_PASSAGE_PROMPT": (str, "text"),
     "SEMANTIC_QUERY_PROMPT": (str, "text"),
     "SEMANTIC_RELATED": (read_flag, "true or false"),
     "SEMANTIC_RERANKER": (_provided(RERANKERS), "cohere:model or cross-encoder:model"),
     "SEMANTIC_RERANKER_KEY": (_secret("SEMANTIC_RERANKER_KEY"), "ASCII without spaces"),
-    "SEMANTIC_RERANKER_URL": (_api_url, "http://host:port or https://host:port, with or without a path"),
+    "SEMANTIC_RERANKER_URL": (
+        _api_url("SEMANTIC_RERANKER_URL"),
+        "http://host:port or https://host:port, with or without a path",
+    ),
     "SEMANTIC_SLOW_SEARCH": (_number(0, 3_600_000), "milliseconds, 0 to 3600000"),
     "SEMANTIC_SYNC_INTERVAL": (_number(1, 86_400), "seconds, 1 to 86400"),
     "SEMANTIC_THREADS": (_whole(0, 256), "a whole number, 0 to 256"),
@@ -265,11 +271,21 @@ def read_settings(
 
 def _check_token_is_safe(values: Mapping[str, Any]) -> None:
     url = str(values.get("chroma_url", ""))
-    if url.startswith("http:") and "chroma_token" in values and not is_on_this_machine(url):
+    if "chroma_token" in values and _is_readable_on_the_way(url):
         raise ConfigError(
             f"SEMANTIC_CHROMA_TOKEN would go to {url} for everyone on the way to read; "
             "allowed: an address that begins with https, or one of this machine"
         )
+
+
+def _is_readable_on_the_way(url: str) -> bool:
+    return url.startswith("http:") and not is_on_this_machine(url)
+
+
+def keys_in_the_clear(settings: Settings) -> list[str]:
+    """Name the keys that go to another machine unencrypted; often it is one of the same private network, so none is refused."""
+    pairs = (("model", settings.model_key, settings.model_url), ("reranker", settings.reranker_key, settings.reranker_url))
+    return [f"SEMANTIC_{name.upper()}_KEY" for name, key, url in pairs if key and url and _is_readable_on_the_way(url)]
 
 
 def moved_in(wiki_config: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> MovedIn:
@@ -292,9 +308,11 @@ def _given(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> di
 
 
 def _provider_keys(values: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
-    """Give the keys that are set as the providers' own programs call them."""
+    """Give the keys that are set as the providers' own programs call them; they go to the providers' own addresses only."""
     found = {}
     for key, names_of in _KEYS.items():
+        if key.replace("_key", "_url") in values:
+            continue
         provider = str(values.get(key.removesuffix("_key")) or "").partition(":")[0]
         name = next((name for name in names_of.get(provider, ()) if given.get(name)), None)
         if name is not None:

@@ -111,7 +111,7 @@ class Indexer:
         self.model_error: str | None = None
         """Why the model failed in the last sync that asked it; None if it did not."""
         self._failures = 0
-        self._recipe = ""
+        self._recipe: str | None = None
         """What the vectors of this sync are made with."""
         self._unreachable_until = 0.0
 
@@ -153,7 +153,7 @@ class Indexer:
         tracker.begin(changed, len(gone))
         self._failures = 0
         self.model_error = self.model_error if self.model_is_left_alone else None
-        self._recipe = self._recipe_now
+        self._recipe = generation.recipe
         catalog.begin_change(head)
         if gone:
             catalog.remove_pages(gone)

@@ -48,6 +48,7 @@ from otterwiki_semantic.records import (
     Filters,
     Freshness,
     IndexStatus,
+    Mode,
     Problem,
     RebuildStatus,
     RelatedPages,
@@ -117,7 +118,8 @@ class LocalIndex:
     def search(self, queries: Sequence[str], options: SearchOptions) -> list[Answer]:
         """See `IndexService`."""
         parsed = [parse_query(query) for query in queries]
-        coming = self._vectors.coming([query.text for query in parsed])
+        texts = [query.text for query in parsed]
+        coming = self._vectors.coming(texts) if self._asks_by_meaning(options.mode) else []
         if options.wait:
             self._keeper.wait_until_head(options.wait)
         start = time.perf_counter()
@@ -127,7 +129,10 @@ class LocalIndex:
             index = self._keeper.freshness(generation)
             by_words = self._way.why_words_alone(generation)
             calibration = self._way.calibration(generation)
-            given = [partial(vector_if_made, None if by_words else vector) for vector in coming]
+            if not coming and self._asks_by_meaning(options.mode):  # another generation serves since
+                coming.extend(self._vectors.coming(texts))
+            known = coming if coming and not by_words else [None] * len(parsed)
+            given = [partial(vector_if_made, vector) for vector in known]
             found = [
                 search_passages(generation, query, vector, asked, calibration, reading)
                 for query, vector, reading in zip(parsed, given, readings, strict=True)
@@ -149,7 +154,7 @@ class LocalIndex:
 
         self._vectors.wait_for_server(coming)
         try:
-            found = self._rereading.answers([query.text for query in parsed], options, ask)
+            found = self._rereading.answers(texts, options, ask)
         except Exception:
             self._watcher.failed(Failure.SEARCH)
             raise
@@ -161,6 +166,12 @@ class LocalIndex:
             self._insights.note(found, options.mode, seconds)
         self._monitoring.searched(found, options, seconds)
         return found
+
+    def _asks_by_meaning(self, mode: Mode) -> bool:
+        """Whether the model is to be asked for queries: not in vain, and not a server for a search by words."""
+        serving = self._keeper.serving
+        is_of_use = serving is not None and self._way.embeds_for(serving)
+        return is_of_use and not (mode is Mode.KEYWORD and self.embedder.asks_server)
 
     def related(self, path: str, n: int) -> RelatedPages:
         """See `IndexService`."""

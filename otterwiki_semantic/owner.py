@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from otterwiki_semantic import __version__
-from otterwiki_semantic.config import Settings
+from otterwiki_semantic.config import SECRETS, Settings
 from otterwiki_semantic.errors import IndexUnavailableError, OwnerMismatchError, SemanticError
 from otterwiki_semantic.protocol import (
     ENDED_IN_ORDER,
@@ -302,6 +302,8 @@ def main(argument: str) -> int:
     os.closerange(STARTING + 1, _MOST_FILES)
     os.umask(0o077)
     settings = settings_from(argument)
+    for name in SECRETS.values():  # no process that is started from here inherits them
+        os.environ.pop(name, None)
     reason = ""
     try:
         settings.data_dir.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ import pluggy
 from flask import current_app, has_app_context, url_for
 from otterwiki import fatal_error
 
-from otterwiki_semantic.config import Settings, moved_in, read_settings
+from otterwiki_semantic.config import Settings, keys_in_the_clear, moved_in, read_settings
 from otterwiki_semantic.errors import ConfigError, OwnerUnavailableError
 from otterwiki_semantic.moving_in import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
 from otterwiki_semantic.remote_index import RemoteIndex
@@ -159,6 +159,8 @@ def _notices(app: Flask, settings: Settings) -> Iterator[str]:
     """Give what whoever keeps the wiki should know when it starts."""
     if settings.api_key is None:
         yield "OTTERWIKI_API_KEY is not set; programs have no key, people may what the wiki lets them"
+    for name in keys_in_the_clear(settings):
+        yield f"{name} goes to another machine over http, where everyone on the way can read it: use https"
     yield from moved_in(app.config).notices
     if any(entry.value.partition(":")[0].strip() == EARLIER_PACKAGE for entry in entry_points(group="otterwiki")):
         yield f"the earlier plugin is installed, too, and indexes the wiki for nobody: pip uninstall {EARLIER_DISTRIBUTION}"

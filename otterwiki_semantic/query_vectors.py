@@ -46,6 +46,8 @@ class QueryVectors:
 
     def failure(self, coming: Sequence[Future[Matrix]]) -> str | None:
         """Tell why vectors could not be made, if so."""
+        if not coming:
+            return None
         error = next((error for error in (vector.exception() for vector in coming) if error is not None), None)
         self._failure = None if error is None else (time.monotonic(), error)
         if error is None:

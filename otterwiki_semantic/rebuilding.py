@@ -70,18 +70,24 @@ class Rebuilder:
 
         Errors: `RebuildRunningError` while one runs, `RebuildRefusedError` without room.
         """
+        self._check_is_free()
+        copies = not full and self._can_copy(serving)
+        wanted = self._estimate(
+            serving, copies=copies
+        )  # asks the model, which can take long; the status has to be told meanwhile
+        check_room(wanted, self._generations.place)
         with self._lock:
-            if self._status.state is RebuildState.RUNNING:
-                raise RebuildRunningError(f"a rebuild has been running since {self._status.started}")
-            copies = not full and self._can_copy(serving)
-            wanted = self._estimate(serving, copies=copies)
-            check_room(wanted, self._generations.place)
+            self._check_is_free()
             log.info(
                 "a rebuild begins: %d texts to embed, %.0f MB, %.0f s", wanted.texts, wanted.disk_bytes / 1e6, wanted.seconds
             )
             self._status = RebuildStatus(RebuildState.RUNNING, started=now(), estimate=wanted, copies=copies)
             self._beside, self._failure = serving.name if serving else None, None
             self.progress.copied(0, 0)
+
+    def _check_is_free(self) -> None:
+        if self._status.state is RebuildState.RUNNING:
+            raise RebuildRunningError(f"a rebuild has been running since {self._status.started}")
 
     def _can_copy(self, serving: Generation | None) -> bool:
         """Whether what would be made of the same pages is what the serving generation has already."""

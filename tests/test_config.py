@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from otterwiki_semantic.config import SETTING_NAMES, read_settings
+from otterwiki_semantic.config import SETTING_NAMES, keys_in_the_clear, read_settings
 from otterwiki_semantic.errors import ConfigError
 
 REPOSITORY = {"REPOSITORY": "/wiki/repository"}
@@ -156,3 +156,24 @@ def test_options_that_may_hold_a_key_are_not_repeated() -> None:
     with pytest.raises(ConfigError, match="SEMANTIC_MODEL_OPTIONS") as raised:
         read_settings(REPOSITORY, {"SEMANTIC_MODEL_OPTIONS": '{"api_key": "sk-secret"'})
     assert "sk-secret" not in str(raised.value)
+
+
+def test_a_providers_own_key_goes_to_no_other_address() -> None:
+    own = {"SEMANTIC_MODEL": "openai:small", "OPENAI_API_KEY": "sk-own"}
+    assert read_settings(REPOSITORY, own).model_key == "sk-own"
+    elsewhere = {**own, "SEMANTIC_MODEL_URL": "http://gpu:8000/v1"}
+    assert read_settings(REPOSITORY, elsewhere).model_key is None
+    named = read_settings(REPOSITORY, {**elsewhere, "SEMANTIC_MODEL_KEY": "sk-gpu"})
+    assert named.model_key == "sk-gpu"
+    assert keys_in_the_clear(named) == ["SEMANTIC_MODEL_KEY"]
+    here = read_settings(REPOSITORY, {**own, "SEMANTIC_MODEL_KEY": "k", "SEMANTIC_MODEL_URL": "http://127.0.0.1:8000"})
+    assert keys_in_the_clear(here) == []
+    reranker = {"SEMANTIC_RERANKER": "cohere:rerank", "CO_API_KEY": "co", "SEMANTIC_RERANKER_URL": "https://gpu"}
+    assert read_settings(REPOSITORY, reranker).reranker_key is None
+
+
+@pytest.mark.parametrize("name", ["SEMANTIC_MODEL_URL", "SEMANTIC_RERANKER_URL"])
+def test_an_address_with_a_password_is_refused_and_not_repeated(name: str) -> None:
+    with pytest.raises(ConfigError, match=name) as raised:
+        read_settings(REPOSITORY, {name: "http://me:hunter2@gpu:8000"})
+    assert "hunter2" not in str(raised.value)

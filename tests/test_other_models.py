@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
 from otterwiki_semantic.config import Settings
+from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.embedding.asking import Pace
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.records import Answer, Mode, RebuildState, SearchOptions
@@ -217,3 +219,40 @@ def test_the_key_is_told_to_nobody_but_the_server(wiki: Wiki, caplog: pytest.Log
     headers = [headers for path, headers, _body in wiki.server.asked if path.endswith("/embeddings")]
     assert headers
     assert all(each["Authorization"] == f"Bearer {KEY}" for each in headers)
+
+
+def test_nobody_is_asked_in_vain(wiki: Wiki) -> None:
+    wiki.up()
+    index = wiki.start()
+    eventually(lambda: is_well(index))
+    before = len(wiki.server.texts)
+    answer = ask(index, "honey and hives", Mode.KEYWORD)
+    assert answer.degraded is None
+    assert len(wiki.server.texts) == before, "a search by words needs no vector"
+    wiki.stop()
+    index = wiki.start(replace(wiki.settings, model="openai:other"))
+    eventually(lambda: index.status().generation is not None)
+    wiki.down()
+    assert ask(index).hits[0].path == "house/heating"
+
+
+def test_the_status_is_told_while_the_model_is_timed(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    wiki.up()
+    index = wiki.start(replace(wiki.settings, chunks="minilm"))
+    eventually(lambda: is_well(index))
+    asked, may_answer = Event(), Event()
+    embed = index.embedder.embed
+
+    def slow(texts: Sequence[str]) -> Matrix:
+        asked.set()
+        may_answer.wait(30)
+        return embed(texts)
+
+    monkeypatch.setattr(index.embedder, "embed", slow)
+    index._way.chunks = "fixed"
+    beginning = Thread(target=index.reindex)
+    beginning.start()
+    assert asked.wait(30)
+    assert index.status().rebuild.state is RebuildState.IDLE
+    may_answer.set()
+    beginning.join()
