@@ -26,7 +26,7 @@ from otterwiki_semantic.parameters import (
     search_options,
 )
 from otterwiki_semantic.presentation import answer_json, status_json
-from otterwiki_semantic.records import Answer, Explanation, Hit, IndexStatus, Mode, RebuildState, Side
+from otterwiki_semantic.records import Answer, Explanation, Hit, IndexStatus, Mode, Progress, RebuildState, Side
 
 _NO_COMMIT = "HEAD has no commit yet, so there is nothing to index: commit the pages, or check out a branch that has them"
 _directory = click.Path(file_okay=False, path_type=Path)
@@ -69,12 +69,17 @@ def main() -> None:
 @main.command("index")
 @index_options
 def index_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
-    """Make the index equal to the repository's HEAD, and wait until it is."""
+    """Make the index equal to the repository's HEAD, and wait until it is.
+
+    The exit status is 1 if pages are left that only their words find, because the model failed.
+    """
     with lend_index(repository, data_dir) as index:
         index.notify()
         known_error = index.status().last_error
-        status = follow(index, "indexing", lambda status: status.progress, lambda status: equals_head(status, known_error))
+        status = follow(index, "indexing", _progress, lambda status: equals_head(status, known_error))
     _print_status(status, as_json=as_json)
+    if status.index.pending_pages or status.is_outdated:
+        raise SystemExit(1)
 
 
 @main.command("reindex")
@@ -159,6 +164,10 @@ def search_command(
 
 main.add_command(doctor_command)
 main.add_command(mcp_command)
+
+
+def _progress(status: IndexStatus) -> Progress:
+    return status.rebuild.progress if status.rebuild.state is RebuildState.RUNNING else status.progress
 
 
 def _rebuild_is_done(status: IndexStatus) -> bool:

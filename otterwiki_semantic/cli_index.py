@@ -14,7 +14,7 @@ from flask import Config
 
 from otterwiki_semantic.config import Settings, read_settings
 from otterwiki_semantic.errors import ConfigError, IndexUnavailableError
-from otterwiki_semantic.records import IndexStatus, Progress
+from otterwiki_semantic.records import IndexStatus, Progress, RebuildState
 from otterwiki_semantic.remote_index import RemoteIndex
 from otterwiki_semantic.repository import Repository
 from otterwiki_semantic.service import IndexService
@@ -82,9 +82,14 @@ def follow(
 
 
 def equals_head(status: IndexStatus, known_error: str | None = None) -> bool:
-    """Whether the index holds what HEAD is; `IndexUnavailableError` if it cannot, unless that was known before."""
+    """Whether the index holds what HEAD is, made as it is to be, or cannot be more than it is.
+
+    `IndexUnavailableError` if it fails, unless it did so before.
+    """
     if status.last_error and status.last_error != known_error:
         raise IndexUnavailableError(status.last_error)
+    if status.is_outdated and status.rebuild.state is not RebuildState.FAILED:
+        return False
     is_at_head = status.index.commit == status.index.head and status.generation is not None
     return is_at_head and (status.status == "ready" or bool(status.problems))
 

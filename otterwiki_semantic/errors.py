@@ -23,7 +23,8 @@ SemanticError
 ├── RebuildRunningError    a rebuild was asked for while one runs
 ├── RebuildRefusedError    a rebuild cannot begin, or its result is not good enough to serve
 ├── OwnerUnavailableError  the process that owns the index does not answer
-│   └── OwnerMismatchError   it is of another version or repository than its client
+│   └── OwnerMismatchError   it is of another version or of other settings than its client
+│       └── OwnerForeignError    it is of another repository
 └── IndexUnavailableError  the index cannot answer now
 """
 
@@ -130,6 +131,10 @@ class OwnerUnavailableError(SemanticError):
 
 class OwnerMismatchError(OwnerUnavailableError):
     """The owner is of another version than its client, or of another repository; its client may wait for its end."""
+
+
+class OwnerForeignError(OwnerMismatchError):
+    """The owner is of another repository: two wikis name one data directory, unless it is about to end."""
 
 
 class IndexUnavailableError(SemanticError):

@@ -221,6 +221,8 @@ class Indexer:
         for parser, counter in ways:
             try:
                 return read_page(file.path, file.blob, content, counter, self.profile, parser)
+            except ModelError:  # what it fails of is told where it embeds; its tokenizer is not there now
+                return read_page(file.path, file.blob, content, BytesAsTokens(), self.profile, parser)
             except Exception as error:
                 log.exception("the page %s is indexed as plain text: %s", file.path, error)
         return read_page(file.path, file.blob, content, BytesAsTokens(), self.profile, parse_plain)
@@ -307,7 +309,8 @@ class Indexer:
             except Exception as error:
                 self._failures += 1
                 self.model_error = f"{place[0]}: {error}"
-                log.exception("the page %s is indexed by its words alone: %s", place[0], error)
+                unforeseen = None if isinstance(error, ModelError) else error
+                log.error("the page %s is indexed by its words alone: %s", place[0], error, exc_info=unforeseen)
                 if self._failures >= _MOST_FAILURES:
                     log.error("the model fails; the pages left are indexed by their words alone")
                     break

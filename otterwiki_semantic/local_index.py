@@ -70,6 +70,8 @@ _SEARCHES_AT_A_TIME = 2
 """More of them take the interpreter from each other: four threads answer 109 searches a second, two of them at a time 145."""
 _CLOSE_SECONDS = 8.0
 _SUCCESSOR_SECONDS = 2.0
+_TRIED_SOON = "nothing: they are tried again as soon as the model can be reached, within five minutes"
+_TRIED_AGAIN = "nothing: they are tried again within an hour; a page that fails again and again has to be changed"
 
 T = TypeVar("T")
 
@@ -303,6 +305,7 @@ class LocalIndex:
             owner_pid=os.getpid(),
             version=__version__,
             problems=tuple(self._problems(generation, failure, index)),
+            is_outdated=generation is not None and keeper.rebuilder.is_outdated(generation),
             reranker=self._rereading.name,
             reranker_is_loading=self._rereading.is_loading,
         )
@@ -331,7 +334,7 @@ class LocalIndex:
             shown.append(
                 Problem(
                     f"{unfinished} pages are found by their words alone, because the model failed: {why}",
-                    "nothing: they are tried again within an hour; a page that fails again and again has to be changed",
+                    _TRIED_SOON if self._keeper.indexer.model_is_left_alone else _TRIED_AGAIN,
                 )
             )
         return shown

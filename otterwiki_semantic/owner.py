@@ -27,11 +27,12 @@ from typing import IO, Any, cast
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.config import SECRETS, Settings
-from otterwiki_semantic.errors import IndexUnavailableError, OwnerMismatchError, SemanticError
+from otterwiki_semantic.errors import IndexUnavailableError, OwnerForeignError, OwnerMismatchError, SemanticError
 from otterwiki_semantic.protocol import (
     ENDED_IN_ORDER,
     LIFELINE,
     MAX_REQUEST_BYTES,
+    MODEL_OPTIONS,
     REPORT,
     STARTING,
     WHO,
@@ -189,7 +190,7 @@ class _Handler(socketserver.StreamRequestHandler):
             mine.end()
             raise OwnerMismatchError(f"this index process is of version {code_version()}; it ends now")
         if repository != str(mine.repository):
-            raise OwnerMismatchError(
+            raise OwnerForeignError(
                 f"this data directory is in use for the repository {mine.repository};"
                 " set another SEMANTIC_DATA_DIR for this wiki"
             )
@@ -302,7 +303,7 @@ def main(argument: str) -> int:
     os.closerange(STARTING + 1, _MOST_FILES)
     os.umask(0o077)
     settings = settings_from(argument)
-    for name in SECRETS.values():  # no process that is started from here inherits them
+    for name in (*SECRETS.values(), MODEL_OPTIONS):  # no process that is started from here inherits them
         os.environ.pop(name, None)
     reason = ""
     try:

@@ -31,7 +31,7 @@ _CURES: tuple[tuple[type[BaseException], str], ...] = (
     (VectorStoreUnreachableError, "start the ChromaDB server, or correct SEMANTIC_CHROMA_URL; it is asked again every 30 s"),
     (VectorStoreError, "nothing: ChromaDB is filled again by itself; if this comes back, look at the disk"),
     (ModelUnreachableError, "do what it says; the model is asked again by itself, and words answer meanwhile"),
-    (ModelError, "do what it says; if it is about the bundled model: pip install --force-reinstall otterwiki-semantic"),
+    (ModelError, "do what it says; if it is about the bundled model, install the package again"),
     (RerankerError, "do what it says; answers have their usual order meanwhile, and it is asked again every 30 s"),
     (RebuildRefusedError, "do what it says, then reindex"),
     (ParameterError, "correct the file that SEMANTIC_EVAL_QUERIES names"),

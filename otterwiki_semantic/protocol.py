@@ -41,6 +41,9 @@ _MAX_SOCKET_PATH = 100
 
 _PATHS = ("repository", "data_dir", "eval_queries", "chroma_ca")
 """The settings that are paths."""
+MODEL_OPTIONS = "SEMANTIC_MODEL_OPTIONS"
+_IN_ENVIRONMENT = {field: name for field, name in SECRETS.items() if field != "api_key"} | {"model_options": MODEL_OPTIONS}
+"""The fields that the owner finds in its environment, not in its command line."""
 
 T = TypeVar("T")
 
@@ -56,12 +59,15 @@ def code_version() -> str:
 
 def settings_argument(settings: Settings) -> str:
     """Give what the owner has to know of the settings, without secrets, as its command line's argument."""
-    return json.dumps(asdict(settings) | dict.fromkeys(SECRETS), default=str)
+    return json.dumps(asdict(settings) | dict.fromkeys(SECRETS) | {"model_options": None}, default=str)
 
 
 def secrets_environment(settings: Settings) -> dict[str, str]:
-    """Give the secrets that the owner needs, for its environment. The key of the wiki's API is no business of its."""
-    values = {name: getattr(settings, field) for field, name in SECRETS.items() if field != "api_key"}
+    """Give the secrets that the owner needs, for its environment. The key of the wiki's API is no business of its.
+
+    Options of a model go the same way: they should hold no key, but may.
+    """
+    values = {name: getattr(settings, field) for field, name in _IN_ENVIRONMENT.items()}
     return {name: value for name, value in values.items() if value is not None}
 
 
@@ -76,8 +82,8 @@ def settings_from(argument: str, environment: Mapping[str, str] = os.environ) ->
     """Give the settings that `settings_argument` and `secrets_environment` were made of."""
     values = json.loads(argument)
     paths = {name: Path(values[name]) for name in _PATHS if values[name] is not None}
-    secrets = {field: environment.get(name) for field, name in SECRETS.items() if field != "api_key"}
-    return Settings(**{**values, **paths, **secrets})
+    secrets = {field: environment.get(name) for field, name in _IN_ENVIRONMENT.items()}
+    return Settings(**{**values, **paths, **secrets, "model_options": environment.get(MODEL_OPTIONS, "{}")})
 
 
 def socket_place(data_dir: Path) -> Path:

@@ -118,9 +118,8 @@ class Rebuilder:
 
     def put_off(self, serving: Generation, error: Exception) -> None:
         """Note that a rebuild cannot begin now; by itself it is not tried again for a while."""
-        self._not_before = time.monotonic() + _AGAIN_SECONDS
-        with self._lock:
-            self._beside, self._failure = serving.name, error
+        self._beside = serving.name
+        self.end(error)
 
     def refusal(self, serving: Generation) -> str | None:
         """Tell why the index that would be made now does not serve instead of this one."""

@@ -375,7 +375,8 @@ class RebuildStatus:
 class IndexStatus:
     """What the index holds and how it is. `status` is ``ready``, ``indexing`` or ``error``.
 
-    `reranker` is the one that is configured; while it is loading (`reranker_is_loading`) answers are not reranked.
+    `is_outdated`: another is built, made in another way. `reranker` is the one that is configured; while it is loading
+    (`reranker_is_loading`) answers are not reranked.
     """
 
     status: str
@@ -394,5 +395,6 @@ class IndexStatus:
     owner_pid: int
     version: str
     problems: tuple[Problem, ...] = ()
+    is_outdated: bool = False
     reranker: str | None = None
     reranker_is_loading: bool = False

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from otterwiki_semantic.config import SECRETS, Settings
-from otterwiki_semantic.errors import OwnerMismatchError, OwnerUnavailableError
+from otterwiki_semantic.errors import OwnerForeignError, OwnerMismatchError, OwnerUnavailableError
 from otterwiki_semantic.insight_records import Insight, SeenPage
 from otterwiki_semantic.map_records import WikiMap
 from otterwiki_semantic.page_records import PageLinks, PageList
@@ -48,6 +48,8 @@ _METRICS_SECONDS = 5.0
 _NOTIFY_SECONDS = 0.05
 _RETRY_SECONDS = 0.05
 _LONGEST_PAUSE_SECONDS = 30
+_FOREIGN_SECONDS = 7.0
+"""After so long an owner of another repository that nobody uses has ended."""
 _MOST_IDLE = 8
 """Connections kept for the next questions; as many threads wait in the owner."""
 _GONE = (FileNotFoundError, NotADirectoryError, ConnectionError, BlockingIOError, EOFError)
@@ -70,6 +72,8 @@ class RemoteIndex:
         self._starting = threading.Lock()
         self._failures = 0
         self._not_before = 0.0
+        self._foreign_since: float | None = None
+        """Since when the owner that answers is of another repository."""
         self._why = ""
         """Why the owner started last could not work."""
         self._report: int | None = None
@@ -179,11 +183,21 @@ class RemoteIndex:
             except OSError as error:
                 raise OwnerUnavailableError(f"the index process cannot be reached: {error}") from error
             if "error" not in reply:
+                self._foreign_since = None
                 return reply["result"]
             error_of_owner = error_from(reply["error"])
-            if not isinstance(error_of_owner, OwnerMismatchError) or time.monotonic() > deadline:
+            is_temporary = isinstance(error_of_owner, OwnerMismatchError) and not self._is_to_stay(error_of_owner)
+            if not is_temporary or time.monotonic() > deadline:
                 raise error_of_owner
             time.sleep(_RETRY_SECONDS)
+
+    def _is_to_stay(self, error: OwnerMismatchError) -> bool:
+        """Whether an owner of another repository would have ended by now if it were not used."""
+        if not isinstance(error, OwnerForeignError):
+            return False
+        if self._foreign_since is None:
+            self._foreign_since = time.monotonic()
+        return time.monotonic() - self._foreign_since > _FOREIGN_SECONDS
 
     def _request(self, call: str, arguments: dict[str, Any]) -> bytes:
         repository = str(self._settings.repository)

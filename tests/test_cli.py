@@ -325,3 +325,29 @@ def test_a_repository_without_a_commit_says_what_to_do(tmp_path: Path, handbook:
     found = run("search", "--repository", repository, "radiators")
     assert (found.returncode, found.stdout) == (0, "")
     assert "commit the pages" in found.stderr
+
+
+def test_index_waits_for_the_index_that_the_settings_ask_for(repository: Path, tmp_path: Path) -> None:
+    at = ("--repository", repository, "--data-dir", tmp_path / "index")
+    assert "6 chunks" in run("index", *at).stdout
+    pid = json.loads(run("status", *at, "--json").stdout)["owner_pid"]
+    os.kill(pid, signal.SIGTERM)
+    eventually(lambda: not Path(f"/proc/{pid}").exists())
+    answer = run("index", *at, SEMANTIC_CHUNKS="fixed")
+    assert answer.returncode == 0, answer.stderr
+    assert "5 chunks" in answer.stdout, "a page of the handbook is one chunk with that profile"
+
+
+def test_index_fails_if_the_model_does(repository: Path, tmp_path: Path) -> None:
+    at = ("--repository", repository, "--data-dir", tmp_path / "index")
+    secret = "sk-in-the-options"
+    given = {"SEMANTIC_MODEL": f"onnx:{tmp_path}", "SEMANTIC_MODEL_OPTIONS": json.dumps({"key": secret})}
+    answer = run("index", *at, **given)
+    assert answer.returncode == 1
+    assert "5 pages" in answer.stdout
+    assert "problem: " in answer.stdout
+    pid = json.loads(run("status", *at, "--json").stdout)["owner_pid"]
+    assert secret.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
+    log = (tmp_path / "index" / "owner.log").read_text()
+    assert log.count("Traceback") == 0
+    assert secret not in log

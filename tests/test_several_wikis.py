@@ -143,7 +143,9 @@ def test_a_save_wakes_the_index_of_its_wiki_only(found: dict[str, Any]) -> None:
     assert found["after saving in the first"] == [True, False]
 
 
-def test_a_data_directory_of_another_wiki_is_refused(settings: Settings, tmp_path: Path) -> None:
+def test_a_data_directory_of_another_wiki_is_refused(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = RemoteIndex(settings)
     other = replace(settings, repository=make_repository(tmp_path / "other", {"only.md": "# Only\n\nThe only page.\n"}))
     second = RemoteIndex(other)
@@ -154,6 +156,20 @@ def test_a_data_directory_of_another_wiki_is_refused(settings: Settings, tmp_pat
         in_use = f"this data directory is in use for the repository {settings.repository};"
         assert str(refusal.value) == f"{in_use} set another SEMANTIC_DATA_DIR for this wiki"
         assert first.related("garden", 1).path == "garden"
+        assert second._foreign_since is not None
+        second._foreign_since -= 60  # so long nobody waits that it might end
+        exchanges = 0
+        exchange = second._exchange
+
+        def counted(request: bytes, deadline: float) -> dict[str, Any]:
+            nonlocal exchanges
+            exchanges += 1
+            return exchange(request, deadline)
+
+        monkeypatch.setattr(second, "_exchange", counted)
+        with pytest.raises(OwnerMismatchError):
+            second.status()
+        assert exchanges == 1, "it is not asked again and again"
     finally:
         second.close()
         first.close()

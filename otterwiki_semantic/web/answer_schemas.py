@@ -25,6 +25,7 @@ _MEANING = {
     "degraded": "Only if a part of the search failed: what, and why.",
     "Answer.reranker": "Only if a reranker has put the best candidates in order: which one.",
     "IndexStatus.reranker": "The reranker that is configured; null: none.",
+    "is_outdated": "While true another index is built beside, with another model or other chunks.",
     "reranker_is_loading": "While true answers are not reranked.",
     "rerank": "Of what a reranker has read: the rank before that, and the reranker's score.",
     "message": "Only while the first build is under way.",
