@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Any
@@ -251,7 +252,9 @@ def read_settings(
     given = {**_moved_in(environment, given).settings, **given}
     unknown = sorted(name for name in given if name.startswith(PREFIX) and name not in SETTING_NAMES)
     if unknown:
-        raise ConfigError(f"unknown setting {', '.join(unknown)}; the settings are: {', '.join(SETTING_NAMES)}")
+        meant = get_close_matches(unknown[0], SETTING_NAMES, 1)
+        hint = f" (did you mean {meant[0]}?)" if meant else ""
+        raise ConfigError(f"unknown setting {', '.join(unknown)}{hint}; the settings are: {', '.join(SETTING_NAMES)}")
     values = {_field(name): _read(name, given[name]) for name in _READERS if given.get(name)}
     values = _provider_keys(values, given) | values
     _check_token_is_safe(values)

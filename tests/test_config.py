@@ -132,7 +132,10 @@ def test_names_that_chroma_does_not_take_are_refused(name: str) -> None:
 
 
 def test_an_unknown_setting_is_refused_with_its_name() -> None:
-    with pytest.raises(ConfigError, match=r"unknown setting SEMANTIC_MODLE; the settings are: .*SEMANTIC_MODEL"):
+    with pytest.raises(
+        ConfigError,
+        match=r"unknown setting SEMANTIC_MODLE \(did you mean SEMANTIC_MODEL\?\); the settings are: .*SEMANTIC_MODEL",
+    ):
         read_settings(REPOSITORY, {"SEMANTIC_MODLE": "minilm"})
 
 
