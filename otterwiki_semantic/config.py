@@ -175,7 +175,9 @@ def _api_url(name: str) -> Callable[[str], str]:
         if parts.username is not None or parts.password is not None:  # the value is not repeated
             raise ConfigError(f"{name} holds a user name or a password, which it may not; set {name.replace('_URL', '_KEY')}")
         is_plain = not parts.query and not parts.fragment
-        if parts.scheme not in {"http", "https"} or not parts.hostname or not is_plain or (parts.port or 1) < 1:
+        if not is_plain:  # it may hold a key
+            raise ConfigError(f"{name} has a part that begins with ? or #, which it may not; allowed: {_ALLOWED_URLS}")
+        if parts.scheme not in {"http", "https"} or not parts.hostname or (parts.port or 1) < 1:
             raise ValueError
         return value.rstrip("/")
 
@@ -327,7 +329,7 @@ def _read(name: str, value: str) -> Any:
     reader, allowed = _READERS[name]
     try:
         return reader(value)
-    except ValueError:
+    except (ValueError, RecursionError):
         shown = "not what it may be" if name == "SEMANTIC_MODEL_OPTIONS" else repr(value)  # a key may stand in them
         raise ConfigError(f"{name} is {shown}; allowed: {allowed}") from None
 

@@ -28,6 +28,9 @@ from otterwiki_semantic.generation import CATALOG, Generation, OpenStore
 from otterwiki_semantic.vectors import ChromaVectors
 from otterwiki_semantic.watching import UNWATCHED, Watcher
 
+_MARK = 8
+"""So many characters of its fingerprint a generation's name begins with."""
+
 log = logging.getLogger(__name__)
 
 
@@ -57,7 +60,7 @@ class Generations:
             name = self._pointer.read_text(encoding="ascii").strip()
         except (OSError, ValueError):
             name = ""
-        if name and (self._root / name / CATALOG).is_file():
+        if name and _is_file(self._root / name / CATALOG):
             return self._open(self._root / name)
         catalogs = sorted(self._root.glob(f"*/{CATALOG}"), key=lambda path: path.stat().st_mtime, reverse=True)
         for path in catalogs:
@@ -106,7 +109,7 @@ class Generations:
     @contextmanager
     def _new_directory(self, mark: str) -> Iterator[Path]:
         """Lend a directory for a new generation, which goes if that fails."""
-        directory = self._root / f"{mark[:8]}-{uuid.uuid4().hex[:8]}"
+        directory = self._root / f"{mark[:_MARK]}-{uuid.uuid4().hex[:8]}"
         directory.mkdir(parents=True)
         try:
             yield directory
@@ -130,11 +133,32 @@ class Generations:
         except (OSError, ValueError):
             return False
 
-    def remove_others(self, serving: Generation | None) -> None:
-        """Remove what a crash left of every generation but the serving one; only when none is being built."""
+    def unfinished(self, mark: str, serving: Generation) -> Generation | None:
+        """Open what is left of a build with a fingerprint beside the serving generation, to go on with; None without one."""
+        for directory in self._root.glob(f"{mark[:_MARK]}-*"):
+            generation = self._open(directory) if directory.name != serving.name else None
+            if generation is not None and generation.fingerprint == mark:
+                return generation
+            if generation is not None:
+                generation.close()
+        return None
+
+    def remove_others(self, serving: Generation | None, but: str = "") -> None:
+        """Remove every generation but the serving one, and what is left of builds with the fingerprint `but`.
+
+        Only when none is being built.
+        """
         self._pointer.with_suffix(".new").unlink(missing_ok=True)
         for directory in self._root.iterdir():
-            if serving is None or directory.name != serving.name:
+            is_kept = but and directory.name.startswith(f"{but[:_MARK]}-")
+            if not is_kept and (serving is None or directory.name != serving.name):
                 shutil.rmtree(directory, ignore_errors=True)
         if serving is not None:
             serving.remove_other_stores()
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a damaged pointer may hold any name
+        return False

@@ -317,7 +317,8 @@ class Keeper:
             generation.close()
             return None
         if generation is None or generation.catalog.meta("commit") is not None:
-            self._generations.remove_others(generation)
+            is_outdated = generation is not None and generation.fingerprint != self._way.fingerprint
+            self._generations.remove_others(generation, self._way.fingerprint if is_outdated else "")
         return generation
 
     def _can_serve(self, generation: Generation) -> bool:

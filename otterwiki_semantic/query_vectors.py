@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 
 from otterwiki_semantic.embedding import Embedder, Matrix
@@ -14,6 +14,8 @@ from otterwiki_semantic.watching import Embedded, Watcher
 
 _REMEMBERED = 512
 _THREADS, _THREADS_FOR_SERVER = 2, 16
+_LONGEST_SECONDS = 10.0
+"""A model has limits of its own that are shorter; this one holds whatever it does."""
 _FAILURE_TOLD_SECONDS = 300.0
 """How long a query that could not be embedded is told of, unless another one can be."""
 
@@ -38,7 +40,7 @@ class QueryVectors:
     def wait_for_server(self, coming: Sequence[Future[Matrix]]) -> None:
         """Wait, if a server embeds them: it takes none of this machine's time, and others can be answered meanwhile."""
         if self._embedder.asks_server:
-            wait(coming)
+            wait(coming, _LONGEST_SECONDS)
 
     def vector_of(self, query: str) -> Matrix:
         """Give the vector of a query by the model as it is known now. Errors: the model's."""
@@ -48,7 +50,7 @@ class QueryVectors:
         """Tell why vectors could not be made, if so."""
         if not coming:
             return None
-        error = next((error for error in (vector.exception() for vector in coming) if error is not None), None)
+        error = next((error for error in map(_error, coming) if error is not None), None)
         self._failure = None if error is None else (time.monotonic(), error)
         if error is None:
             return None
@@ -81,5 +83,13 @@ class QueryVectors:
 
 
 def vector_if_made(coming: Future[Matrix] | None) -> Matrix | None:
-    """Give the vector of a query once it is there; None if the model failed, or is not asked."""
-    return coming.result() if coming is not None and coming.exception() is None else None
+    """Give the vector of a query once it is there; None if the model failed, takes too long, or is not asked."""
+    return coming.result() if coming is not None and _error(coming) is None else None
+
+
+def _error(coming: Future[Matrix]) -> BaseException | None:
+    """Give what a vector failed of, once it is there or ought to be."""
+    try:
+        return coming.exception(_LONGEST_SECONDS)
+    except (TimeoutError, CancelledError):
+        return ModelUnreachableError(f"it gave no vector of a query within {_LONGEST_SECONDS:.0f} s")

@@ -15,6 +15,7 @@ from otterwiki_semantic.errors import (
     CatalogDamagedError,
     CatalogError,
     IndexUnavailableError,
+    ModelError,
     RebuildRefusedError,
     RebuildRunningError,
     SemanticError,
@@ -163,18 +164,28 @@ class Rebuilder:
         """Build a generation beside the serving one, and give it when it is whole and good enough.
 
         If that is made the same way, and sound, it begins as a copy of it, and only what HEAD has changed since is indexed.
+        One that is made another way goes on with what an earlier build left that was stopped, or that its model failed.
         """
         self._way.prepare()
         self.indexer.profile = self._way.profile
-        new = self._copy(serving) or self._generations.create(self._way.embedder, self._way.profile)
+        is_other = serving.fingerprint != self._way.fingerprint
+        left = self._generations.unfinished(self._way.fingerprint, serving) if is_other else None
+        new = left or self._copy(serving) or self._generations.create(self._way.embedder, self._way.profile)
         try:
             donor = serving.catalog if self._way.embeds_for(serving) else None
+            if left is not None:
+                self.indexer.sync(new, self.progress, donor, finish=True)
             while self.indexer.sync(new, self.progress, donor):
                 pass
+            if left is not None:
+                self.indexer.flush(new)
             check_whole(new, serving.catalog.unfinished)
             self._judge(serving, new)
-        except BaseException:
-            new.destroy()
+        except BaseException as error:
+            if is_other and isinstance(error, Stopped | ModelError):
+                new.close()  # its vectors were paid for
+            else:
+                new.destroy()
             raise
         return new
 

@@ -64,10 +64,11 @@ class Way:
             return
         try:
             self.embedder.prepare()
-        except ModelError as error:
+        except Exception as error:  # noqa: BLE001 - whatever a model's library raises, words are indexed
             if self.error is None:
                 log.warning("the embedding model is not ready: %s", error)
-            self.error, self._not_before = error, time.monotonic() + LEFT_ALONE_SECONDS
+            self.error = error if isinstance(error, ModelError) else ModelError(f"{self.embedder.name}: {error}")
+            self._not_before = time.monotonic() + LEFT_ALONE_SECONDS
         else:
             self.error = None
 

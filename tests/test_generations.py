@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,18 @@ from otterwiki_semantic.acceptance import check_whole
 from otterwiki_semantic.catalog import Catalog
 from otterwiki_semantic.chunking import Profile
 from otterwiki_semantic.config import Settings
+from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.embedding.minilm_model import MiniLM
 from otterwiki_semantic.errors import ModelError, RebuildRefusedError
 from otterwiki_semantic.generation import Generation
+from otterwiki_semantic.generations import Generations
+from otterwiki_semantic.indexer import Indexer
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.pages import read_page
+from otterwiki_semantic.profiles import profile_named
 from otterwiki_semantic.progress import ProgressTracker
 from otterwiki_semantic.records import Answer, IndexStatus, Mode, Page, RebuildState, SearchOptions
+from otterwiki_semantic.repository import Repository
 from tests.live_wiki import commit, eventually, make_repository
 
 PAGES = 150
@@ -518,3 +524,43 @@ def test_an_old_schema_that_cannot_be_replaced_yet_costs_nothing(
         assert ask(index, "unit77").hits[0].path == "p077"
         index._keeper.wait_for_successor(index._keeper.serving, 0.3)  # type: ignore[arg-type]
     assert index._keeper._begun <= begun + 1
+
+
+def test_a_build_that_was_stopped_goes_on_after_the_next_start(place: Path, opened: Open) -> None:
+    model, profile = MiniLM(), profile_named("fixed", 254)
+    begun = Generations(place / "index").create(model, profile)
+    Indexer(Repository(place / "repository"), model, profile).sync(begun, ProgressTracker())
+    begun.close()
+    index = opened(chunks="fixed")
+    eventually(lambda: is_ready(index) and index.status().generation == begun.name)
+    assert [left.name for left in (place / "index" / "generations").iterdir()] == [begun.name]
+
+
+def test_a_build_that_its_model_failed_goes_on_when_the_model_works(
+    place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otterwiki_semantic.rebuilding._AGAIN_SECONDS", 3600.0)
+    note(place, fingerprint="another model", recipe="another model")
+    embed = MiniLM.embed
+
+    def failing(self: MiniLM, texts: Sequence[str]) -> Matrix:
+        if any("unit149" in text for text in texts):
+            raise ModelError("the server went down in the middle")
+        return embed(self, texts)
+
+    monkeypatch.setattr(MiniLM, "embed", failing)
+    monkeypatch.setattr("otterwiki_semantic.indexer._TEXTS_PER_STEP", 8)
+    monkeypatch.setattr("otterwiki_semantic.rebuilding.check_whole", refusing)
+    index = opened()
+    eventually(lambda: index.status().rebuild.state is RebuildState.FAILED)
+    done = index.status().embedded_texts
+    assert done
+    monkeypatch.undo()
+    index.reindex()
+    eventually(lambda: is_ready(index) and index.status().rebuild.state is RebuildState.DONE)
+    assert index.status().embedded_texts - done < PAGES / 2, "what was embedded before is not embedded again"
+
+
+def refusing(generation: Generation, _allowed: int) -> None:
+    if generation.catalog.unfinished:
+        raise ModelError("the model failed")

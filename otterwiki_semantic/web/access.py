@@ -16,7 +16,7 @@ from otterwiki_semantic.web.errors import ApiError
 _SCHEME = "bearer"
 _FORWARDING = (
     *("forwarded", "via", "x-forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-original-", "x-envoy-"),
-    *("x-otterwiki-", "cf-", "true-client-ip", "fastly-client-ip"),
+    *("client-ip", "x-arr-", "cdn-loop", "x-otterwiki-", "cf-", "true-client-ip", "fastly-client-ip"),
 )
 """How headers begin that proxies add to what they pass on, in small letters."""
 
