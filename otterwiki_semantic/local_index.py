@@ -89,7 +89,7 @@ class LocalIndex:
         self._vectors = QueryVectors(self.embedder, self._watcher)
         self._places = BoundedSemaphore(_SEARCHES_AT_A_TIME)
         reranker = open_reranker(settings)
-        self._rereading = Rereading(BoundedReranker(reranker) if reranker else None)
+        self._rereading = Rereading(BoundedReranker(reranker) if reranker else None, self._watcher)
         questions = partial(_questions, settings.eval_queries)
         self._way = Way(self.embedder, settings.chunks, questions, self._vectors.vector_of)
         generations = Generations(settings.data_dir, _store_opener(settings), self._watcher)

@@ -17,6 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from otterwiki_semantic.records import Answer, Mode, RebuildState, SearchOptions
+from otterwiki_semantic.rereading import NONE_CONFIGURED
 from otterwiki_semantic.watching import Embedded, Failure, IndexState, Watcher
 
 PREFIX = "otterwiki_semantic"
@@ -42,8 +43,11 @@ class _Sync(StrEnum):
 
 
 def outcome(answer: Answer) -> Outcome:
-    """Tell what became of a question; before the first build is done no answer is all it could be."""
-    if answer.degraded or answer.index.commit is None:
+    """Tell what became of a question; before the first build is done no answer is all it could be.
+
+    Who asks for a reranker where there is none is told so, and gets all there is.
+    """
+    if answer.degraded not in {None, NONE_CONFIGURED} or answer.index.commit is None:
         return Outcome.DEGRADED
     return Outcome.ANSWERED if answer.confident else Outcome.NOTHING_RELEVANT
 

@@ -77,7 +77,7 @@ def move_in(environment: Mapping[str, str], is_set: Callable[[str], bool], accep
 def _server(given: Mapping[str, str]) -> Iterator[_Meant]:
     """Give the address of the ChromaDB server, if one was asked for by name: it was the earlier plugin's default, too."""
     variables = tuple(name for name in ("CHROMADB_MODE", "CHROMADB_HOST", "CHROMADB_PORT") if name in given)
-    mode = given.get("CHROMADB_MODE", "server" if "CHROMADB_HOST" in given else "local")
+    mode = given.get("CHROMADB_MODE", "server" if "CHROMADB_HOST" in given else "local").lower()
     if mode == "server" and not _keeps_in_faiss(given):
         host = given.get("CHROMADB_HOST", "localhost")
         name = f"[{host}]" if ":" in host else host

@@ -13,10 +13,11 @@ from otterwiki_semantic.errors import RerankerError
 from otterwiki_semantic.records import Answer, Mode, SearchOptions
 from otterwiki_semantic.reranking.bounded import BoundedReranker, Question
 from otterwiki_semantic.searcher import Reading, Shortlist
+from otterwiki_semantic.watching import Failure, Watcher
 
 Ask = Callable[[Sequence[Reading]], list[tuple[Answer, Shortlist]] | None]
 """Answers the queries, with what is known of each one's candidates; None if there is nothing to ask."""
-_NONE_CONFIGURED = "the answer is not reranked: no reranker is configured; set SEMANTIC_RERANKER"
+NONE_CONFIGURED = "the answer is not reranked: no reranker is configured; set SEMANTIC_RERANKER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +31,10 @@ class _Read:
 class Rereading:
     """Lets a reranker, where there is one, read the candidates of those searches that want it."""
 
-    def __init__(self, reranker: BoundedReranker | None) -> None:
+    def __init__(self, reranker: BoundedReranker | None, watcher: Watcher) -> None:
         self._reranker = reranker
+        self._watcher = watcher
+        self._counted: RerankerError | None = None
         self.name = reranker.name if reranker else None
 
     @property
@@ -68,7 +71,7 @@ class Rereading:
         if first is None:
             return None
         if self._reranker is None or not self.is_wanted(options):
-            trouble = _NONE_CONFIGURED if options.rerank and self._reranker is None else None
+            trouble = NONE_CONFIGURED if options.rerank and self._reranker is None else None
             return [_told(answer, trouble) for answer, _ in first]
         read = self._read(self._reranker, queries, [shortlist for _, shortlist in first])
         last = (ask([each.scores for each in read]) if any(each.scores for each in read) else None) or first
@@ -80,6 +83,7 @@ class Rereading:
     def _read(self, reranker: BoundedReranker, queries: Sequence[str], shortlists: Sequence[Shortlist]) -> list[_Read]:
         worth = [place for place, listed in enumerate(shortlists) if len(listed) > 1 and queries[place].strip()]
         given = reranker.scores([Question(queries[place], list(shortlists[place].values())) for place in worth])
+        self._count_failure(reranker, [each for each in given if isinstance(each, RerankerError)], len(given))
         read = [_Read() for _ in queries]
         for place, scores in zip(worth, given, strict=True):
             if isinstance(scores, RerankerError):
@@ -87,6 +91,13 @@ class Rereading:
             else:
                 read[place] = _Read(dict(zip(shortlists[place], scores, strict=True)))
         return read
+
+    def _count_failure(self, reranker: BoundedReranker, failures: Sequence[RerankerError], asked: int) -> None:
+        """Count a search that it failed; not again while it is left alone after that, and not while it is being loaded."""
+        failure = reranker.error if len(failures) == asked else failures[0] if failures else None
+        if failure is not None and failure is not self._counted:
+            self._counted = failure
+            self._watcher.failed(Failure.RERANKER)
 
 
 def _told(answer: Answer, trouble: str | None) -> Answer:

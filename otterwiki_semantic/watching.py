@@ -22,6 +22,7 @@ class Failure(StrEnum):
     CATALOG = "catalog"
     MODEL = "model"
     REBUILD = "rebuild"
+    RERANKER = "reranker"
     SEARCH = "search"
     SYNC = "sync"
     VECTOR_STORE = "vector_store"

@@ -14,6 +14,7 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import jsonschema_rs
 import pytest
@@ -29,6 +30,9 @@ ROOT = Path(__file__).parents[1]
 FILE = ROOT / "docker-compose.yml"
 SCHEMA = ROOT / "tests" / "data" / "compose-spec.json"
 TOLD = {"OTTERWIKI_API_KEY": KEY, "MCP_AUTH_TOKEN": "token", "SEMANTIC_CHROMA_URL": "http://chroma:8000"}
+IMAGE_PORTS = {"for people": "80", "always": "8080"}
+"""Where nginx listens in the image of the wiki, as docker/entrypoint.sh of redimp/otterwiki 2.26 writes its configuration:
+at LISTEN_PORT, which is 80 unless it is set, and at 8080 whatever that is."""
 _VARIABLE = re.compile(r"\$(?:(\$)|\{(\w+)(?::-([^}]*))?\})")
 
 
@@ -105,7 +109,10 @@ def test_variables_reach_the_services_that_need_them() -> None:
     assert (settings.api_key, settings.chroma_url) == (KEY, "http://chroma:8000")
     assert service("mcp", **TOLD)["environment"]["OTTERWIKI_API_KEY"] == KEY
     assert "environment" not in service("chroma", **TOLD)
-    assert service("wiki", PORT="9000")["ports"] == ["9000:80"]
+    assert service("wiki", PORT="9000")["ports"] == [f"9000:{IMAGE_PORTS['for people']}"]
+    wiki = urlsplit(service("mcp")["environment"]["OTTERWIKI_URL"])
+    assert (wiki.hostname, str(wiki.port or 80)) == ("wiki", IMAGE_PORTS["for people"])
+    assert "LISTEN_PORT" not in service("wiki")["environment"]
     assert "ports" not in service("chroma", **TOLD), "it asks for no password"
     assert all(port.startswith("127.0.0.1:") for port in service("mcp", **TOLD)["ports"])
 
@@ -131,8 +138,11 @@ def test_the_image_installs_extras_that_there_are_from_files_that_it_is_given() 
 
 
 def test_the_wiki_is_healthy_while_it_answers(live: LiveWiki) -> None:
-    assert health_of("wiki", "8080", live.port) == 0
-    assert health_of("wiki", "8080", 1) != 0
+    port = IMAGE_PORTS["always"]
+    asked = " ".join(service("wiki")["healthcheck"]["test"])
+    assert re.findall(r"http://([^/]+)/", asked) == [f"127.0.0.1:{port}"], "where the image listens"
+    assert health_of("wiki", port, live.port) == 0
+    assert health_of("wiki", port, 1) != 0
     in_image = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8")
     assert " ".join(service("wiki")["healthcheck"]["test"][1:]) in in_image
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import fcntl
 import json
 import os
@@ -29,16 +30,19 @@ from otterwiki_semantic.doctor.finding import Finding, Level
 from otterwiki_semantic.doctor.git import check_repository
 from otterwiki_semantic.doctor.index import check_index, status_findings
 from otterwiki_semantic.doctor.installation import check_installation
+from otterwiki_semantic.doctor.model import check_model
 from otterwiki_semantic.doctor.packages import check_packages
 from otterwiki_semantic.doctor.room import available_memory, check_room
 from otterwiki_semantic.doctor.running_wiki import check_wiki
 from otterwiki_semantic.doctor.vector_store import check_vector_store
+from otterwiki_semantic.embedding.opening import open_embedder
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.records import Problem, RebuildState, RebuildStatus
 from otterwiki_semantic.running_owner import RunningOwner
 from tests.conftest import HANDBOOK
 from tests.live_wiki import KEY, LiveWiki, commit, eventually, make_repository, owners_of
-from tests.running_chroma import RunningChroma
+from tests.model_servers import ModelServer, serving
+from tests.running_chroma import GuardedChroma, RunningChroma
 
 PATH = {"PATH": os.environ["PATH"]}
 SECRET = "a-secret-of-the-wiki"
@@ -261,7 +265,50 @@ def test_a_bad_setting_that_may_hold_a_secret_is_not_repeated() -> None:
     assert [detail[:45] for _, detail in wrong] == ["SEMANTIC_MODEL_OPTIONS is not what it may be;"]
 
 
+def test_settings_that_contradict_each_other_leave_the_rest_to_be_looked_at(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repository", {})
+    url = f"http://chroma.invalid:{free_port()}"
+    given = {"SEMANTIC_CHROMA_TOKEN": SECRET, "SEMANTIC_CHROMA_URL": url, "SEMANTIC_MODEL": "onnx:/nowhere"}
+    found = list(examine(make_case({**PATH, **given}, {"REPOSITORY": str(repository)})))
+    problems = {each.what: each for each in found if each.level is Level.PROBLEM}
+    assert problems["settings"].detail.startswith(f"SEMANTIC_CHROMA_TOKEN would go to {url} ")
+    assert problems["settings"].cure.startswith("do what it says")
+    assert set(problems) == {"settings", "model"}, "the server is not asked"
+    assert any(each.what == "data directory" for each in found)
+    assert SECRET not in str(found)
+
+
+def test_a_model_whose_address_is_wrong_is_not_asked_elsewhere(resting: Case) -> None:
+    given = {"SEMANTIC_MODEL": "openai:a-model", "SEMANTIC_MODEL_URL": "localhost:8080", "SEMANTIC_MODEL_KEY": SECRET}
+    case = make_case({**PATH, **given}, {}, repository=settings_of(resting).repository)
+    assert of_level(list(check_model(case)), Level.NOTE) == [("model", "it was not asked: its settings are wrong")]
+
+
+def test_a_repository_that_nothing_can_stand_beside_leaves_the_model_to_be_looked_at() -> None:
+    found = list(examine(make_case({**PATH, "REPOSITORY": "/", "SEMANTIC_RERANKER": "cohere:rerank-v3.5"}, {})))
+    assert "set SEMANTIC_DATA_DIR" in the_problem(found).detail
+    assert the_problem(found).cure.startswith("do what it says")
+    assert {"model", "reranker", "ChromaDB"} <= {each.what for each in found}
+
+
+@pytest.mark.parametrize("name", ["OTTERWIKI_API_KEY", "JINA_API_KEY"])
+def test_secrets_are_hidden_unless_they_are_too_short_to_be_one(name: str) -> None:
+    assert make_case({name: "abcd"}, {}).secrets == ("abcd",)
+    assert make_case({name: "abc"}, {}).secrets == ()
+
+
 # The installation
+
+
+def test_every_extra_is_looked_for() -> None:
+    extras = configparser.ConfigParser()
+    extras.read(Path(__file__).parents[1] / "setup.cfg")
+    looked_for = {each.what for each in check_packages(make_case(PATH, {}))}
+    assert {f"extra {name}" for name in extras["options.extras_require"]} - looked_for == {
+        "extra wiki",
+        "extra test",
+        "extra lint",
+    }
 
 
 def fake_package(place: Path, name: str, version: str, entry_point: str = "") -> None:
@@ -306,7 +353,8 @@ def test_the_earlier_plugin_beside_this_one_is_found(tmp_path: Path, monkeypatch
 def test_a_directory_that_is_no_repository(tmp_path: Path) -> None:
     problem = the_problem(list(check_repository(make_case(PATH, {}, repository=tmp_path))))
     assert "not a git repository" in problem.detail
-    assert "git init" in problem.cure
+    assert problem.detail.count("git init") == 1
+    assert "git init" not in problem.cure
 
 
 def test_a_repository_without_a_commit_is_worth_a_note(tmp_path: Path) -> None:
@@ -381,6 +429,46 @@ def test_the_smaller_of_the_machines_and_the_containers_memory_counts() -> None:
     assert available_memory(machine, "max\n", "500\n") == 2_048_000_000
     assert available_memory(machine, "300000000\n", "200000000\n") == 100_000_000
     assert available_memory("", "", "") is None
+
+
+# The model
+
+
+@pytest.fixture
+def on_a_server(resting: Case) -> Iterator[tuple[ModelServer, Case]]:
+    with serving(ModelServer()) as server:
+        settings = replace(settings_of(resting), model="openai:a-model", model_url=f"{server.url}/v1", model_key=SECRET)
+        yield server, replace(resting, settings=settings)
+
+
+def test_a_model_that_the_index_knows_is_asked_for_a_sentence_and_no_more(on_a_server: tuple[ModelServer, Case]) -> None:
+    server, case = on_a_server
+    open_embedder(settings_of(case)).prepare()
+    server.asked.clear()
+    before = files_of(settings_of(case).data_dir)
+    (found,) = check_model(case)
+    assert found.level is Level.OK
+    assert "what it is" not in found.detail
+    assert 1 <= sum(map(len, server.texts)) <= 2
+    assert files_of(settings_of(case).data_dir) == before
+
+
+def test_a_model_that_nobody_has_asked_yet_is_asked_what_it_is(on_a_server: tuple[ModelServer, Case]) -> None:
+    _, case = on_a_server
+    before = files_of(settings_of(case).data_dir)
+    (found,) = check_model(case)
+    assert found.level is Level.OK
+    assert "its server was also asked what it is" in found.detail
+    assert files_of(settings_of(case).data_dir) == before
+
+
+def test_a_model_that_does_not_answer_is_given_up(resting: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.doctor.model._SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        settings = replace(settings_of(resting), model="ollama:a-model", model_url=url)
+        problem = the_problem(list(check_model(replace(resting, settings=settings))))
+    assert "gave no vector within" in problem.detail
 
 
 # The index
@@ -588,11 +676,37 @@ def test_a_chromadb_server_tells_its_version(chroma: RunningChroma, of_server: C
 def test_a_chromadb_server_that_is_down_or_another_one(of_server: Callable[..., list[Finding]]) -> None:
     assert "SEMANTIC_CHROMA_URL" in the_problem(of_server(f"http://127.0.0.1:{free_port()}")).cure
     with Answers(404, "<p>no", "text/html") as server:
-        assert "is not ChromaDB" in the_problem(of_server(server.url)).detail
+        assert "as ChromaDB never does" in the_problem(of_server(server.url)).detail
+    with Answers(200, {"version": 2}) as server:
+        assert "what answers is not ChromaDB" in the_problem(of_server(server.url)).detail
 
 
 def test_a_chromadb_server_that_wants_a_token(of_server: Callable[..., list[Finding]]) -> None:
     with Answers(401, {}) as server:
-        assert the_problem(of_server(server.url)).cure == "set SEMANTIC_CHROMA_TOKEN"
-        assert the_problem(of_server(server.url, chroma_token=SECRET)).cure == "correct SEMANTIC_CHROMA_TOKEN"
+        assert "wants a token: set SEMANTIC_CHROMA_TOKEN" in the_problem(of_server(server.url)).detail
+        assert "correct SEMANTIC_CHROMA_TOKEN" in the_problem(of_server(server.url, chroma_token=SECRET)).detail
     assert server.sent == [None, f"Bearer {SECRET}"]
+
+
+def test_a_chromadb_server_is_asked_as_the_index_asks_it(
+    chroma: RunningChroma, of_server: Callable[..., list[Finding]], tmp_path: Path
+) -> None:
+    guarded = GuardedChroma(chroma, tmp_path, SECRET, header="X-Chroma-Token")
+    try:
+        (found,) = of_server(guarded.url, chroma_token=SECRET, chroma_ca=guarded.certificate)
+        assert (found.level, "version 1." in found.detail) == (Level.OK, True)
+        untrusted = the_problem(of_server(guarded.url, chroma_token=SECRET))
+        assert "set SEMANTIC_CHROMA_CA" in untrusted.detail
+        (tmp_path / "empty.pem").touch()
+        unreadable = the_problem(of_server(guarded.url, chroma_ca=tmp_path / "empty.pem"))
+        assert "empty.pem, has no certificate that can be read" in unreadable.detail
+        assert unreadable.cure.startswith("do what it says")
+    finally:
+        guarded.close()
+
+
+def test_a_database_that_is_not_there_is_not_made(chroma: RunningChroma, of_server: Callable[..., list[Finding]]) -> None:
+    for _ in range(2):
+        (found,) = of_server(chroma.url, chroma_tenant="nobody", chroma_database="nowhere")
+        assert found.level is Level.NOTE
+        assert "has no database nowhere of tenant nobody yet" in found.detail

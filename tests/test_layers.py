@@ -28,7 +28,7 @@ LAYERS = (
     | {"reading", "remote_index", "running_owner", "service"}
     | {"doctor", "doctor.asking", "doctor.case", "doctor.configuration", "doctor.data_directory"}
     | {"doctor.examination", "doctor.finding", "doctor.git", "doctor.index", "doctor.installation", "doctor.model"}
-    | {"doctor.packages", "doctor.room", "doctor.running_wiki", "doctor.serving", "doctor.vector_store"},
+    | {"doctor.packages", "doctor.patience", "doctor.room", "doctor.running_wiki", "doctor.serving", "doctor.vector_store"},
     {"cli", "cli_doctor", "cli_eval", "cli_index", "cli_mcp", "plugin"}
     | {"mcp_server", "mcp_server.answer", "mcp_server.arguments", "mcp_server.guidance", "mcp_server.http_access"}
     | {"mcp_server.local_wiki", "mcp_server.marking", "mcp_server.note_answer", "mcp_server.pages_answer"}

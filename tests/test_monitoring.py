@@ -21,9 +21,13 @@ from otterwiki_semantic.errors import IndexUnavailableError, RebuildRefusedError
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.records import Mode, SearchOptions
 from otterwiki_semantic.remote_index import RemoteIndex
+from otterwiki_semantic.reranking import open_reranker
+from otterwiki_semantic.reranking.bounded import BoundedReranker
+from otterwiki_semantic.rereading import Rereading
 from otterwiki_semantic.service import IndexService
 from otterwiki_semantic.web.api import make_blueprint
 from tests.live_wiki import KEY, commit, eventually, git, make_repository
+from tests.rerank_server import RerankServer, saying
 from tests.test_servers import Served, Server
 
 ROOT = Path(__file__).parents[1]
@@ -281,6 +285,27 @@ def test_failures_are_counted_by_kind(settings: Settings, index: LocalIndex, mon
     assert value(found, "errors_total", kind="sync") == value(found, "syncs_total", outcome="failed") >= 1
     assert value(found, "searches_total", outcome="degraded") == 1
     assert value(found, "errors_total", kind="catalog") == 0
+
+
+def test_a_reranker_that_fails_is_counted_and_one_that_is_missing_is_not(settings: Settings, index: LocalIndex) -> None:
+    wanted = SearchOptions(rerank=True)
+    assert index.search(["bees", "frost"], wanted)[0].degraded
+    without = parsed(index.metrics())
+    assert value(without, "errors_total", kind="reranker") == value(without, "searches_total", outcome="degraded") == 0
+    assert sum(count for (name, _), count in without.items() if name == "searches_total") == 2
+    with RerankServer() as server:
+        server.reply = saying(500, "oops")
+        reranker = open_reranker(replace(settings, reranker="cohere:m", reranker_url=server.url, reranker_key=KEY))
+        assert reranker is not None
+        index._rereading = Rereading(BoundedReranker(reranker), index._watcher)
+        index._rereading.start()
+        eventually(lambda: not index._rereading.is_loading)
+        for _ in range(2):
+            assert "not reranked" in str(index.search(["the garden in winter"], wanted)[0].degraded)
+        assert len(server.requests) == 1, "it is left alone after a failure"
+    failed = parsed(index.metrics())
+    assert value(failed, "errors_total", kind="reranker") == 1
+    assert value(failed, "searches_total", outcome="degraded") == 2
 
 
 def test_a_search_that_fails_is_counted(index: LocalIndex) -> None:

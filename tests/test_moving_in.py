@@ -52,6 +52,7 @@ plugin_manager.register(Plugin())
     [
         ({"CHROMADB_MODE": "server"}, "http://localhost:8000"),
         ({"CHROMADB_MODE": "server", "CHROMADB_HOST": "chroma", "CHROMADB_PORT": "8100"}, "http://chroma:8100"),
+        ({"CHROMADB_MODE": "Server", "CHROMADB_HOST": "chroma"}, "http://chroma:8000"),
         ({"CHROMADB_HOST": "chroma"}, "http://chroma:8000"),
         ({"CHROMADB_MODE": "server", "CHROMADB_HOST": "::1"}, "http://[::1]:8000"),
         ({"CHROMADB_PORT": "8100"}, None),

@@ -20,7 +20,7 @@ class Reply:
     trouble: str = ""
 
 
-def ask(url: str, key: str | None = None, verify: Any = True) -> Reply:
+def ask(url: str, key: str | None = None) -> Reply:
     """GET an address, with a key as the bearer's, which goes to no other one."""
     import httpx
 
@@ -30,7 +30,6 @@ def ask(url: str, key: str | None = None, verify: Any = True) -> Reply:
             headers={b"Authorization": f"Bearer {key}".encode()} if key else None,
             timeout=httpx.Timeout(_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
             trust_env=not is_on_this_machine(url),  # a proxy of the environment is for other machines
-            verify=verify,
         )
     except httpx.TimeoutException:
         return Reply(trouble=f"no answer within {_ANSWER_SECONDS:.0f} s")

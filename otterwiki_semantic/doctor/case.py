@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ from otterwiki_semantic.errors import ConfigError, RepositoryError
 from otterwiki_semantic.repository import Repository
 
 _SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSWORD|SQLALCHEMY_DATABASE_URI")
-_SHORTEST_SECRET = 6
-"""Characters; of a shorter value each word that has it would be hidden, and it hides nothing."""
+_SHORTEST_SECRET = 4
+"""Characters from which on a secret is hidden; shorter ones are parts of ordinary words."""
 _ANY = Path("/wiki")
 
 
@@ -24,8 +25,9 @@ class Case:
     """What is looked at.
 
     `wiki_config` is what the wiki's ``settings.cfg`` says, `config_error` why it cannot be read. `wrong` has the settings that
-    cannot be understood, each with the reason, and `settings` all others; it is None without a repository, as
-    `settings_error` says. `url` is the running wiki's address, if it is to be asked.
+    cannot be understood, alone or with another one, each with the reason, and `settings` all others; it is None without a
+    place for the repository and the index, as `settings_error` says, and then only `placeless` has them, whose places mean
+    nothing. `url` is the running wiki's address, if it is to be asked.
     """
 
     environment: Mapping[str, str]
@@ -34,7 +36,13 @@ class Case:
     wrong: Mapping[str, str]
     settings: Settings | None
     settings_error: str | None
+    placeless: Settings
     url: str | None
+
+    @property
+    def services(self) -> Settings:
+        """What is said of models and servers, which need no place."""
+        return self.settings or self.placeless
 
     def given(self, name: str) -> str:
         """Give a setting as it was written, from where it counts; empty if it is not set."""
@@ -44,10 +52,13 @@ class Case:
     def secrets(self) -> tuple[str, ...]:
         """Every value that must not be shown: the wiki's, and those of whatever is named as providers name their keys."""
         sources = (self.environment, self.wiki_config)
-        ours = {str(source.get(name) or "").strip() for name in SECRETS.values() for source in sources}
-        named = {str(value).strip() for source in sources for name, value in source.items() if _SECRET_NAME.search(name)}
-        values = (ours - {""}) | {value for value in named if len(value) >= _SHORTEST_SECRET}
-        return tuple(sorted(values, key=len, reverse=True))
+        secret = {
+            str(value).strip()
+            for source in sources
+            for name, value in source.items()
+            if name in SECRETS.values() or _SECRET_NAME.search(name)
+        }
+        return tuple(sorted((value for value in secret if len(value) >= _SHORTEST_SECRET), key=len, reverse=True))
 
 
 def make_case(
@@ -60,7 +71,9 @@ def make_case(
 ) -> Case:
     """Give the case; a subfolder of a repository stands for the whole, as everywhere on the command line."""
     wrong = dict(_wrong(environment, wiki_config))
+    wrong |= _wrong_together(*(_without(wrong, source) for source in (wiki_config, environment)))
     config, variables = (_without(wrong, source) for source in (wiki_config, environment))
+    placeless = read_settings(config, variables, _ANY, _ANY)
     settings, error = None, None
     try:
         settings = read_settings(config, variables, repository, data_dir)
@@ -68,16 +81,42 @@ def make_case(
             settings = read_settings(config, variables, Repository(settings.repository).root, data_dir)
     except (ConfigError, OSError, ValueError) as problem:
         error = str(problem)
-    return Case(environment, wiki_config, config_error, wrong, settings, error, url)
+    return Case(environment, wiki_config, config_error, wrong, settings, error, placeless, url)
 
 
 def _wrong(environment: Mapping[str, str], wiki_config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Give each setting that cannot be understood, not only the first, and why."""
-    for name in sorted({name for source in (environment, wiki_config) for name in source if name.startswith(PREFIX)}):
-        try:
-            read_settings(_of(name, wiki_config), _of(name, environment), _ANY)
-        except ConfigError as error:
-            yield name, str(error).partition("; the settings are:")[0]
+    for name in _named(environment, wiki_config):
+        reason = _reason(_of(name, wiki_config), _of(name, environment))
+        if reason is not None:
+            yield name, reason.partition("; the settings are:")[0]
+
+
+def _wrong_together(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
+    """Give settings of which each can be understood, but not beside the others, and why; without them the others can."""
+    wrong: dict[str, str] = {}
+    names = _named(environment, wiki_config)
+    while names and (reason := _reason(_without(wrong, wiki_config), _without(wrong, environment))) is not None:
+        wrong[names.pop(names.index(min(names, key=partial(_place_in, reason))))] = reason
+    return wrong
+
+
+def _reason(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> str | None:
+    """Tell why settings cannot be understood, wherever the wiki is; None if they can."""
+    try:
+        read_settings(wiki_config, environment, _ANY, _ANY)
+    except ConfigError as error:
+        return str(error)
+    return None
+
+
+def _place_in(text: str, name: str) -> int:
+    place = text.find(name)
+    return place if place >= 0 else len(text)
+
+
+def _named(*sources: Mapping[str, Any]) -> list[str]:
+    return sorted({name for source in sources for name in source if name.startswith(PREFIX)})
 
 
 def _of(name: str, source: Mapping[str, Any]) -> dict[str, Any]:

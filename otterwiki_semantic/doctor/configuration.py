@@ -13,26 +13,20 @@ _FILE = "OTTERWIKI_SETTINGS"
 _PRIVATE = {*SECRETS.values(), "SEMANTIC_MODEL_OPTIONS"}
 """Settings whose value is not shown: secrets, and what may hold some."""
 _PLACES = ("REPOSITORY", "SEMANTIC_DATA_DIR")
-_CURE = "correct it, then restart the wiki: a bad setting keeps it from starting"
+_CURE = "do what it says, then restart the wiki: a bad setting keeps it from starting"
+_NAME_IT = "set REPOSITORY as the wiki has it, name its settings.cfg with OTTERWIKI_SETTINGS, or give --repository"
 
 
 def check_settings(case: Case) -> Iterator[Finding]:
     """See to the wiki's own file, to each setting, and name those that are set."""
     yield from _file(case)
-    yield from (problem("settings", _without_value(name, reason), _CURE) for name, reason in case.wrong.items())
+    yield from (problem("settings", reason, _CURE) for reason in case.wrong.values())
     if case.settings is None:
-        cure = "set REPOSITORY as the wiki has it, name its settings.cfg with OTTERWIKI_SETTINGS, or give --repository"
-        yield problem("settings", case.settings_error or "they cannot be read", cure)
+        reason = case.settings_error or "they cannot be read"
+        yield problem("settings", reason, _NAME_IT if reason.startswith("no repository") else _CURE)
     yield _set(case)
     for notice in moved_in(case.wiki_config, case.environment).notices:
         yield note("earlier plugin", notice, "remove the variable, or set what it names")
-
-
-def _without_value(name: str, reason: str) -> str:
-    """Give why a setting is wrong, without its value if that may hold a secret."""
-    if name not in _PRIVATE:
-        return reason
-    return f"{name} is not what it may be; allowed: {reason.partition('; allowed: ')[2]}"
 
 
 def _file(case: Case) -> Iterator[Finding]:
@@ -59,8 +53,8 @@ def _source(case: Case, name: str) -> str:
 
 def _value(case: Case, name: str) -> str:
     """Give a setting with its value, if it can be shown; one that was not understood may hold anything."""
-    if name in _PRIVATE or name in case.wrong or case.settings is None:
+    if name in _PRIVATE or name in case.wrong:
         return f"{name} is set"
     if name in _PLACES:  # options of the command line win over these
         return f"{name}={case.given(name)}"
-    return f"{name}={getattr(case.settings, name.removeprefix(PREFIX).lower())}"
+    return f"{name}={getattr(case.services, name.removeprefix(PREFIX).lower())}"

@@ -31,8 +31,6 @@ _CHECKS: tuple[tuple[str, Callable[[Case], Iterable[Finding]]], ...] = (
     ("wiki", check_wiki),
 )
 _LONGEST_TEXT = 600
-_SHORTEST_SECRET = 4
-"""Characters from which on a secret is looked for in what is told; shorter ones are parts of ordinary words."""
 
 
 def examine(case: Case) -> Iterator[Finding]:
@@ -57,7 +55,6 @@ def _guarded(what: str, check: Callable[[Case], Iterable[Finding]], case: Case) 
 def _shown(text: str, case: Case) -> str:
     """Give a text as one line that can be shown: without secrets, and without characters that a terminal would obey."""
     for secret in case.secrets:
-        if len(secret) >= _SHORTEST_SECRET:
-            text = text.replace(secret, "(secret)")
+        text = text.replace(secret, "(secret)")
     line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
     return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]}…"

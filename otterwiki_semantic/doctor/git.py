@@ -61,5 +61,5 @@ def _cure(place: Path, reason: str) -> str:
             f" {user_name(os.geteuid())}); or let git read it: git config --global --add safe.directory {place}"
         )
     if "not a git repository" in reason:
-        return "name the wiki's repository, or make one of the directory: git init, git add ., git commit"
+        return "name the wiki's repository, or do what it says"
     return "see what git itself says: git -C … log, git -C … fsck"

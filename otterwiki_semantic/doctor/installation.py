@@ -13,9 +13,9 @@ from pathlib import Path
 from otterwiki_semantic import __version__
 from otterwiki_semantic.doctor.case import Case
 from otterwiki_semantic.doctor.finding import Finding, note, ok, problem
+from otterwiki_semantic.moving_in import EARLIER_DISTRIBUTION
 
 NAME = "otterwiki-semantic"
-_EARLIER = "otterwiki-semantic-search"
 _PYTHON = (3, 11)
 
 
@@ -63,7 +63,7 @@ def _plugins(entries: Iterable[EntryPoint]) -> Iterator[Finding]:
     """See which plugins the wiki of this environment loads."""
     found = {entry.value: entry.dist.name if entry.dist else entry.name for entry in entries}
     ours = [value for value in found if value.startswith("otterwiki_semantic.")]
-    earlier = [value for value, name in found.items() if name.lower().replace("_", "-") == _EARLIER]
+    earlier = [value for value, name in found.items() if name.lower().replace("_", "-") == EARLIER_DISTRIBUTION]
     others = sorted({name for value, name in found.items() if value not in {*ours, *earlier}})
     if ours:
         beside = f"; other plugins: {', '.join(others)}" if others else ""
@@ -72,8 +72,8 @@ def _plugins(entries: Iterable[EntryPoint]) -> Iterator[Finding]:
         cure = "install it again: pip install --force-reinstall . in its checkout"
         yield problem("plugin", "there is no entry point in the group otterwiki that leads to it", cure)
     if earlier:
-        detail = f"{_EARLIER} is installed, too: both answer the same addresses"
-        yield problem("earlier plugin", detail, f"pip uninstall {_EARLIER}, and restart the wiki")
+        detail = f"{EARLIER_DISTRIBUTION} is installed, too: both answer the same addresses"
+        yield problem("earlier plugin", detail, f"pip uninstall {EARLIER_DISTRIBUTION}, and restart the wiki")
     try:
         yield ok("An Otter Wiki", version("otterwiki"))
     except PackageNotFoundError:

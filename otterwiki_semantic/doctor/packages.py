@@ -14,6 +14,7 @@ _EXTRAS = {
     "mcp": "otterwiki-semantic mcp, the server for agents",
     "map": "the map of the wiki",
     "metrics": "figures for Prometheus",
+    "eval": "the picture of otterwiki-semantic eval --plot",
     "sentence-transformers": "models and rerankers of that library",
 }
 

@@ -1,50 +1,67 @@
-"""ChromaDB: whether it is there, and whether its server answers, if it has one."""
+"""ChromaDB: whether it is there, and whether its server answers as the index asks it, if it has one."""
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
+from otterwiki_semantic.chroma_server import ChromaServer
 from otterwiki_semantic.config import Settings
-from otterwiki_semantic.doctor.asking import ask
 from otterwiki_semantic.doctor.case import Case
-from otterwiki_semantic.doctor.finding import Finding, ok, problem
+from otterwiki_semantic.doctor.finding import Finding, note, ok, problem
+from otterwiki_semantic.doctor.patience import within
+from otterwiki_semantic.errors import VectorStoreError, VectorStoreUnreachableError
+from otterwiki_semantic.problems import problem as problem_of
 
-_REFUSALS = (401, 403)
+_SECONDS = 20.0
 
 
 def check_vector_store(case: Case) -> Iterator[Finding]:
-    """See to the package, and to the server's heartbeat."""
+    """See to the package, and to the server's heartbeat and database. Nothing is made there."""
     try:
         installed = version("chromadb")
     except PackageNotFoundError:
         installed = ""  # the packages tell
-    if case.settings is None:
-        return
-    if case.settings.chroma_url is None:
-        if installed:
-            yield ok("ChromaDB", f"{installed}, in the index process")
-        return
-    yield _server(case.settings, case.settings.chroma_url)
+    if any(name.startswith("SEMANTIC_CHROMA_") for name in case.wrong):
+        yield note("ChromaDB", "it was not looked at: its settings are wrong")
+    elif case.services.chroma_url is not None:
+        yield _server(case.services, case.services.chroma_url)
+    elif installed:
+        yield ok("ChromaDB", f"{installed}, in the index process")
 
 
 def _server(settings: Settings, url: str) -> Finding:
-    cure = "start the server, or correct SEMANTIC_CHROMA_URL; until then searches look at the vectors in the catalog"
-    trust: Any = ssl.create_default_context(cafile=settings.chroma_ca) if settings.chroma_ca else True
-    beat = ask(f"{url}/api/v2/heartbeat", settings.chroma_token, trust)
-    if beat.trouble:
-        return problem("ChromaDB", f"its server at {url}: {beat.trouble}", cure)
-    if beat.status in _REFUSALS:
-        return _refused(settings, url, beat.status)
-    if not isinstance(beat.json, dict) or "nanosecond heartbeat" not in beat.json:
-        return problem("ChromaDB", f"what answers at {url} (status {beat.status}) is not ChromaDB 1.x", cure)
-    told = ask(f"{url}/api/v2/version", settings.chroma_token, trust).json
-    return ok("ChromaDB", f"its server at {url} answers, version {told if isinstance(told, str) else 'unknown'}")
+    server = ChromaServer(url, settings.chroma_token, settings.chroma_tenant, settings.chroma_database, settings.chroma_ca)
+    try:
+        found = within(_SECONDS, lambda: _asked(server))
+    except TimeoutError:
+        return _trouble(VectorStoreUnreachableError(f"ChromaDB at {url} did not end its answer within {_SECONDS:.0f} s"))
+    except VectorStoreError as error:
+        return _trouble(error)
+    return found
 
 
-def _refused(settings: Settings, url: str, status: int) -> Finding:
-    if settings.chroma_token is None:
-        return problem("ChromaDB", f"its server at {url} wants a token (status {status})", "set SEMANTIC_CHROMA_TOKEN")
-    return problem("ChromaDB", f"its server at {url} refuses our token (status {status})", "correct SEMANTIC_CHROMA_TOKEN")
+def _trouble(error: VectorStoreError) -> Finding:
+    told = problem_of(error)
+    return problem("ChromaDB", told.trouble, f"{told.cure}; until then searches look at the vectors in the catalog")
+
+
+def _asked(server: ChromaServer) -> Finding:
+    """Ask for everything that the index needs. Errors: `VectorStoreError`."""
+    from chromadb.errors import NotFoundError
+
+    try:
+        api = server.connect()
+        with api._session:
+            api.heartbeat()
+            answers = f"its server at {server.url} answers, version {api.get_version()}"
+            try:
+                api.get_database(server.database, tenant=server.tenant)
+            except NotFoundError:
+                place = f"database {server.database} of tenant {server.tenant}"
+                return note("ChromaDB", f"{answers}, and has no {place} yet: the index makes it, if it may")
+    except VectorStoreError:
+        raise
+    except Exception as error:
+        raise server.failure("answer", error) from error
+    return ok("ChromaDB", answers)
