@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -211,6 +212,8 @@ def _asked_index(
             yield lent, {}
         return
     from otterwiki_semantic.comparing import built_index  # with it comes all that an index needs
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the index has the wiki's text, and goes
 
     wait = partial(follow, label=f"building ({chunks})", part=lambda status: status.progress, is_done=equals_head)
     with built_index(named_settings(repository, None), chunks, wait) as (index, facts):

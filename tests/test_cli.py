@@ -221,13 +221,14 @@ def test_chunk_profiles_are_compared(repository: Path, judged: Path, tmp_path: P
     assert list(tmp_path.glob("otterwiki-semantic-*")) == []
 
 
-def test_an_interrupted_comparison_leaves_nothing_behind(repository: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_comparison_leaves_nothing_behind(repository: Path, tmp_path: Path, ended_by: signal.Signals) -> None:
     many = tmp_path / "many.json"
     many.write_text(json.dumps([{"query": f"question {number}", "relevant": ["home"]} for number in range(5_000)]))
     command = [str(PROGRAM), "eval", str(many), "--chunks", "minilm", "--repository", str(repository)]
     with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path)}, stderr=subprocess.PIPE) as process:
         eventually(lambda: any(tmp_path.glob("otterwiki-semantic-*/generations/*/catalog.sqlite3")))
-        process.send_signal(signal.SIGINT)
+        process.send_signal(ended_by)
         _, said = process.communicate(timeout=60)
     assert process.returncode == 1
     assert said.strip() == b"Aborted!"
