@@ -1,4 +1,4 @@
-"""A server that is asked in JSON over HTTP; its key is in nothing that this module says."""
+"""A server that is asked in JSON over HTTP. What it says for itself is `Refusal.said`: to be quoted, never shown as it is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from otterwiki_semantic.errors import ModelError
 if TYPE_CHECKING:
     import httpx
 
-_LONGEST_REASON = 200
+_LONGEST_SAID = 10_000
 _LONGEST_ANSWER = 512 * 1024 * 1024
 
 
@@ -44,7 +44,7 @@ class JsonServer:
         except httpx.TimeoutException:
             raise Refusal(None, f"no answer within {seconds:.0f} s") from None
         except httpx.RequestError as error:
-            raise Refusal(None, redacted(str(error), self._key) or type(error).__name__) from None
+            raise Refusal(None, type(error).__name__, said=str(error)) from None
         if 300 <= status < 400:
             raise Refusal(status, "it redirects elsewhere")
         try:
@@ -52,7 +52,7 @@ class JsonServer:
         except (ValueError, RecursionError):
             answer = None
         if status >= 400:
-            raise Refusal(status, self._reason(answer, content), retry_after(headers.get("retry-after")))
+            raise Refusal(status, "", retry_after(headers.get("retry-after")), said=_said(answer, content))
         if answer is None:
             raise ModelError(f"{self.url} answered something that is not JSON: is it the server that SEMANTIC_MODEL_URL means?")
         return answer
@@ -90,20 +90,15 @@ class JsonServer:
         weakref.finalize(self, client.close)
         return client
 
-    def _reason(self, answer: Any, content: bytes) -> str:
-        """Give what a refusal says for itself, without the key, in some words."""
-        found = answer
-        for name in ("error", "message", "detail"):
-            found = found.get(name, found) if isinstance(found, dict) else found
-        text = found if isinstance(found, str) else "" if answer is not None else content[:2000].decode("utf-8", "replace")
-        return redacted(text, self._key)
 
-
-def redacted(text: str, secret: str | None) -> str:
-    """Give some words of what another program says, without the secret, in one line."""
-    for form in {secret, json.dumps(secret)[1:-1]} if secret else ():
-        text = text.replace(str(form), "[key]")
-    return " ".join(text.split())[:_LONGEST_REASON]
+def _said(answer: Any, content: bytes) -> str:
+    """Give what a refusal says for itself: the message of its JSON; of what is none, all."""
+    found = answer
+    for name in ("error", "message", "detail"):
+        found = found.get(name, found) if isinstance(found, dict) else found
+    if answer is None:
+        return content[:_LONGEST_SAID].decode("utf-8", "replace")
+    return found if isinstance(found, str) else ""
 
 
 def retry_after(value: str | None) -> float | None:
