@@ -501,6 +501,7 @@ def test_nothing_of_a_text_that_a_server_repeats_is_told(
         with pytest.raises(ModelError, match=f"HTTP {status}") as caught:
             embed([SAID])
         setup.server.replies.clear()
+        setup.now += 11
         said.append("".join(traceback.format_exception(caught.value)))
     for told in (*said, caplog.text):
         assert not any(piece in told for piece in ("safe", "opens", "4711", "0815", "night", "xxx"))
@@ -513,6 +514,16 @@ def test_of_a_query_that_fails_only_the_status_is_told(setup: Setup, provider: s
     with pytest.raises(ModelError, match=r"\(HTTP 400\); correct|\(HTTP 400\); see that") as caught:
         model.embed_queries(["tax"])
     assert "tax" not in str(caught.value)
+
+
+@each_provider
+def test_an_answer_that_makes_no_sense_is_not_repeated_either(setup: Setup, provider: str) -> None:
+    model = setup.prepared(provider)
+    for embed in (model.embed, model.embed_queries):
+        setup.server.replies.append(Reply(200, json.dumps({"detail": SAID, "data": {SAID: SAID}, "embeddings": SAID})))
+        with pytest.raises(ModelError) as caught:
+            embed([SAID])
+        assert "safe" not in "".join(traceback.format_exception(caught.value))
 
 
 def test_a_short_passage_is_not_repeated_either(setup: Setup) -> None:
@@ -533,7 +544,7 @@ def test_what_is_said_is_quoted_in_one_line_without_secrets() -> None:
     assert quote("out of\n memory", ()) == "out of memory"
     assert quote('wrong key a\\"b', ('a"b', None)) == "wrong key …"
     assert len(quote("word " * 1000, ())) == 200
-    assert quote("the input of nineteen chars", (), ["the input of ninetee!", "abc"]) == "the input of nineteen chars"
+    assert quote("the input of nineteen chars", (), ["the input of ninete!", "abc"]) == "the input of nineteen chars"
     assert quote("the input of nineteen chars", (), ["at the input of nineteen"]) == ""
     assert quote("a pump", (), ["pump"]) == ""
 

@@ -290,7 +290,7 @@ def test_nothing_that_a_server_repeats_is_told(
 
 def test_a_key_is_hidden_as_json_writes_it_too(server: RerankServer) -> None:
     key = 'quo"ted-key-0123'
-    server.reply = lambda body: saying(400, f"cannot read {json.dumps(key)}")(body)
+    server.reply = saying(400, f"cannot read {json.dumps(key)}")
     (found,) = asked(CohereReranker("m", server.url, key))
     server.reply = ranked
     assert 'cannot read "…"' in str(found)
