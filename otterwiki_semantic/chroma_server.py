@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from otterwiki_semantic.config import is_on_this_machine
 from otterwiki_semantic.errors import VectorStoreError, VectorStoreRefusedError, VectorStoreUnreachableError
+from otterwiki_semantic.quoting import quote
 
 if TYPE_CHECKING:
     import httpx
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 1.0
 _LATER = 429
-_LONGEST_REASON = 200
 
 log = logging.getLogger(__name__)
 
@@ -162,9 +162,7 @@ class ChromaServer:
 
     def told(self, error: BaseException) -> str:
         """Give what an error says, on one line, not too long, and without the token, which a server may have repeated."""
-        text = " ".join(str(error).split())
-        text = text.replace(self.token, "…") if self.token else text
-        return text[:_LONGEST_REASON] or type(error).__name__
+        return quote(str(error), (self.token,)) or type(error).__name__
 
 
 def _tls_error(error: BaseException | None) -> ssl.SSLError | None:

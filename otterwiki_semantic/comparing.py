@@ -15,7 +15,7 @@ from otterwiki_semantic.chunking import TokenCounter, count_words
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.pages import read_page
-from otterwiki_semantic.profiles import SPECIAL_PIECES, Profile, profile_named
+from otterwiki_semantic.profiles import Profile, profile_named
 from otterwiki_semantic.repository import Repository
 from otterwiki_semantic.service import IndexService
 
@@ -35,7 +35,7 @@ def built_index(
             index.start()
             wait(index)
             seconds = time.perf_counter() - start
-            profile = profile_named(chunks, index.embedder.window - SPECIAL_PIECES)
+            profile = profile_named(chunks, index.embedder.window - index.embedder.overhead)
             words = mean_words(Repository(settings.repository), index.embedder, profile)
             yield index, {"chunks": index.status().chunks, "words_per_chunk": words, "build_seconds": round(seconds, 1)}
         finally:

@@ -12,8 +12,6 @@ from otterwiki_semantic.errors import ConfigError
 
 ALGORITHM = 2
 """Raised with every change that makes other chunks of the same text: the index is then built again."""
-SPECIAL_PIECES = 2
-"""Word pieces that a model puts around each text: what its window leaves for the text is less by these."""
 AUTO = "auto"
 _LONG_WINDOW = 1_000
 _EVERY_LEVEL = 6

@@ -15,7 +15,7 @@ from otterwiki_semantic.evaluation import Judged
 from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.generations import fingerprint
 from otterwiki_semantic.indexer import LEFT_ALONE_SECONDS
-from otterwiki_semantic.profiles import SPECIAL_PIECES, Profile, profile_named
+from otterwiki_semantic.profiles import Profile, profile_named
 from otterwiki_semantic.relevance import Calibration
 from otterwiki_semantic.similarity_scale import noted_scale
 
@@ -43,7 +43,7 @@ class Way:
     @property
     def profile(self) -> Profile:
         """How pages are divided for this model."""
-        return profile_named(self.chunks, self.embedder.window - SPECIAL_PIECES)
+        return profile_named(self.chunks, self.embedder.window - self.embedder.overhead)
 
     @property
     def fingerprint(self) -> str:

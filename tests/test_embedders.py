@@ -9,15 +9,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
 
 from otterwiki_semantic.config import Settings
 from otterwiki_semantic.embedding import Embedder
+from otterwiki_semantic.embedding.local_model import Encoder, LocalModel
 from otterwiki_semantic.embedding.minilm_model import BUNDLED_MODEL, MiniLM
+from otterwiki_semantic.embedding.onnx_model import OnnxEncoder
 from otterwiki_semantic.embedding.opening import open_embedder
-from otterwiki_semantic.errors import ModelError
+from otterwiki_semantic.errors import ModelError, ModelUnreachableError
 from tests.model_servers import ModelServer, ollama_told, serving
 from tests.tiny_models import TABLE, WORDS, write_json, write_onnx, write_sentence_transformer
 
@@ -111,6 +114,8 @@ def test_word_pieces_are_counted_beyond_the_window(opened: Opened) -> None:
     assert counts[2] >= 5000
     assert all(given >= count for given, count in zip(model.input_tokens(TEXTS), model.count_tokens(TEXTS), strict=True))
     assert 64 <= model.window < 5000
+    (given,), (count,) = model.input_tokens(["room"]), model.count_tokens(["room"])
+    assert given <= count + model.overhead
 
 
 def test_no_word_of_a_long_text_is_cut_off(opened: Opened) -> None:
@@ -276,6 +281,50 @@ def test_sentence_transformers_gives_the_vectors_of_the_original(tmp_path: Path,
     cosines = (original.embed(texts) * model.embed(texts)).sum(axis=1)
     assert cosines.mean() >= 0.98
     assert cosines.min() >= 0.95
+
+
+@pytest.mark.parametrize("error", [OSError("libcudart.so.13: cannot open shared object file"), RuntimeError("no kernel image")])
+def test_whatever_a_library_raises_when_a_model_is_opened_is_told(tmp_path: Path, error: Exception) -> None:
+    def fail(_: Settings) -> Encoder:
+        raise error
+
+    model = LocalModel(settings_in(tmp_path, "sentence-transformers:any/model"), fail)
+    with pytest.raises(ModelError, match=rf"{error}.*; install the packages"):
+        model.embed(TEXTS)
+
+
+def test_a_query_does_not_wait_for_a_model_that_another_thread_opens(tmp_path: Path) -> None:
+    opening, goes_on = Event(), Event()
+    settings = settings_in(tmp_path, f"onnx:{write_onnx(tmp_path / 'model')}")
+
+    def slow(told: Settings) -> Encoder:
+        opening.set()
+        goes_on.wait(20)
+        return OnnxEncoder(told)
+
+    model = LocalModel(settings, slow)
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(model.embed, TEXTS)
+        assert opening.wait(10)
+        with pytest.raises(ModelUnreachableError, match="is being opened"):
+            model.embed_queries(TEXTS)
+        goes_on.set()
+        assert first.result().shape == model.embed_queries(TEXTS).shape
+
+
+def test_what_each_passage_takes_besides_its_text_is_learned_with_the_model(tmp_path: Path) -> None:
+    directory = write_onnx(tmp_path / "model")
+    settings = settings_in(tmp_path, f"onnx:{directory}", passage_prompt="the passage in the garden ")
+    model = open_embedder(settings)
+    assert model.overhead == 2
+    model.prepare()
+    assert (model.overhead, open_embedder(settings).overhead) == (5, 5)
+    path = settings.data_dir / "model.json"
+    kept = json.loads(path.read_text())
+    del kept["overhead"]
+    path.write_text(json.dumps(kept))
+    older = open_embedder(settings)
+    assert (older.overhead, older.dimension) == (2, 8)
 
 
 @WITH_TORCH

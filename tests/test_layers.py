@@ -11,7 +11,7 @@ LAYERS = (
     {"chunking", "frontmatter", "links", "markdown", "outline", "packing", "pages", "pieces", "plaintext"}
     | {"profiles", "spelling", "terms", "wikisyntax"},
     {"drafting", "evaluation", "fusion", "neighbours", "problems", "projecting", "query", "relevance"} | {"resemblance"},
-    {"catalog", "chroma_server", "claims", "database", "directory", "flat", "lookup", "map_file", "repository"}
+    {"catalog", "chroma_server", "claims", "database", "directory", "flat", "lookup", "map_file", "quoting", "repository"}
     | {"server_vectors", "upkeep", "vectors"}
     | {"embedding", "embedding.answers", "embedding.asking", "embedding.chroma_quirks", "embedding.chroma_service"}
     | {"embedding.estimating", "embedding.facts", "embedding.files_digest", "embedding.http_server"}

@@ -11,17 +11,21 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import numpy as np
 import pytest
 
 from otterwiki_semantic.embedding import Embedder
-from otterwiki_semantic.embedding.asking import Pace, Refusal
+from otterwiki_semantic.embedding.asking import ASKED_WHAT_IT_IS, Pace, Refusal
 from otterwiki_semantic.embedding.http_server import JsonServer, retry_after
 from otterwiki_semantic.embedding.ollama_api import host_url
 from otterwiki_semantic.embedding.opening import open_embedder
+from otterwiki_semantic.embedding.passages import embed_passages
 from otterwiki_semantic.errors import ModelError, ModelUnreachableError
+from otterwiki_semantic.pages import read_page
+from otterwiki_semantic.profiles import profile_named
+from otterwiki_semantic.quoting import quote
 from tests.model_servers import DIMENSION, ModelServer, Reply, ollama_told, serving
 from tests.test_embedders import settings_in
 
@@ -272,7 +276,7 @@ def test_another_model_of_the_same_name_is_noticed_after_a_start(setup: Setup, p
     model = setup.open(provider)
     assert model.fingerprint == before
     with pytest.raises(ModelError, match="has another model now"):
-        model.embed_queries(["a query"])
+        model.embed(["a text"])
     model.prepare()
     assert model.fingerprint != before
     assert setup.prepared(provider).fingerprint == model.fingerprint
@@ -426,6 +430,8 @@ def test_retry_after_is_seconds_or_a_date() -> None:
         ("http://gpu.example:1234/", "http://gpu.example:1234"),
         ("[::1]:11434", "http://[::1]:11434"),
         ("[::]", "http://[::1]:11434"),
+        ("https://gpu.example/ollama", "https://gpu.example:443/ollama"),
+        ("gpu.example:8000/ollama/", "http://gpu.example:8000/ollama"),
     ],
 )
 def test_ollamas_own_setting_is_read_as_ollama_reads_it(host: str, url: str) -> None:
@@ -464,3 +470,184 @@ def test_options_that_a_provider_does_not_take_are_named_with_those_that_it_does
         setup.open("jina", model_options='{"dimension": 12, "api_key": "sk-secret"}').embed(["a text"])
     with pytest.raises(ModelError, match="unset SEMANTIC_MODEL_URL"):
         open_embedder(settings_in(setup.place, "together:m", model_url=setup.server.url, model_key=KEY)).embed(["a text"])
+
+
+SAID = 'Private: the "blue" safe opens\nwith 4711-0815, says Zoë at night'
+
+
+def echoes(text: str) -> list[str]:
+    """Give what servers make of a text that they do not take."""
+    escaped = json.dumps(text)[1:-1]
+    return [
+        json.dumps({"error": {"message": f"1 validation error: input_value={text!r}, input_type=str"}}),
+        json.dumps({"detail": f"cannot read {escaped}"}),
+        f"<html>bad request: {text[9:30]}",
+        json.dumps({"message": f"bad characters in {text[-20:]}"}),
+        json.dumps({"error": "x" * 185 + text}),
+    ]
+
+
+@each_provider
+@pytest.mark.parametrize("status", [400, 500])
+@pytest.mark.parametrize("number", range(5))
+def test_nothing_of_a_text_that_a_server_repeats_is_told(
+    setup: Setup, provider: str, status: int, number: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    model = setup.prepared(provider, passage_prompt="passage: ")
+    said = []
+    for embed in (model.embed, model.embed_queries):
+        setup.server.replies.extend([Reply(status, echoes(SAID)[number])] * 4)
+        with pytest.raises(ModelError, match=f"HTTP {status}") as caught:
+            embed([SAID])
+        setup.server.replies.clear()
+        setup.now += 11
+        said.append("".join(traceback.format_exception(caught.value)))
+    for told in (*said, caplog.text):
+        assert not any(piece in told for piece in ("safe", "opens", "4711", "0815", "night", "xxx"))
+
+
+@each_provider
+def test_of_a_query_that_fails_only_the_status_is_told(setup: Setup, provider: str) -> None:
+    model = setup.prepared(provider)
+    setup.server.replies.append(Reply(400, '{"error": "cannot read \'tax\'"}'))
+    with pytest.raises(ModelError, match=r"\(HTTP 400\); correct|\(HTTP 400\); see that") as caught:
+        model.embed_queries(["tax"])
+    assert "tax" not in str(caught.value)
+
+
+@each_provider
+def test_an_answer_that_makes_no_sense_is_not_repeated_either(setup: Setup, provider: str) -> None:
+    model = setup.prepared(provider)
+    for embed in (model.embed, model.embed_queries):
+        setup.server.replies.append(Reply(200, json.dumps({"detail": SAID, "data": {SAID: SAID}, "embeddings": SAID})))
+        with pytest.raises(ModelError) as caught:
+            embed([SAID])
+        assert "safe" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_short_passage_is_not_repeated_either(setup: Setup) -> None:
+    model = setup.prepared(passage_prompt="passage: ")
+    setup.server.replies.append(Reply(400, '{"error": "cannot read \'Divorce\'"}'))
+    with pytest.raises(ModelError, match=r"\(HTTP 400\)"):
+        model.embed(["Divorce"])
+
+
+def test_a_long_query_that_a_server_repeats_is_still_embedded_in_parts(setup: Setup) -> None:
+    model = setup.prepared()
+    query = "boiler radiator warm room tomato plant"
+    setup.server.longest, setup.server.complaint = 3, (400, f"input is too long: {query}")
+    assert model.embed_queries([query]).shape == model.embed([query]).shape == (1, DIMENSION)
+
+
+def test_what_is_said_is_quoted_in_one_line_without_secrets() -> None:
+    assert quote("out of\n memory", ()) == "out of memory"
+    assert quote('wrong key a\\"b', ('a"b', None)) == "wrong key …"
+    assert len(quote("word " * 1000, ())) == 200
+    assert quote("the input of nineteen chars", (), ["the input of ninete!", "abc"]) == "the input of nineteen chars"
+    assert quote("the input of nineteen chars", (), ["at the input of nineteen"]) == ""
+    assert quote("a pump", (), ["pump"]) == ""
+
+
+@pytest.mark.parametrize("variable", ["CHROMA_JINA_API_KEY", "JINA_API_KEY"])
+def test_a_key_of_the_providers_own_variables_is_not_shown_either(
+    setup: Setup, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    monkeypatch.setenv(variable, "another-key-0123456789")
+    model = setup.prepared("jina", model_key=None)
+    setup.server.replies.append(Reply(400, '{"error": "cannot read another-key-0123456789"}'))
+    with pytest.raises(ModelError, match="cannot read …"):
+        model.embed(["a text"])
+
+
+def test_a_query_waits_for_no_one_who_asks_what_the_model_is(setup: Setup) -> None:
+    setup.prepared()
+    model, asked, goes_on = setup.open(), Event(), Event()
+    answer = setup.server.answer
+
+    def held(path: str, body: object) -> Reply:
+        if path != "/v1/embeddings":
+            asked.set()
+            goes_on.wait(20)
+        return answer(path, body)
+
+    setup.server.answer = held  # type: ignore[method-assign]
+    preparing = Thread(target=model.prepare)
+    preparing.start()
+    assert asked.wait(10)
+    assert model.embed_queries(["a query"]).shape == (1, DIMENSION)
+    assert preparing.is_alive()
+    goes_on.set()
+    preparing.join()
+
+
+@each_provider
+def test_a_query_does_not_ask_what_the_model_is(setup: Setup, provider: str) -> None:
+    model = setup.open(provider)
+    with pytest.raises(ModelUnreachableError, match="not known yet"):
+        model.embed_queries(["a query"])
+    assert setup.server.asked == []
+
+
+def test_preparing_asks_once_and_not_for_long(setup: Setup) -> None:
+    setup.server.replies.append(Reply(503, "busy"))
+    with pytest.raises(ModelUnreachableError, match="HTTP 503"):
+        setup.open().prepare()
+    assert setup.pauses == []
+    assert len(setup.server.texts) == 1
+    assert (ASKED_WHAT_IT_IS.answer, ASKED_WHAT_IT_IS.retries) == (10, 0)
+
+
+def test_a_query_in_many_parts_has_no_more_time_than_another(setup: Setup) -> None:
+    model = setup.prepared()
+    setup.server.longest, answer = 1, setup.server.answer
+
+    def slow(path: str, body: object) -> Reply:
+        setup.now += 2
+        return answer(path, body)
+
+    setup.server.answer = slow  # type: ignore[method-assign]
+    with pytest.raises(ModelUnreachableError, match="no answer within 5 s"):
+        model.embed_queries(["boiler radiator warm room tomato plant garden may"])
+    assert len(setup.server.texts) == 3
+
+
+@each_provider
+def test_queries_at_leisure_have_the_patience_of_passages_and_keep_nobody_from_asking(setup: Setup, provider: str) -> None:
+    model = setup.prepared(provider)
+    setup.server.replies.extend([Reply(500, "{}")] * 4)
+    with pytest.raises(ModelUnreachableError, match="HTTP 500"):
+        model.embed_queries(["a query"], at_leisure=True)
+    assert setup.pauses == [1, 2, 4]
+    setup.server.replies.extend([Reply(500, "{}")] * 2)
+    with pytest.raises(ModelUnreachableError, match="HTTP 500"):
+        model.embed_queries(["a query"])
+    assert model.embed_queries(["a query"], at_leisure=True).shape == (1, DIMENSION)
+
+
+def test_options_that_change_no_vector_do_not_make_a_model_unknown(setup: Setup) -> None:
+    model = setup.prepared(model_options='{"user": "wiki"}')
+    assert setup.open(model_options='{"user": "another"}').fingerprint == model.fingerprint
+
+
+def test_passages_leave_room_for_the_prompt(setup: Setup) -> None:
+    prompt = "This is a passage of the handbook of a house with a garden, to be found by those who ask about it in few words: "
+    model = setup.prepared("ollama", model_window=128, passage_prompt=prompt)
+    content = "# House\n\n" + "\n\n".join(
+        f"## Room {number}\n\n" + f"The radiator of room {number} is warm when the boiler runs, in winter. " * 20
+        for number in range(4)
+    )
+    profile = profile_named("minilm", model.window - model.overhead)
+    chunks = read_page("house.md", "blob", content.encode(), model, profile).chunks
+    embed_passages(model, chunks, profile.heading_weight)
+    (sent,) = setup.server.texts
+    assert max(model.input_tokens([text.removeprefix(prompt) for text in sent])) <= 128
+    assert sent[: len(chunks)] == [prompt + chunk.text for chunk in chunks]
+
+
+def test_what_ollamas_own_setting_may_not_hold_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OLLAMA_HOST", "https://me:hidden-word@gpu.example")
+    model = open_embedder(settings_in(tmp_path, "ollama:m"))
+    with pytest.raises(ModelError, match="OLLAMA_HOST holds a user name or a password") as caught:
+        model.prepare()
+    assert "hidden-word" not in "".join(traceback.format_exception(caught.value))

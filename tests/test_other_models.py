@@ -256,3 +256,18 @@ def test_the_status_is_told_while_the_model_is_timed(wiki: Wiki, monkeypatch: py
     assert index.status().rebuild.state is RebuildState.IDLE
     may_answer.set()
     beginning.join()
+
+
+def test_a_model_exchanged_for_one_of_the_same_size_is_noticed_when_the_server_is_back(wiki: Wiki) -> None:
+    wiki.up()
+    index = wiki.start()
+    eventually(lambda: is_well(index))
+    generation = index.status().generation
+    wiki.down()
+    commit(wiki.settings.repository, BEES)
+    index.notify()
+    eventually(lambda: index.status().index.pending_pages == 1 and index.status().problems)
+    wiki.server.seed = "other weights"
+    wiki.up()
+    eventually(lambda: index.status().generation != generation and ask(index).degraded is None and is_well(index), 60)
+    assert ask(index, "where is honey", Mode.SEMANTIC).hits[0].path == "bees"

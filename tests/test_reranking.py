@@ -275,6 +275,56 @@ def test_a_failure_leaves_the_order_as_it_was_and_says_what_to_do(
     assert index.status().problems == ()
 
 
+def test_nothing_that_a_server_repeats_is_told(
+    index: LocalIndex, server: RerankServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    for repeated in (lambda body: body["query"], lambda body: body["documents"][0], lambda body: json.dumps(body["documents"])):
+        server.reply = lambda body, repeated=repeated: saying(422, f"1 validation error: {repeated(body)!r}")(body)  # type: ignore[misc]
+        answer = search(index, "where does water come from")
+        assert answer.degraded is not None
+        assert "answers 422;" in answer.degraded
+        told = f"{answer.degraded}{index.status().problems}{caplog.text}"
+        assert not any(words in told for words in ("water come", "lifts water", "vegetable", "blue one", "Bottles"))
+
+
+def test_a_key_is_hidden_as_json_writes_it_too(server: RerankServer) -> None:
+    key = 'quo"ted-key-0123'
+    server.reply = saying(400, f"cannot read {json.dumps(key)}")
+    (found,) = asked(CohereReranker("m", server.url, key))
+    server.reply = ranked
+    assert 'cannot read "…"' in str(found)
+
+
+def test_a_search_at_the_end_of_loading_does_not_load_again(server: RerankServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    reranker, begun = CohereReranker("m", server.url, KEY), threading.Event()
+    loads: list[int] = []
+    found: list[object] = []
+
+    def load() -> None:
+        begun.wait(20)
+        loads.append(1)
+        CohereReranker.load(reranker)
+
+    monkeypatch.setattr(reranker, "load", load)
+    guarded = BoundedReranker(reranker)
+    submit = guarded._threads.submit
+
+    def watched(*given: Any) -> Any:
+        future = submit(*given)
+        if not found and not begun.is_set():
+            future.add_done_callback(lambda _: found.extend(guarded.scores([Question("cat", ["the cat sat", "a dog"])])))
+        return future
+
+    monkeypatch.setattr(guarded._threads, "submit", watched)
+    guarded.load()
+    begun.set()
+    eventually(lambda: found)
+    guarded.close()
+    assert loads == [1]
+    assert not isinstance(found[0], RerankerError)
+
+
 def test_what_fails_is_left_alone_for_a_while(index: LocalIndex, server: RerankServer, monkeypatch: pytest.MonkeyPatch) -> None:
     server.reply = saying(500, "oops")
     monkeypatch.setattr(bounded, "_REST_SECONDS", 3600.0)

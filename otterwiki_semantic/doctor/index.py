@@ -118,11 +118,11 @@ def _wanted(settings: Settings) -> str | None:
     """Give the fingerprint of the index that would be made now; None without a model, as its own check has told."""
     from otterwiki_semantic.embedding.opening import open_embedder
     from otterwiki_semantic.generations import fingerprint
-    from otterwiki_semantic.profiles import SPECIAL_PIECES, profile_named
+    from otterwiki_semantic.profiles import profile_named
 
     try:
         embedder = open_embedder(settings)
-        return fingerprint(embedder, profile_named(settings.chunks, embedder.window - SPECIAL_PIECES))
+        return fingerprint(embedder, profile_named(settings.chunks, embedder.window - embedder.overhead))
     except ModelError:
         return None
 

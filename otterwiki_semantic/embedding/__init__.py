@@ -65,6 +65,11 @@ class Embedder(Protocol):
         """The most word pieces that the model takes of one text, special ones included."""
         ...
 
+    @property
+    def overhead(self) -> int:
+        """The word pieces of the window that every passage takes besides its text: special ones, and the prompt."""
+        ...
+
     def prepare(self) -> None:
         """See that the model is there and what it is, as far as that is not known; may ask its server."""
         ...
@@ -73,8 +78,8 @@ class Embedder(Protocol):
         """Give the vectors of texts, for the index; at low priority."""
         ...
 
-    def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        """Give the vectors of queries, for a person who waits."""
+    def embed_queries(self, texts: Sequence[str], *, at_leisure: bool = False) -> Matrix:
+        """Give the vectors of queries, for a person who waits; with the patience for passages if none does (`at_leisure`)."""
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import random
 import re
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 _LONGEST_PAUSE = 30.0
@@ -34,7 +35,11 @@ class Patience:
     first_pause: float
 
 
-AT_LEISURE = Patience(answer=120, retries=3, total=float("inf"), first_pause=1)
+AT_LEISURE = Patience(answer=60, retries=3, total=float("inf"), first_pause=1)
+ASKED_WHAT_IT_IS = Patience(answer=30, retries=0, total=float("inf"), first_pause=0)
+"""While a server is asked what its model is HEAD is not followed, and it is asked again soon; a model may have to be loaded."""
+TRYING_ITS_WINDOW = Patience(answer=60, retries=0, total=float("inf"), first_pause=0)
+"""That is done once, with the longest texts of all."""
 SOMEBODY_WAITS = Patience(answer=2.4, retries=1, total=5, first_pause=0.1)
 
 
@@ -48,23 +53,26 @@ class Pace:
 
 
 class Refusal(Exception):  # noqa: N818 - no answer for a person yet: whoever asked makes an error of it
-    """A server did not give what it was asked for: its HTTP `status` (None: no answer came), why, and when to come again."""
+    """A server did not give what it was asked for: its HTTP `status` (None: no answer came), why, and when to come again.
 
-    def __init__(self, status: int | None, reason: str, retry_after: float | None = None) -> None:
+    `reason` is in our words, `said` in the server's: these may repeat a key or a text, and are shown by `quote` alone.
+    """
+
+    def __init__(self, status: int | None, reason: str, retry_after: float | None = None, *, said: str = "") -> None:
         super().__init__(status, reason)
-        self.status, self.reason, self.retry_after = status, reason, retry_after
+        self.status, self.reason, self.retry_after, self.said = status, reason, retry_after, said
 
     @property
     def is_too_many(self) -> bool:
         """Whether fewer texts would be taken."""
-        return self.status in {400, 413, 422} and _TOO_MANY.search(self.reason) is not None
+        return self.status in {400, 413, 422} and _TOO_MANY.search(self.said) is not None
 
     @property
     def is_too_long(self) -> bool:
         """Whether a shorter text would be taken."""
         if self.is_too_many or self.status not in {400, 413, 422, 500}:
             return False
-        return self.status == 413 or _TOO_LONG.search(self.reason) is not None
+        return self.status == 413 or _TOO_LONG.search(self.said) is not None
 
     @property
     def is_passing(self) -> bool:
@@ -74,16 +82,20 @@ class Refusal(Exception):  # noqa: N818 - no answer for a person yet: whoever as
         return self.status is None or self.status in _PASSING or self.status >= 500
 
 
-def ask_persistently(ask: Callable[[float], T], patience: Patience, pace: Pace) -> T:
-    """Give the answer of `ask`, which is told how many seconds it has. Errors: `Refusal`, the last one."""
-    began = pace.clock()
+def ask_persistently(ask: Callable[[float], T], patience: Patience, pace: Pace, until: float) -> T:
+    """Give the answer of `ask`, which is told how many seconds it has, none after the moment `until` of the pace's clock.
+
+    Errors: `Refusal`, the last one.
+    """
     for attempt in count():
-        left = patience.total - (pace.clock() - began)
+        left = until - pace.clock()
+        if left <= 0:
+            raise Refusal(None, f"no answer within {patience.total:.0f} s")
         try:
             return ask(min(patience.answer, left))
         except Refusal as refusal:
             pause = _pause(refusal, attempt, patience, pace)
-            is_over = pace.clock() - began + pause >= patience.total
+            is_over = pace.clock() + pause >= until
             if not refusal.is_passing or attempt >= patience.retries or is_over:
                 raise
         pace.sleep(pause)
@@ -94,6 +106,27 @@ def _pause(refusal: Refusal, attempt: int, patience: Patience, pace: Pace) -> fl
     if refusal.retry_after is not None:
         return min(refusal.retry_after, _LONGEST_PAUSE)
     return pace.jitter(0, min(patience.first_pause * 2**attempt, _LONGEST_PAUSE))
+
+
+def within(seconds: float, ask: Callable[[], Any]) -> Any:
+    """Give the answer of `ask`, or refuse after some seconds, whatever it waits for: libraries have a patience of their own."""
+    answers: list[Any] = []
+    errors: list[Exception] = []
+
+    def run() -> None:
+        try:
+            answers.append(ask())
+        except Exception as error:  # noqa: BLE001 - told to the thread that waits
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="embedding-request", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not answers:
+        raise Refusal(None, f"no answer within {seconds:.0f} s")
+    return answers[0]
 
 
 class Breaker:

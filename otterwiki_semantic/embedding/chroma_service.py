@@ -7,23 +7,27 @@ import re
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any
 
 from otterwiki_semantic.config import CHROMA_PROVIDERS, Settings
-from otterwiki_semantic.embedding.asking import Refusal
+from otterwiki_semantic.embedding.asking import Refusal, within
 from otterwiki_semantic.embedding.chroma_quirks import QUIRKS, Quirks
-from otterwiki_semantic.embedding.http_server import redacted, retry_after
+from otterwiki_semantic.embedding.http_server import retry_after
 from otterwiki_semantic.embedding.options import check_names, options_of
 from otterwiki_semantic.embedding.served import Described
 from otterwiki_semantic.errors import ModelError
+from otterwiki_semantic.quoting import quote
 
 if TYPE_CHECKING:
     import httpx
 
 _KEY = "SEMANTIC_MODEL_KEY"
+_KEY_ATTRIBUTES = ("api_key", "_api_key")
+_NAMES_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
+_SHORTEST_SECRET = 8
 _OURS = frozenset({"self", "api_key", "api_key_env_var", "model", "model_name", "session", "kwargs"})
 _PACKAGE = re.compile(r"`pip install ([\w.-]+)`")
 
@@ -58,7 +62,17 @@ class ChromaService:
         except Refusal:
             raise
         except Exception as error:  # noqa: BLE001 - each client library has errors of its own, which may hold the key
-            raise self._refusal(error) from None
+            raise self._refusal(error, None if is_query else texts) from None
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """See `Service`: the key that is set here, and whatever the functions and their client libraries may have found."""
+        functions = tuple(self._functions.values())
+        attributes = (getattr(function, name, None) for function in functions for name in _KEY_ATTRIBUTES)
+        variables = (value for name, value in os.environ.items() if _NAMES_SECRET.search(name))
+        named = (os.environ.get(str(getattr(function, "api_key_env_var", ""))) for function in functions)
+        found = {self._settings.model_key, *(each for each in attributes if isinstance(each, str)), *named}
+        return tuple({*filter(None, found), *(value for value in variables if len(value) >= _SHORTEST_SECRET)})
 
     def cure(self, status: int | None) -> str:
         """See `Service`."""
@@ -107,7 +121,7 @@ class ChromaService:
 
     @contextmanager
     def _key_in_environment(self) -> Iterator[None]:
-        """Have the key where some functions read it, while they are made: no process that is started inherits it."""
+        """Have the key where some functions read it while they are made; a process that is started meanwhile inherits it."""
         before = os.environ.get(_KEY)
         if self._settings.model_key:
             os.environ[_KEY] = self._settings.model_key
@@ -137,7 +151,7 @@ class ChromaService:
         function._api_url = self._settings.model_url
 
     def _not_made(self, error: Exception) -> ModelError:
-        text = redacted(str(error), self._settings.model_key)
+        text = quote(str(error), self.secrets)
         package = _PACKAGE.search(text)
         if package:
             wanted = self._quirks.package or package[1]
@@ -148,39 +162,27 @@ class ChromaService:
             return ModelError(f"{self._provider} needs a key: set {_KEY}")
         return ModelError(f"{self._provider} cannot be used with these SEMANTIC_MODEL_OPTIONS: {text}")
 
-    def _refusal(self, error: Exception) -> Refusal:
-        """Give what a client library's error says: with the HTTP status, if it or one of its causes has one."""
+    def _refusal(self, error: Exception, texts: Sequence[str] | None) -> Refusal | ModelError:
+        """Give what a client library's error means: with the HTTP status, if it or one of its causes has one.
+
+        `texts` are what no word may repeat; None: no word of the error's own is to be told.
+        """
         causes = _causes(error)
         status = next((found for cause in causes if (found := _status(cause)) is not None), None)
         response = next((answer for cause in causes if (answer := _answer(cause)) is not None), None)
         said = response.text if response is not None else getattr(error, "body", None)
-        text = str(said or error) or type(error).__name__
-        reason = redacted(text, self._settings.model_key)
+        kind, text = type(error).__name__, str(said or error)
         if status is None and not any(_is_of_connection(cause) for cause in causes):
-            raise ModelError(f"{self.place} answered {self._model} nothing that makes sense ({type(error).__name__}: {reason})")
+            told = f"{kind}: {self._quoted(text, texts)}".removesuffix(": ")
+            return ModelError(f"{self.place} answered {self._model} nothing that makes sense ({told})")
         wait = response.headers.get("retry-after") if response is not None else None
-        return Refusal(status, reason, retry_after(wait))
+        return Refusal(status, "" if status else kind, retry_after(wait), said=text)
 
-
-def within(seconds: float, ask: Callable[[], Any]) -> Any:
-    """Give the answer of `ask`, or refuse after some seconds: client libraries have a patience of their own."""
-    answers: list[Any] = []
-    errors: list[Exception] = []
-
-    def run() -> None:
-        try:
-            answers.append(ask())
-        except Exception as error:  # noqa: BLE001 - told to the thread that waits
-            errors.append(error)
-
-    thread = threading.Thread(target=run, name="embedding-request", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if errors:
-        raise errors[0]
-    if not answers:
-        raise Refusal(None, f"no answer within {seconds:.0f} s")
-    return answers[0]
+    def _quoted(self, text: str, texts: Sequence[str] | None) -> str:
+        if texts is None:
+            return ""
+        prompt = self._settings.passage_prompt or ""
+        return quote(text, self.secrets, [*texts, *(text.removeprefix(prompt) for text in texts if prompt)])
 
 
 def _causes(error: BaseException) -> list[BaseException]:

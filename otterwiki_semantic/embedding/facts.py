@@ -16,6 +16,7 @@ from typing import Any
 from otterwiki_semantic.config import Settings
 
 UNKNOWN_WINDOW = 512
+USUAL_OVERHEAD = 2
 _NAME = "model.json"
 _HARMLESS = frozenset({"cache_folder", "device", "keep_alive", "local_files_only", "profile", "region", "user"})
 """Options that say where and how a model runs, not what it answers."""
@@ -28,7 +29,8 @@ class Facts:
     """A model's answers about itself.
 
     `window` is the most word pieces of one text (0: not known), `digest` tells its contents apart, `place` is where it was
-    asked, `sample` its vector of a text that is always the same, by which one without a digest of its own is recognised.
+    asked, `sample` its vector of a text that is always the same, by which one without a digest of its own is recognised,
+    `overhead` see `Embedder`.
     """
 
     dimension: int
@@ -36,6 +38,7 @@ class Facts:
     digest: str
     place: str = ""
     sample: tuple[float, ...] = ()
+    overhead: int = USUAL_OVERHEAD
 
 
 class KnownFacts:
@@ -44,7 +47,8 @@ class KnownFacts:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._path = settings.data_dir / _NAME
-        self._model = _digest([settings.model, json.loads(settings.model_options)])
+        self._options = {name: value for name, value in json.loads(settings.model_options).items() if name not in _HARMLESS}
+        self._model = _digest([settings.model, self._options])
         self.facts: Facts | None = self._read()
 
     @property
@@ -58,10 +62,14 @@ class KnownFacts:
         return self._settings.model_window or (self.facts and self.facts.window) or UNKNOWN_WINDOW
 
     @property
+    def overhead(self) -> int:
+        """The word pieces that each passage takes besides its text; a usual number while it is not known."""
+        return self.facts.overhead if self.facts else USUAL_OVERHEAD
+
+    @property
     def fingerprint(self) -> str:
         """Whatever changes the vectors of passages: the model, its options, its window, the prompt."""
-        options = {name: value for name, value in json.loads(self._settings.model_options).items() if name not in _HARMLESS}
-        told = _digest([options, self._settings.passage_prompt])
+        told = _digest([self._options, self._settings.passage_prompt])
         digest = self.facts.digest if self.facts and self.facts.digest else "unknown"
         return f"{shown_name(self._settings)}/{digest}/{self.dimension}/{self.window}/{told}"
 
@@ -106,8 +114,8 @@ def shown_name(settings: Settings) -> str:
 
 def _checked(facts: Facts) -> Facts:
     """Give facts that can be true. Errors: `ValueError`, `TypeError`."""
-    numbers = (facts.dimension, facts.window)
-    if not all(type(number) is int for number in numbers) or facts.dimension < 1 or facts.window < 0:
+    numbers = (facts.dimension, facts.window, facts.overhead)
+    if not all(type(number) is int and number >= 0 for number in numbers) or facts.dimension < 1:
         raise ValueError("its numbers are none")
     if type(facts.digest) is not str or type(facts.place) is not str:
         raise TypeError("its names are none")

@@ -1,4 +1,4 @@
-"""A server that is asked in JSON over HTTP; its key is in nothing that this module says."""
+"""A server that is asked in JSON over HTTP. What it says for itself is `Refusal.said`: to be quoted, never shown as it is."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from otterwiki_semantic.config import is_on_this_machine
-from otterwiki_semantic.embedding.asking import Refusal
+from otterwiki_semantic.embedding.asking import Refusal, within
 from otterwiki_semantic.errors import ModelError
 
 if TYPE_CHECKING:
     import httpx
 
-_LONGEST_REASON = 200
+_LONGEST_SAID = 10_000
 _LONGEST_ANSWER = 512 * 1024 * 1024
 
 
@@ -40,11 +40,13 @@ class JsonServer:
         import httpx
 
         try:
-            status, headers, content = self._send(self.url + path, seconds, body)
+            status, headers, content = within(seconds, lambda: self._send(self.url + path, seconds, body))
         except httpx.TimeoutException:
             raise Refusal(None, f"no answer within {seconds:.0f} s") from None
+        except (httpx.InvalidURL, UnicodeError) as error:
+            raise ModelError(f"{self.url} is no address that can be asked ({error}); correct SEMANTIC_MODEL_URL") from None
         except httpx.RequestError as error:
-            raise Refusal(None, redacted(str(error), self._key) or type(error).__name__) from None
+            raise Refusal(None, type(error).__name__, said=str(error)) from None
         if 300 <= status < 400:
             raise Refusal(status, "it redirects elsewhere")
         try:
@@ -52,7 +54,7 @@ class JsonServer:
         except (ValueError, RecursionError):
             answer = None
         if status >= 400:
-            raise Refusal(status, self._reason(answer, content), retry_after(headers.get("retry-after")))
+            raise Refusal(status, "", retry_after(headers.get("retry-after")), said=_said(answer, content))
         if answer is None:
             raise ModelError(f"{self.url} answered something that is not JSON: is it the server that SEMANTIC_MODEL_URL means?")
         return answer
@@ -66,6 +68,8 @@ class JsonServer:
         content = json.dumps(body).encode("ascii") if body is not None else None
         method = "GET" if body is None else "POST"
         with self._client.stream(method, url, content=content, timeout=timeout) as response:
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise httpx.RemoteProtocolError("it compresses its answer, though it was told not to")
             chunks, size = [], 0
             for chunk in response.iter_bytes():
                 chunks.append(chunk)
@@ -81,7 +85,7 @@ class JsonServer:
         import httpx
 
         logging.getLogger("httpx").setLevel(logging.WARNING)  # it notes each request
-        headers = {"Content-Type": "application/json"}
+        headers = {"Content-Type": "application/json", "Accept-Encoding": "identity"}  # what is small is small
         if self._key:
             if not re.fullmatch(r"[!-~]+", self._key):
                 raise ModelError("SEMANTIC_MODEL_KEY has characters that no key has, such as a space or a line break")
@@ -90,20 +94,15 @@ class JsonServer:
         weakref.finalize(self, client.close)
         return client
 
-    def _reason(self, answer: Any, content: bytes) -> str:
-        """Give what a refusal says for itself, without the key, in some words."""
-        found = answer
-        for name in ("error", "message", "detail"):
-            found = found.get(name, found) if isinstance(found, dict) else found
-        text = found if isinstance(found, str) else "" if answer is not None else content[:2000].decode("utf-8", "replace")
-        return redacted(text, self._key)
 
-
-def redacted(text: str, secret: str | None) -> str:
-    """Give some words of what another program says, without the secret, in one line."""
-    for form in {secret, json.dumps(secret)[1:-1]} if secret else ():
-        text = text.replace(str(form), "[key]")
-    return " ".join(text.split())[:_LONGEST_REASON]
+def _said(answer: Any, content: bytes) -> str:
+    """Give what a refusal says for itself: the message of its JSON; of what is none, all."""
+    found = answer
+    for name in ("error", "message", "detail"):
+        found = found.get(name, found) if isinstance(found, dict) else found
+    if answer is None:
+        return content[:_LONGEST_SAID].decode("utf-8", "replace")
+    return found if isinstance(found, str) else ""
 
 
 def retry_after(value: str | None) -> float | None:
@@ -112,7 +111,7 @@ def retry_after(value: str | None) -> float | None:
         return None
     try:
         return max(float(value), 0.0) if value.strip().replace(".", "", 1).isdigit() else _seconds_until(value)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
 
 

@@ -17,8 +17,9 @@ from otterwiki_semantic.embedding.facts import Facts, KnownFacts, shown_name
 from otterwiki_semantic.embedding.minilm_model import CALIBRATION
 from otterwiki_semantic.embedding.whole import embed_whole
 from otterwiki_semantic.errors import ModelError, ModelUnreachableError
+from otterwiki_semantic.quoting import quote
 
-_QUERY_SECONDS = 5
+_QUERY_SECONDS = 0.5
 _PAUSE_SECONDS = 60
 
 
@@ -74,19 +75,24 @@ class LocalModel:
         """See `Embedder`."""
         return self._known.window
 
+    @property
+    def overhead(self) -> int:
+        """See `Embedder`."""
+        return min(self._known.overhead, self.window // 2)
+
     def prepare(self) -> None:
         """Open the model; if it is another one than it was, the fingerprint changes."""
         self._opened()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """See `Embedder`."""
-        return self._embed(texts, is_query=False)
+        return self._embed(texts, is_query=False, is_waited_for=False)
 
-    def embed_queries(self, texts: Sequence[str]) -> Matrix:
-        """See `Embedder`."""
-        if self._encoder is None and self._breaker.is_open(time.monotonic()):
+    def embed_queries(self, texts: Sequence[str], *, at_leisure: bool = False) -> Matrix:
+        """See `Embedder`; fails soon while another thread opens the model."""
+        if not at_leisure and self._encoder is None and self._breaker.is_open(time.monotonic()):
             raise ModelUnreachableError(f"{self.name} could not be opened just now, and is tried again in some seconds")
-        return self._embed(texts, is_query=True)
+        return self._embed(texts, is_query=True, is_waited_for=not at_leisure)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """See `Embedder`; counted with the model's own tokenizer."""
@@ -98,11 +104,11 @@ class LocalModel:
         prompt = encoder.prompt(is_query=False)
         return [count + encoder.special_tokens for count in encoder.count_tokens([prompt + text for text in texts])]
 
-    def _embed(self, texts: Sequence[str], *, is_query: bool) -> Matrix:
+    def _embed(self, texts: Sequence[str], *, is_query: bool, is_waited_for: bool) -> Matrix:
         if not texts:
             return np.empty((0, self.dimension), dtype=np.float32)
         before = self.fingerprint if self.dimension else None
-        encoder = self._opened(_QUERY_SECONDS if is_query else -1)
+        encoder = self._opened(_QUERY_SECONDS if is_waited_for else -1)
         if before not in {None, self.fingerprint}:
             raise ModelError(f"{self.name} is not the model that it was; the index is built again with it")
         prompt = encoder.prompt(is_query=is_query)
@@ -120,11 +126,12 @@ class LocalModel:
         if self._encoder is not None:
             return self._encoder
         if not self._opening.acquire(timeout=seconds):
-            raise ModelUnreachableError(f"{self.name} is still being opened")
+            raise ModelUnreachableError(f"{self.name} is being opened; it answers once that is done")
         try:
             if self._encoder is None:
-                encoder = self._open_encoder(self._settings)
-                self._known.learn(Facts(encoder.dimension, encoder.window, encoder.digest))
+                encoder = self._new()
+                overhead = encoder.special_tokens + sum(encoder.count_tokens([encoder.prompt(is_query=False)]))
+                self._known.learn(Facts(encoder.dimension, encoder.window, encoder.digest, overhead=overhead))
                 self._encoder = encoder
             return self._encoder
         except ModelError:
@@ -132,3 +139,17 @@ class LocalModel:
             raise
         finally:
             self._opening.release()
+
+    def _new(self) -> Encoder:
+        """Open the model. Errors: `ModelError`, whatever its library raises, which may hold the key."""
+        try:
+            return self._open_encoder(self._settings)
+        except ModelError:
+            raise
+        except Exception as error:  # noqa: BLE001 - such as an OSError of a driver that does not fit
+            said = quote(f"{type(error).__name__}: {error}", (self._settings.model_key,))
+            failure = ModelError(
+                f"{self.name} cannot be opened ({said}); install the packages that it needs again, such as fit this machine "
+                "and its drivers, or set SEMANTIC_MODEL to another model"
+            )
+        raise failure

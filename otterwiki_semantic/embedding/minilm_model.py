@@ -37,6 +37,7 @@ class MiniLM:
     name = "all-MiniLM-L6-v2"
     is_calibrated = True
     asks_server = False
+    overhead = 2
 
     def __init__(self, directory: Path = BUNDLED_MODEL, threads: int | None = None) -> None:
         self._directory = directory
@@ -76,7 +77,7 @@ class MiniLM:
         vectors = self._background.each(lambda ids: _run(opened.session, ids), encodings, len)
         return np.array(vectors, dtype=np.float32).reshape(len(texts), self.dimension)
 
-    def embed_queries(self, texts: Sequence[str]) -> Matrix:
+    def embed_queries(self, texts: Sequence[str], *, at_leisure: bool = False) -> Matrix:  # noqa: ARG002 - it is never slow
         """Give the unit vectors of queries (len(texts) x dimension), on the calling thread, at its priority."""
         opened = self._open()
         encodings = opened.tokenizer.encode_batch_fast(list(texts))

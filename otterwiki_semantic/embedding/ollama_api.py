@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from otterwiki_semantic.config import Settings
@@ -24,9 +25,19 @@ class OllamaService:
 
     def __init__(self, settings: Settings, environment: Mapping[str, str] = os.environ) -> None:
         self._model = settings.model.partition(":")[2]
-        self._server = JsonServer(settings.model_url or host_url(environment.get("OLLAMA_HOST", "")), settings.model_key)
+        self._url, self._key = settings.model_url, settings.model_key
+        self._host = environment.get("OLLAMA_HOST", "")
         self._options = options_of(settings)
-        self.place = self._server.url
+        self.secrets = (settings.model_key,) if settings.model_key else ()
+
+    @property
+    def place(self) -> str:
+        """See `Service`."""
+        return self._url or ("the server that OLLAMA_HOST names" if "@" in self._host else host_url(self._host))
+
+    @cached_property
+    def _server(self) -> JsonServer:
+        return JsonServer(self._url or host_url(self._host), self._key)
 
     def describe(self, seconds: float) -> Described:
         """See `Service`."""
@@ -72,10 +83,16 @@ class OllamaService:
 
 
 def host_url(host: str) -> str:
-    """Give the address that OLLAMA_HOST means, as Ollama's own programs read it; this machine's if it is empty."""
+    """Give the address that OLLAMA_HOST means, as Ollama's own programs read it; this machine's if it is empty.
+
+    Errors: `ModelError` for a user name or a password in it.
+    """
+    if "@" in host:  # the value is not repeated
+        raise ModelError("OLLAMA_HOST holds a user name or a password, which it may not; set SEMANTIC_MODEL_KEY instead")
     scheme, separator, rest = host.strip().rstrip("/").rpartition("://")
-    name, colon, port = rest.rpartition(":") if not rest.endswith("]") else (rest, "", "")
+    place, slash, path = rest.partition("/")
+    name, colon, port = place.rpartition(":") if not place.endswith("]") else (place, "", "")
     if not colon:
-        name, port = rest, str({"http": 80, "https": 443}[scheme] if scheme in {"http", "https"} else _PORT)
+        name, port = place, str({"http": 80, "https": 443}[scheme] if scheme in {"http", "https"} else _PORT)
     name = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(name, name)
-    return f"{scheme if separator else 'http'}://{name}:{port}"
+    return f"{scheme if separator else 'http'}://{name}:{port}{slash}{path}"

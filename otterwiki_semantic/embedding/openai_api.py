@@ -31,6 +31,7 @@ class OpenAIService:
         self._server = JsonServer(settings.model_url or DEFAULT_URL, settings.model_key)
         self._options = options_of(settings)
         self.place = self._server.url
+        self.secrets = (settings.model_key,) if settings.model_key else ()
 
     def describe(self, seconds: float) -> Described:
         """Give the window, if the server tells it in one of the ways that are usual; few do."""

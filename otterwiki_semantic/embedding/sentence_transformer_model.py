@@ -16,6 +16,7 @@ from otterwiki_semantic.embedding.files_digest import digest_of
 from otterwiki_semantic.embedding.inference import BackgroundThreads
 from otterwiki_semantic.embedding.options import check_free, check_names, options_of
 from otterwiki_semantic.errors import ModelError, ModelUnreachableError
+from otterwiki_semantic.quoting import quote
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -128,9 +129,7 @@ def _load(name: str, settings: Settings) -> SentenceTransformer:
 
 
 def _not_loaded(name: str, error: Exception, key: str | None) -> ModelError:
-    from otterwiki_semantic.embedding.http_server import redacted
-
-    reason = redacted(f"{type(error).__name__}: {error}", key)
+    reason = quote(f"{type(error).__name__}: {error}", (key,))
     if Path(name).is_dir():
         return ModelError(f"the model in {name} cannot be loaded: {reason}")
     text = (

@@ -56,8 +56,7 @@ class BoundedReranker:
 
     def load(self) -> None:
         """Begin to make it ready, in the background."""
-        self._loading = self._threads.submit(self._reranker.load)
-        self._loading.add_done_callback(self._note_loaded)
+        self._loading = self._threads.submit(self._load)
 
     def close(self) -> None:
         """Ask it no more; what is under way is not waited for."""
@@ -117,14 +116,13 @@ class BoundedReranker:
         log.error("%s failed", self.name, exc_info=error)
         return RerankerError(f"{self.name} failed ({type(error).__name__}); see owner.log")
 
-    def _note_loaded(self, future: Future[None]) -> None:
-        if future.cancelled():
-            return
-        error = future.exception()
-        if error is None:
-            self.error, self._is_loaded = None, True
-        else:
+    def _load(self) -> None:
+        try:
+            self._reranker.load()
+        except Exception as error:  # noqa: BLE001 - told to whoever asks
             self._fail(self._known(error))
+        else:
+            self.error, self._is_loaded = None, True
 
     def _fail(self, error: RerankerError) -> None:
         if self.error is None:

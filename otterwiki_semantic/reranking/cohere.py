@@ -8,18 +8,17 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from otterwiki_semantic.config import is_on_this_machine
 from otterwiki_semantic.errors import RerankerError
+from otterwiki_semantic.quoting import quote
 
 if TYPE_CHECKING:
     import httpx
-
-from otterwiki_semantic.config import is_on_this_machine
 
 _URL = "https://api.cohere.com"
 _ROUTE = "/v2/rerank"
 _CONNECT_SECONDS = 1.0
 _MOST_BYTES = 1 << 20
-_LONGEST_REASON = 200
 _REFUSED_KEY = (401, 403)
 _CURES = {
     404: "correct SEMANTIC_RERANKER, or SEMANTIC_RERANKER_URL",
@@ -61,9 +60,10 @@ class CohereReranker:
         body = {"model": self._model, "query": query, "documents": list(texts), "top_n": len(texts)}
         # What is not text (a lone surrogate of a damaged page) cannot be sent.
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", errors="replace")
-        status, answer = self._post(content, seconds)
+        sent = [query, *texts]
+        status, answer = self._post(content, sent, seconds)
         if not 200 <= status < 300:
-            raise RerankerError(f"{self._url} {self._refusal(status, answer)}")
+            raise RerankerError(f"{self._url} {self._refusal(status, answer, sent)}")
         return self._read(answer, len(texts))
 
     def close(self) -> None:
@@ -71,7 +71,7 @@ class CohereReranker:
         if self._client is not None:
             self._client.close()
 
-    def _post(self, content: bytes, seconds: float) -> tuple[int, bytes]:
+    def _post(self, content: bytes, sent: Sequence[str], seconds: float) -> tuple[int, bytes]:
         import httpx
 
         assert self._client is not None
@@ -91,21 +91,19 @@ class CohereReranker:
         except httpx.TimeoutException:
             raise RerankerError(f"{self._url} did not answer in time; see that it runs and can be reached") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            reason = self._shown(str(error) or type(error).__name__)
+            reason = self._quoted(str(error), sent) or type(error).__name__
             raise RerankerError(
                 f"{self._url} cannot be reached ({reason}); see that it runs, or correct SEMANTIC_RERANKER_URL"
             ) from None
 
-    def _refusal(self, status: int, answer: bytes) -> str:
+    def _refusal(self, status: int, answer: bytes, sent: Sequence[str]) -> str:
         if status in _REFUSED_KEY:
             return f"refuses the key ({status}); set SEMANTIC_RERANKER_KEY to one that it takes"
-        said = self._shown(_message(answer))
+        said = self._quoted(_message(answer), sent)
         return f"answers {status}{f' ({said})' if said else ''}; {_CURES.get(status, _OTHER_CURE)}"
 
-    def _shown(self, text: str) -> str:
-        """Give what a server says in a line, without the key."""
-        hidden = text.replace(self._key, "…") if self._key else text
-        return " ".join(hidden.split())[:_LONGEST_REASON]
+    def _quoted(self, text: str, sent: Sequence[str]) -> str:
+        return quote(text, (self._key,), sent)
 
     def _read(self, answer: bytes, count: int) -> list[float]:
         try:
