@@ -7,6 +7,7 @@ import logging
 import socket
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -595,7 +596,7 @@ def test_preparing_asks_once_and_not_for_long(setup: Setup) -> None:
         setup.open().prepare()
     assert setup.pauses == []
     assert len(setup.server.texts) == 1
-    assert (ASKED_WHAT_IT_IS.answer, ASKED_WHAT_IT_IS.retries) == (10, 0)
+    assert ASKED_WHAT_IT_IS.retries == 0
 
 
 def test_a_query_in_many_parts_has_no_more_time_than_another(setup: Setup) -> None:
@@ -651,3 +652,32 @@ def test_what_ollamas_own_setting_may_not_hold_is_not_shown(tmp_path: Path, monk
     with pytest.raises(ModelError, match="OLLAMA_HOST holds a user name or a password") as caught:
         model.prepare()
     assert "hidden-word" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_an_answer_whose_headers_drip_is_given_up() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        given_up = Event()
+
+        def drip() -> None:
+            connection, _ = server.accept()
+            with connection, suppress(OSError):
+                connection.sendall(b"HTTP/1.1 200 OK\r\nX-A: ")
+                while not given_up.wait(0.02):
+                    connection.sendall(b"a")
+
+        thread = Thread(target=drip)
+        thread.start()
+        with pytest.raises(Refusal, match="no answer within"):
+            JsonServer(f"http://127.0.0.1:{server.getsockname()[1]}", None).ask("/", 0.3)
+        given_up.set()
+        thread.join()
+
+
+@pytest.mark.parametrize("url", ["http://a..b", "http://x\x7fy"])
+def test_an_address_that_is_none_is_told(url: str) -> None:
+    with pytest.raises(ModelError, match="SEMANTIC_MODEL_URL"):
+        JsonServer(url, None).ask("/", 5)
+
+
+def test_a_time_to_come_again_that_is_none_is_not_looked_at() -> None:
+    assert retry_after("Fri, 31 Dec 9999 23:59:59 -1200") is None

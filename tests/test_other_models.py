@@ -270,4 +270,4 @@ def test_a_model_exchanged_for_one_of_the_same_size_is_noticed_when_the_server_i
     wiki.server.seed = "other weights"
     wiki.up()
     eventually(lambda: index.status().generation != generation and ask(index).degraded is None and is_well(index), 60)
-    assert ask(index, "where is honey", Mode.SEMANTIC).hits[0].path == "bees"
+    assert ask(index, "the hives stand behind the hedge", Mode.SEMANTIC).hits[0].path == "bees"
