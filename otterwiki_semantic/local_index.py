@@ -172,8 +172,12 @@ class LocalIndex:
     def _asks_by_meaning(self, mode: Mode) -> bool:
         """Whether the model is to be asked for queries: not in vain, and not a server for a search by words."""
         serving = self._keeper.serving
-        is_of_use = serving is not None and self._way.embeds_for(serving)
-        return is_of_use and not (mode is Mode.KEYWORD and self.embedder.asks_server)
+        if serving is None or (mode is Mode.KEYWORD and self.embedder.asks_server):
+            return False
+        try:
+            return self._way.embeds_for(serving)
+        except CatalogError:  # whoever asks it next sees to that
+            return True
 
     def related(self, path: str, n: int) -> RelatedPages:
         """See `IndexService`."""

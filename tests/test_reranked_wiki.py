@@ -37,7 +37,11 @@ def site(
     server: RerankServer, tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str | bytes]
 ) -> Iterator[LiveWiki]:
     place = tmp_path_factory.mktemp("reranked")
-    reranker: dict[str, Any] = {"SEMANTIC_RERANKER": NAME, "SEMANTIC_RERANKER_URL": server.url, "COHERE_API_KEY": RERANKER_KEY}
+    reranker: dict[str, Any] = {
+        "SEMANTIC_RERANKER": NAME,
+        "SEMANTIC_RERANKER_URL": server.url,
+        "SEMANTIC_RERANKER_KEY": RERANKER_KEY,
+    }
     repository = make_repository(place / "repository", handbook)
     with LiveWiki(repository, place / "index", READ_ACCESS="ANONYMOUS", **reranker) as made:
         made.wait_until_indexed()
