@@ -167,7 +167,7 @@ def _open(repository: Path, data_dir: Path, pages: int, chroma_url: str | None) 
 
 @contextmanager
 def _generated(repository: Path, data_dir: Path, chroma_url: str | None) -> Iterator[LocalIndex]:
-    with owned(data_dir), patch("otterwiki_semantic.local_index.MiniLM", GeneratedVectors):
+    with owned(data_dir), patch("otterwiki_semantic.local_index.open_embedder", lambda _settings: GeneratedVectors()):
         index = LocalIndex(Settings(repository, data_dir, sync_interval=3600, chroma_url=chroma_url, map=False))
         try:
             yield index
