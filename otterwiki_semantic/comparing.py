@@ -13,9 +13,10 @@ from typing import Any
 
 from otterwiki_semantic.chunking import TokenCounter, count_words
 from otterwiki_semantic.config import Settings
+from otterwiki_semantic.embedding.passages import profile_for
 from otterwiki_semantic.local_index import LocalIndex
 from otterwiki_semantic.pages import read_page
-from otterwiki_semantic.profiles import Profile, profile_named
+from otterwiki_semantic.profiles import Profile
 from otterwiki_semantic.repository import Repository
 from otterwiki_semantic.service import IndexService
 
@@ -35,7 +36,7 @@ def built_index(
             index.start()
             wait(index)
             seconds = time.perf_counter() - start
-            profile = profile_named(chunks, index.embedder.window - index.embedder.overhead)
+            profile = profile_for(index.embedder, chunks)
             words = mean_words(Repository(settings.repository), index.embedder, profile)
             yield index, {"chunks": index.status().chunks, "words_per_chunk": words, "build_seconds": round(seconds, 1)}
         finally:

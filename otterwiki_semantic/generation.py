@@ -72,6 +72,7 @@ class Generation:
         self._open_store = open_store
         self._watcher = watcher
         self._changing = threading.Lock()
+        self._recipe: str | None = None
         self.is_refilling = True
         """Whether ChromaDB may lack vectors that the catalog has."""
         self.store_error: SemanticError | None = None
@@ -93,8 +94,10 @@ class Generation:
 
     @property
     def recipe(self) -> str | None:
-        """The fingerprint of what made its vectors: see `passages_fingerprint`."""
-        return self.catalog.meta("recipe")
+        """The fingerprint of what made its vectors: see `passages_fingerprint`. It never changes; each search asks."""
+        if self._recipe is None:
+            self._recipe = self.catalog.meta("recipe")
+        return self._recipe
 
     def nearest(self, vector: Matrix, count: int, allowed: Allowed | None = None) -> Nearest:
         """Give the passages nearest to a vector, of all or of the allowed ones: about `count` of them.

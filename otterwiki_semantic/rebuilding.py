@@ -73,9 +73,8 @@ class Rebuilder:
         """
         self._check_is_free()
         copies = not full and self._can_copy(serving)
-        wanted = self._estimate(
-            serving, copies=copies
-        )  # asks the model, which can take long; the status has to be told meanwhile
+        # Asks the model, which can take long, and the status has to be told meanwhile.
+        wanted = self._estimate(serving, copies=copies)
         check_room(wanted, self._generations.place)
         with self._lock:
             self._check_is_free()

@@ -26,7 +26,6 @@ _QUESTIONS, _PASSAGES = 48, 256
 _LEAST_PAIRS = 500
 """Fewer pairs tell too little; similarities are then taken as they are."""
 _NOTE = "similarity scale"
-_PARTS = 3
 _SHOWN_AS = {"text": "snippet"}
 """What a result calls a chunk's fields, where it calls them otherwise."""
 
@@ -35,8 +34,8 @@ log = logging.getLogger(__name__)
 
 def noted_scale(generation: Generation) -> Scale | None:
     """Give what was found out for a generation; None if nothing was."""
-    noted = (generation.catalog.meta(_NOTE) or "").split()
-    return Scale(float(noted[0]), float(noted[1])) if len(noted) == _PARTS else None
+    noted = _noted(generation)
+    return Scale(noted[0], noted[1]) if noted else None
 
 
 def note_scale(generation: Generation, embedder: Embedder, heading_weight: float) -> None:
@@ -44,9 +43,9 @@ def note_scale(generation: Generation, embedder: Embedder, heading_weight: float
 
     If a model fails, that is logged: similarities are taken as they are. Errors: the catalog's.
     """
-    noted = (generation.catalog.meta(_NOTE) or "").split()
+    noted = _noted(generation)
     passages = generation.catalog.counts().chunks
-    if len(noted) == _PARTS and int(noted[-1]) * 2 >= passages:
+    if noted and noted[-1] * 2 >= passages:
         return
     try:
         scale = find_scale(generation, embedder, heading_weight)
@@ -56,6 +55,11 @@ def note_scale(generation: Generation, embedder: Embedder, heading_weight: float
     if scale is not None:
         log.info("similarities of %s are brought to scale: %.3f + %.3f times each", embedder.name, *scale)
         generation.catalog.set_meta(_NOTE, f"{scale.shift} {scale.stretch} {passages}")
+
+
+def _noted(generation: Generation) -> list[float]:
+    """Give shift, stretch, and the number of passages they were found with; nothing if they were not."""
+    return [float(number) for number in (generation.catalog.meta(_NOTE) or "").split()]
 
 
 def find_scale(generation: Generation, embedder: Embedder, heading_weight: float) -> Scale | None:
@@ -70,8 +74,6 @@ def find_scale(generation: Generation, embedder: Embedder, heading_weight: float
         headings = sorted({(hit.path, hit.section or hit.title) for hit in lookup.hits(_spread(ids, _QUESTIONS)).values()})
         matrix, known = flat.vectors(_spread(ids, _PASSAGES))
         shown = lookup.hits(known)
-    if len(headings) * len(known) < _LEAST_PAIRS:
-        return None
     elsewhere = np.array([[shown[chunk].path != path for chunk in known] for path, _heading in headings])
     if np.count_nonzero(elsewhere) < _LEAST_PAIRS:
         return None

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 
 from otterwiki_semantic.acceptance import VectorOf, noted_recalls, recalls
 from otterwiki_semantic.embedding import Embedder
-from otterwiki_semantic.embedding.passages import passages_fingerprint
+from otterwiki_semantic.embedding.passages import passages_fingerprint, profile_for
 from otterwiki_semantic.errors import ModelError
 from otterwiki_semantic.evaluation import Judged
 from otterwiki_semantic.generation import Generation
 from otterwiki_semantic.generations import fingerprint
 from otterwiki_semantic.indexer import LEFT_ALONE_SECONDS
-from otterwiki_semantic.profiles import Profile, profile_named
+from otterwiki_semantic.profiles import Profile
 from otterwiki_semantic.relevance import Calibration
 from otterwiki_semantic.similarity_scale import noted_scale
 
@@ -43,7 +43,7 @@ class Way:
     @property
     def profile(self) -> Profile:
         """How pages are divided for this model."""
-        return profile_named(self.chunks, self.embedder.window - self.embedder.overhead)
+        return profile_for(self.embedder, self.chunks)
 
     @property
     def fingerprint(self) -> str:

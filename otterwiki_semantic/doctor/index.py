@@ -117,12 +117,12 @@ def _compared(settings: Settings, commit: str | None, detail: str) -> Finding:
 def _wanted(settings: Settings) -> str | None:
     """Give the fingerprint of the index that would be made now; None without a model, as its own check has told."""
     from otterwiki_semantic.embedding.opening import open_embedder
+    from otterwiki_semantic.embedding.passages import profile_for
     from otterwiki_semantic.generations import fingerprint
-    from otterwiki_semantic.profiles import profile_named
 
     try:
         embedder = open_embedder(settings)
-        return fingerprint(embedder, profile_named(settings.chunks, embedder.window - embedder.overhead))
+        return fingerprint(embedder, profile_for(embedder, settings.chunks))
     except ModelError:
         return None
 

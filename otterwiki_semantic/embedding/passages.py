@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from otterwiki_semantic.embedding import Embedder, Matrix
+from otterwiki_semantic.profiles import Profile, profile_named
 from otterwiki_semantic.records import Chunk
 
 RECIPE = 1
@@ -21,6 +22,11 @@ RECIPE = 1
 def passages_fingerprint(embedder: Embedder, heading_weight: float) -> str:
     """Tells vectors of passages apart: under one fingerprint the same passage always gets the same vector."""
     return f"{embedder.fingerprint}/{RECIPE}/{heading_weight}"
+
+
+def profile_for(embedder: Embedder, chunks: str) -> Profile:
+    """Give the chunk profile of this name that leaves room for what the model wants beside a passage's text."""
+    return profile_named(chunks, embedder.window - embedder.overhead)
 
 
 def vector_id(text: str) -> str:
