@@ -30,6 +30,7 @@ lint: $(VENV)/.for-lint ## Check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
 
 format: $(VENV)/.for-lint ## Put the code into its form
 	$(BIN)/ruff check --fix .

@@ -13,16 +13,18 @@ from benchmarks.options import Options
 from benchmarks.processes import in_fresh_process
 from benchmarks.report import Figure, at_least, at_most, say
 from benchmarks.wikis import BuiltWiki, built, copied, generated, scratch
-from otterwiki_semantic.chunking import Profile
-from otterwiki_semantic.embedding.minilm_model import MiniLM
+from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.content.git import Repository
+from otterwiki_semantic.content.pages.page import read_page
+from otterwiki_semantic.core.records.document import Chunk
+from otterwiki_semantic.core.records.search import SearchOptions
+from otterwiki_semantic.core.records.status import RebuildState
+from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.embedding.passages import embed_passages
-from otterwiki_semantic.generations import Generations
-from otterwiki_semantic.indexer import Indexer
-from otterwiki_semantic.pages import read_page
-from otterwiki_semantic.progress import ProgressTracker
-from otterwiki_semantic.records import Chunk, RebuildState, SearchOptions
-from otterwiki_semantic.repository import Repository
-from tests.live_wiki import git
+from otterwiki_semantic.indexing.progress import ProgressTracker
+from otterwiki_semantic.indexing.sync import Indexer
+from otterwiki_semantic.storage.generations import GenerationStore
+from tests.support.live_wiki import git
 
 _STEP = 64
 _LEAST_SHARE = 85.0
@@ -119,7 +121,7 @@ def _sync_figures(wiki: BuiltWiki, syncs: _Syncs) -> Iterator[Figure]:
 
 
 def _embed_alone(repository: Path) -> _Alone:
-    model = MiniLM()
+    model = BundledModel()
     chunks = _chunks(Repository(repository), model)
     steps = [chunks[start : start + _STEP] for start in range(0, len(chunks), _STEP)]
     model.embed([chunk.text for chunk in steps[0]])
@@ -133,7 +135,7 @@ def _embed_alone(repository: Path) -> _Alone:
     return _Alone(len(chunks), texts, time.perf_counter() - start)
 
 
-def _chunks(repository: Repository, model: MiniLM) -> list[Chunk]:
+def _chunks(repository: Repository, model: BundledModel) -> list[Chunk]:
     """Give all chunks in the order in which a first build embeds them: those of the smallest pages first."""
     head = repository.head()
     assert head is not None
@@ -175,9 +177,9 @@ class _CountingRepository(Repository):
 
 def _sync_nothing(wiki: BuiltWiki) -> _Syncs:
     repository = _CountingRepository(wiki.repository)
-    indexer = Indexer(repository, MiniLM(), Profile())
+    indexer = Indexer(repository, BundledModel(), Profile())
     with owned(wiki.data_dir):
-        generation = Generations(wiki.data_dir).current()
+        generation = GenerationStore(wiki.data_dir).current()
         assert generation is not None
 
         def sync() -> tuple[bool, float]:

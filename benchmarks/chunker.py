@@ -16,11 +16,11 @@ from typing import Any
 from benchmarks.options import Options
 from benchmarks.processes import in_fresh_process
 from benchmarks.report import Figure, at_most
-from otterwiki_semantic.chunking import Profile
-from otterwiki_semantic.embedding.minilm_model import MiniLM
-from otterwiki_semantic.pages import read_page
-from otterwiki_semantic.records import Page
-from tests.live_wiki import make_repository
+from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.content.pages.page import read_page
+from otterwiki_semantic.core.records.document import Page
+from otterwiki_semantic.embedding.local.bundled import BundledModel
+from tests.support.live_wiki import make_repository
 
 _WORD = re.compile(r"\w+")
 _FENCE = re.compile(r"^(\s*(?:>\s*)*(?:`{3,}|~{3,})).*$", re.MULTILINE)
@@ -33,14 +33,14 @@ def measure(options: Options) -> list[Figure]:
 
 def _measure_wikis(wikis: Sequence[Path]) -> list[Figure]:
     """Measure in the process that calls, which imports the wiki for its renderer."""
-    model = MiniLM()
+    model = BundledModel()
     model.open()
     with tempfile.TemporaryDirectory() as name:
         renderer = _renderer(Path(name))
         return [figure for wiki in wikis for figure in _measure_wiki(wiki, model, renderer)]
 
 
-def _measure_wiki(directory: Path, model: MiniLM, renderer: Any) -> Iterator[Figure]:
+def _measure_wiki(directory: Path, model: BundledModel, renderer: Any) -> Iterator[Figure]:
     sources = {path: path.read_bytes() for path in sorted(directory.rglob("*.md"))}
     start = time.perf_counter()
     pages = [read_page(path.stem, "", content, model, Profile()) for path, content in sources.items()]

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
-from tests.live_wiki import KEY
+from tests.support.live_wiki import KEY
 
 _TIMEOUT_SECONDS = 60.0
 _TOKEN = re.compile(rb'name="csrf_token"[^>]*value="([^"]+)"')

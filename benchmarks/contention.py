@@ -25,7 +25,7 @@ from benchmarks.options import Options
 from benchmarks.percentiles import p50, p95
 from benchmarks.report import Figure, at_most, say
 from benchmarks.serving import GUNICORN, ServedWiki, served
-from tests.live_wiki import git
+from tests.support.live_wiki import git
 
 _BOUND_MS = 60.0
 _LOST_PERCENT = 20.0

@@ -19,7 +19,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from otterwiki_semantic.embedding.minilm_model import BUNDLED_MODEL
+from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL
 
 SELECTIVITY = {"rare": 0.01, "common": 0.3, "most": 0.9}
 """Tags, and the share of the pages that carry them."""

@@ -15,7 +15,7 @@ from benchmarks.options import Options
 from benchmarks.processes import in_fresh_process, tree_bytes
 from benchmarks.report import Figure, at_most, say
 from benchmarks.wikis import BuiltWiki, built, copied, scratch
-from tests.live_wiki import commit
+from tests.support.live_wiki import commit
 
 _MOST_BYTES = 8 * 1024
 _MOST_GROWTH = 20.0

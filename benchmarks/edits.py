@@ -13,9 +13,9 @@ from benchmarks.options import Options
 from benchmarks.percentiles import p50, p95
 from benchmarks.report import Figure, at_most, say
 from benchmarks.serving import FLASK, GUNICORN, ServedWiki, Server, served
-from otterwiki_semantic.chunking import Profile
-from otterwiki_semantic.embedding.minilm_model import MiniLM
-from otterwiki_semantic.pages import read_page
+from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.content.pages.page import read_page
+from otterwiki_semantic.embedding.local.bundled import BundledModel
 
 _EDITS = 40
 _WARM_UP = 5
@@ -61,7 +61,7 @@ def _measure(pages: int, server: Server) -> list[Figure]:
 
 def edit_sections(wiki: ServedWiki, count: int) -> list[Edit]:
     """Change one section after another, each when the index is at rest; the first edits are not counted."""
-    model = MiniLM()
+    model = BundledModel()
     sections = [_text(number) for number in range(_SECTIONS)]
     edits: list[Edit] = []
     with wiki.client() as editor, wiki.client() as reader:
@@ -111,6 +111,6 @@ def _source(sections: Sequence[str]) -> str:
     return "\n\n".join(["# An edited page", *parts])
 
 
-def _chunks(sections: Sequence[str], model: MiniLM) -> set[str]:
+def _chunks(sections: Sequence[str], model: BundledModel) -> set[str]:
     found = read_page(_PAGE, "", _source(sections).encode(), model, Profile())
     return {chunk.text for chunk in found.chunks}

@@ -15,7 +15,7 @@ from benchmarks.int8_peak import peak
 from benchmarks.machine import processors
 from benchmarks.options import Options
 from benchmarks.report import Figure, at_least, missing, say
-from otterwiki_semantic.embedding.minilm_model import MiniLM
+from otterwiki_semantic.embedding.local.bundled import BundledModel
 
 _WORDS = 150
 _CHUNKS = 192
@@ -49,7 +49,7 @@ class _Side:
 def measure(options: Options) -> list[Figure]:
     """Give the speed of both, their ratio, and the share of the processor's 8-bit peak that embedding reaches."""
     texts, queries = chunks_and_queries(_CHUNKS, _QUERIES)
-    model = MiniLM()
+    model = BundledModel()
     _embed(model, texts[:_STEP])
     limit = _limit(model, texts)
     if not is_there():
@@ -61,7 +61,7 @@ def measure(options: Options) -> list[Figure]:
 
 
 def _compared(
-    model: MiniLM, baseline: Baseline, texts: Sequence[str], queries: Sequence[str], rounds: int, limit: _Limit
+    model: BundledModel, baseline: Baseline, texts: Sequence[str], queries: Sequence[str], rounds: int, limit: _Limit
 ) -> list[Figure]:
     ours, theirs = _Side(), _Side()
     for number in range(rounds):
@@ -80,7 +80,7 @@ def _compared(
     ]
 
 
-def _alone(model: MiniLM, texts: Sequence[str], queries: Sequence[str], rounds: int, limit: _Limit) -> list[Figure]:
+def _alone(model: BundledModel, texts: Sequence[str], queries: Sequence[str], rounds: int, limit: _Limit) -> list[Figure]:
     ours = _Side()
     for _ in range(rounds):
         _round(model, ours, texts, queries)
@@ -92,7 +92,7 @@ def _without_baseline() -> list[Figure]:
     return [missing("bundled model, of sentence-transformers' speed", "times", HOW_TO_GET_IT, target)]
 
 
-def _round(model: MiniLM, side: _Side, texts: Sequence[str], queries: Sequence[str]) -> None:
+def _round(model: BundledModel, side: _Side, texts: Sequence[str], queries: Sequence[str]) -> None:
     start = time.perf_counter()
     _embed(model, texts)
     side.chunks.append(time.perf_counter() - start)
@@ -102,7 +102,7 @@ def _round(model: MiniLM, side: _Side, texts: Sequence[str], queries: Sequence[s
         side.queries.append(time.perf_counter() - start)
 
 
-def _embed(model: MiniLM, texts: Sequence[str]) -> None:
+def _embed(model: BundledModel, texts: Sequence[str]) -> None:
     for start in range(0, len(texts), _STEP):
         model.embed(texts[start : start + _STEP])
 
@@ -136,7 +136,7 @@ def multiply_adds(tokens: int) -> int:
     return _LAYERS * (projections + feed_forward + attention)
 
 
-def _limit(model: MiniLM, texts: Sequence[str]) -> _Limit:
+def _limit(model: BundledModel, texts: Sequence[str]) -> _Limit:
     tokens = [number + 2 for number in model.count_tokens(texts)]
     best, shape = peak(processors())
     return _Limit(statistics.mean(tokens), statistics.mean(map(multiply_adds, tokens)) / 1e9, best, shape)

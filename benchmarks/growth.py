@@ -16,7 +16,7 @@ from benchmarks.percentiles import p50, p95
 from benchmarks.processes import in_fresh_process, resident
 from benchmarks.report import Figure, missing, say
 from benchmarks.wikis import BuiltWiki, built
-from otterwiki_semantic.records import SearchOptions
+from otterwiki_semantic.core.records.search import SearchOptions
 
 _QUESTIONS = 100
 _WARM_UP = 10

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Self
 from urllib.parse import urlencode
 
-from tests.live_wiki import KEY
+from tests.support.live_wiki import KEY
 
 ROOT = Path(__file__).resolve().parent.parent
 _READ_BYTES = 1 << 16

@@ -1,4 +1,4 @@
-"""A `LocalIndex` to measure with, in the process that calls, without a wiki; no other process may have the index open."""
+"""A `IndexEngine` to measure with, in the process that calls, without a wiki; no other process may have the index open."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.report import say
-from otterwiki_semantic.chunking import Profile
-from otterwiki_semantic.config import Settings
-from otterwiki_semantic.generations import fingerprint
-from otterwiki_semantic.local_index import LocalIndex
-from otterwiki_semantic.records import IndexStatus, RebuildState
+from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.core.records.status import IndexStatus, RebuildState
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.storage.generations import index_fingerprint
 
 _LOOK_SECONDS = 0.02
 _SAY_SECONDS = 30.0
@@ -30,10 +30,10 @@ def owned(data_dir: Path) -> Iterator[None]:
 
 
 @contextmanager
-def opened(repository: Path, data_dir: Path) -> Iterator[LocalIndex]:
+def opened(repository: Path, data_dir: Path) -> Iterator[IndexEngine]:
     """Lend the index of a repository, started; it looks at HEAD when it is told to, not by the clock."""
     with owned(data_dir):
-        index = LocalIndex(Settings(repository, data_dir, sync_interval=_HOUR))
+        index = IndexEngine(Settings(repository, data_dir, sync_interval=_HOUR))
         index.start()
         try:
             yield index
@@ -41,14 +41,14 @@ def opened(repository: Path, data_dir: Path) -> Iterator[LocalIndex]:
             index.close()
 
 
-def wait_until_settled(index: LocalIndex, timeout: float = _HOUR) -> IndexStatus:
+def wait_until_settled(index: IndexEngine, timeout: float = _HOUR) -> IndexStatus:
     """Give the status once the index equals HEAD, is made the way it is to be made, and nothing is being built.
 
     Long work tells how far it is. Errors: `TimeoutError` after so many seconds; `RuntimeError` when a rebuild or the model
     fails.
     """
     end, next_word = time.monotonic() + timeout, time.monotonic() + _SAY_SECONDS
-    wanted = fingerprint(index.embedder, Profile())[:8]
+    wanted = index_fingerprint(index.embedder, Profile())[:8]
     while True:
         status = index.status()
         rebuild = status.rebuild

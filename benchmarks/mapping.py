@@ -16,10 +16,10 @@ from benchmarks.percentiles import p50, p95
 from benchmarks.report import Figure, at_most, missing, say
 from benchmarks.serving import FLASK, ServedWiki
 from benchmarks.wikis import scratch
-from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.map_process import MapProcess
-from tests.browser import CHROMIUM, NEEDS_CHROMIUM, opened, started_chromium
-from tests.live_wiki import demo_pages, eventually, make_repository
+from otterwiki_semantic.daemon.wiki_map.process import ProjectionProcess
+from otterwiki_semantic.embedding.base import Matrix
+from tests.support.browser import CHROMIUM, NEEDS_CHROMIUM, opened, started_chromium
+from tests.support.live_wiki import demo_pages, eventually, make_repository
 
 _DIMENSION, _PAGES_OF_A_CLUSTER, _NOISE = 384, 50, 0.8
 _FRAMES = 240
@@ -57,7 +57,7 @@ def measure(_options: Options) -> list[Figure]:
 def _made(pages: int) -> list[Figure]:
     """Give what a map of pages takes: their vectors are of clusters, as the pages of a wiki are."""
     say(f"a map of {pages:,} pages is made, and made again when one of them has changed")
-    vectors, process = _vectors(pages), MapProcess()
+    vectors, process = _vectors(pages), ProjectionProcess()
     begin = time.perf_counter()
     places = process.project(vectors, np.full((pages, 2), np.nan))
     afresh = time.perf_counter() - begin

@@ -16,11 +16,11 @@ from benchmarks.percentiles import p50, p95
 from benchmarks.processes import in_fresh_process
 from benchmarks.report import Figure, at_most, say
 from benchmarks.wikis import BuiltWiki, built
-from otterwiki_semantic.config import Settings
-from otterwiki_semantic.local_index import LocalIndex
-from otterwiki_semantic.monitoring import Monitoring
-from otterwiki_semantic.records import Answer, SearchOptions
-from otterwiki_semantic.repository import Repository
+from otterwiki_semantic.content.git import Repository
+from otterwiki_semantic.core.records.search import Answer, SearchOptions
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 
 _MOST_MICROSECONDS = 20.0
 _NOTES = 20_000
@@ -87,7 +87,7 @@ def _note(monitoring: Monitoring, answers: Sequence[Answer], options: SearchOpti
         monitoring.searched(answers, options, 0.01)
 
 
-def _watch(index: LocalIndex, monitoring: Monitoring) -> None:
+def _watch(index: IndexEngine, monitoring: Monitoring) -> None:
     index._monitoring, index._watcher = monitoring, monitoring.watcher
 
 

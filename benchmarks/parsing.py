@@ -6,7 +6,7 @@ import time
 
 from benchmarks.options import Options
 from benchmarks.report import Figure, at_most
-from otterwiki_semantic.markdown import parse
+from otterwiki_semantic.content.markdown.parser import parse
 
 _UNITS = (
     *(

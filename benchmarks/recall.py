@@ -15,13 +15,13 @@ from benchmarks.options import Options
 from benchmarks.processes import in_fresh_process
 from benchmarks.report import Figure, at_least, say
 from benchmarks.wikis import BuiltWiki, built
-from otterwiki_semantic.chunking import Profile
-from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.embedding.minilm_model import MiniLM
-from otterwiki_semantic.generation import Generation
-from otterwiki_semantic.generations import Generations
-from otterwiki_semantic.indexer import Indexer
-from otterwiki_semantic.repository import Repository
+from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.content.git import Repository
+from otterwiki_semantic.embedding.base import Matrix
+from otterwiki_semantic.embedding.local.bundled import BundledModel
+from otterwiki_semantic.indexing.sync import Indexer
+from otterwiki_semantic.storage.generation import Generation
+from otterwiki_semantic.storage.generations import GenerationStore
 
 _QUESTIONS = 250
 _WARM_UP = 10
@@ -71,10 +71,10 @@ def _figures(wiki: BuiltWiki, asked: Sequence[_Question]) -> list[Figure]:
 
 
 def _compare(wiki: BuiltWiki) -> list[_Question]:
-    model = MiniLM()
+    model = BundledModel()
     asked = model.embed_queries(questions(_WARM_UP + _QUESTIONS, wiki.pages, _SEED))
     with owned(wiki.data_dir):
-        generation = Generations(wiki.data_dir).current()
+        generation = GenerationStore(wiki.data_dir).current()
         assert generation is not None
         try:
             Indexer(Repository(wiki.repository), model, Profile()).flush(generation)

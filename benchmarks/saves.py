@@ -15,7 +15,7 @@ from typing import NamedTuple
 from benchmarks.options import Options
 from benchmarks.processes import resident
 from benchmarks.report import Figure, at_least
-from tests.live_wiki import LiveWiki, make_repository
+from tests.support.live_wiki import LiveWiki, make_repository
 
 _SAVES = 30
 _INDEXING_SECONDS = 900

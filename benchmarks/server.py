@@ -25,12 +25,12 @@ from benchmarks.percentiles import p50, p95
 from benchmarks.processes import in_fresh_process, resident, tree_bytes
 from benchmarks.report import Figure, say
 from benchmarks.wikis import generated, scratch
-from otterwiki_semantic.config import Settings
-from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.embedding.minilm_model import MiniLM
-from otterwiki_semantic.local_index import LocalIndex
-from otterwiki_semantic.records import Mode, SearchOptions
-from tests.running_chroma import RunningChroma
+from otterwiki_semantic.core.records.search import Mode, SearchOptions
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.embedding.base import Matrix
+from otterwiki_semantic.embedding.local.bundled import BundledModel
+from tests.support.running_chroma import RunningChroma
 
 _QUESTIONS, _WARM_UP = 100, 10
 _SEED = 31
@@ -39,7 +39,7 @@ _LONGEST_SECONDS = 6 * 3600.0
 _MB = 2**20
 
 
-class GeneratedVectors(MiniLM):
+class GeneratedVectors(BundledModel):
     """The bundled model's tokenizer with vectors that are drawn by lot, the same for the same text."""
 
     @property
@@ -157,7 +157,7 @@ def _open(repository: Path, data_dir: Path, pages: int, chroma_url: str | None) 
         chunks = wait_until_settled(index, _LONGEST_SECONDS).chunks
         seconds = time.perf_counter() - start
         asked = questions(3 * (_WARM_UP + _QUESTIONS), pages, _SEED)
-        with patch("otterwiki_semantic.generation.EXACT", 0):
+        with patch("otterwiki_semantic.storage.generation.EXACT", 0):
             by_chroma = _times(index, asked[0::3], Mode.HYBRID)
         memory = resident()
         usual = _times(index, asked[1::3], Mode.HYBRID)
@@ -166,16 +166,16 @@ def _open(repository: Path, data_dir: Path, pages: int, chroma_url: str | None) 
 
 
 @contextmanager
-def _generated(repository: Path, data_dir: Path, chroma_url: str | None) -> Iterator[LocalIndex]:
-    with owned(data_dir), patch("otterwiki_semantic.local_index.open_embedder", lambda _settings: GeneratedVectors()):
-        index = LocalIndex(Settings(repository, data_dir, sync_interval=3600, chroma_url=chroma_url, map=False))
+def _generated(repository: Path, data_dir: Path, chroma_url: str | None) -> Iterator[IndexEngine]:
+    with owned(data_dir), patch("otterwiki_semantic.daemon.engine.open_embedder", lambda _settings: GeneratedVectors()):
+        index = IndexEngine(Settings(repository, data_dir, sync_interval=3600, chroma_url=chroma_url, map=False))
         try:
             yield index
         finally:
             index.close()
 
 
-def _times(index: LocalIndex, asked: Sequence[str], mode: Mode) -> list[float]:
+def _times(index: IndexEngine, asked: Sequence[str], mode: Mode) -> list[float]:
     """Give the milliseconds of each search after the first ones."""
     times = []
     for question in asked:

@@ -17,7 +17,7 @@ from typing import Self
 from benchmarks.client import Client
 from benchmarks.options import ROOT
 from benchmarks.wikis import built, copied, scratch
-from tests.live_wiki import LiveWiki, eventually, make_repository, owners_of
+from tests.support.live_wiki import LiveWiki, eventually, make_repository, owners_of
 
 PROCESSORS = frozenset(os.sched_getaffinity(0))
 _START_SECONDS = 60.0
@@ -49,13 +49,13 @@ def gunicorn(workers: int = 2) -> Server:
         "5",
     )
     start = (sys.executable, "-m", "gunicorn", *options, "--bind", "127.0.0.1:{port}")
-    return Server(f"gunicorn, {workers} x 4", (*start, "tests.served_app:app"))
+    return Server(f"gunicorn, {workers} x 4", (*start, "tests.support.served_app:app"))
 
 
 GUNICORN = gunicorn()
 FLASK = Server(
     "flask's development server",
-    (sys.executable, "-m", "flask", "--app", "tests.served_app", "run", "--port", "{port}"),
+    (sys.executable, "-m", "flask", "--app", "tests.support.served_app", "run", "--port", "{port}"),
     keeps_connections=False,
 )
 

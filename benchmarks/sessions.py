@@ -23,7 +23,7 @@ from itertools import accumulate, count
 
 from benchmarks.options import Options
 from benchmarks.report import Figure
-from otterwiki_semantic.query_vectors import _REMEMBERED
+from otterwiki_semantic.embedding.queries import _REMEMBERED
 
 _SEARCHES = 40_000
 _WARM_UP = 10_000

@@ -24,7 +24,7 @@ def main() -> None:
     from sentence_transformers import __version__
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    from otterwiki_semantic.reranking.cross_encoder import CrossEncoderReranker
+    from otterwiki_semantic.search.reranking.cross_encoder import CrossEncoderReranker
 
     threads = int(os.environ.get("OMP_NUM_THREADS", len(os.sched_getaffinity(0))))
     torch.set_num_threads(threads)

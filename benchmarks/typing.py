@@ -9,8 +9,8 @@ from benchmarks.percentiles import p50, p95
 from benchmarks.report import Figure, at_most, missing, say
 from benchmarks.serving import FLASK, GUNICORN, ServedWiki, Server
 from benchmarks.wikis import scratch
-from tests.browser import CHROMIUM, NEEDS_CHROMIUM, started_chromium
-from tests.live_wiki import demo_pages, make_repository
+from tests.support.browser import CHROMIUM, NEEDS_CHROMIUM, started_chromium
+from tests.support.live_wiki import demo_pages, make_repository
 
 _KEY_MS = 90
 """Between two keys: some 120 words a minute."""

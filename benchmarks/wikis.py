@@ -18,11 +18,11 @@ from benchmarks.local import opened, wait_until_settled
 from benchmarks.options import ROOT
 from benchmarks.processes import in_fresh_process
 from benchmarks.report import say
-from otterwiki_semantic.chunking import Profile
-from otterwiki_semantic.embedding.minilm_model import MiniLM
-from otterwiki_semantic.generations import Generations, fingerprint
-from otterwiki_semantic.repository import Repository
-from tests.live_wiki import git, make_repository
+from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.content.git import Repository
+from otterwiki_semantic.embedding.local.bundled import BundledModel
+from otterwiki_semantic.storage.generations import GenerationStore, index_fingerprint
+from tests.support.live_wiki import git, make_repository
 
 KEPT = ROOT / ".bench"
 _CHUNKS_A_PAGE = 8
@@ -130,7 +130,7 @@ def _state(data_dir: Path) -> tuple[str | None, str | None] | None:
     """Give how the index was made and the commit that it equals; None if there is no index."""
     if not data_dir.is_dir():
         return None
-    generation = Generations(data_dir).current()
+    generation = GenerationStore(data_dir).current()
     if generation is None:
         return None
     try:
@@ -140,7 +140,7 @@ def _state(data_dir: Path) -> tuple[str | None, str | None] | None:
 
 
 def _wanted_state(repository: Path) -> tuple[str | None, str | None]:
-    return fingerprint(MiniLM(), Profile()), Repository(repository).head()
+    return index_fingerprint(BundledModel(), Profile()), Repository(repository).head()
 
 
 def _read_record(record: Path, repository: Path, data_dir: Path) -> BuiltWiki:

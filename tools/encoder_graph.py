@@ -1,4 +1,4 @@
-"""The bundled model's graph: MiniLM as a chain of the few fused operations that ONNX Runtime computes fastest.
+"""The bundled model's graph: BundledModel as a chain of the few fused operations that ONNX Runtime computes fastest.
 
 An encoder of six layers (Devlin et al., 2019; Wang et al., 2020) with mean pooling and normalisation: ``input_ids`` (int64,
 batch x length) gives ``embedding`` (float32, batch x 384, unit length). There is no attention mask, since a text is never

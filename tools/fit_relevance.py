@@ -22,11 +22,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from otterwiki_semantic.config import Settings  # noqa: E402
-from otterwiki_semantic.embedding.minilm_model import MiniLM  # noqa: E402
-from otterwiki_semantic.local_index import LocalIndex  # noqa: E402
-from otterwiki_semantic.records import SearchOptions  # noqa: E402
-from tests.live_wiki import eventually, make_repository  # noqa: E402
+from otterwiki_semantic.core.records.search import SearchOptions  # noqa: E402
+from otterwiki_semantic.core.settings import Settings  # noqa: E402
+from otterwiki_semantic.daemon.engine import IndexEngine  # noqa: E402
+from otterwiki_semantic.embedding.local.bundled import BundledModel  # noqa: E402
+from tests.support.live_wiki import eventually, make_repository  # noqa: E402
 
 _FLAGGED_ANSWERABLE = 0.05
 
@@ -60,7 +60,7 @@ def main() -> None:
             asked += [Asked(wiki, best_relevance(index, question), is_answerable=False) for question in elsewhere]
     answerable = sorted(entry.relevance for entry in asked if entry.is_answerable)
     floor = math.floor(1000 * answerable[int(_FLAGGED_ANSWERABLE * len(answerable))]) / 1000
-    for name, value in (("fitted", floor), ("in use", MiniLM().calibration.floor)):
+    for name, value in (("fitted", floor), ("in use", BundledModel().calibration.floor)):
         print(f"floor {value} ({name})")
         for wiki in pages:
             print(f"  {wiki}: {rates([entry for entry in asked if entry.wiki == wiki], value)}")
@@ -68,20 +68,20 @@ def main() -> None:
 
 
 @contextmanager
-def indexed(directory: Path) -> Iterator[LocalIndex]:
+def indexed(directory: Path) -> Iterator[IndexEngine]:
     """Lend an index of the pages in a directory."""
     with tempfile.TemporaryDirectory() as place:
         pages: dict[str, str | bytes] = {
             str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*.md")
         }
-        index = LocalIndex(Settings(make_repository(Path(place) / "repository", pages), Path(place) / "index"))
+        index = IndexEngine(Settings(make_repository(Path(place) / "repository", pages), Path(place) / "index"))
         index.start()
         eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
         yield index
         index.close()
 
 
-def best_relevance(index: LocalIndex, question: str) -> float:
+def best_relevance(index: IndexEngine, question: str) -> float:
     """Give the relevance of a question's best result, above a floor of 0."""
     hits = index.search([question], SearchOptions(explain=True))[0].hits
     above = max((hit.explain.relevance for hit in hits if hit.explain), default=-1.0)

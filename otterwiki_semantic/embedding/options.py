@@ -6,8 +6,8 @@ import json
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from otterwiki_semantic.config import Settings
-from otterwiki_semantic.errors import ModelError
+from otterwiki_semantic.core.errors import ModelError
+from otterwiki_semantic.core.settings import Settings
 
 
 def options_of(settings: Settings) -> dict[str, Any]:

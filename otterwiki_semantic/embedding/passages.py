@@ -11,15 +11,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from otterwiki_semantic.embedding import Embedder, Matrix
-from otterwiki_semantic.profiles import Profile, profile_named
-from otterwiki_semantic.records import Chunk
+from otterwiki_semantic.content.chunking import Profile, profile_named
+from otterwiki_semantic.core.records import Chunk
+from otterwiki_semantic.embedding.base import Embedder, Matrix
 
 RECIPE = 1
 """Raised with every change of how a passage's vector is made of the model's."""
 
 
-def passages_fingerprint(embedder: Embedder, heading_weight: float) -> str:
+def vector_fingerprint(embedder: Embedder, heading_weight: float) -> str:
     """Tells vectors of passages apart: under one fingerprint the same passage always gets the same vector."""
     return f"{embedder.fingerprint}/{RECIPE}/{heading_weight}"
 

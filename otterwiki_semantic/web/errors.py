@@ -8,14 +8,14 @@ from collections.abc import Callable
 from flask import Blueprint, Response, jsonify
 from werkzeug.exceptions import HTTPException
 
-from otterwiki_semantic.errors import (
+from otterwiki_semantic.core.errors import (
     NotFoundError,
     ParameterError,
     RebuildRefusedError,
     RebuildRunningError,
     SemanticError,
 )
-from otterwiki_semantic.presentation import NOT_FOUND
+from otterwiki_semantic.daemon import NOT_FOUND
 
 ERRORS: dict[str, tuple[int, str]] = {
     "bad_request": (400, "the body is not a JSON object"),

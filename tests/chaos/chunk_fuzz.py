@@ -10,14 +10,14 @@ from random import Random
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from otterwiki_semantic.embedding.minilm_model import MiniLM
-from otterwiki_semantic.markdown import parse
-from otterwiki_semantic.pages import read_page
-from otterwiki_semantic.profiles import PROFILES, Profile
-from otterwiki_semantic.records import Chunk, Page
+from otterwiki_semantic.content.chunking.profiles import PROFILES, Profile
+from otterwiki_semantic.content.markdown.parser import parse
+from otterwiki_semantic.content.pages.page import read_page
+from otterwiki_semantic.core.records.document import Chunk, Page
+from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.chaos.fuzzing import Batch, Finding, attempt
-from tests.markdown_strategies import _BLOCK_MARKS, _INLINE_MARKS, PAGES, RAW
-from tests.test_chunking import body, is_subsequence, new_text, page_words
+from tests.integration.content.test_chunker import body, is_subsequence, new_text, page_words
+from tests.support.markdown_strategies import _BLOCK_MARKS, _INLINE_MARKS, PAGES, RAW
 
 _DEMO = Path(__file__).parents[2] / "demo" / "pages"
 _PATH = "folder/Some page"
@@ -35,8 +35,8 @@ _MARKS = (*_BLOCK_MARKS, *_INLINE_MARKS, *_FRONT, *_ODD)
 
 
 @cache
-def _model() -> MiniLM:
-    return MiniLM(threads=1)
+def _model() -> BundledModel:
+    return BundledModel(threads=1)
 
 
 @cache

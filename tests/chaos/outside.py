@@ -9,10 +9,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from otterwiki_semantic.config import Settings
-from otterwiki_semantic.remote_index import RemoteIndex
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.client import IndexClient
 from tests.chaos.victim import Orders, Recovery, wait_until_whole, work
-from tests.live_wiki import eventually
+from tests.support.live_wiki import eventually
 
 _END_SECONDS = 30.0
 
@@ -46,8 +46,8 @@ def recover(orders: Orders) -> Recovery:
     return recovery
 
 
-def _index(orders: Orders) -> RemoteIndex:
-    return RemoteIndex(Settings(Path(orders.repository), Path(orders.data_dir), sync_interval=3600, map=False), quiet=True)
+def _index(orders: Orders) -> IndexClient:
+    return IndexClient(Settings(Path(orders.repository), Path(orders.data_dir), sync_interval=3600, map=False), quiet=True)
 
 
 def _end(orders: Orders, name: signal.Signals) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 import otterwiki_semantic
 
-_WATCHED = ("generations", "catalog", "database", "vectors", "indexer", "local_index", "keeper", "rebuilding", "acceptance")
+_WATCHED = ("storage/**/*.py", "indexing/*.py", "daemon/engine.py")
 _ON_BEHALF = (pathlib.__file__, shutil.__file__, "/chromadb/api/rust.py")
 """Ends of the names of files that are watched where they touch the disk for the package: by the system, or ChromaDB's core."""
 _DISK = "disk "
@@ -62,7 +62,7 @@ class Watch:
 
     def __init__(self, point: Point | None = None) -> None:
         package = Path(otterwiki_semantic.__file__).parent
-        self._modules = {str(package / f"{name}.py"): name for name in _WATCHED}
+        self._modules = {str(path): str(path.relative_to(package)) for pattern in _WATCHED for path in package.glob(pattern)}
         self._is_watched: dict[CodeType, bool] = {}
         self._point = point
         self.counts: Counter[str] = Counter()

@@ -13,14 +13,14 @@ from functools import cache, partial
 from pathlib import Path
 from random import Random
 
-from otterwiki_semantic.config import Settings
-from otterwiki_semantic.local_index import LocalIndex
-from otterwiki_semantic.protocol import encode, revive
-from otterwiki_semantic.query import Query, has_phrases, parse_query
-from otterwiki_semantic.records import Answer, Filters, Hit, Mode, SearchOptions
+from otterwiki_semantic.core.records.search import Answer, Filters, Hit, Mode, SearchOptions
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.daemon.protocol import encode, revive
+from otterwiki_semantic.search.query import Query, has_phrases, parse_query
 from tests.chaos.fuzzing import Batch, Finding, attempt
 from tests.chaos.victim import wait_until_whole
-from tests.live_wiki import make_repository
+from tests.support.live_wiki import make_repository
 
 _DEMO = Path(__file__).parents[2] / "demo" / "pages"
 _OPERATORS = (
@@ -41,7 +41,7 @@ class Demo:
 
     def __init__(self, place: Path) -> None:
         pages: dict[str, str | bytes] = {str(path.relative_to(_DEMO)): path.read_bytes() for path in _DEMO.rglob("*.md")}
-        self.index = LocalIndex(Settings(make_repository(place / "repository", pages), place / "index", threads=1))
+        self.index = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", threads=1))
         self.index.start()
         wait_until_whole(self.index)
         (catalog,) = place.glob("index/generations/*/catalog.sqlite3")

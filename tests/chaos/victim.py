@@ -11,10 +11,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from otterwiki_semantic.config import Settings
-from otterwiki_semantic.errors import IndexUnavailableError, OwnerUnavailableError
-from otterwiki_semantic.records import IndexStatus, RebuildState, SearchOptions
-from otterwiki_semantic.service import IndexService
+from otterwiki_semantic.core.errors import DaemonUnavailableError, IndexUnavailableError
+from otterwiki_semantic.core.records.search import SearchOptions
+from otterwiki_semantic.core.records.status import IndexStatus, RebuildState
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.interface import IndexService
 from tests.chaos.points import Point, Watch
 from tests.chaos.wikis import move_head
 
@@ -96,7 +97,7 @@ def wait_until_whole(index: IndexService, queries: Sequence[str] = (), leaves: s
                 return Recovery(ready_at, status.embedded_texts, answers, list(stumbles), list(seen))
             for passages in search(index, queries[:1]):
                 seen.update(dict.fromkeys(passages))
-        except (IndexUnavailableError, OwnerUnavailableError) as error:
+        except (IndexUnavailableError, DaemonUnavailableError) as error:
             stumbles[str(error)] = None
         time.sleep(_PAUSE_SECONDS)
     raise AssertionError(f"not whole within {DEADLINE_SECONDS:.0f} s: {status}; {list(stumbles)}")
@@ -119,8 +120,8 @@ def run(orders: Orders) -> None:
     """Carry out orders."""
     import chromadb  # noqa: F401 - while nobody watches its thousands of calls
 
-    from otterwiki_semantic import vectors
-    from otterwiki_semantic.local_index import LocalIndex
+    from otterwiki_semantic.daemon.engine import IndexEngine
+    from otterwiki_semantic.storage import vector_store as vectors
 
     if orders.persists:
         vectors._HNSW["sync_threshold"] = _FEW_VECTORS
@@ -128,7 +129,7 @@ def run(orders: Orders) -> None:
     if watch:
         watch.install()
     with watch.here() if watch else nullcontext():
-        index = LocalIndex(Settings(Path(orders.repository), Path(orders.data_dir), sync_interval=3600))
+        index = IndexEngine(Settings(Path(orders.repository), Path(orders.data_dir), sync_interval=3600))
         index.start()
     work(index, orders, watch)
     recovery = wait_until_whole(index, orders.queries, orders.leaves)

@@ -1,0 +1,5 @@
+"""The command line."""
+
+from otterwiki_semantic.cli.main import main
+
+__all__ = ["main"]

@@ -1,0 +1,1 @@
+"""`otterwiki-semantic doctor`: checks that change nothing."""

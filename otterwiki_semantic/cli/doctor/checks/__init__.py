@@ -1,0 +1,1 @@
+"""The checks of `doctor`, one module a subject."""

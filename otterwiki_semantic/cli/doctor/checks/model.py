@@ -1,0 +1,75 @@
+"""The embedding model: whether it answers."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
+from otterwiki_semantic.core.errors import ModelError, SemanticError
+from otterwiki_semantic.core.settings import BUNDLED, Settings
+from otterwiki_semantic.core.timeout import call_with_timeout
+
+_QUESTION = "Does the model answer?"
+_KNOWN = "model.json"
+_SECONDS = 20.0
+
+
+def check_model(case: DoctorContext) -> Iterator[Finding]:
+    """Let the model embed a sentence, and tell what else takes part in a search."""
+    settings = case.services
+    if any(name.startswith("SEMANTIC_MODEL") for name in case.wrong):  # without its address another server would get the key
+        yield note("model", "it was not asked: its settings are wrong")
+    else:
+        yield _model(settings)
+    if settings.reranker is not None:
+        yield note("reranker", f"{settings.reranker} reads the best candidates again; it was not asked")
+
+
+def _model(settings: Settings) -> Finding:
+    from otterwiki_semantic.embedding import open_embedder
+
+    try:
+        asks_server = open_embedder(settings).asks_server
+        return ok("model", call_with_timeout(_SECONDS, lambda: _asked(settings)))
+    except SemanticError as error:
+        return problem("model", f"{settings.model}: {error}", _cure(settings, error))
+    except TimeoutError:
+        if not asks_server:
+            detail = f"{settings.model} was not open after {_SECONDS:.0f} s"
+            return note("model", detail, "wait and ask again, if it is being fetched or the machine is busy")
+        cure = "see that its server runs and is not overloaded; until it answers searches go by words alone"
+        return problem("model", f"{settings.model}: its server gave no vector within {_SECONDS:.0f} s", cure)
+
+
+def _asked(settings: Settings) -> str:
+    """Let the model embed a sentence, and tell what it is; what is found out about it is remembered in a scratch directory.
+
+    A model on a server is asked what it is only if that is not known from the index's own asking.
+    """
+    from otterwiki_semantic.embedding import open_embedder
+
+    with tempfile.TemporaryDirectory() as scratch:
+        with suppress(OSError):
+            shutil.copyfile(settings.data_dir / _KNOWN, Path(scratch) / _KNOWN)
+        embedder = open_embedder(replace(settings, data_dir=Path(scratch)))
+        is_known = embedder.dimension > 0
+        if not is_known:
+            embedder.prepare()
+        start = time.perf_counter()
+        length = embedder.embed_queries([_QUESTION]).shape[1]
+        seconds = time.perf_counter() - start
+    detail = f"{embedder.name}: vectors of {length} numbers, a window of {embedder.window} word pieces"
+    first = "" if is_known or not embedder.asks_server else "; its server was also asked what it is, as before a first index"
+    return f"{detail}; it embedded a sentence in {seconds * 1000:.0f} ms{first}"
+
+
+def _cure(settings: Settings, error: SemanticError) -> str:
+    if settings.model == BUNDLED and isinstance(error, ModelError):
+        return "install the package again: pip install --force-reinstall otterwiki-semantic"
+    return "do what it says, or correct the SEMANTIC_MODEL settings; until then searches go by words alone"

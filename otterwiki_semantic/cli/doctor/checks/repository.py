@@ -1,0 +1,64 @@
+"""Git, and whether it reads the wiki's repository as this user."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
+from otterwiki_semantic.content import Repository
+from otterwiki_semantic.core.errors import RepositoryError
+
+_GIT_SECONDS = 10
+
+
+def user_name(uid: int) -> str:
+    """Give a user as people know it."""
+    try:
+        return f"{pwd.getpwuid(uid).pw_name} ({uid})"
+    except KeyError:
+        return str(uid)
+
+
+def check_repository(case: DoctorContext) -> Iterator[Finding]:
+    """See to git, to the repository, and to its pages."""
+    git = shutil.which("git", path=case.environment.get("PATH"))
+    if git is None:
+        yield problem("git", "there is none on the PATH of this process", "install it: apt-get install git")
+        return
+    version = subprocess.run([git, "--version"], capture_output=True, text=True, timeout=_GIT_SECONDS, check=False).stdout
+    yield ok("git", f"{version.removeprefix('git version ').strip()}, {git}")
+    if case.settings is not None:
+        yield _repository(case.settings.repository)
+
+
+def _repository(place: Path) -> Finding:
+    if not place.exists():
+        return problem("repository", f"{place} is not there", "correct REPOSITORY, or mount what it is to be on")
+    try:
+        repository = Repository(place)
+        head = repository.head()
+        if head is None:
+            return note("repository", f"{place} has no commit yet: there is nothing to index")
+        pages = len(repository.blobs(head))
+    except RepositoryError as error:
+        reason = str(error)
+        return problem("repository", reason.splitlines()[0], _cure(place, reason))
+    return ok("repository", f"{place}, {pages} pages at {head[:12]}")
+
+
+def _cure(place: Path, reason: str) -> str:
+    """Tell what to do where git refuses: most often it is asked by another user than the repository's."""
+    owner = place.stat().st_uid
+    if "dubious ownership" in reason or owner != os.geteuid():
+        return (
+            f"do this, and run the wiki, as the user {user_name(owner)} that the repository belongs to (you are"
+            f" {user_name(os.geteuid())}); or let git read it: git config --global --add safe.directory {place}"
+        )
+    if "not a git repository" in reason:
+        return "name the wiki's repository, or do what it says"
+    return "see what git itself says: git -C … log, git -C … fsck"

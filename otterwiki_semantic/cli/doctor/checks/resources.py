@@ -1,0 +1,84 @@
+"""Room: on the disk for another index, in memory for the index process."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from otterwiki_semantic.cli.doctor.checks.data_directory import existing
+from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
+from otterwiki_semantic.cli.doctor.offline_index import serving_directory
+from otterwiki_semantic.core.errors import SemanticError
+from otterwiki_semantic.core.settings import Settings
+
+_SPARE = 1.2
+"""What a rebuild needs, by what it is estimated to take: as `acceptance.check_room` has it."""
+_OWNER_BYTES = 250e6
+_MEMORY = Path("/proc/meminfo")
+_GROUP = Path("/sys/fs/cgroup")
+
+
+def check_room(case: DoctorContext) -> Iterator[Finding]:
+    """See to the disk of the data directory, and to memory."""
+    if case.settings is not None:
+        yield _disk(case.settings)
+    yield from _memory()
+
+
+def _disk(settings: Settings) -> Finding:
+    free = shutil.disk_usage(existing(settings.data_dir)).free
+    needed = _needed(settings)
+    if needed is None:
+        return note("disk", f"{free / 1e6:.0f} MB are free; what an index needs is not known without its pages")
+    detail = f"{free / 1e6:.0f} MB are free, and a rebuild needs about {needed * _SPARE / 1e6:.0f} MB beside the index"
+    if needed * _SPARE > free:
+        return problem("disk", detail, "make room on the disk of the data directory, or set SEMANTIC_DATA_DIR to another one")
+    return ok("disk", detail)
+
+
+def _needed(settings: Settings) -> float | None:
+    """Give the bytes of another index: those of the serving one, else an estimate from the size of the pages."""
+    serving = serving_directory(settings.data_dir)
+    if serving is not None:
+        return sum(map(_size, serving.rglob("*")))
+    from otterwiki_semantic.content import Repository
+    from otterwiki_semantic.embedding import open_embedder
+    from otterwiki_semantic.indexing import estimate
+
+    try:
+        repository = Repository(settings.repository)
+        head = repository.head()
+        pages = repository.pages(head).values() if head else ()
+        embedder = open_embedder(settings)
+    except SemanticError:
+        return None
+    size = sum(page.size for page in pages)
+    return estimate(None, size, embedder, embeds=True, copies=False, place=existing(settings.data_dir)).disk_bytes
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:  # files come and go while the index is written
+        return 0
+
+
+def available_memory(meminfo: str, limit: str, used: str) -> int | None:
+    """Give the bytes that another process can have, by the machine and by the limit of its control group; None: not known."""
+    found = [int(line.split()[1]) * 1024 for line in meminfo.splitlines() if line.startswith("MemAvailable:")]
+    if limit.strip().isdigit() and used.strip().isdigit():  # "max": there is no limit
+        found.append(max(0, int(limit) - int(used)))
+    return min(found, default=None)
+
+
+def _memory() -> Iterator[Finding]:
+    paths = (_MEMORY, _GROUP / "memory.max", _GROUP / "memory.current")
+    free = available_memory(*(path.read_text(errors="replace") if path.exists() else "" for path in paths))
+    if free is None:
+        return
+    detail = f"{free / 1e6:.0f} MB are available; the index process takes about 250 MB for 250,000 words"
+    if free < _OWNER_BYTES:
+        yield note("memory", detail, "unless it runs already, give the machine or the container more memory")
+    else:
+        yield ok("memory", detail)

@@ -1,0 +1,85 @@
+"""The running wiki: whether it answers, and the plugin in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+from otterwiki_semantic import __version__
+from otterwiki_semantic.cli.doctor.asking import Reply, ask
+from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
+
+_KEY = "OTTERWIKI_API_KEY"
+_REFUSALS = {
+    "wrong_key": (
+        f"the wiki was started with another {_KEY}",
+        f"set the one that the wiki has, or restart it with this {_KEY}",
+    ),
+    "no_key_configured": (f"the wiki has no {_KEY}", f"set {_KEY} where the wiki is started, too, and restart it"),
+    "unauthorized": ("the wiki is closed, and no key was sent", f"set {_KEY} to the one that the wiki was started with"),
+}
+
+
+def check_wiki(case: DoctorContext) -> Iterator[Finding]:
+    """Ask the wiki at `case.url` for the index's status."""
+    if case.url is None:
+        yield note("wiki", "it was not asked", "to have it asked: --url http://127.0.0.1:8080, or wherever it is served")
+        return
+    if not _is_address(case.url):  # it is not repeated: it may hold a password
+        yield problem("wiki", "the address in --url is none", "give http://host:port, without a user name")
+        return
+    key = case.given(_KEY)
+    if not key.isprintable():  # the error of the one who sends it would show it
+        yield problem(
+            "wiki", f"{_KEY} has characters in it that cannot be sent", "correct it, here and where the wiki is started"
+        )
+        return
+    url = case.url.rstrip("/")
+    yield from _read(url, ask(f"{url}/api/v1/semantic-search/status", key or None))
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and "@" not in url
+    except ValueError:
+        return False
+
+
+def _read(url: str, reply: Reply) -> Iterator[Finding]:
+    body = reply.json if isinstance(reply.json, dict) else {}
+    if reply.trouble:
+        yield problem("wiki", f"{url} cannot be reached: {reply.trouble}", "see that it runs, and that the address is right")
+    elif reply.status == 200 and "indexed_commit" in body:
+        yield _answered(url, body)
+    elif "error" in body:
+        yield from _refused(url, reply.status, body)
+    elif reply.location:
+        yield problem("wiki", f"{url} leads to {reply.location}", "give the address that it leads to")
+    elif reply.status == 404:
+        cure = (
+            "see in the wiki's log for: Loaded plugin: otterwiki-semantic; install it into the wiki's own environment, restart"
+        )
+        yield problem("wiki", f"{url} answers, without the plugin (404)", cure)
+    else:
+        yield problem("wiki", f"{url} answers with status {reply.status}, not as a wiki would", "see that the address is right")
+
+
+def _answered(url: str, body: dict[str, Any]) -> Finding:
+    theirs = body.get("version")
+    if theirs != __version__:
+        return problem(
+            "wiki", f"{url} runs version {theirs}, and this is {__version__}", "restart the wiki, or run its own command"
+        )
+    return ok("wiki", f"{url} answers: version {theirs}, {body.get('pages')} pages, index process {body.get('owner_pid')}")
+
+
+def _refused(url: str, status: int, body: dict[str, Any]) -> Iterator[Finding]:
+    error = body["error"] if isinstance(body["error"], dict) else {}
+    code, message = str(error.get("code")), str(error.get("message"))
+    detail, cure = _REFUSALS.get(code, (message, "do what it says; the wiki's log may tell more"))
+    yield problem("wiki", f"{url}: {detail} (status {status})", cure)
+    for each in body.get("problems") or ():
+        if isinstance(each, dict):
+            yield problem("wiki", str(each.get("trouble")), str(each.get("cure")))

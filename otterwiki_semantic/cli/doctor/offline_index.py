@@ -1,0 +1,102 @@
+"""The index on the disk, read while no process owns it, and without a change to any file."""
+
+from __future__ import annotations
+
+import fcntl
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from otterwiki_semantic.core.errors import CatalogCorruptError, IndexUnavailableError
+
+_CATALOG = "catalog.sqlite3"
+"""As `generation.CATALOG`, whose module needs packages that may be missing here."""
+_CHECK_SECONDS = 5.0
+_STEPS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """The serving generation: the commit that it equals (None: none), its fingerprint, pages, passages, unfinished pages."""
+
+    name: str
+    commit: str | None
+    fingerprint: str | None
+    pages: int
+    chunks: int
+    unfinished: int
+    is_checked: bool
+    """Whether all of its structure was read; a large one takes too long."""
+
+
+def serving_directory(data_dir: Path) -> Path | None:
+    """Give the directory of the serving generation, if it can be read and is there."""
+    try:
+        name = (data_dir / "current").read_text(encoding="ascii").strip()
+        place = data_dir / "generations" / name
+        return place if name and (place / _CATALOG).is_file() else None
+    except (OSError, ValueError):
+        return None
+
+
+def read_serving(data_dir: Path) -> Serving | None:
+    """Give what the index is; None if there is none.
+
+    Errors: `CatalogCorruptError`; `IndexUnavailableError` if it cannot be read now: a process owns it, or one was killed and
+    left changes that only the next owner takes in.
+    """
+    place = serving_directory(data_dir)
+    if place is None:
+        return None
+    with _nobody_owns(data_dir):
+        log = place / f"{_CATALOG}-wal"
+        if log.exists() and log.stat().st_size:
+            raise IndexUnavailableError("the last index process was killed; the next one takes in what it left")
+        try:
+            return _read(place)
+        except sqlite3.Error as error:
+            raise CatalogCorruptError(f"the catalog {place / _CATALOG} cannot be read: {error}") from error
+
+
+@contextmanager
+def _nobody_owns(data_dir: Path) -> Iterator[None]:
+    """Keep an owner that begins meanwhile waiting, for the moment that this takes."""
+    with ExitStack() as opened:
+        try:
+            lock = opened.enter_context((data_dir / "owner.lock").open("rb"))
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise IndexUnavailableError("a process owns the index, but does not answer") from None
+        except FileNotFoundError:
+            pass  # no process ever owned it
+        except OSError as error:
+            raise IndexUnavailableError(f"the files of the index cannot be read: {error}") from error
+        yield
+
+
+def _read(place: Path) -> Serving:
+    uri = f"{(place / _CATALOG).absolute().as_uri()}?mode=ro&immutable=1"  # else SQLite would make files beside it
+    with closing(sqlite3.connect(uri, uri=True)) as connection:
+        facts = dict(connection.execute("SELECT name, value FROM meta"))
+        pages, chunks = (connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in ("pages", "chunks"))
+        is_checked = _check(connection)
+    commit = None if "changing" in facts else facts.get("commit")
+    return Serving(place.name, commit, facts.get("fingerprint"), pages, chunks, int(facts.get("unfinished") or 0), is_checked)
+
+
+def _check(connection: sqlite3.Connection) -> bool:
+    """Read the file's structure; False if that takes too long."""
+    deadline = time.monotonic() + _CHECK_SECONDS
+    connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
+    try:
+        finding = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.OperationalError:
+        if time.monotonic() > deadline:
+            return False
+        raise
+    if finding != "ok":
+        raise sqlite3.DatabaseError(finding)
+    return True

@@ -1,0 +1,1 @@
+"""`otterwiki-semantic eval`: measure the ranking with judged queries."""

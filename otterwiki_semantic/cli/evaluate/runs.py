@@ -1,0 +1,150 @@
+"""Measures a ranking with judged questions, and compares what two runs reached."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from otterwiki_semantic.core.errors import ConfigError, ParameterError
+from otterwiki_semantic.core.records import SearchOptions
+from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.search.evaluation import LOSSES, JudgedQuery, difference, means, percentiles, read_json, score
+
+SHOWN = ("ndcg", "mrr", "recall@1", "recall@5", "recall@10", "precision@5", *LOSSES)
+_WARM_UP = 3
+_INDEX = {"chunks": "chunks", "words_per_chunk": "words/chunk", "build_seconds": "build s"}
+_PICTURES = (".png", ".svg")
+
+Run = dict[str, Any]
+"""``{"name", "metrics", "latency_ms", "queries": [{"query", metric: value, …}, …]}``: what one configuration reached.
+
+A row has `degraded` if the answer had to do without a part of the search.
+Where an index was built for it, ``"index": {"chunks", "words_per_chunk", "build_seconds"}``, too.
+"""
+
+
+def measure(
+    index: IndexService,
+    name: str,
+    questions: Sequence[JudgedQuery],
+    options: SearchOptions,
+    progress: Callable[[Sequence[JudgedQuery]], Iterable[JudgedQuery]] = iter,
+) -> Run:
+    """Ask every question once and give what the ranking of pages reached; `progress` goes through them and may show it."""
+    options = replace(options, note=False)  # nobody wants to know
+    for judged in questions[:_WARM_UP]:
+        index.search([judged.query], options)
+    rows: list[dict[str, Any]] = []
+    latencies: list[float] = []
+    for judged in progress(questions):
+        start = time.perf_counter()
+        answer = index.search([judged.query], options)[0]
+        latencies.append((time.perf_counter() - start) * 1000)
+        facts: dict[str, Any] = {"query": judged.query, "relevant": list(judged.relevant), "exclude": list(judged.exclude)}
+        facts |= {"degraded": answer.degraded} if answer.degraded else {}
+        rows.append(facts | score(judged, (hit.path for hit in answer.hits), confident=answer.confident))
+    return {"name": name, "metrics": means(rows), "latency_ms": percentiles(latencies), "queries": rows}
+
+
+def table(runs: Sequence[Run]) -> str:
+    """Give the runs as a table, one a line; with what is known of their indexes where they were built for it."""
+    width = max(len(run["name"]) for run in runs)
+    is_built = all("index" in run for run in runs)
+    columns = (*SHOWN, "p50 ms", "p95 ms", "p99 ms", *(_INDEX.values() if is_built else ()))
+    lines = [f"{len(runs[0]['queries'])} questions, pages ranked", f"{'':{width}} {_row(columns)}"]
+    for run in runs:
+        values = [f"{run['metrics'][metric]:.3f}" for metric in SHOWN]
+        values += [f"{value:.1f}" for value in run["latency_ms"].values()]
+        values += [str(run["index"][fact]) for fact in _INDEX] if is_built else []
+        lines.append(f"{run['name']:{width}} {_row(values)}")
+    return "\n".join(lines)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return " ".join(f"{cell:>11}" for cell in cells)
+
+
+def comparison(before: Run, after: Run) -> str:
+    """Say how two runs over the same questions differ; `ParameterError` if the questions or their answers are others."""
+    if _questions_of(before) != _questions_of(after):
+        raise ParameterError("the earlier run asked other questions; runs can be compared only over the same ones")
+    lines = [f"{after['name']} against {before['name']} before (difference, 95 % interval):"]
+    for metric in SHOWN:
+        change = difference([row[metric] for row in before["queries"]], [row[metric] for row in after["queries"]])
+        is_better = change.mean < 0 if metric in LOSSES else change.mean > 0
+        verdict = "no difference that is more than noise" if change.is_noise else "better" if is_better else "worse"
+        lines.append(f"  {metric:11} {change.mean:+.3f}  [{change.low:+.3f}, {change.high:+.3f}]  {verdict}")
+    return "\n".join(lines)
+
+
+def _questions_of(run: Run) -> list[tuple[str, set[str], set[str]]]:
+    return [(row["query"], set(row["relevant"]), set(row["exclude"])) for row in run["queries"]]
+
+
+def failures(runs: Sequence[Run], least: Mapping[str, float]) -> list[str]:
+    """Name every metric of a run that is below what it has to be."""
+    return [
+        f"{run['name']}: {metric} is {run['metrics'][metric]:.3f}, which is below {value}"
+        for run in runs
+        for metric, value in least.items()
+        if run["metrics"][metric] < value
+    ]
+
+
+def read_run(path: Path, name: str) -> Run:
+    """Give the run of this name from an earlier run's file, or its only one; `ParameterError` if there is none."""
+    content = read_json(path)
+    runs = content.get("runs") if isinstance(content, dict) else None
+    if not isinstance(runs, list) or not all(map(_is_run, runs)):
+        raise ParameterError(f"{path} is no file that --output has written")
+    fitting = [run for run in runs if run["name"] == name] or (runs if len(runs) == 1 else [])
+    if not fitting:
+        raise ParameterError(f"{path} has no run {name!r}; it has {', '.join(run['name'] for run in runs) or 'none at all'}")
+    return dict(fitting[0])
+
+
+def _is_run(value: object) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("name"), str) or not isinstance(value.get("queries"), list):
+        return False
+    return all(map(_is_row, value["queries"]))
+
+
+def _is_row(value: object) -> bool:
+    if not isinstance(value, dict) or not isinstance(value.get("query"), str):
+        return False
+    paths = (value.get("relevant"), value.get("exclude"))
+    is_judged = all(isinstance(part, list) and all(isinstance(path, str) for path in part) for part in paths)
+    return is_judged and all(isinstance(value.get(metric), int | float) and 0 <= value[metric] <= 1 for metric in SHOWN)
+
+
+def drawer(path: Path) -> Callable[[Sequence[Run]], None]:
+    """Give what draws the runs' metrics side by side into a file, as PNG or SVG by its name.
+
+    Errors: `ConfigError` without matplotlib, `ParameterError` for another kind of file.
+    """
+    if path.suffix.lower() not in _PICTURES:
+        raise ParameterError(f"a picture's name ends in {' or '.join(_PICTURES)}, not as {path.name!r}")
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ConfigError("a picture needs matplotlib: pip install matplotlib") from None
+
+    def draw(runs: Sequence[Run]) -> None:
+        figure = Figure(figsize=(9, 4), layout="constrained")
+        axes = figure.subplots()
+        width = 0.8 / len(runs)
+        for position, run in enumerate(runs):
+            places = [place + position * width for place in range(len(SHOWN))]
+            bars = axes.bar(places, [run["metrics"][metric] for metric in SHOWN], width, label=run["name"])
+            axes.bar_label(bars, fmt="%.2f", fontsize=7, rotation=90, padding=2)
+        axes.set_xticks([place + 0.4 - width / 2 for place in range(len(SHOWN))], SHOWN)
+        axes.set_ylim(0, 1.25)
+        axes.set_ylabel("mean over the questions")
+        axes.set_title(f"{len(runs[0]['queries'])} questions, pages ranked")
+        axes.legend(loc="upper right", ncols=len(runs))
+        figure.savefig(path)
+
+    return draw

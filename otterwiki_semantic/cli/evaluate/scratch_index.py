@@ -1,0 +1,61 @@
+"""An index of a repository that is built only to be compared with others, and removed again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from otterwiki_semantic.content import Repository
+from otterwiki_semantic.content.chunking import Profile, TokenCounter, count_words
+from otterwiki_semantic.content.pages import read_page
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.embedding import profile_for
+
+
+@contextmanager
+def built_index(
+    settings: Settings, chunks: str, wait: Callable[[IndexService], object]
+) -> Iterator[tuple[IndexService, dict[str, Any]]]:
+    """Lend an index with this chunk profile, in this process, and tell what it is: see `measuring.Run`.
+
+    It lives in a temporary directory, whatever the settings say, and is gone afterwards. `wait` returns when it is built.
+    """
+    with TemporaryDirectory(prefix="otterwiki-semantic-", ignore_cleanup_errors=True) as place:
+        start = time.perf_counter()
+        index = IndexEngine(_temporary(settings, chunks, Path(place)))
+        try:
+            index.start()
+            wait(index)
+            seconds = time.perf_counter() - start
+            profile = profile_for(index.embedder, chunks)
+            words = mean_words(Repository(settings.repository), index.embedder, profile)
+            yield index, {"chunks": index.status().chunks, "words_per_chunk": words, "build_seconds": round(seconds, 1)}
+        finally:
+            index.close()
+
+
+def _temporary(settings: Settings, chunks: str, place: Path) -> Settings:
+    """Give the settings of an index that leaves no trace: none on a server, no notes, no map."""
+    return replace(settings, chunks=chunks, data_dir=place, chroma_url=None, eval_queries=None, search_log=False, map=False)
+
+
+def mean_words(repository: Repository, counter: TokenCounter, profile: Profile) -> float:
+    """Give the mean number of words of HEAD's chunks, overlaps included, heading paths not."""
+    head = repository.head()
+    files = list(repository.pages(head).values()) if head else []
+    contents = repository.read(file.blob for file in files)
+    chunks = (
+        chunk
+        for file, content in zip(files, contents, strict=True)
+        for chunk in read_page(file.path, file.blob, content, counter, profile).chunks
+    )
+    words = [count_words(chunk.text[chunk.prefix_length :]) for chunk in chunks]
+    return round(fmean(words), 1) if words else 0.0

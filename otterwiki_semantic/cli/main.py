@@ -1,0 +1,237 @@
+"""The command line: make an index of any git repository of markdown, search it, see how it is.
+
+Exit codes: 0 done; 1 it failed, the reason is on standard error; 2 the command was not understood.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from otterwiki_semantic import __version__
+from otterwiki_semantic.cli.common import equals_head, follow, index_options, lend_index, wait_for_reranker
+from otterwiki_semantic.cli.doctor.command import doctor_command
+from otterwiki_semantic.cli.mcp import mcp_command
+from otterwiki_semantic.core.errors import IndexUnavailableError, ParameterError, SemanticError
+from otterwiki_semantic.core.parameters import (
+    DEFAULT_CHUNKS_PER_PAGE,
+    DEFAULT_RESULTS,
+    MAX_CHUNKS_PER_PAGE,
+    MAX_CONTEXT,
+    MAX_RESULTS,
+    checked_query,
+    search_options,
+)
+from otterwiki_semantic.core.records import Answer, Explanation, Hit, IndexStatus, Mode, Progress, RebuildState, RetrieverScore
+from otterwiki_semantic.daemon import answer_json, status_json
+
+_NO_COMMIT = "HEAD has no commit yet, so there is nothing to index: commit the pages, or check out a branch that has them"
+_directory = click.Path(file_okay=False, path_type=Path)
+
+
+_EVAL = "eval"
+
+
+class _Commands(click.Group):
+    """Shows this package's errors as one line, and ends with exit code 1.
+
+    What `eval` needs is imported only for it: `doctor` has to work where a package is missing.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), _EVAL])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == _EVAL:
+            from otterwiki_semantic.cli.evaluate.command import evaluate
+
+            return evaluate
+        return super().get_command(ctx, cmd_name)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ParameterError as error:
+            raise click.UsageError(str(error)) from error
+        except SemanticError as error:
+            raise click.ClickException(str(error)) from error
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def main() -> None:
+    """Search by meaning in An Otter Wiki, or in any git repository of markdown."""
+
+
+@main.command("index")
+@index_options
+def index_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
+    """Make the index equal to the repository's HEAD, and wait until it is.
+
+    The exit status is 1 if pages are left that only their words find, because the model failed.
+    """
+    with lend_index(repository, data_dir) as index:
+        index.notify()
+        known_error = index.status().last_error
+        status = follow(index, "indexing", _progress, lambda status: equals_head(status, known_error))
+    _print_status(status, as_json=as_json)
+    if status.index.pending_pages or status.is_outdated:
+        raise SystemExit(1)
+
+
+@main.command("reindex")
+@index_options
+@click.option("--full", is_flag=True, help="Read and divide every page again, even if nothing has changed.")
+def reindex_command(repository: Path | None, data_dir: Path | None, *, as_json: bool, full: bool) -> None:
+    """Build a new index beside the serving one and let it take its place. Unchanged text is not embedded again.
+
+    What has not changed is copied, once it was checked, unless the index is to be made in another way.
+    """
+    with lend_index(repository, data_dir) as index:
+        estimate = index.reindex(full=full).estimate
+        if estimate is not None:
+            size, seconds = estimate.disk_bytes / 1e6, estimate.seconds
+            click.echo(f"embedding {estimate.texts} passages; about {size:.0f} MB and {seconds:.0f} s", err=True)
+        status = follow(index, "rebuilding", lambda status: status.rebuild.progress, _rebuild_is_done)
+    _print_status(status, as_json=as_json)
+
+
+@main.command("status")
+@index_options
+def status_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
+    """Show what the index holds, and which commit it equals."""
+    with lend_index(repository, data_dir) as index:
+        _print_status(index.status(), as_json=as_json)
+
+
+@main.command("search")
+@index_options
+@click.option("-n", "n", type=click.IntRange(1, MAX_RESULTS), default=DEFAULT_RESULTS, show_default=True, help="Results.")
+@click.option(
+    "--max-chunks-per-page",
+    type=click.IntRange(1, MAX_CHUNKS_PER_PAGE),
+    default=DEFAULT_CHUNKS_PER_PAGE,
+    show_default=True,
+    help="Results of one page.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice([mode.value for mode in Mode]),
+    default=Mode.HYBRID.value,
+    show_default=True,
+    help="Rank by both, or by one.",
+)
+@click.option("--semantic-ratio", type=float, help="Share of meaning in a hybrid ranking, 0 to 1.  [default: 0.5]")
+@click.option("--category", help="Only pages of this category.")
+@click.option("--tag", multiple=True, help="Only pages with this tag; give it again for pages that have both.")
+@click.option("--path", help="Only pages whose path begins so, such as garden/.")
+@click.option("--updated-since", metavar="DATE", help="Only pages changed since this date (ISO 8601).")
+@click.option("--min-similarity", type=float, help="Only passages with at least this cosine similarity.")
+@click.option("--diversity", type=float, help="0 (best first) to 1 (as different as they can be).  [default: 0]")
+@click.option("--context", type=click.IntRange(0, MAX_CONTEXT), help="Passages to show before and after each result.")
+@click.option("--rerank/--no-rerank", default=None, help="Let the reranker order the best passages.  [default: if it is fast]")
+@click.option("--wait", is_flag=True, help="Wait a few seconds until the index equals HEAD.")
+@click.option("--explain", is_flag=True, help="Say why each result stands where it does.")
+@click.argument("query", nargs=-1, required=True)
+def search_command(
+    repository: Path | None,
+    data_dir: Path | None,
+    query: tuple[str, ...],
+    tag: tuple[str, ...],
+    *,
+    as_json: bool,
+    **values: Any,
+) -> None:
+    """Find the passages that answer QUERY.
+
+    In QUERY, "exact words" have to stand in a passage as they are, and a -word must not stand there. Give a query that begins
+    with a minus after two dashes: search -- -word other
+    """
+    question = checked_query(" ".join(query), "QUERY")
+    options = search_options(values | {"tag": list(tag)})
+    with lend_index(repository, data_dir) as index:
+        if options.rerank:
+            wait_for_reranker(index)
+        answer = index.search([question], options)[0]
+    if as_json:
+        click.echo(json.dumps(answer_json(answer), ensure_ascii=False, indent=2))
+        return
+    _print_answer(answer)
+
+
+main.add_command(doctor_command)
+main.add_command(mcp_command)
+
+
+def _progress(status: IndexStatus) -> Progress:
+    return status.rebuild.progress if status.rebuild.state is RebuildState.RUNNING else status.progress
+
+
+def _rebuild_is_done(status: IndexStatus) -> bool:
+    if status.rebuild.state in {RebuildState.FAILED, RebuildState.IDLE}:
+        raise IndexUnavailableError(status.rebuild.error or "the index process was restarted, and the rebuild is lost")
+    return status.rebuild.state is RebuildState.DONE
+
+
+def _print_status(status: IndexStatus, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(status_json(status), indent=2))
+        return
+    index = status.index
+    if index.head is None and index.commit is None:
+        click.echo(_NO_COMMIT)
+        return
+    commit = (index.commit or "nothing yet")[:12]
+    head = (
+        "HEAD"
+        if index.commit == index.head
+        else f"HEAD is {(index.head or 'unborn')[:12]}, {index.pending_pages} pages pending"
+    )
+    model = status.model + (f", reranker {status.reranker}" if status.reranker else "")
+    click.echo(f"{status.status}: {status.pages} pages, {status.chunks} chunks, at {commit} ({head}), model {model}")
+    if status.last_error:
+        click.echo(f"last error: {status.last_error}")
+    for problem in status.problems:
+        click.echo(f"problem: {problem.trouble}\n   cure: {problem.cure}")
+
+
+def _print_answer(answer: Answer) -> None:
+    for hit in answer.hits:
+        _print_hit(hit)
+    if answer.degraded:
+        click.echo(answer.degraded, err=True)
+    if answer.index.commit != answer.index.head:
+        pending = answer.index.pending_pages
+        click.echo(f"The index is behind by {pending} pages. To wait for it: otterwiki-semantic index", err=True)
+    elif not answer.hits:
+        click.echo("Nothing was found." if answer.index.head else _NO_COMMIT, err=True)
+    elif not answer.confident:
+        click.echo("Nothing relevant was found; these are the nearest passages.", err=True)
+
+
+def _print_hit(hit: Hit) -> None:
+    trail = " > ".join(hit.section_path)
+    click.secho(f"{hit.path}:{hit.start_line}", fg="green", nl=False)
+    click.echo(f"  {_number(None if hit.distance is None else 1 - hit.distance)}  {trail}")
+    for text in (hit.context_before, hit.snippet[hit.prefix_length :], hit.context_after):
+        for line in (text or "").splitlines():
+            click.echo(click.wrap_text(line, 100, "    ", "    "))
+    if hit.also_on:
+        click.echo(f"    (nearly the same on {', '.join(hit.also_on)})")
+    if hit.explain:
+        why = hit.explain
+        sides = (f"{name} {_number(side.score)} (rank {side.rank or '-'})" for name, side in _sides(why))
+        read = f", reranked {_number(why.rerank.score)} (rank {why.rerank.rank} before)" if why.rerank.rank else ""
+        click.echo(f"    {why.rule}: {', '.join(sides)}, fused {why.fused:.2f} + page {why.page_credit:.2f}{read}")
+    click.echo()
+
+
+def _sides(why: Explanation) -> tuple[tuple[str, RetrieverScore], tuple[str, RetrieverScore]]:
+    return ("meaning", why.semantic), ("words", why.keyword)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

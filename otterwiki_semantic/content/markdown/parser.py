@@ -1,0 +1,257 @@
+"""From a page's markdown to its heading tree: sections, each with its blocks as a reader sees them and the lines they stand on.
+
+Markdown is parsed by mistune with the wiki's own additions (`wikisyntax`), so that what is a heading here is one in the wiki.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any
+
+import mistune
+from mistune.plugins.formatting import strikethrough
+from mistune.plugins.url import url
+
+from otterwiki_semantic.content.markdown import otterwiki as wikisyntax
+from otterwiki_semantic.content.markdown.front_matter import front_matter_end, split_front_matter
+from otterwiki_semantic.content.markdown.plain_text import heading_anchor, links_in, visible_html, visible_text
+from otterwiki_semantic.core.records import Block, BlockKind, Document, Line, Link, Section
+
+_Token = dict[str, Any]
+
+_LINE_END = re.compile(r"\r\n?|\n")
+_MAX_INLINE = 20_000
+"""Characters of one paragraph (or line of it) that are parsed for links and emphasis; a longer one is taken as it is."""
+_MAX_BRACKET_WORK = 2_000_000
+"""Characters times opening brackets up to which a paragraph's links are parsed: mistune's time grows with their product."""
+_LOOK_AHEAD = 64
+"""Lines searched for the source line of a piece of text: it stands at the very next ones unless markup lies between."""
+
+
+class _State(mistune.BlockState):
+    """A parser state that notes at which offset of the source each paragraph begins."""
+
+    def add_paragraph(self, text: str) -> None:
+        known = len(self.tokens)
+        super().add_paragraph(text)
+        for token in self.tokens[known:]:
+            token["start"] = self.cursor
+
+
+class _BlockParser(mistune.BlockParser):
+    """mistune's block parser, noting at which offset each block begins, and keeping footnotes as text where they stand."""
+
+    state_cls = _State
+
+    def parse_method(self, m: re.Match[str], state: mistune.BlockState) -> int | None:
+        known = len(state.tokens)
+        end = super().parse_method(m, state)
+        for token in state.tokens[known:]:
+            token.setdefault("start", m.start())
+        return end
+
+    def parse_ref_link(self, m: re.Match[str], state: mistune.BlockState) -> int | None:
+        return None if m.group("reflink_1").startswith("^") else super().parse_ref_link(m, state)
+
+
+_PARSER = mistune.Markdown(block=_BlockParser(), plugins=[url, strikethrough, *wikisyntax.PLUGINS])
+
+
+def parse(text: str) -> Document:
+    """Parse a page. No input raises: where the parser gives up, the page is one section of plain paragraphs."""
+    source = _LINE_END.sub("\n", text.replace("\0", "\ufffd").removeprefix("\ufeff"))
+    lines = source.split("\n")
+    front_matter, skipped = split_front_matter(lines)
+    end = front_matter_end(lines)
+    unread = "" if skipped else "\n".join(lines[:end])
+    body = "\n" * end + "\n".join(lines[end:])
+    outline = _Outline(body, lines)
+    try:
+        return Document(front_matter, outline.sections(unread), tuple(outline.links))
+    except (RecursionError, re.error, ValueError, KeyError, IndexError, AttributeError):
+        return Document(front_matter, _plain_sections(lines, skipped))
+
+
+def parse_plain(text: str) -> Document:
+    """Give a page as one section of plain paragraphs, without front matter: what is left if `parse` should fail."""
+    return Document({}, _plain_sections(_LINE_END.sub("\n", text).split("\n"), 0))
+
+
+class _Outline:
+    """One page on its way from tokens to sections."""
+
+    def __init__(self, source: str, lines: list[str]) -> None:
+        self._source = source if source.endswith("\n") else source + "\n"
+        self._lines = lines
+        self._offsets = [0, *(match.end() for match in re.finditer("\n", self._source))]
+        self._cursor = 0
+        self._anchors: Counter[str] = Counter()
+        self._env: MutableMapping[str, Any] = {}
+        self.links: list[Link] = []
+
+    def sections(self, unread_front_matter: str) -> tuple[Section, ...]:
+        state = _State()
+        state.process(self._source)
+        self._env = state.env
+        _PARSER.block.parse(state)
+
+        open_headings: list[tuple[int, str]] = []
+        found: list[Section] = []
+        heading: tuple[int, str, str, int] = (0, "", "", 1)
+        blocks = self._verbatim(unread_front_matter)
+        for token in state.tokens:
+            start = self._line_of(token.get("start", 0))
+            self._cursor = max(self._cursor, start - 1)
+            if token["type"] != "heading":
+                blocks.extend(self._blocks(token))
+                continue
+            found.append(self._section(heading, open_headings, start - 1, blocks))
+            heading = (*self._heading(token), start)
+            open_headings = [outer for outer in open_headings if outer[0] < heading[0]] + [heading[:2]]
+            blocks = []
+        found.append(self._section(heading, open_headings, len(self._lines), blocks))
+        return tuple(section for section in found if section.level or section.blocks)
+
+    def _section(
+        self, heading: tuple[int, str, str, int], trail: list[tuple[int, str]], end: int, blocks: list[Block]
+    ) -> Section:
+        level, text, anchor, start = heading
+        path = tuple(heading_text for _, heading_text in trail) if level else ()
+        return Section(level, text, anchor, path, start, max(start, end), tuple(blocks))
+
+    def _verbatim(self, text: str) -> list[Block]:
+        lines = tuple(Line(line, number) for number, line in enumerate(text.split("\n"), 1) if line.strip(" -"))
+        return [Block(BlockKind.ROWS, lines)] if lines else []
+
+    def _line_of(self, offset: int) -> int:
+        return min(bisect_right(self._offsets, offset), len(self._lines))
+
+    def _heading(self, token: _Token) -> tuple[int, str, str]:
+        """Level, text and anchor; counts the anchor, so that a repeated heading gets the wiki's ``-1``, ``-2``."""
+        inline = self._inline(token["text"])
+        base = heading_anchor(inline)
+        repeats = self._anchors[base]
+        self._anchors[base] += 1
+        text = " ".join(visible_text(inline).split())
+        return token["attrs"]["level"], text, f"{base}-{repeats}" if repeats else base
+
+    def _inline(self, text: str) -> list[_Token]:
+        text = text.strip(" \r\n\t\f")
+        if len(text) <= _MAX_INLINE and len(text) * text.count("[") <= _MAX_BRACKET_WORK:
+            tokens = _PARSER.inline(text, self._env)
+            self.links.extend(links_in(tokens))
+            return tokens
+        lines = text.split("\n")
+        if len(lines) == 1:
+            return [{"type": "text", "raw": text}]
+        return [token for line in lines for token in (*self._inline(line), {"type": "softbreak"})]
+
+    # Blocks: every kind of token to the lines a reader sees
+
+    def _blocks(self, token: _Token) -> Iterator[Block]:
+        if token["type"] in _ROWS:
+            yield from _block(BlockKind.ROWS, self._rows(token))
+        elif token["type"] == "heading":
+            self._heading(token)
+            yield from _block(BlockKind.PROSE, self._prose(token))
+        elif "children" in token:
+            for child in token["children"]:
+                yield from self._blocks(child)
+        elif "text" in token:
+            yield from _block(BlockKind.PROSE, self._prose(token))
+        elif "raw" in token:
+            yield from _block(BlockKind.ROWS, self._verbatim_lines(token["raw"]))
+
+    def _rows(self, token: _Token) -> Iterator[Line]:
+        return _ROWS[token["type"]](self, token)
+
+    def _prose(self, token: _Token) -> Iterator[Line]:
+        numbers = [self._locate(line) for line in token["text"].strip("\n").split("\n")]
+        shown = visible_text(self._inline(token["text"])).split("\n")
+        for index, line in enumerate(shown):
+            yield Line(line.strip(), numbers[min(index, len(numbers) - 1)])
+
+    def _code(self, token: _Token) -> Iterator[Line]:
+        return self._verbatim_lines(token["raw"])
+
+    def _verbatim_lines(self, raw: str) -> Iterator[Line]:
+        for line in raw.strip("\n").split("\n"):
+            yield Line(line.rstrip(), self._locate(line))
+
+    def _html(self, token: _Token) -> Iterator[Line]:
+        raw = token["raw"].strip("\n")
+        numbers = [self._locate(line) for line in raw.split("\n")]
+        for number, line in zip(numbers, visible_html(raw).split("\n"), strict=False):
+            yield Line(" ".join(line.split()), number)
+
+    def _table(self, token: _Token) -> Iterator[Line]:
+        for part in token["children"]:
+            rows = [part] if part["type"] == "table_head" else part["children"]
+            for row in rows:
+                cells = [cell["text"].replace("\\|", "|") for cell in row["children"]]
+                number = self._locate(next((cell for cell in cells if cell.strip()), ""))
+                shown = (" ".join(visible_text(self._inline(cell)).split()) for cell in cells)
+                yield Line(" | ".join(shown).strip(), number)
+
+    def _list(self, token: _Token) -> Iterator[Line]:
+        first = token["attrs"].get("start", 1)
+        for position, item in enumerate(token["children"]):
+            marker = f"{first + position}. " if token["attrs"].get("ordered") else "- "
+            for line in self._item(item):
+                yield Line(marker + line.text, line.number)
+                marker = " " * len(marker)
+
+    def _item(self, item: _Token) -> Iterator[Line]:
+        for child in item["children"]:
+            if child["type"] == "heading":
+                self._heading(child)
+                yield from self._prose(child)
+            elif child["type"] == "list":
+                yield from self._list(child)
+            elif child["type"] in _ROWS:
+                yield from self._rows(child)
+            elif "text" in child:
+                yield from self._prose(child)
+            elif "children" in child:
+                yield from self._item(child)
+
+    def _locate(self, fragment: str) -> int:
+        """Give the number of the source line that holds `fragment`, at or after the last one given; near it if none does."""
+        fragment = fragment.strip()
+        last = len(self._lines) - 1
+        for index in range(self._cursor, min(self._cursor + _LOOK_AHEAD, last + 1)):
+            if fragment and fragment in self._lines[index]:
+                self._cursor = min(index + 1, last)
+                return index + 1
+        return min(self._cursor, last) + 1
+
+
+_ROWS: dict[str, Callable[[_Outline, _Token], Iterator[Line]]] = {
+    "block_code": _Outline._code,
+    "block_html": _Outline._html,
+    "table": _Outline._table,
+    "list": _Outline._list,
+}
+
+
+def _block(kind: BlockKind, lines: Iterator[Line]) -> Iterator[Block]:
+    """Give a block of the lines that hold any text; none for no such line."""
+    kept = tuple(line for line in lines if line.text.strip())
+    if kept:
+        yield Block(kind, kept)
+
+
+def _plain_sections(lines: list[str], skipped: int) -> tuple[Section, ...]:
+    """Give the page as one section without headings, each paragraph as it was written."""
+    blocks: list[Block] = []
+    paragraph: list[Line] = []
+    for number, line in enumerate((*lines[skipped:], ""), skipped + 1):
+        if line.strip():
+            paragraph.append(Line(line.strip(), number))
+        elif paragraph:
+            blocks.append(Block(BlockKind.PROSE, tuple(paragraph)))
+            paragraph = []
+    return (Section(0, "", "", (), 1, len(lines), tuple(blocks)),) if blocks else ()

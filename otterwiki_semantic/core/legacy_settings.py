@@ -1,0 +1,112 @@
+"""What the environment told the earlier plugin for this wiki, otterwiki-semantic-search, in the names of this one's settings.
+
+Its variables are those of its README and of its newest code, which could also keep vectors in FAISS and ask other models.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+EARLIER_PACKAGE = "otterwiki_semantic_search"
+EARLIER_DISTRIBUTION = "otterwiki-semantic-search"
+_SAME_MODEL = "all-MiniLM-L6-v2"
+"""The model that is bundled here, as the earlier plugin called it."""
+_TITAN = "bedrock:amazon.titan-embed-text-v2:0"
+_NO_MODEL = "with the other variables as they are it was not looked at"
+_NO_FILES = "the index is made anew from git; delete what is there once you do not want to go back"
+_NOT_NEEDED = {
+    "VECTOR_BACKEND": "vectors are compared in memory, and kept in ChromaDB",
+    "CHROMADB_MODE": "ChromaDB runs in the process that owns the index unless SEMANTIC_CHROMA_URL names a server",
+    "CHROMADB_HOST": "ChromaDB runs in the process that owns the index unless SEMANTIC_CHROMA_URL names a server",
+    "CHROMADB_PORT": "ChromaDB runs in the process that owns the index unless SEMANTIC_CHROMA_URL names a server",
+    "CHROMADB_PATH": _NO_FILES,
+    "CHROMA_COLLECTION": "each index names its own collection",
+    "FAISS_INDEX_DIR": _NO_FILES,
+    "EMBEDDING_MODEL": _NO_MODEL,
+    "SENTENCE_TRANSFORMER_MODEL": _NO_MODEL,
+    "BEDROCK_EMBED_DIMENSIONS": "the model's own number of dimensions is taken",
+}
+"""Variables of the earlier plugin, and why one that becomes no setting is not needed."""
+_VARIABLES = (*_NOT_NEEDED, "CHROMA_SYNC_INTERVAL")
+
+
+@dataclass(frozen=True, slots=True)
+class LegacySettings:
+    """The earlier plugin's variables as settings, by name, and a line about each variable for the log."""
+
+    settings: Mapping[str, str]
+    notices: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Meant:
+    """What some of the earlier plugin's variables mean: settings with their values, of which the first one leads."""
+
+    variables: tuple[str, ...]
+    settings: Mapping[str, str]
+
+
+def move_in(
+    environment: Mapping[str, str], is_set: Callable[[str], bool], accepts: Callable[[str, str], bool]
+) -> LegacySettings:
+    """Give what the earlier plugin's variables mean here, and what is to be said of each.
+
+    `is_set` tells whether a setting is set: then it wins. `accepts` tells whether a setting takes a value: one that makes no
+    sense is left out, with a notice, since nobody may have looked at it for long.
+    """
+    given = {name: value for name in _VARIABLES if (value := environment.get(name, "").strip())}
+    settings: dict[str, str] = {}
+    spoken_of: dict[tuple[str, ...], str] = {}
+    for meant in (*_server(given), *_interval(given), *_model(given, environment)):
+        name = next(iter(meant.settings))
+        if is_set(name):
+            spoken_of[meant.variables] = f"not looked at, because {name} is set"
+        elif not all(accepts(*each) for each in meant.settings.items()):
+            spoken_of[meant.variables] = f"not looked at, because no {name} can be made of it"
+        else:
+            settings |= meant.settings
+            shown = ", ".join(f"{each}={value}" for each, value in meant.settings.items())
+            spoken_of[meant.variables] = f"taken as {shown}; set that instead"
+    left = set(given) - {name for names in spoken_of for name in names}
+    spoken_of |= {(name,): f"not needed: {_NOT_NEEDED[name]}" for name in given if name in left}
+    return LegacySettings(
+        settings, tuple(f"{', '.join(names)} (of {EARLIER_DISTRIBUTION}): {what}" for names, what in spoken_of.items())
+    )
+
+
+def _server(given: Mapping[str, str]) -> Iterator[_Meant]:
+    """Give the address of the ChromaDB server, if one was asked for by name: it was the earlier plugin's default, too."""
+    variables = tuple(name for name in ("CHROMADB_MODE", "CHROMADB_HOST", "CHROMADB_PORT") if name in given)
+    mode = given.get("CHROMADB_MODE", "server" if "CHROMADB_HOST" in given else "local").lower()
+    if mode == "server" and not _keeps_in_faiss(given):
+        host = given.get("CHROMADB_HOST", "localhost")
+        name = f"[{host}]" if ":" in host else host
+        yield _Meant(variables, {"SEMANTIC_CHROMA_URL": f"http://{name}:{given.get('CHROMADB_PORT', '8000')}"})
+
+
+def _interval(given: Mapping[str, str]) -> Iterator[_Meant]:
+    if seconds := given.get("CHROMA_SYNC_INTERVAL"):
+        yield _Meant(("CHROMA_SYNC_INTERVAL",), {"SEMANTIC_SYNC_INTERVAL": seconds})
+
+
+def _model(given: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[_Meant]:
+    """Give the model that the earlier plugin took with FAISS; with ChromaDB it had the one that is bundled here."""
+    if not _keeps_in_faiss(given):
+        return
+    kind = given.get("EMBEDDING_MODEL", "local").lower()
+    if kind == "bedrock":
+        region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
+        options = {"SEMANTIC_MODEL_OPTIONS": json.dumps({"region": region})} if region else {}
+        yield _Meant(("EMBEDDING_MODEL",), {"SEMANTIC_MODEL": _TITAN, **options})
+    elif kind != "local":
+        yield _Meant(("EMBEDDING_MODEL",), {"SEMANTIC_MODEL": "minilm" if kind == "onnx" else kind})
+    elif variables := tuple(name for name in ("EMBEDDING_MODEL", "SENTENCE_TRANSFORMER_MODEL") if name in given):
+        name = given.get("SENTENCE_TRANSFORMER_MODEL", _SAME_MODEL)
+        is_bundled = name.removeprefix("sentence-transformers/") == _SAME_MODEL
+        yield _Meant(variables, {"SEMANTIC_MODEL": "minilm" if is_bundled else f"sentence-transformers:{name}"})
+
+
+def _keeps_in_faiss(given: Mapping[str, str]) -> bool:
+    return given.get("VECTOR_BACKEND", "").lower() == "faiss"

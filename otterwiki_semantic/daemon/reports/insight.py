@@ -1,0 +1,91 @@
+"""How the index works, for the people who run it: what it takes, what it did, and what was searched for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from otterwiki_semantic.core.records import Answer, Insight, Mode, Problem
+from otterwiki_semantic.daemon.reports.search_log import NAME, SearchLog, remove_searches
+from otterwiki_semantic.indexing import SyncHistory, now
+
+_BLOCK_BYTES = 512
+"""What `stat` counts in, whatever the blocks of the file system are."""
+_CURE = f"see that the wiki's user may write to {NAME} in the data directory, and that its disk has room"
+
+
+class Insights:
+    """Gathers what is told of an index; searches are noted only with `keeps_searches`."""
+
+    def __init__(self, data_dir: Path, syncs: SyncHistory, *, keeps_searches: bool) -> None:
+        self._data_dir = data_dir
+        self._syncs = syncs
+        self._keeps_searches = keeps_searches
+        self._searches: SearchLog | None = None
+        self._started = now()
+        self._undeleted: OSError | None = None
+
+    def start(self) -> None:
+        """Begin to note searches; if they are not to be kept, delete those that were."""
+        if self._keeps_searches:
+            self._searches = SearchLog(self._data_dir)
+            return
+        try:
+            remove_searches(self._data_dir)
+        except OSError as error:
+            self._undeleted = error
+
+    def close(self) -> None:
+        """Write what was noted."""
+        if self._searches is not None:
+            self._searches.close()
+
+    def note(self, answers: Sequence[Answer], mode: Mode, seconds: float) -> None:
+        """Note the answers of a request that took so long, if searches are kept."""
+        if self._searches is not None:
+            self._searches.note(answers, mode, time.time(), seconds)
+
+    def insight(self) -> Insight:
+        """Tell how the index works."""
+        until = time.time()
+        return Insight(
+            disk_bytes=_disk_bytes(self._data_dir),
+            free_bytes=shutil.disk_usage(self._data_dir).free,
+            memory_bytes=_memory_bytes(),
+            started=self._started,
+            syncs=self._syncs.newest_first(),
+            keeps_searches=self._searches is not None,
+            searches=self._searches.hours(until) if self._searches else (),
+            unanswered=self._searches.unanswered(until) if self._searches else (),
+        )
+
+    def problems(self) -> list[Problem]:
+        """Tell what keeps searches from being noted, or from being forgotten."""
+        if self._undeleted is not None:
+            return [Problem(f"the searches noted before cannot be deleted: {self._undeleted}", _CURE)]
+        if self._searches is not None and self._searches.error is not None:
+            return [Problem(f"searches are not noted: {self._searches.error}", _CURE)]
+        return []
+
+
+def _disk_bytes(directory: Path) -> int:
+    return sum(_size(Path(folder, name)) for folder, _, names in os.walk(directory) for name in names)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_blocks * _BLOCK_BYTES
+    except OSError:  # journals come and go
+        return 0
+
+
+def _memory_bytes() -> int | None:
+    """Give what this process has in memory (Linux), None where it cannot be told."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return None
+    return pages * os.sysconf("SC_PAGE_SIZE")

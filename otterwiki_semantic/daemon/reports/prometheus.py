@@ -1,0 +1,178 @@
+"""Figures of the index for Prometheus, gathered in the one process that does all the work.
+
+`docs/monitoring.md` tells what each means. A search is counted in a few microseconds; what the index holds is asked only when
+somebody asks for the figures.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import TypeVar
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector, disable_created_metrics, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOptions
+from otterwiki_semantic.core.telemetry import Embedded, Failure, IndexState, Telemetry
+from otterwiki_semantic.search.reranking import NONE_CONFIGURED
+
+PREFIX = "otterwiki_semantic"
+_SEARCH_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
+_WORK_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_SYNC_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
+
+Kind = TypeVar("Kind", bound=StrEnum)
+
+
+class Outcome(StrEnum):
+    """What became of a question."""
+
+    ANSWERED = "answered"
+    NOTHING_RELEVANT = "nothing_relevant"
+    DEGRADED = "degraded"
+
+
+class _Sync(StrEnum):
+    CHANGED = "changed"
+    UNCHANGED = "unchanged"
+    FAILED = "failed"
+
+
+def outcome(answer: Answer) -> Outcome:
+    """Tell what became of a question; before the first build is done no answer is all it could be.
+
+    Who asks for a reranker where there is none is told so, and gets all there is.
+    """
+    if answer.degraded not in {None, NONE_CONFIGURED} or answer.index.commit is None:
+        return Outcome.DEGRADED
+    return Outcome.ANSWERED if answer.confident else Outcome.NOTHING_RELEVANT
+
+
+class Metrics(Telemetry):
+    """Counts the work, and gives the figures. Every series is there from the start, with 0."""
+
+    def __init__(self) -> None:
+        # They double the series, and the process tells when it was started.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._registry = CollectorRegistry()
+        ProcessCollector(namespace=PREFIX, registry=self._registry)
+        about = "Time in which the index answered a question, without the web server and without waiting for a commit."
+        self._search_seconds = self._histograms("search_duration_seconds", about, "mode", Mode, _SEARCH_SECONDS)
+        self._outcomes = self._counters("searches", "Questions by what became of them.", "outcome", Outcome)
+        about = "Searches for words still being typed; they are not among the questions."
+        self._drafts = Counter(f"{PREFIX}_draft_searches", about, registry=self._registry)
+        about = "Time of one call of the model: a question, or up to 64 passages."
+        self._embedding_seconds = self._histograms("embedding_duration_seconds", about, "kind", Embedded, _WORK_SECONDS)
+        self._texts = self._counters("embedded_texts", "Texts that the model embedded.", "kind", Embedded)
+        about = "Time of a sync that changed pages."
+        name = f"{PREFIX}_sync_duration_seconds"
+        self._sync_seconds = Histogram(name, about, registry=self._registry, buckets=_SYNC_SECONDS)
+        self._syncs = self._counters("syncs", "Looks at HEAD, by what they did.", "outcome", _Sync)
+        self._errors = self._counters("errors", "What failed.", "kind", Failure)
+        self._equalled_at = time.monotonic()
+        """When it was last known to equal HEAD, or to be started."""
+
+    def _counters(self, name: str, about: str, label: str, kinds: type[Kind]) -> dict[Kind, Counter]:
+        """Give a counter for each value of a label."""
+        counter = Counter(f"{PREFIX}_{name}", about, [label], registry=self._registry)
+        return {kind: counter.labels(kind.value) for kind in kinds}
+
+    def _histograms(
+        self, name: str, about: str, label: str, kinds: type[Kind], buckets: Sequence[float]
+    ) -> dict[Kind, Histogram]:
+        """Give a histogram for each value of a label."""
+        histogram = Histogram(f"{PREFIX}_{name}", about, [label], registry=self._registry, buckets=buckets)
+        return {kind: histogram.labels(kind.value) for kind in kinds}
+
+    def searched(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
+        """See `Telemetry`; each of several questions is taken for an equal share of the time."""
+        if not options.note:
+            self._drafts.inc(len(answers))
+            return
+        observed = self._search_seconds[options.mode]
+        for answer in answers:
+            observed.observe(seconds / len(answers))
+            self._outcomes[outcome(answer)].inc()
+
+    @contextmanager
+    def embedding(self, what: Embedded, texts: int) -> Iterator[None]:
+        """See `Telemetry`."""
+        start = time.perf_counter()
+        try:
+            yield
+        except Exception:
+            self.failed(Failure.MODEL)
+            raise
+        self._embedding_seconds[what].observe(time.perf_counter() - start)
+        self._texts[what].inc(texts)
+
+    def synced(self, seconds: float, *, has_changed: bool) -> None:
+        """See `Telemetry`."""
+        self._syncs[_Sync.CHANGED if has_changed else _Sync.UNCHANGED].inc()
+        if has_changed:
+            self._sync_seconds.observe(seconds)
+
+    def equals_head(self) -> None:
+        """See `Telemetry`."""
+        self._equalled_at = time.monotonic()
+
+    def failed(self, what: Failure) -> None:
+        """See `Telemetry`."""
+        self._errors[what].inc()
+        if what is Failure.SYNC:
+            self._syncs[_Sync.FAILED].inc()
+
+    def text(self, state: IndexState) -> str:
+        """See `Telemetry`."""
+        if state.equals_head:
+            self.equals_head()
+        behind = 0.0 if state.equals_head else time.monotonic() - self._equalled_at
+        return generate_latest(_Everything(self._registry, [*_families(state), _behind_seconds(behind)])).decode()
+
+
+class _Everything(Collector):
+    """What was counted, and what was asked just now."""
+
+    def __init__(self, counted: Collector, asked: Sequence[Metric]) -> None:
+        self._counted = counted
+        self._asked = asked
+
+    def collect(self) -> Iterable[Metric]:
+        yield from self._counted.collect()
+        yield from self._asked
+
+
+def _families(state: IndexState) -> Iterator[Metric]:
+    status = state.status
+    yield InfoMetricFamily(
+        f"{PREFIX}_build", "Version and embedding model.", {"version": status.version, "model": status.model}
+    )
+    yield _gauge("pages", "Pages that the index has.", status.pages)
+    yield _gauge("chunks", "Passages that the index has.", status.chunks)
+    yield _gauge("vectors", "Vectors of passages that the index has.", status.vectors)
+    yield _gauge("pending_pages", "Pages that are not indexed as HEAD has them.", status.index.pending_pages)
+    yield _gauge("unfinished_pages", "Pages found by words alone, because the model failed.", state.unfinished_pages)
+    if state.commits_behind is not None:
+        yield _gauge("behind_commits", "Commits of HEAD that the index lacks; 1,000 may be more.", state.commits_behind)
+    yield _counter("query_cache_hits", "Questions whose vectors were remembered.", state.cache_hits)
+    yield _counter("query_cache_misses", "Questions that were embedded.", state.cache_misses)
+    rebuild = GaugeMetricFamily(f"{PREFIX}_rebuild_state", "The last rebuild: 1 for the state it is in.", labels=["state"])
+    for each in RebuildState:
+        rebuild.add_metric([each.value], float(status.rebuild.state is each))
+    yield rebuild
+
+
+def _behind_seconds(seconds: float) -> Metric:
+    return _gauge("behind_seconds", "Seconds since the index was last known to equal HEAD; 0 while it does.", seconds)
+
+
+def _gauge(name: str, about: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"{PREFIX}_{name}", about, value)
+
+
+def _counter(name: str, about: str, value: float) -> Metric:
+    return CounterMetricFamily(f"{PREFIX}_{name}", about, value)

@@ -1,0 +1,112 @@
+"""The background scheduler: when to look at HEAD, and the thread a rebuild runs on."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+from apscheduler.executors.pool import ThreadPoolExecutor
+from apscheduler.jobstores.base import JobLookupError
+from apscheduler.schedulers.background import BackgroundScheduler
+
+_SYNC, _LATER = "sync", "later"
+_THREADS = 5
+_WAKE_DELAY = timedelta(milliseconds=50)
+"""A save calls several hooks and goes on to answer its user: one sync, a moment later, serves them all and disturbs nobody."""
+_CLOCK_SECONDS = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Scheduler:
+    """Runs `sync` at an interval and whenever it is woken, one at a time; and other work once, in the background.
+
+    `sync` may take long: a wake-up that comes meanwhile makes it run once more, any number of them only once.
+    """
+
+    def __init__(self, sync: Callable[[], None], interval: float) -> None:
+        self._sync = sync
+        self._running = threading.Lock()
+        self._wanted = threading.Event()
+        # A second run may wait for the first one to end; more of them are not needed, and not worth a warning each.
+        logging.getLogger("apscheduler").setLevel(logging.ERROR)
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            executors={"default": ThreadPoolExecutor(_THREADS)},
+            job_defaults={"coalesce": True, "max_instances": 2, "misfire_grace_time": None},
+        )
+        self._scheduler.add_job(self._run, "interval", seconds=interval, id=_SYNC, next_run_time=datetime.now(UTC))
+        self._stopped = threading.Event()
+
+    def start(self) -> None:
+        """Start the scheduler's thread; the first sync is due at once."""
+        self._scheduler.start()
+        threading.Thread(target=self._watch_clock, name="clock", daemon=True).start()
+
+    def wake(self) -> None:
+        """Ask for a sync in a moment; asking again meanwhile does not put it off."""
+        if self._wanted.is_set():
+            return
+        self._wanted.set()
+        self._sync_at(datetime.now(UTC) + _WAKE_DELAY)
+
+    def retry_in(self, seconds: float) -> None:
+        """Run the next sync after a pause, however it was to be."""
+        self._sync_at(datetime.now(UTC) + timedelta(seconds=seconds))
+
+    def sync_within(self, seconds: float) -> None:
+        """Run the next sync after so many seconds, unless it is to run sooner."""
+        moment = datetime.now(UTC) + timedelta(seconds=seconds)
+        job = self._scheduler.get_job(_SYNC)
+        if job is not None and job.next_run_time > moment:
+            self._sync_at(moment)
+
+    def _sync_at(self, moment: datetime) -> None:
+        if not self._stopped.is_set():
+            with suppress(JobLookupError):  # it was stopped this very moment
+                self._scheduler.modify_job(_SYNC, next_run_time=moment)
+
+    def run_once(self, work: Callable[[], None]) -> None:
+        """Run something in the background, now; nothing more once it was stopped."""
+        if not self._stopped.is_set():
+            self._scheduler.add_job(work)
+
+    def run_in(self, seconds: float, work: Callable[[], None]) -> None:
+        """Run something in the background after so many seconds, once; asked for again before, at the new time instead."""
+        if not self._stopped.is_set():
+            moment = datetime.now(UTC) + timedelta(seconds=seconds)
+            self._scheduler.add_job(work, "date", run_date=moment, id=_LATER, replace_existing=True)
+
+    def stop(self, timeout: float) -> None:
+        """Start nothing more, and wait for the sync that runs, though not for ever."""
+        self._stopped.set()
+        self._scheduler.pause()
+        self._scheduler.get_jobs()  # waits for a round that is under way: a shutdown in its middle would end it with an error
+        self._scheduler.shutdown(wait=False)
+        if self._running.acquire(timeout=timeout):
+            self._running.release()
+
+    def _watch_clock(self) -> None:
+        """Sync when the clock was set: the scheduler's times are those of the clock, and could be a year away."""
+        offset = _clock_offset()
+        while not self._stopped.wait(_CLOCK_SECONDS):
+            offset, before = _clock_offset(), offset
+            if abs(offset - before) > _CLOCK_SECONDS:
+                log.info("the clock was set by %.0f s", offset - before)
+                self.retry_in(0)
+
+    def _run(self) -> None:
+        with self._running:
+            while True:
+                self._wanted.clear()
+                self._sync()
+                if not self._wanted.is_set():
+                    return
+
+
+def _clock_offset() -> float:
+    return time.time() - time.monotonic()

@@ -1,0 +1,1 @@
+"""Answers of the tools, fitted to a token budget."""

@@ -1,0 +1,78 @@
+"""How the index is, and what became of a reindex."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from otterwiki_semantic.mcp.answers.base import Answer, Part, count, fit
+from otterwiki_semantic.mcp.backend import Json
+
+
+class ProblemEntry(Part):
+    """Something that keeps the index from doing all it could."""
+
+    trouble: str = Field(description="What is wrong")
+    cure: str = Field(description="What to do about it")
+
+
+class StatusAnswer(Answer):
+    """How the index is."""
+
+    status: str = Field(description="ready, indexing or error")
+    indexed_commit: str | None = Field(default=None, description="The commit that the index equals")
+    head_commit: str | None = Field(default=None, description="The wiki's latest commit")
+    pending_pages: int = Field(description="Pages still to be indexed")
+    pages: int = Field(description="Pages in the index")
+    passages: int = Field(description="Passages in the index")
+    model: str = Field(description="The embedding model")
+    rebuild: str = Field(description="The last rebuild: idle, running, done or failed")
+    last_error: str | None = Field(default=None, description="The reason when status is error")
+    problems: list[ProblemEntry] | None = Field(default=None, description="What is wrong, and what to do about it")
+
+    def lines(self) -> list[str]:
+        """See `Answer`."""
+        is_new = self.indexed_commit == self.head_commit
+        commit = (self.indexed_commit or "nothing yet")[:12]
+        freshness = "as new as the wiki" if is_new else f"behind by {count(self.pending_pages, 'page')}"
+        size = f"{count(self.pages, 'page')}, {count(self.passages, 'passage')}"
+        return [
+            f"{self.status}: {size}, at {commit} ({freshness}), model {self.model}",
+            f"last rebuild: {self.rebuild}",
+            *([f"error: {self.last_error}"] if self.last_error else []),
+            *(f"problem: {problem.trouble}; cure: {problem.cure}" for problem in self.problems or ()),
+        ]
+
+
+class ReindexAnswer(Answer):
+    """What became of a reindex."""
+
+    state: str = Field(description="done, or running: it goes on by itself, index_status tells how it is")
+    pages: int = Field(description="Pages that were read again, or that the index has now")
+    seconds: float = Field(description="How long it was waited for")
+
+    def lines(self) -> list[str]:
+        """See `Answer`."""
+        return [f"{self.state} after {self.seconds:.1f} s: {count(self.pages, 'page')}"]
+
+
+def status_answer(body: Json, max_tokens: int) -> StatusAnswer:
+    """Give the index's state, with as many of its problems as fit. Errors: `BudgetError`."""
+    problems = [ProblemEntry(trouble=problem["trouble"], cure=problem["cure"]) for problem in body["problems"]]
+
+    def answer(number: int) -> StatusAnswer:
+        missing = len(problems) - number
+        return StatusAnswer(
+            status=body["status"],
+            indexed_commit=body["indexed_commit"],
+            head_commit=body["head_commit"],
+            pending_pages=body["pending_pages"],
+            pages=body["pages"],
+            passages=body["chunks"],
+            model=body["model"],
+            rebuild=body["rebuild"]["state"],
+            last_error=body["last_error"],
+            problems=problems[:number] or None,
+            left_out=f"{count(missing, 'problem')} left out; ask with a higher max_tokens" if missing else None,
+        )
+
+    return fit(answer, len(problems), max_tokens)

@@ -1,0 +1,76 @@
+"""The server at work: on standard input and output, or over HTTP."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+
+import anyio
+import uvicorn
+from mcp.server.mcpserver import MCPServer
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.types import ASGIApp
+
+from otterwiki_semantic.core.errors import ConfigError
+from otterwiki_semantic.mcp.backend import WikiBackend
+from otterwiki_semantic.mcp.http_auth import BearerToken, HttpAccess
+from otterwiki_semantic.mcp.server import make_server
+
+PATH = "/mcp"
+
+
+def serve(wiki: WikiBackend, access: HttpAccess | None, *, allow_reindex: bool) -> None:
+    """Serve a wiki until the input ends or the process is told to end; over HTTP if `access` says who may ask.
+
+    Errors: `ConfigError` when the address cannot be listened on.
+    """
+    # Else each error of an argument would have an address in it, which tells an agent nothing.
+    os.environ.setdefault("PYDANTIC_ERRORS_INCLUDE_URL", "0")
+    # Before the SDK's own: lines of one form, on standard error, and nothing of what is asked.
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
+    anyio.run(_serve, wiki, access, allow_reindex)
+
+
+async def _serve(wiki: WikiBackend, access: HttpAccess | None, allow_reindex: bool) -> None:
+    server = make_server(wiki, allow_reindex=allow_reindex)
+    async with wiki:
+        if access is None:
+            # The thread that reads the input cannot be interrupted: ctrl-C ends the process itself.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            await server.run_stdio_async()
+        else:
+            await _serve_http(server, access)
+
+
+async def _serve_http(server: MCPServer[None], access: HttpAccess) -> None:
+    listener = _listen(access)
+    port = listener.getsockname()[1]
+    sys.stderr.write(f"serving on http://{access.url_host}:{port}{PATH}\n")
+    sys.stderr.flush()
+    config = uvicorn.Config(http_app(server, access), log_config=None, access_log=False, timeout_graceful_shutdown=2)
+    await uvicorn.Server(config).serve(sockets=[listener])
+
+
+def http_app(server: MCPServer[None], access: HttpAccess) -> ASGIApp:
+    """Make the application that answers over HTTP. It keeps no sessions, so that clients outlive its restart."""
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        stateless_http=True,
+        host=access.host,
+        transport_security=TransportSecuritySettings(
+            allowed_hosts=access.allowed_hosts, allowed_origins=access.allowed_origins
+        ),
+    )
+    return BearerToken(app, access.token) if access.token else app
+
+
+def _listen(access: HttpAccess) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in access.host else socket.AF_INET
+        return socket.create_server((access.host, access.port), family=family)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ConfigError(f"{access.url_host}:{access.port} cannot be listened on: {reason}") from error

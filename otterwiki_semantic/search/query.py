@@ -1,0 +1,211 @@
+"""What a person typed, taken apart: words, "exact phrases" and -exclusions; and the same as expressions of the keyword index.
+
+Any text is a query. Quotes that do not close, a minus before a number or before one or two letters (``rm -rf``), operators and
+symbols are no syntax but text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import regex
+
+from otterwiki_semantic.content.analysis import UNSPACED, Finder, Word, name_key, stem, words
+from otterwiki_semantic.core.records import Filters
+from otterwiki_semantic.storage import Condition, Scope, page_conditions
+
+_EXCLUDED_WORD = rf"[{UNSPACED}][\p{{L}}\p{{M}}\p{{N}}]*|\p{{L}}[\p{{L}}\p{{M}}\p{{N}}_'’.-]{{2,}}"
+_EXCLUSION = rf'(?<!\S)-(?:"(?P<no_phrase>[^"]+)"|(?P<no_word>{_EXCLUDED_WORD}))(?!\S)'
+_PHRASE = r'(?<![\p{L}\p{N}"])"(?P<phrase>[^"]+)"(?![\p{L}\p{N}])'
+"""A quote right behind a letter or digit opens none: it is the sign of inches."""
+_SYNTAX = regex.compile(f"{_EXCLUSION}|{_PHRASE}")
+_MOST_PHRASES = 16
+_CURLY = str.maketrans("“”„«»", '"' * 5)
+_LONGEST_NAME = 300
+_FUNCTION_WORDS = frozenset(
+    stem(word)
+    for line in (
+        "a an and are as at be been by can could did do does for from had has have how i if in into is it its me my not of on",
+        "or our should so that the their them then there these they this to was we were what when where which who whom whose",
+        "why will with would you your",
+    )
+    for word in line.split()
+)
+"""Words that join others: no passage is looked for because it has one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query: `text` is what is asked, without the syntax.
+
+    `parts` are its words as they are stored, identifiers divided; `sought` are those that passages are looked for by: all
+    but the function words, unless there are no others. `wholes` are the identifiers undivided, `pairs` are parts next to each
+    other, `prefixes` single characters of scripts without spaces. `phrases` have to stand in a passage as they are, what is
+    `without` must not; both as runs of words. `literals` are phrases
+    without a word, such as ``->``.
+    """
+
+    text: str
+    parts: tuple[str, ...]
+    sought: tuple[str, ...]
+    wholes: tuple[str, ...]
+    pairs: tuple[tuple[str, str], ...]
+    prefixes: tuple[str, ...]
+    phrases: tuple[tuple[Word, ...], ...]
+    without: tuple[tuple[Word, ...], ...]
+    literals: tuple[str, ...] = ()
+    name: str = ""
+    """The whole of it as the key of a name; empty if it is too long for one."""
+
+    @property
+    def identifier(self) -> str:
+        """The whole of it as one stored word."""
+        return stem(self.name)
+
+
+def parse_query(text: str) -> Query:
+    """Take a query apart. One that excludes all it names is plain text; so is what is quoted or excluded beyond 16 times."""
+    source = text.translate(_CURLY)
+    found = list(_SYNTAX.finditer(source))[:_MOST_PHRASES]
+    asked = " ".join(_without_syntax(source, found).split())
+    phrases = [match["phrase"] for match in found if match["phrase"]]
+    without = [match["no_phrase"] or match["no_word"] for match in found if not match["phrase"]]
+    if not any(words(asked)):
+        asked, without = text, []
+    literals = [phrase.strip() for phrase in phrases if not _run(phrase) and phrase.strip()]
+    return _query(asked, _runs(phrases), _runs(without), tuple(dict.fromkeys(literals)))
+
+
+def _without_syntax(source: str, found: Sequence[regex.Match[str]]) -> str:
+    """Give the text with phrases without their quotes, and without what is excluded."""
+    parts, end = [], 0
+    for match in found:
+        parts += [source[end : match.start()], match["phrase"] or ""]
+        end = match.end()
+    return "".join((*parts, source[end:]))
+
+
+def _runs(texts: Iterable[str]) -> tuple[tuple[Word, ...], ...]:
+    """Give the runs of words of texts, each once; none for a text without words."""
+    runs = {tuple(part for word in run for part in word.exact): run for run in map(_run, texts) if run}
+    return tuple(runs.values())
+
+
+def _query(
+    text: str, phrases: tuple[tuple[Word, ...], ...], without: tuple[tuple[Word, ...], ...], literals: tuple[str, ...]
+) -> Query:
+    found = _run(text)
+    parts = [part for word in found if not word.is_tail for part in word.parts]
+    sought = [part for part in parts if part not in _FUNCTION_WORDS]
+    return Query(
+        text=text,
+        parts=tuple(dict.fromkeys(parts)),
+        sought=tuple(dict.fromkeys(sought or parts)),
+        wholes=tuple(dict.fromkeys(word.whole for word in found if len(word.parts) > 1)),
+        pairs=tuple(dict.fromkeys(pairwise(parts))),
+        prefixes=tuple(dict.fromkeys(word.whole for word in found if word.is_tail)),
+        phrases=phrases,
+        without=without,
+        literals=literals,
+        name=name_key(text) if len(text) <= _LONGEST_NAME else "",
+    )
+
+
+def _run(text: str | None) -> tuple[Word, ...]:
+    """Give the words of a text; the last character of a run without spaces only if it stands alone."""
+    found = list(words(text or ""))
+    ends = [0, *(word.end for word in found)]
+    return tuple(word for word, end_before in zip(found, ends, strict=False) if not (word.is_tail and end_before == word.end))
+
+
+# The keyword index's expressions: the one place where text of a user is quoted for FTS5
+
+
+def any_of(terms: Iterable[str], prefixes: Iterable[str] = ()) -> str:
+    """Give the expression for passages with any of these words."""
+    return " OR ".join((*map(_quoted, terms), *(f"{_quoted(prefix)} *" for prefix in prefixes)))
+
+
+def any_pair(pairs: Iterable[tuple[str, str]]) -> str:
+    """Give the expression for passages with any of these pairs of words next to each other."""
+    return " OR ".join(_quoted(" ".join(pair)) for pair in pairs)
+
+
+def all_phrases(phrases: Sequence[Sequence[Word]]) -> str:
+    """Give the expression for passages with every one of these runs of words."""
+    return " AND ".join(f"({_phrase(phrase)})" for phrase in phrases)
+
+
+def any_phrase(phrases: Sequence[Sequence[Word]]) -> str:
+    """Give the expression for passages with any of these runs of words."""
+    return " OR ".join(_phrase(phrase) for phrase in phrases)
+
+
+def _phrase(run: Sequence[Word]) -> str:
+    """A run of parts; a single word may also be stored whole, and a single character may begin a pair."""
+    if len(run) == 1:
+        word = run[0]
+        spellings = dict.fromkeys((" ".join(word.parts), word.whole))
+        return f"{_quoted(word.whole)} *" if word.is_tail else " OR ".join(map(_quoted, spellings))
+    return _quoted(" ".join(part for word in run for part in word.parts))
+
+
+def _quoted(text: str) -> str:
+    doubled = text.replace('"', '""').replace("\0", " ")  # at which FTS5 takes an expression to be at its end
+    return f'"{doubled}"'
+
+
+def has_phrases(text: str, phrases: Sequence[Sequence[Word]]) -> bool:
+    """Tell whether a text has every one of these runs of words as they are, not only their stems."""
+    found = list(words(text))
+    parts = [part for word in found if not word.is_tail for part in word.exact]
+    return all(_has_phrase(found, parts, phrase) for phrase in phrases)
+
+
+def _has_phrase(found: Sequence[Word], parts: Sequence[str], phrase: Sequence[Word]) -> bool:
+    wanted = [part for word in phrase for part in word.exact]
+    if len(phrase) == 1:
+        whole = "".join(wanted)
+        if any(whole in word.exact[0] if phrase[0].is_tail else whole == "".join(word.exact) for word in found):
+            return True
+    return any(parts[start : start + len(wanted)] == wanted for start in range(len(parts) - len(wanted) + 1))
+
+
+class Highlighter:
+    """Finds what matches a query's words."""
+
+    def __init__(self, query: Query) -> None:
+        wanted, prefixes = {*query.sought, *query.wholes}, query.prefixes
+
+        def is_wanted(parts: Sequence[str], whole: str) -> bool:
+            return whole in wanted or not wanted.isdisjoint(parts) or (bool(prefixes) and whole.startswith(prefixes))
+
+        self._finder = Finder(is_wanted, initials={word[:1] for word in (*wanted, *prefixes)})
+
+    def ranges(self, text: str) -> tuple[tuple[int, int], ...]:
+        """Give the ranges of a text that match (start to before end), in order and apart from each other."""
+        ranges: list[tuple[int, int]] = []
+        for start, end in self._finder.places(text):
+            if ranges and start <= ranges[-1][1]:
+                ranges[-1] = (ranges[-1][0], max(end, ranges[-1][1]))
+            else:
+                ranges.append((start, end))
+        return tuple(ranges)
+
+
+def scope_of(filters: Filters, query: Query) -> Scope:
+    """Give the scope of a query: its page filters, the phrases that have to be there, and the words that must not."""
+    return Scope(Condition.all_of(page_conditions(filters)), Condition.all_of(_chunk_conditions(query)))
+
+
+def _chunk_conditions(query: Query) -> list[Condition]:
+    # The plus keeps SQLite from looking into the keyword index once for every chunk.
+    matching = "(SELECT rowid FROM keywords WHERE keywords MATCH ?)"
+    conditions = [Condition("instr(chunks.text, ?)", (literal,)) for literal in query.literals]
+    if query.phrases:
+        conditions.append(Condition(f"+chunks.id IN {matching}", (all_phrases(query.phrases),)))
+    if query.without:
+        conditions.append(Condition(f"+chunks.id NOT IN {matching}", (any_phrase(query.without),)))
+    return conditions

@@ -1,0 +1,99 @@
+"""What a model's similarities are on the bundled model's scale, to which weights and floors are fitted.
+
+One model gives 0.1 to texts that have nothing to do with each other, another 0.75. So both are asked the same: how near are
+some of the wiki's own headings to passages of other pages? The same mean and the same standard deviation of the answers make
+one scale of two.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import fields
+
+import numpy as np
+import numpy.typing as npt
+
+from otterwiki_semantic.core.errors import ModelError
+from otterwiki_semantic.core.records import Chunk, Hit
+from otterwiki_semantic.embedding import BundledModel, Embedder, Matrix, Scale, embed_passages
+from otterwiki_semantic.storage import Generation
+
+_QUESTIONS, _PASSAGES = 48, 256
+_LEAST_PAIRS = 500
+"""Fewer pairs tell too little; similarities are then taken as they are."""
+_NOTE = "similarity scale"
+_SHOWN_AS = {"text": "snippet"}
+"""What a result calls a chunk's fields, where it calls them otherwise."""
+
+log = logging.getLogger(__name__)
+
+
+def noted_scale(generation: Generation) -> Scale | None:
+    """Give what was found out for a generation; None if nothing was."""
+    noted = _noted(generation)
+    return Scale(noted[0], noted[1]) if noted else None
+
+
+def note_scale(generation: Generation, embedder: Embedder, heading_weight: float) -> None:
+    """Find it out and note it, unless that was done with at least half as many passages.
+
+    If a model fails, that is logged: similarities are taken as they are. Errors: the catalog's.
+    """
+    noted = _noted(generation)
+    passages = generation.catalog.counts().chunks
+    if noted and noted[-1] * 2 >= passages:
+        return
+    try:
+        scale = find_scale(generation, embedder, heading_weight)
+    except ModelError as error:
+        log.warning("similarities of %s are not brought to scale: %s", embedder.name, error)
+        return
+    if scale is not None:
+        log.info("similarities of %s are brought to scale: %.3f + %.3f times each", embedder.name, *scale)
+        generation.catalog.set_meta(_NOTE, f"{scale.shift} {scale.stretch} {passages}")
+
+
+def _noted(generation: Generation) -> list[float]:
+    """Give shift, stretch, and the number of passages they were found with; nothing if they were not."""
+    return [float(number) for number in (generation.catalog.meta(_NOTE) or "").split()]
+
+
+def find_scale(generation: Generation, embedder: Embedder, heading_weight: float) -> Scale | None:
+    """Compare headings and passages of other pages, evenly spread over the wiki; None if there are too few of them.
+
+    For `heading_weight` see `embedding.passages`. Errors: the models', the catalog's.
+    """
+    with generation.catalog.snapshot():
+        lookup = generation.catalog.lookup
+        flat = lookup.flat()
+        ids = flat.ids(flat.live)
+        headings = sorted({(hit.path, hit.section or hit.title) for hit in lookup.hits(_spread(ids, _QUESTIONS)).values()})
+        matrix, known = flat.vectors(_spread(ids, _PASSAGES))
+        shown = lookup.hits(known)
+    elsewhere = np.array([[shown[chunk].path != path for chunk in known] for path, _heading in headings])
+    if np.count_nonzero(elsewhere) < _LEAST_PAIRS:
+        return None
+    questions = [heading for _path, heading in headings]
+    bundled = BundledModel()
+    mean, spread = _moments(embedder.embed_queries(questions, at_leisure=True), matrix, elsewhere)
+    passages = embed_passages(bundled, [_chunk(shown[chunk]) for chunk in known], heading_weight)
+    wanted_mean, wanted_spread = _moments(bundled.embed_queries(questions), passages, elsewhere)
+    stretch = wanted_spread / max(spread, 1e-6)
+    return Scale(round(wanted_mean - stretch * mean, 6), round(stretch, 6))
+
+
+def _chunk(hit: Hit) -> Chunk:
+    return Chunk(**{field.name: getattr(hit, _SHOWN_AS.get(field.name, field.name)) for field in fields(Chunk)})
+
+
+def _moments(questions: Matrix, passages: Matrix, which: npt.NDArray[np.bool_]) -> tuple[float, float]:
+    """Give mean and standard deviation of the cosines of pairs."""
+    found = (questions @ passages.T)[which]
+    return float(found.mean()), float(found.std())
+
+
+def _spread(ids: Sequence[int], most: int) -> list[int]:
+    """Give at most so many, evenly spread, in order."""
+    places: list[int] = np.unique(np.linspace(0, len(ids) - 1, min(most, len(ids))).astype(int)).tolist() if ids else []
+    return [ids[place] for place in places]

@@ -1,0 +1,1 @@
+"""Vectors in ChromaDB: embedded, or on a server."""

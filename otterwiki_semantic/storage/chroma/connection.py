@@ -1,0 +1,181 @@
+"""A ChromaDB server: where it is, how it is spoken to, and what its failures mean."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedError, VectorStoreUnreachableError
+from otterwiki_semantic.core.redact import quote
+from otterwiki_semantic.core.settings import is_on_this_machine
+
+if TYPE_CHECKING:
+    import httpx
+    from chromadb.api.fastapi import FastAPI
+
+CONNECT_SECONDS = 1.0
+_LATER = 429
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ChromaServer:
+    """A database of a ChromaDB server, and what it takes to be let in.
+
+    `ca` is a file with the certificates that the server's is judged by (None: the system's), `answer_seconds` how long the next
+    byte of an answer may take.
+    """
+
+    url: str
+    token: str | None = field(default=None, repr=False)
+    tenant: str = "default_tenant"
+    database: str = "default_database"
+    ca: Path | None = None
+    answer_seconds: float = 5.0
+
+    @property
+    def place(self) -> str:
+        """What tells it from every other database of every other server."""
+        return f"{self.url}/{self.tenant}/{self.database}"
+
+    def connect(self) -> FastAPI:
+        """Give the server's API without a word to the server; `chromadb.HttpClient` would ask it, and wait for ever."""
+        import httpx
+        from chromadb.api.fastapi import FastAPI
+        from chromadb.config import Settings, System
+
+        logging.getLogger("httpx").setLevel(logging.WARNING)  # it notes each request
+        settings = Settings(
+            anonymized_telemetry=False,
+            chroma_otel_collection_endpoint="",
+            chroma_server_host=self.url,
+            chroma_server_http_port=0,  # wanted, but not used with a whole URL
+        )
+        api = FastAPI(System(settings))
+        api._session.close()
+        api._session = httpx.Client(
+            headers={**api._session.headers, **self._credentials()},
+            limits=api.http_limits,
+            timeout=httpx.Timeout(self.answer_seconds, connect=CONNECT_SECONDS),
+            trust_env=not is_on_this_machine(self.url),
+            verify=self._trust() if self.url.startswith("https:") else True,
+            event_hooks={"response": [self._check_answer]},
+        )
+        return api
+
+    def _credentials(self) -> dict[str, str]:
+        """Give the token as proxies want it, and as Chroma's own service does."""
+        return {"Authorization": f"Bearer {self.token}", "X-Chroma-Token": self.token} if self.token else {}
+
+    def _trust(self) -> ssl.SSLContext:
+        import certifi
+
+        try:
+            context = ssl.create_default_context(cafile=self.ca)
+        except (ssl.SSLError, OSError) as error:
+            raise VectorStoreRefusedError(
+                f"SEMANTIC_CHROMA_CA, {self.ca}, has no certificate that can be read: {error}; name a file in PEM format"
+            ) from error
+        if self.ca is None and not context.cert_store_stats()["x509_ca"]:  # small containers have none
+            context.load_verify_locations(certifi.where())
+        return context
+
+    def _check_answer(self, response: httpx.Response) -> None:
+        """Refuse what ChromaDB never answers, such as a proxy's page about an error, and tell who is not let in."""
+        import httpx
+
+        if response.status_code == httpx.codes.UNAUTHORIZED:
+            wrong = "does not take the token: correct" if self.token else "wants a token: set"
+            raise VectorStoreRefusedError(f"ChromaDB at {self.url} {wrong} SEMANTIC_CHROMA_TOKEN")
+        if response.status_code == httpx.codes.FORBIDDEN:
+            raise VectorStoreRefusedError(
+                f"ChromaDB at {self.url} forbids the use of database {self.database} of tenant {self.tenant}: "
+                "correct SEMANTIC_CHROMA_TOKEN, SEMANTIC_CHROMA_TENANT or SEMANTIC_CHROMA_DATABASE"
+            )
+        kind = response.headers.get("content-type", "nothing")
+        if not kind.startswith("application/json"):
+            raise httpx.RemoteProtocolError(f"it answers {response.status_code} and {kind}, as ChromaDB never does")
+
+    def make_database(self, api: FastAPI) -> bool:
+        """Make the database and its tenant if they are not there; tells whether they were not.
+
+        `VectorStoreRefusedError` if they cannot be made. Errors of the transport are not caught.
+        """
+        import httpx
+        from chromadb.errors import ChromaError, NotFoundError
+
+        try:
+            api.get_database(self.database, tenant=self.tenant)
+        except NotFoundError:
+            pass
+        else:
+            return False
+        try:
+            self._make_tenant(api)
+            api.create_database(self.database, tenant=self.tenant)
+        except (VectorStoreRefusedError, httpx.TransportError):
+            raise
+        except Exception as error:  # ChromaDB's client raises bare ones, too
+            if isinstance(error, ChromaError) and error.code() == _LATER:
+                raise
+            raise VectorStoreRefusedError(
+                f"ChromaDB at {self.url} has no database {self.database} of tenant {self.tenant}, and it could not be made: "
+                f"{self.told(error)}; make it there, or correct SEMANTIC_CHROMA_TENANT or SEMANTIC_CHROMA_DATABASE"
+            ) from error
+        log.info("made database %s of tenant %s at %s", self.database, self.tenant, self.url)
+        return True
+
+    def _make_tenant(self, api: FastAPI) -> None:
+        from chromadb.errors import NotFoundError
+
+        try:
+            api.get_tenant(self.tenant)
+        except NotFoundError:
+            api.create_tenant(self.tenant)
+
+    def failure(self, action: str, error: BaseException) -> VectorStoreError:
+        """Give our error for one of ChromaDB's client."""
+        import httpx
+        from chromadb.errors import ChromaError
+
+        reason = self.told(error)
+        if isinstance(error, ChromaError):
+            if error.code() == _LATER:
+                return VectorStoreUnreachableError(f"ChromaDB at {self.url} could not {action} now: {reason}")
+            return VectorStoreError(
+                f"ChromaDB at {self.url} could not {action}: {reason}; see its log, and start it again if this goes on"
+            )
+        if (tls := _tls_error(error)) is not None:
+            return VectorStoreRefusedError(f"ChromaDB at {self.url} could not {action}: {_tls_trouble(tls)}")
+        if isinstance(error, httpx.TimeoutException):
+            seconds = CONNECT_SECONDS if isinstance(error, httpx.ConnectTimeout) else self.answer_seconds
+            reason = f"no answer within {seconds:g} s"
+        elif not isinstance(error, httpx.TransportError):
+            reason = f"what answers is not ChromaDB ({type(error).__name__}: {reason})"
+        return VectorStoreUnreachableError(
+            f"ChromaDB at {self.url} could not {action}: {reason}; start it, or correct SEMANTIC_CHROMA_URL"
+        )
+
+    def told(self, error: BaseException) -> str:
+        """Give what an error says, on one line, not too long, and without the token, which a server may have repeated."""
+        return quote(str(error), (self.token,)) or type(error).__name__
+
+
+def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
+    """Give the error of TLS that another one was raised for."""
+    while error is not None and not isinstance(error, ssl.SSLError):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _tls_trouble(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return (
+            f"its certificate is not trusted ({error.verify_message}); "
+            "set SEMANTIC_CHROMA_CA to a file with the certificate of the authority that signed it, or correct the address"
+        )
+    return f"TLS with it fails ({error.reason or error}); see that SEMANTIC_CHROMA_URL begins as it has to, with http or https"

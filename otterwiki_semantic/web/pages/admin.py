@@ -1,0 +1,165 @@
+"""The administrators' pages, below ``/-/admin/semantic-search``: how the index is and works, and how search sees a page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from flask import Blueprint, flash, redirect, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from otterwiki_semantic.core.errors import SemanticError
+from otterwiki_semantic.core.parameters import checked_flag, checked_query, without_ending
+from otterwiki_semantic.core.records import SearchHour
+from otterwiki_semantic.core.remedies import problem
+from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, render_page, status_of
+
+ADMIN = "/-/admin/semantic-search"
+_FEW_SECONDS = 9.95
+
+
+def make_admin_pages(service: IndexService) -> Blueprint:
+    """Give the pages, answered by `service`; the wiki's CSRF protection holds for them."""
+    views = _Views(service)
+    pages = Blueprint("semantic_admin", "otterwiki_semantic.web", url_prefix=ADMIN, template_folder="templates")
+    guard = partial(guarded, "ADMIN")
+    pages.add_url_rule("", "index", guard(views.index))
+    pages.add_url_rule("/state", "state", guard(views.state))
+    pages.add_url_rule("/work", "work", guard(views.work))
+    pages.add_url_rule("/page", "page", guard(views.page))
+    pages.add_url_rule("/reindex", "reindex", guard(views.reindex), methods=["GET", "POST"])
+    pages.after_request(keep_private)
+    pages.add_app_template_filter(duration, "semantic_duration")
+    pages.add_app_template_filter(moment, "semantic_moment")
+    return pages
+
+
+def moment(iso: str) -> str:
+    """Give a moment in UTC (ISO 8601) as people read it: ``2026-01-31 12:00:00 UTC``."""
+    return iso.replace("T", " ").replace("+00:00", " UTC")
+
+
+def duration(seconds: float) -> str:
+    """Give a span of time as people read it: ``0.4 s``, ``12 s``, ``3 min 20 s``, ``1 h 5 min``."""
+    if seconds < _FEW_SECONDS:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
+
+
+class _Views:
+    def __init__(self, service: IndexService) -> None:
+        self._service = service
+
+    def index(self) -> ResponseReturnValue:
+        return render_page("semantic_search/index.html", title="Search index", **self._state(), **self._work())
+
+    def state(self) -> ResponseReturnValue:
+        """How the index is now: a part of the page, which its script asks for again and again."""
+        return render_template("semantic_search/index_state.html", **self._state())
+
+    def work(self) -> ResponseReturnValue:
+        """What the index did lately: a part of the page, which its script asks for when it has done something."""
+        return render_template("semantic_search/index_work.html", **self._work())
+
+    def page(self) -> ResponseReturnValue:
+        """How search sees a page."""
+        values: dict[str, Any] = {"path": request.args.get("path", ""), "seen": None, "trouble": None}
+        status = 200
+        try:
+            if values["path"]:
+                path = without_ending(checked_query(values["path"], "path"))
+                values["seen"] = self._service.inspect_page(path)
+        except SemanticError as error:
+            values["trouble"], status = str(error), status_of(error)
+        return render_page(
+            "semantic_search/inspect_page.html", title="How search sees a page", page_url=page_url, **values
+        ), status
+
+    def reindex(self) -> ResponseReturnValue:
+        """Build another index; who only comes back here, from a login, is shown the page with the form."""
+        if request.method != "POST":
+            return redirect(url_for("semantic_admin.index"))
+        try:
+            self._service.reindex(full=checked_flag(request.form.get("full"), "full"))
+        except SemanticError as error:
+            flash(str(error), "alert-danger")
+        else:
+            flash("Another index is being built; this one serves until it is done.", "alert-success")
+        return redirect(url_for("semantic_admin.index"))
+
+    def _state(self) -> dict[str, Any]:
+        try:
+            return {"status": self._service.status(), "problem": None}
+        except SemanticError as error:
+            return {"status": None, "problem": problem(error)}
+
+    def _work(self) -> dict[str, Any]:
+        try:
+            insight, found = self._service.insight(), self._service.map()
+        except SemanticError:
+            return {"insight": None, "chart": None, "map": None}  # the state tells why
+        return {"insight": insight, "chart": latency_chart(insight.searches), "map": found}
+
+
+WIDTH, HEIGHT = 600, 140
+_SECONDS_OF_AN_HOUR = 3600
+_LEAST_HOURS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """An hour: where it stands in the drawings, and how high its lines reach (units of the drawing, from its top)."""
+
+    x: float
+    width: float
+    p50_y: float
+    p95_y: float
+    unanswered_y: float
+    hour: SearchHour
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyChart:
+    """The hours that had searches, and what the tops of the drawings stand for, in milliseconds and in questions."""
+
+    bars: tuple[Bar, ...]
+    top_ms: int
+    top_unanswered: int
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def latency_chart(hours: Sequence[SearchHour]) -> LatencyChart | None:
+    """Give how long searches took, hour by hour, in proportion of time; None if there were none."""
+    if not hours:
+        return None
+    starts = [datetime.fromisoformat(hour.hour).timestamp() / _SECONDS_OF_AN_HOUR for hour in hours]
+    width = WIDTH / max(_LEAST_HOURS, starts[-1] - starts[0] + 1)
+    top, most = _round_top(max(hour.p95_ms for hour in hours)), _round_top(max(hour.unanswered for hour in hours))
+
+    def bar(start: float, hour: SearchHour) -> Bar:
+        left = round((start - starts[0]) * width, 2)
+        return Bar(
+            left, round(width, 2), _place(hour.p50_ms, top), _place(hour.p95_ms, top), _place(hour.unanswered, most), hour
+        )
+
+    return LatencyChart(tuple(map(bar, starts, hours)), top, most)
+
+
+def _round_top(most: float) -> int:
+    """Give the next of 10, 20, 50, 100, 200 and so on."""
+    power = 10 ** math.floor(math.log10(max(most, 1)))
+    return int(max(10, next(power * step for step in (1, 2, 5, 10) if most <= power * step)))
+
+
+def _place(value: float, top: int) -> float:
+    return round(HEIGHT * (1 - value / top), 2)

@@ -1,0 +1,171 @@
+"""An answer as people read it: its passages by page, links that lead to them, filters with counts, and reasons in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from otterwiki_semantic.core.records import Answer, Explanation, Facet, Freshness, Hit
+from otterwiki_semantic.daemon import PageUrl
+from otterwiki_semantic.web.pages.excerpts import Piece, excerpt, text_fragment
+
+FILTERS = ("category", "tag", "path")
+_MOST_CHIPS = 6
+_RULES = {
+    "score": "by its score",
+    "exact title": "the page has this title",
+    "exact heading": "the section has this heading",
+    "rare identifier": "it has this rare identifier",
+    "reranker": "by the reranker, which read it again",
+    "diversity": "it differs from those before it",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage: where it stands (`trail`, below the page's title), what is shown of it, and why it was found."""
+
+    url: str
+    trail: tuple[str, ...]
+    pieces: tuple[Piece, ...]
+    reasons: tuple[str, ...]
+    also_on: tuple[tuple[str, str], ...]
+    """Paths and addresses of other pages with nearly the same passage."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPage:
+    """A page, and its passages, best first."""
+
+    title: str
+    path: str
+    url: str
+    updated: str | None
+    passages: tuple[Passage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A filter: what it is of, how many pages have it, and whether it is chosen."""
+
+    name: str
+    value: str
+    count: int | None
+    is_on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is shown of an answer: what is relevant, what only comes near, and filters to choose."""
+
+    pages: tuple[FoundPage, ...]
+    misses: tuple[FoundPage, ...]
+    chips: tuple[Chip, ...]
+    summary: str
+
+
+def found(answer: Answer, chosen: Sequence[tuple[str, str]], page_url: PageUrl) -> Found:
+    """Give what is shown of an answer; `chosen` are the filters that it was asked with, by name and value."""
+    relevant = [hit for hit in answer.hits if hit.relevant]
+    others = [hit for hit in answer.hits if not hit.relevant]
+    pages, misses = _by_page(relevant, page_url), _by_page(others, page_url)
+    chips = _chips(answer, chosen)
+    shown = chips if len(pages) > 1 else tuple(chip for chip in chips if chip.is_on)  # one page cannot be narrowed
+    return Found(pages, misses, shown, _summary(len(relevant), len(pages), answer.index))
+
+
+def _summary(passages: int, pages: int, index: Freshness) -> str:
+    if not passages:
+        is_behind = index.commit is None or index.pending_pages
+        return "Nothing relevant was found yet." if is_behind else "Nothing relevant was found."
+    return f"{passages} passage{'s' * (passages > 1)} on {pages} page{'s' * (pages > 1)}"
+
+
+def _by_page(hits: Iterable[Hit], page_url: PageUrl) -> tuple[FoundPage, ...]:
+    by_path: dict[str, list[Hit]] = {}
+    for hit in hits:
+        by_path.setdefault(hit.path, []).append(hit)
+    return tuple(
+        FoundPage(
+            title=group[0].title,
+            path=path,
+            url=page_url(path, ""),
+            updated=group[0].updated and group[0].updated[:10],
+            passages=tuple(_passage(hit, page_url) for hit in group),
+        )
+        for path, group in by_path.items()
+    )
+
+
+def _passage(hit: Hit, page_url: PageUrl) -> Passage:
+    own = hit.prefix_length + hit.overlap_length
+    url = page_url(hit.path, hit.anchor)
+    directive = text_fragment(hit.snippet, own, hit.highlights)
+    trail = hit.section_path[1:] if hit.section_path[:1] == (hit.title,) else hit.section_path
+    return Passage(
+        url=f"{url}{'' if hit.anchor or not directive else '#'}{directive}",
+        trail=trail,
+        pieces=excerpt(hit.snippet, own, hit.highlights),
+        reasons=_reasons(hit, hit.explain) if hit.explain else (),
+        also_on=tuple((path, page_url(path, "")) for path in hit.also_on),
+    )
+
+
+def _reasons(hit: Hit, why: Explanation) -> tuple[str, ...]:
+    """Tell in words why a passage stands where it does."""
+    return (
+        f"Placed {_RULES.get(why.rule, why.rule)}.",
+        _meaning(why),
+        _words(why),
+        f"Score {why.fused:.2f} from both"
+        + (f", and {why.page_credit:.2f} for other passages of the page." if why.page_credit else "."),
+        f"It is {abs(why.relevance):.2f} {'above' if why.relevance >= 0 else 'below'} what counts as relevant.",
+        f"Lines {hit.start_line} to {hit.end_line}, passage {hit.chunk_index + 1} of {hit.total_chunks} of the page.",
+    )
+
+
+def _meaning(why: Explanation) -> str:
+    if why.semantic.score is None:
+        return "Its meaning was not compared."
+    place = f", the {_ordinal(why.semantic.rank)} nearest" if why.semantic.rank else ""
+    return f"Meaning: similarity {why.semantic.score:.2f} of 1{place}."
+
+
+def _words(why: Explanation) -> str:
+    if not why.keyword.rank:
+        return "Words: none of the best matches."
+    score = f" (BM25 {why.keyword.score:.1f})" if why.keyword.score is not None else ""
+    return f"Words: the {_ordinal(why.keyword.rank)} best match{score}, {why.coverage:.0%} of the question's words by weight."
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _chips(answer: Answer, chosen: Sequence[tuple[str, str]]) -> tuple[Chip, ...]:
+    """Give the chosen filters first, then those that the relevant pages offer."""
+    taken = {(name, value.casefold()) for name, value in chosen}
+    single = {name for name, _ in chosen if name != "tag"}
+    irrelevant = _irrelevant(answer.hits)
+    chips = [Chip(name, value, None, is_on=True) for name, value in chosen]
+    for name in FILTERS:
+        facets: tuple[Facet, ...] = getattr(answer.facets, name) if answer.facets and name not in single else ()
+        counts = {facet.value: facet.count - irrelevant[name, facet.value.casefold()] for facet in facets}
+        rest = [value for value, count in counts.items() if count > 0 and (name, value.casefold()) not in taken]
+        best = sorted(rest, key=lambda value: -counts[value])[:_MOST_CHIPS]
+        chips += [Chip(name, value, counts[value], is_on=False) for value in best]
+    return tuple(chips)
+
+
+def _irrelevant(hits: Sequence[Hit]) -> Counter[tuple[str, str]]:
+    """Count the pages that the facets count though they only come near, by filter and value."""
+    relevant = {hit.path for hit in hits if hit.relevant}
+    near = {hit.path: hit for hit in hits if hit.path not in relevant}
+    found: Counter[tuple[str, str]] = Counter()
+    for hit in near.values():
+        folder, _, rest = hit.path.partition("/")
+        found.update(("tag", tag.casefold()) for tag in hit.tags)
+        found.update([("category", (hit.category or "").casefold()), ("path", f"{folder}/".casefold() if rest else "")])
+    return found

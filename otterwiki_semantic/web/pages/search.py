@@ -1,0 +1,147 @@
+"""The plugin's pages in the wiki, below ``/-/semantic-search``: the search page, and parts of pages that its scripts load."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from flask import Blueprint, render_template, request, url_for
+from flask.typing import ResponseReturnValue
+
+from otterwiki_semantic.core.errors import PageNotFoundError, SemanticError
+from otterwiki_semantic.core.parameters import checked_query, search_options, without_ending
+from otterwiki_semantic.core.records import Answer, Mode
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, render_page, status_of
+from otterwiki_semantic.web.pages.results import FILTERS, Chip, found
+from otterwiki_semantic.web.pages.suggestions import Unasked, likely_pages, near_pages
+from otterwiki_semantic.web.pages.wiki_map import MapView
+
+SEARCH = "/-/semantic-search"
+MODES = ((Mode.HYBRID, "Both"), (Mode.SEMANTIC, "Meaning"), (Mode.KEYWORD, "Exact words"))
+_RESULTS, _MORE_RESULTS, _PASSAGES_OF_A_PAGE = 20, 50, 3
+_LATER = 503
+_ASSET_SECONDS = 300
+"""As long as the wiki lets browsers keep the stylesheet that it makes of all plugins'."""
+
+
+class _Pages(Blueprint):
+    def get_send_file_max_age(self, filename: str | None) -> int:  # noqa: ARG002 - Flask's signature
+        """Give how many seconds a browser may keep a script."""
+        return _ASSET_SECONDS
+
+
+def make_pages(service: IndexService, settings: Settings) -> Blueprint:
+    """Give the pages, answered by `service`; the wiki's CSRF protection holds for them."""
+    views = _Views(service)
+    pages = _Pages(
+        "semantic_pages",
+        "otterwiki_semantic.web",
+        url_prefix=SEARCH,
+        template_folder="templates",
+        static_folder="static",
+        static_url_path="/static",
+    )
+    for rule, name, view in (
+        ("", "search", views.search),
+        ("/results", "results", views.results),
+        ("/likely", "likely", views.likely),
+        *((("/related", "related", views.related),) if settings.related else ()),
+        ("/map", "map", MapView(service).page),
+    ):
+        pages.add_url_rule(rule, name, guarded("READ", view))
+    pages.after_request(keep_private)
+    pages.add_app_template_global(lambda: settings.map, "semantic_has_map")
+    return pages
+
+
+class _Views:
+    def __init__(self, service: IndexService) -> None:
+        self._service = service
+        self._unasked = Unasked()
+
+    def search(self) -> ResponseReturnValue:
+        values, status = self._found()
+        return render_page("semantic_search/search.html", title="Search by meaning", **values), status
+
+    def results(self) -> ResponseReturnValue:
+        values, status = self._found()
+        return render_template("semantic_search/results.html", **values), status
+
+    def related(self) -> ResponseReturnValue:
+        """Pages near to one: a part of its sidebar, or a page for those without scripts."""
+        values: dict[str, Any] = {"path": request.args.get("path", ""), "related": (), "trouble": None}
+        status = 200
+        try:
+            path = without_ending(checked_query(request.args.get("path"), "path"))
+            values |= {"path": path, "related": self._unasked.ask(lambda: near_pages(self._service, path, page_url))}
+        except PageNotFoundError:
+            pass  # it is not indexed yet: nothing is near
+        except SemanticError as error:
+            values["trouble"], status = str(error), status_of(error)
+        if "part" in request.args:
+            return render_template("semantic_search/related.html", **values), status
+        return render_page("semantic_search/related_page.html", title="Related pages", **values), status
+
+    def likely(self) -> ResponseReturnValue:
+        """Pages that may be meant by a name that no page has."""
+        try:
+            name = checked_query(request.args.get("name"), "name")
+            is_path = "missing" in request.args
+            pages = self._unasked.ask(lambda: likely_pages(self._service, name, page_url, is_path=is_path))
+        except SemanticError as error:
+            return render_template("semantic_search/likely.html", pages=(), name=""), status_of(error)
+        return render_template("semantic_search/likely.html", pages=pages, name=name)
+
+    def _found(self) -> tuple[dict[str, Any], int]:
+        """Give what the search page shows, and the status to answer with."""
+        query = request.args.get("q", "").strip()
+        mode = request.args.get("mode", Mode.HYBRID)
+        chosen = _chosen()
+        values: dict[str, Any] = {"query": query, "mode": mode, "modes": MODES, "chosen": chosen, "address": _address}
+        if not query:
+            return values, 200
+        try:
+            answer = self._answer(query, mode, chosen)
+        except SemanticError as error:
+            chips = [Chip(name, value, None, is_on=True) for name, value in chosen]
+            status = status_of(error)
+            return {**values, "trouble": str(error), "chips": chips, "is_passing": status == _LATER}, status
+        return {**values, "found": found(answer, chosen, page_url), "answer": answer, "more": _more(answer)}, 200
+
+    def _answer(self, query: str, mode: str, chosen: list[tuple[str, str]]) -> Answer:
+        filters = {name: value for name, value in chosen if name != "tag"}
+        tags = [value for name, value in chosen if name == "tag"]
+        wanted = {"n": _MORE_RESULTS if "more" in request.args else _RESULTS, "max_chunks_per_page": _PASSAGES_OF_A_PAGE}
+        options = search_options({**wanted, **filters, "tag": tags, "mode": mode, "facets": True, "explain": True})
+        is_new_question = "draft" not in request.args and "more" not in request.args
+        is_new_question &= request.headers.get("Sec-Fetch-Site") != "cross-site"  # else another site could fill the log
+        rerank = False if request.args.get("draft") == "typing" else None
+        return self._service.search([checked_query(query)], replace(options, note=is_new_question, rerank=rerank))[0]
+
+
+def _chosen() -> list[tuple[str, str]]:
+    """Give the filters that are asked for: any number of tags, and the last one of each other kind."""
+    given = [(name, value) for name in FILTERS for value in request.args.getlist(name) if value.strip()]
+    last = dict(given)
+    return [(name, value) for name, value in dict.fromkeys(given) if name == "tag" or last[name] == value]
+
+
+def _more(answer: Answer) -> bool:
+    """Tell whether more results may be asked for."""
+    return "more" not in request.args and len(answer.hits) >= _RESULTS
+
+
+def _address(*, without: tuple[str, str] | None = None, adding: tuple[str, str] | None = None, more: bool = False) -> str:
+    """Give this search's address with a filter less or more, or with more results."""
+    kept = [
+        (name, value)
+        for name in ("q", "mode", *FILTERS)
+        for value in request.args.getlist(name)
+        if (name, value) != without and value.strip()
+    ]
+    asked: dict[str, list[str]] = {}
+    for name, value in [*kept, *([adding] if adding else []), *([("more", "1")] if more else [])]:
+        asked.setdefault(name, []).append(value)
+    return url_for("semantic_pages.search", **asked)  # type: ignore[arg-type]

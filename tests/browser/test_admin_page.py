@@ -1,0 +1,173 @@
+"""The administrators' pages: how the index is, building it again, what was searched for, and how search sees a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from otterwiki_semantic.core.records.insight import SearchHour
+from otterwiki_semantic.web.pages.admin import HEIGHT, WIDTH, duration, latency_chart, moment
+from tests.support.browser import LOOKS, is_scrolling_sideways, opened, picture, violations
+from tests.support.live_wiki import LiveWiki, demo_pages, eventually, make_repository
+
+ADMIN = "/-/admin/semantic-search"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    """The demo's wiki, which notes searches; its own browser has the administrator's session."""
+    place = tmp_path_factory.mktemp("admin")
+    demo = demo_pages()
+    repository = make_repository(place / "repository", demo)
+    with LiveWiki(repository, place / "index", SEMANTIC_SEARCH_LOG="true") as live:
+        live.wait_until_indexed()
+        live.log_in()
+        yield live
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki, look: str) -> None:
+    site.search("constitutional law of rome <b>")
+    site.search("zigbee")
+    eventually(lambda: site.api("GET", "/semantic-search/insight").json["unanswered"], why="the question is noted")
+    eventually(lambda: site.api("GET", "/semantic-search/insight").json["syncs"], why="the sync is listed")
+    with opened(chromium, site, look, is_member=True) as page:
+        page.goto(site.url + ADMIN)
+        status = site.status()
+        facts = page.locator(".semantic-facts").first
+        sizes = f"{status['pages']}, {status['chunks']}"
+        for value in (status["model"], status["indexed_commit"][:10], sizes, "equal to the wiki"):
+            expect(facts).to_contain_text(value)
+        expect(page.get_by_role("region", name="Recent changes").locator("tbody tr").last).to_contain_text(str(status["pages"]))
+        expect(page.get_by_role("img", name="Latency of searches")).to_be_visible()
+        expect(page.locator(".semantic-unanswered")).to_contain_text("constitutional law of rome <b>")
+        picture(page, f"index-{look}")
+        if look != "plain":
+            for summary in page.locator("#semantic-index summary").all():
+                summary.click()
+            assert violations(page, "#column-main") == []
+            assert not is_scrolling_sideways(page)
+
+
+@pytest.mark.parametrize("look", ["light", "plain"])
+def test_building_it_again_is_confirmed_and_watched(chromium: Browser, site: LiveWiki, look: str) -> None:
+    before = site.status()["rebuild"]["finished"]
+    with opened(chromium, site, look, is_member=True) as page:
+        page.goto(site.url + ADMIN)
+        button = page.get_by_role("button", name="Build it again now")
+        expect(button).to_be_hidden()
+        page.get_by_text("Build the index again …").click()
+        page.get_by_label(re.compile("Read every page again")).check()
+        button.click()
+        expect(page).to_have_url(site.url + ADMIN)
+        eventually(lambda: site.status()["rebuild"]["finished"] not in {None, before}, why="it is built")
+        if look == "plain":
+            page.reload()
+        finished = site.status()["rebuild"]["finished"]
+        expect(page.locator("#index-state")).to_contain_text(f"{moment(finished)}: done", timeout=15_000)
+        expect(page.get_by_role("progressbar")).to_have_count(0)
+
+
+def test_progress_is_shown_while_pages_are_indexed(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
+    place = tmp_path_factory.mktemp("building")
+    lines = "\n\n".join(f"The otter of the year {year} swims in the brook behind the mill and eats." for year in range(300))
+    pages = {f"page{number}.md": f"# Otter {number}\n\n{lines.replace('year', f'day {number} of')}\n" for number in range(11)}
+    with LiveWiki(make_repository(place / "repository", {**pages, "home.md": "# Home\n"}), place / "index") as live:
+        live.log_in()
+        with opened(chromium, live, is_member=True) as page:
+            page.goto(live.url + ADMIN)
+            expect(page.get_by_role("progressbar")).to_be_visible()
+            expect(page.get_by_text(re.compile(r"of 12 pages, about \d+ (s|min)"))).to_be_visible(timeout=20_000)
+            live.wait_until_indexed()
+            expect(page.get_by_role("progressbar")).to_have_count(0, timeout=15_000)
+            expect(page.locator("#index-work")).to_contain_text("12", timeout=15_000)
+
+
+def test_nothing_is_kept_of_searches_unless_it_is_switched_on(site: LiveWiki, tmp_path_factory: pytest.TempPathFactory) -> None:
+    with LiveWiki(site.repository, tmp_path_factory.mktemp("quiet") / "index") as quiet:
+        quiet.wait_until_indexed()
+        quiet.log_in()
+        quiet.search("constitutional law of rome")
+        text = quiet.get(ADMIN).text
+        assert "SEMANTIC_SEARCH_LOG=true" in text
+        assert "constitutional" not in text
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "phone", "plain"])
+def test_how_search_sees_a_page(chromium: Browser, site: LiveWiki, look: str) -> None:
+    with opened(chromium, site, look, is_member=True) as page:
+        page.goto(site.url + ADMIN)
+        page.get_by_label("Path of a page").fill("services/automation")
+        page.get_by_role("button", name="Show").click()
+        seen = site.api("GET", "/semantic-search/insight/services/automation").json
+        chunks = page.locator(".semantic-chunks > li")
+        expect(chunks).to_have_count(seen["total_chunks"])
+        for chunk, shown in zip(seen["chunks"], chunks.all(), strict=True):
+            expect(shown).to_contain_text(f"{chunk['tokens']} of {seen['window']} word pieces")
+            assert " ".join(shown.locator(".semantic-text").inner_text().split()) == " ".join(chunk["text"].split())
+            expect(shown.locator(".semantic-prefix")).to_have_text(chunk["text"][: chunk["prefix_length"]].strip())
+            expect(shown.locator(".semantic-also a").first).to_contain_text(chunk["neighbours"][0]["title"])
+        if look != "plain":
+            assert violations(page, "#column-main") == []
+
+
+def test_a_page_that_is_not_there_is_told(site: LiveWiki) -> None:
+    reply = site.get(f"{ADMIN}/page?path=services/automaton")
+    assert reply.status == 404
+    assert "services/automation" in reply.text
+
+
+def test_only_administrators_see_it(site: LiveWiki, tmp_path_factory: pytest.TempPathFactory) -> None:
+    place = tmp_path_factory.mktemp("people")
+    with LiveWiki(site.repository, place / "index", EMAIL_NEEDS_CONFIRMATION="False", AUTO_APPROVAL="True") as wiki:
+        for path in ("", "/state", "/work", "/page?path=home"):
+            assert "Login" in wiki.get(ADMIN + path).text
+        assert "Search index" not in wiki.get("/services/automation").text
+        wiki.log_in("chief")
+        assert wiki.get(ADMIN).status == 200
+        assert "Search index" in wiki.get("/services/automation").text
+        assert f'href="{ADMIN}/page?path=services/automation"' in wiki.get("/services/automation").text.replace("%2F", "/")
+        wiki.cookies.clear()
+        wiki.log_in("reader")
+        for path in ("", "/state", "/work", "/page?path=home"):
+            assert wiki.get(ADMIN + path).status == 403
+
+
+def test_building_again_needs_the_sessions_token(site: LiveWiki) -> None:
+    before = site.status()["rebuild"]
+    reply = site.request("POST", f"{ADMIN}/reindex", b"full=true")
+    assert reply.status == 400
+    assert "CSRF" in reply.text
+    assert site.status()["rebuild"] == before
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0.04, "0.0 s"),
+        (9.9, "9.9 s"),
+        (9.97, "10 s"),
+        (59.6, "1 min 0 s"),
+        (200, "3 min 20 s"),
+        (3_900, "1 h 5 min"),
+        (90_000, "25 h 0 min"),
+    ],
+)
+def test_a_span_of_time_is_told_as_people_read_it(seconds: float, said: str) -> None:
+    assert duration(seconds) == said
+
+
+def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
+    assert latency_chart([]) is None
+    hours = [SearchHour(f"2026-01-0{day}T00:00:00+00:00", 3, 0, 20 * day, 30 * day) for day in (1, 2, 4)]
+    chart = latency_chart(hours)
+    assert chart
+    assert chart.top_ms == 200
+    first, second, last = chart.bars
+    assert (first.x, round(last.x + last.width, 1)) == (0, WIDTH)
+    assert (last.x - second.x) == pytest.approx(2 * (second.x - first.x), abs=0.1)
+    assert first.p50_y == pytest.approx(HEIGHT * 0.9)
+    assert last.p95_y == pytest.approx(HEIGHT * 0.4)

@@ -1,0 +1,356 @@
+"""The search page as people use it: typing, filters, keys, going back; by day and night, on a phone, and without scripts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.browser import LOOKS, is_scrolling_sideways, opened, picture, violations
+from tests.support.live_wiki import LiveWiki, commit, demo_pages, make_repository
+
+SEARCH = "/-/semantic-search"
+_HARM = '"><img src=x onerror="window.harmed=1">'
+HOSTILE = """\
+---
+title: "<script>window.harmed = 1</script>"
+category: '"><img src=x onerror="window.harmed=1">'
+tags: ["' onmouseover='window.harmed=1", "</style><script>window.harmed=1</script>"]
+---
+# <script>window.harmed = 1</script> "quoted' \u202e backwards
+
+The marmot <b onclick="window.harmed=1">digs</b> `<img src=x onerror=window.harmed=1>`
+&lt;script&gt;window.harmed=1&lt;/script&gt;
+in \U0001f9a6 the alpine meadow \u0000 \ufffe and whistles.
+"""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    """The demo's wiki with a page that means harm."""
+    place = tmp_path_factory.mktemp("site")
+    demo = demo_pages()
+    repository = make_repository(place / "repository", {**demo, "animals/marmot.md": HOSTILE})
+    with LiveWiki(repository, place / "index") as live:
+        live.wait_until_indexed()
+        yield live
+
+
+@pytest.fixture
+def page(chromium: Browser, site: LiveWiki) -> Iterator[Page]:
+    with opened(chromium, site) as lent:
+        yield lent
+
+
+def passages(page: Page) -> list[str]:
+    return [link.inner_text() for link in page.locator("a.semantic-passage:visible").all()]
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_question_is_answered_by_a_passage_that_the_link_leads_to(chromium: Browser, site: LiveWiki, look: str) -> None:
+    with opened(chromium, site, look) as page:
+        page.goto(site.url + SEARCH)
+        page.get_by_label("Question or words").fill("protect plumbing from freezing")
+        page.get_by_role("button", name="Search").click()
+        first = page.locator("a.semantic-passage").first
+        expect(first).to_contain_text("Before a cold spell")
+        expect(first).to_contain_text("frost guard")
+        assert "q=protect+plumbing+from+freezing" in page.url
+        picture(page, f"search-{look}")
+        first.click()
+        expect(page).to_have_url(re.compile("/services/automation#before-a-cold-spell$"))
+        heading = page.get_by_role("heading", name="Before a cold spell")
+        expect(heading).to_be_in_viewport()
+
+
+def test_results_come_while_one_types_and_the_address_goes_along(page: Page, site: LiveWiki) -> None:
+    page.goto(site.url + SEARCH)
+    page.get_by_label("Question or words").press_sequentially("zigbee stick", delay=10)
+    expect(page.locator("mark", has_text=re.compile("^zigbee$", re.IGNORECASE)).first).to_be_visible()
+    expect(page).to_have_url(re.compile(r"\?q=zigbee\+stick$"))
+    expect(page.get_by_role("status")).to_have_text(re.compile(r"^\d+ passages? on \d+ pages?$"))
+
+
+def test_back_forward_and_reload_show_what_was_found(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=sprinkler+schedule")
+    field = page.get_by_label("Question or words")
+    expect(page.locator("#semantic-results")).to_contain_text("Irrigation")
+    field.fill("recover an erased directory")
+    expect(page.locator("#semantic-results")).not_to_contain_text("Irrigation")
+    later = passages(page)
+    page.go_back()
+    expect(field).to_have_value("sprinkler schedule")
+    expect(page.locator("#semantic-results")).to_contain_text("Irrigation")
+    page.go_forward()
+    expect(field).to_have_value("recover an erased directory")
+    expect(page.locator("a.semantic-passage").first).to_have_text(later[0], use_inner_text=True)
+    page.reload()
+    expect(page.locator("a.semantic-passage").first).to_have_text(later[0], use_inner_text=True)
+
+
+def test_a_slow_answer_never_replaces_a_later_one(page: Page, site: LiveWiki) -> None:
+    page.goto(site.url + SEARCH)
+    page.evaluate("""() => {
+        const real = window.fetch;
+        window.slow = {};
+        window.fetch = async (...asked) => {
+            if (String(asked[0]).includes("q=tomato")) {
+                await new Promise(done => { window.slow.answer = done; });
+                window.slow.is_over = true;
+                return new Response('<div data-summary="tomatoes">tomatoes</div>'); // as if it could not be aborted any more
+            }
+            return real(...asked);
+        };
+    }""")
+    field = page.get_by_label("Question or words")
+    field.fill("tomato")
+    page.wait_for_function("Boolean(window.slow.answer)")
+    field.fill("music")
+    expect(page.locator("#semantic-results")).to_contain_text("Music")
+    page.evaluate("window.slow.answer()")
+    page.wait_for_function("window.slow.is_over")
+    field.fill("music and zigbee")  # what comes later shows that what came before has had its time
+    expect(page.locator("mark", has_text=re.compile("^zigbee$", re.IGNORECASE)).first).to_be_attached()
+    expect(page.get_by_role("status")).not_to_have_text("tomatoes")
+
+
+@pytest.mark.parametrize("look", ["light", "plain"])
+def test_a_filter_narrows_the_answer_and_is_taken_away_again(chromium: Browser, site: LiveWiki, look: str) -> None:
+    with opened(chromium, site, look) as page:
+        page.goto(f"{site.url}{SEARCH}?q=zigbee")
+        filters = page.get_by_role("navigation", name="Filters")
+        chip = filters.get_by_role("link", name=re.compile("^path machines. [1-9]"))
+        chip.click()
+        expect(page).to_have_url(re.compile("path=machines/"))
+        chosen = filters.get_by_role("link", name="remove this filter")
+        expect(chosen).to_be_visible()
+        places = page.locator(".semantic-page .semantic-where")
+        expect(places.filter(has_text=re.compile("^machines/"))).not_to_have_count(0)
+        expect(places.filter(has_not_text=re.compile("^machines/"))).to_have_count(0)
+        chosen.click()
+        expect(chosen).to_have_count(0)
+        expect(page).to_have_url(re.compile(r"\?q=zigbee$"))
+
+
+@pytest.mark.parametrize("look", ["light", "plain"])
+def test_the_mode_decides_what_counts(chromium: Browser, site: LiveWiki, look: str) -> None:
+    with opened(chromium, site, look) as page:
+        page.goto(f"{site.url}{SEARCH}?q=plumbing")
+        page.get_by_role("radio", name="Exact words").check()
+        if look == "plain":
+            page.get_by_role("button", name="Search").click()
+        expect(page.locator(".semantic-nothing")).to_be_visible()
+        expect(page).to_have_url(re.compile("mode=keyword"))
+        page.get_by_role("radio", name="Meaning").check()
+        if look == "plain":
+            page.get_by_role("button", name="Search").click()
+        expect(page).to_have_url(re.compile("mode=semantic"))
+        expect(page.locator("a.semantic-passage").first).to_be_attached()
+
+
+@pytest.mark.parametrize("look", ["light", "plain"])
+def test_nothing_relevant_is_said_and_what_comes_nearest_is_behind_a_click(
+    chromium: Browser, site: LiveWiki, look: str
+) -> None:
+    with opened(chromium, site, look) as page:
+        page.goto(f"{site.url}{SEARCH}?q=constitutional+law+of+the+roman+republic")
+        expect(page.get_by_role("status")).to_have_text("Nothing relevant was found.")
+        expect(page.locator(".semantic-nothing")).to_be_visible()
+        assert passages(page) == []
+        page.get_by_text("Show what comes nearest").click()
+        assert passages(page)
+
+
+def test_why_a_result_stands_there_is_told_on_demand(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=protect+plumbing+from+freezing")
+    reasons = page.locator(".semantic-why").first
+    expect(reasons.get_by_text("similarity")).to_be_hidden()
+    reasons.get_by_text("Why this result").click()
+    answer = site.search("protect plumbing from freezing", n=20, max_chunks_per_page=3, explain="true")[0]
+    expect(reasons.get_by_text(f"similarity {answer['explain']['semantic']['score']:.2f} of 1")).to_be_visible()
+
+
+def test_the_keyboard_alone_is_enough(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=backup")
+    page.keyboard.press("/")
+    field = page.get_by_label("Question or words")
+    expect(field).to_be_focused()
+    page.keyboard.press("Control+A")
+    page.keyboard.type("zigbee stick")
+    expect(page.locator("mark", has_text=re.compile("^zigbee$", re.IGNORECASE)).first).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    links = page.locator("a.semantic-passage:visible")
+    expect(links.first).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(field).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Escape")
+    expect(field).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    address = links.first.get_attribute("href") or ""
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{site.url}{address.partition('#')[0]}#**")
+
+
+def test_a_link_lands_on_the_words_that_were_found(page: Page, site: LiveWiki) -> None:
+    page.set_viewport_size({"width": 1400, "height": 320})
+    page.goto(f"{site.url}{SEARCH}?q=ring+turns+blue")
+    link = page.locator("a.semantic-passage").first
+    assert ":~:text=" in (link.get_attribute("href") or "")
+    link.click()
+    page.wait_for_url("**/services/automation**")
+    expect(page.get_by_text("until the ring turns blue")).to_be_in_viewport()
+    expect(page.get_by_role("heading", name="Home automation")).not_to_be_in_viewport()
+
+
+def test_a_hostile_page_is_shown_as_text(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=marmot+whistles+in+the+meadow")
+    expect(page.get_by_role("heading", name="<script>window.harmed = 1</script>").first).to_be_visible()
+    expect(page.locator("a.semantic-passage").first).to_contain_text("<img src=x onerror=window.harmed=1>")
+    page.get_by_text("Why this result").first.click()
+    page.goto(f"{site.url}{SEARCH}?{urlencode({'q': 'marmot', 'category': _HARM})}")
+    expect(page.locator(".semantic-chip").first).to_contain_text(_HARM)
+    page.locator(".semantic-chip").first.hover()
+    assert page.evaluate("window.harmed") is None
+    for query in ("</title><script>window.harmed=1</script>", '"><img src=x onerror=window.harmed=1>', "'-alert(1)-'"):
+        page.goto(site.url + SEARCH)
+        page.get_by_label("Question or words").fill(query)
+        page.get_by_label("Question or words").press("Enter")
+        expect(page.get_by_role("status")).not_to_be_empty()
+        page.reload()
+        expect(page.get_by_label("Question or words")).to_have_value(query)
+        assert page.evaluate("window.harmed") is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [("q=" + "x" * 2001, "2,001 characters"), ("q=x&mode=odd", "mode is 'odd'"), ("q=x&path=%00", "path is")],
+)
+def test_what_cannot_be_asked_is_told(page: Page, site: LiveWiki, asked: str, said: str) -> None:
+    reply = page.goto(f"{site.url}{SEARCH}?{asked}")
+    assert reply
+    assert reply.status == 422
+    expect(page.locator("#semantic-results .alert")).to_contain_text(said)
+
+
+def test_more_results_are_given_when_asked_for(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=the+house")
+    page.locator(".semantic-misses > summary").click()
+    before = len(passages(page))
+    page.get_by_role("link", name="More results").click()
+    expect(page).to_have_url(re.compile("more=1"))
+    expect(page.get_by_role("link", name="More results")).to_have_count(0)
+    page.locator(".semantic-misses > summary").click()
+    assert len(passages(page)) > before
+
+
+def test_an_index_that_is_behind_says_so_and_catches_up(chromium: Browser, tmp_path: Path) -> None:
+    demo = {f"page{number}.md": f"# Otter {number}\n\n" + f"Otter number {number} swims. " * 400 for number in range(40)}
+    repository = make_repository(tmp_path / "repository", demo)
+    with LiveWiki(repository, tmp_path / "index") as live, opened(chromium, live) as page:
+        page.goto(f"{live.url}{SEARCH}?q=otter")
+        expect(page.get_by_text(re.compile("still (to be read|being indexed)"))).to_be_visible()
+        live.wait_until_indexed()
+        expect(page.get_by_text(re.compile("still (to be read|being indexed)"))).to_have_count(0, timeout=10_000)
+        expect(page.get_by_role("status")).to_have_text(re.compile("passages"))
+
+
+def test_a_wiki_that_is_gone_is_reported(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        page.goto(site.url + SEARCH)
+        page.route("**/results?**", lambda route: route.abort())
+        page.get_by_label("Question or words").fill("zigbee")
+        expect(page.get_by_role("status")).to_contain_text("cannot be reached")
+        page.unroute("**/results?**")  # it is asked again without a key
+        expect(page.get_by_role("status")).to_contain_text("passage")
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+@pytest.mark.parametrize("query", ["", "?q=zigbee&tag=zigbee", "?q=constitutional+law+of+rome", "?q=x&mode=odd"])
+def test_nothing_stands_in_anybodys_way(chromium: Browser, site: LiveWiki, look: str, query: str) -> None:
+    with opened(chromium, site, look) as page:
+        page.goto(site.url + SEARCH + query)
+        for summary in page.locator("#semantic-results summary:visible").all():
+            summary.click()
+        assert violations(page, "#column-main") == []
+        assert not is_scrolling_sideways(page)
+
+
+def test_a_new_commit_is_searched_without_a_reload(page: Page, site: LiveWiki) -> None:
+    page.goto(site.url + SEARCH)
+    commit(site.repository, {"animals/lynx.md": "# Lynx\n\nThe lynx hunts hares at dusk in the snow.\n"})
+    site.api("GET", "/semantic-search", q="lynx", wait="true")
+    page.get_by_label("Question or words").fill("lynx hunting hares")
+    expect(page.locator("a.semantic-passage").first).to_contain_text("hares at dusk")
+
+
+def test_a_finished_search_is_an_entry_of_the_history_of_its_own(page: Page, site: LiveWiki) -> None:
+    page.goto(site.url + SEARCH)
+    field = page.get_by_label("Question or words")
+    field.fill("zigbee")
+    field.press("Enter")
+    field.press_sequentially(" stick", delay=10)
+    expect(page).to_have_url(re.compile(r"\?q=zigbee\+stick$"))
+    page.go_back()
+    expect(field).to_have_value("zigbee")
+    page.go_back()
+    expect(field).to_have_value("")
+
+
+def test_foreign_parameters_of_a_link_change_nothing(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=zigbee&action=1&elements=2&submit=3")
+    field = page.get_by_label("Question or words")
+    field.fill("music")
+    expect(page).to_have_url(re.compile(r"\?q=music$"))
+    expect(page.locator("#semantic-results")).to_contain_text("Music")
+    page.go_back()
+    expect(field).to_have_value("zigbee")
+    field.fill("irrigation")
+    expect(page.locator("#semantic-results")).to_contain_text("Irrigation")
+
+
+def test_what_another_server_says_is_not_put_into_the_page(page: Page, site: LiveWiki) -> None:
+    page.goto(site.url + SEARCH)
+    page.route(
+        "**/results?**", lambda route: route.fulfill(status=502, body="<style>body{display:none}</style><h1>Bad gateway</h1>")
+    )
+    page.get_by_label("Question or words").fill("zigbee")
+    expect(page.get_by_role("status")).to_contain_text("could not answer")
+    expect(page.get_by_label("Question or words")).to_be_visible()
+    assert "Bad gateway" not in page.locator("#semantic-results").inner_text()
+
+
+def test_a_filter_that_cannot_be_asked_is_taken_away(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=zigbee&category={'x' * 1001}")
+    expect(page.locator("#semantic-results .alert")).to_contain_text("category")
+    page.get_by_role("link", name="remove this filter").click()
+    expect(page.locator("a.semantic-passage").first).to_be_visible()
+
+
+def test_the_arrow_keys_are_left_to_an_input_method(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=zigbee")
+    field = page.get_by_label("Question or words")
+    field.focus()
+    field.dispatch_event("keydown", {"key": "ArrowDown", "isComposing": True, "bubbles": True})
+    expect(field).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("a.semantic-passage").first).to_be_focused()
+
+
+def test_one_question_is_told_to_be_new_once(page: Page, site: LiveWiki) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url) if "/results?" in request.url else None)
+    page.goto(site.url + SEARCH)
+    field = page.get_by_label("Question or words")
+    field.press_sequentially("roman law", delay=10)
+    field.press("Enter")
+    page.get_by_role("radio", name="Meaning").check()
+    expect(page).to_have_url(re.compile("mode=semantic"))
+    page.go_back()
+    expect(page).not_to_have_url(re.compile("mode=semantic"))
+    expect(page.locator("#semantic-results")).not_to_have_attribute("aria-busy", "true")
+    assert [url for url in asked if "draft=" not in url and "law" in url] == [f"{site.url}{SEARCH}/results?q=roman+law"]

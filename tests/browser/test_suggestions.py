@@ -1,0 +1,180 @@
+"""What the plugin adds to the wiki's own pages: related pages, offers of search, and pages that may be meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.support.browser import LOOKS, opened, picture, violations
+from tests.support.live_wiki import LiveWiki, demo_pages, make_repository
+
+ODD = 'services/Pipes & "Frost" <b>'
+PIPE = "the pipe in the workshop gets its heating band, as in automation."
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    """The demo's wiki, a page that is like no other, and one with an odd name."""
+    place = tmp_path_factory.mktemp("beside")
+    demo = demo_pages()
+    others = {
+        "Home.md": "# Home\n",
+        "latin.md": "# Lorem\n\nQuousque tandem abutere, Catilina, patientia nostra? Quamdiu iste furor tuus nos eludet?\n",
+        f"{ODD}.md": f"# Frost\n\nBefore a cold spell {PIPE}\n",
+    }
+    repository = make_repository(place / "repository", {**demo, **others})
+    with LiveWiki(repository, place / "index", RETAIN_PAGE_NAME_CASE="True") as live:
+        live.wait_until_indexed()
+        live.log_in()
+        yield live
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_related_pages_stand_beside_a_page(chromium: Browser, site: LiveWiki, look: str) -> None:
+    with opened(chromium, site, look) as page:
+        page.goto(f"{site.url}/services/automation")
+        related = page.locator("#column-extra .semantic-related")
+        expect(related.get_by_text("Related pages")).to_be_visible()
+        near = site.api("GET", "/related?path=services/automation&n=6").json["results"]
+        expected = [each["title"] for each in near if each["relevant"]]
+        shown = related.locator("li a")
+        expect(shown).to_have_count(len(expected))
+        assert [each.inner_text().split(" ›")[0] for each in shown.all()] == expected
+        assert violations(page, "#column-extra .semantic-related") == []
+        picture(page, f"related-{look}")
+
+
+def test_on_a_phone_they_are_in_the_sidebar(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site, "phone") as page:
+        page.goto(f"{site.url}/services/automation")
+        page.locator("#toggle-sidebar-btn").click()
+        expect(page.locator(".sidebar .semantic-related li a").first).to_be_visible()
+        expect(page.locator("#column-extra .semantic-related")).to_be_hidden()
+        assert violations(page, ".sidebar .semantic-related") == []
+
+
+def test_without_scripts_they_are_a_page(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site, "plain") as page:
+        page.goto(f"{site.url}/services/automation")
+        page.locator("#column-extra").get_by_role("link", name="Related pages").click()
+        expect(page.get_by_role("heading", name="Related pages")).to_be_visible()
+        expect(page.locator(".semantic-near a").first).to_be_visible()
+        expect(page.get_by_role("button", name="Copy wiki link")).to_have_count(0)
+
+
+def test_a_link_can_be_copied_and_one_that_is_there_is_marked(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        page.goto(f"{site.url}/services/automation")
+        item = page.locator("#column-extra .semantic-related li").filter(has_text="Frost")
+        item.get_by_role("button").click()
+        expect(item.get_by_role("status")).to_have_text("Copied")
+        assert page.evaluate("navigator.clipboard.readText()") == f"[[{ODD}]]"
+        site.save("services/mail", f"# Mail\n\nAs before a cold spell: [[{ODD}]]. There {PIPE}\n")
+        site.wait_until_indexed()
+        page.goto(f"{site.url}/services/mail")
+        linked = page.locator("#column-extra .semantic-related li").filter(has_text="Frost")
+        expect(linked.get_by_text("linked")).to_be_visible()
+        expect(linked.get_by_role("button")).to_have_count(0)
+        linked.get_by_role("link").click()
+        expect(page.get_by_role("heading", name="Frost")).to_be_visible()
+
+
+def test_nothing_is_shown_where_nothing_is_near(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        with page.expect_response(re.compile(r"/related\?")) as reply:
+            page.goto(f"{site.url}/latin")
+        assert reply.value.text().strip() == ""
+        expect(page.locator("#column-extra .semantic-related")).to_have_text("")
+
+
+def test_an_old_revision_and_the_editor_are_left_alone(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site, is_member=True) as page:
+        page.goto(f"{site.url}/services/music/edit")
+        expect(page.get_by_role("button", name=re.compile("save", re.IGNORECASE)).first).to_be_attached()
+        assert page.locator("[class*=semantic], [id*=semantic]").count() == 0
+        revision = site.api("GET", "/semantic-search/pages/services/music").json["revision"]
+        page.goto(f"{site.url}/services/music?revision={revision}")
+        assert page.locator(".semantic-related").count() == 0
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_missing_page_names_those_that_may_be_meant(chromium: Browser, site: LiveWiki, look: str) -> None:
+    with opened(chromium, site, look) as page:
+        reply = page.goto(f"{site.url}/services/automaton")
+        assert reply
+        assert reply.status == 404
+        if look == "plain":
+            page.get_by_role("link", name="Search by meaning for “services/automaton”").click()
+            expect(page.get_by_label("Question or words")).to_have_value("services/automaton")
+            return
+        meant = page.locator(".semantic-likely")
+        expect(meant.get_by_role("link").first).to_have_text("Home automation")
+        assert violations(page, ".semantic-likely") == []
+        meant.get_by_role("link").first.click()
+        expect(page).to_have_url(f"{site.url}/services/automation")
+
+
+def test_who_begins_a_page_sees_those_there_are(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site, is_member=True) as page:
+        page.goto(f"{site.url}/-/create")
+        expect(page.locator(".semantic-likely")).to_have_count(0)
+        page.get_by_label("Page name").fill("watering the vegetables")
+        expect(page.locator(".semantic-likely").get_by_role("link").first).to_have_text("Irrigation")
+        page.get_by_label("Page name").fill("")
+        expect(page.locator(".semantic-likely")).to_have_count(0)
+
+
+@pytest.mark.parametrize("look", ["light", "dark", "phone"])
+def test_the_wikis_search_field_offers_it(chromium: Browser, site: LiveWiki, look: str) -> None:
+    with opened(chromium, site, look) as page:
+        page.goto(f"{site.url}/services/music")
+        offer = page.get_by_role("link", name="Search by meaning instead")
+        expect(offer).to_be_hidden()
+        page.get_by_placeholder("Search").fill("frozen pipes & valves")
+        expect(offer).to_be_visible()
+        assert violations(page, ".semantic-offer") == []
+        page.keyboard.press("Tab")
+        expect(offer).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page.get_by_label("Question or words")).to_have_value("frozen pipes & valves")
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_the_wikis_search_page_offers_it(chromium: Browser, site: LiveWiki, look: str) -> None:
+    with opened(chromium, site, look) as page:
+        page.goto(f"{site.url}/-/search")
+        page.get_by_placeholder("Search term").fill('frozen "pipes"')
+        page.get_by_role("button", name="Search").click()
+        name = 'Search by meaning for “frozen "pipes"”' if look == "plain" else "Search by meaning instead"
+        page.get_by_role("link", name=name).click()
+        expect(page.get_by_label("Question or words")).to_have_value('frozen "pipes"')
+
+
+def test_related_pages_can_be_switched_off(chromium: Browser, site: LiveWiki) -> None:
+    data_dir = site.data_dir.parent / "quiet"
+    with LiveWiki(site.repository, data_dir, SEMANTIC_RELATED="off") as quiet, opened(chromium, quiet) as page:
+        page.goto(f"{quiet.url}/services/automation")
+        assert page.locator(".semantic-related").count() == 0
+        assert quiet.get("/-/semantic-search/related?path=garden").status == 404
+        assert quiet.api("GET", "/semantic-search/status").status == 200
+
+
+def test_who_may_not_read_sees_nothing_of_it(site: LiveWiki, tmp_path_factory: pytest.TempPathFactory) -> None:
+    place = tmp_path_factory.mktemp("closed")
+    with LiveWiki(site.repository, place / "index", READ_ACCESS="APPROVED", AUTO_APPROVAL="False") as closed:
+        closed.wait_until_indexed()
+        for path in ("", "/results?q=pipe", "/related?path=garden", "/likely?name=pipe"):
+            reply = closed.get(f"/-/semantic-search{path}")
+            assert "/-/login" in reply.text or "Login" in reply.text, path
+            assert "frost" not in reply.text.lower()
+        assert "semantic" not in closed.get("/-/login").text
+        assert closed.get("/-/semantic-search/static/search.js").status == 200
+
+
+def test_the_help_tells_of_it(site: LiveWiki) -> None:
+    text = site.get("/-/help/plugins").text
+    assert "Search by meaning" in text
+    assert 'href="/-/semantic-search"' in text

@@ -1,0 +1,714 @@
+"""What ``otterwiki-semantic doctor`` finds, each trouble made for real."""
+
+from __future__ import annotations
+
+import configparser
+import fcntl
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import otterwiki_semantic
+from otterwiki_semantic import __version__
+from otterwiki_semantic.cli.doctor.checks.chroma import check_vector_store
+from otterwiki_semantic.cli.doctor.checks.data_directory import check_data_directory, file_system
+from otterwiki_semantic.cli.doctor.checks.index import check_index, status_findings
+from otterwiki_semantic.cli.doctor.checks.installation import check_installation
+from otterwiki_semantic.cli.doctor.checks.model import check_model
+from otterwiki_semantic.cli.doctor.checks.packages import check_packages
+from otterwiki_semantic.cli.doctor.checks.repository import check_repository
+from otterwiki_semantic.cli.doctor.checks.resources import available_memory, check_room
+from otterwiki_semantic.cli.doctor.checks.settings import check_settings
+from otterwiki_semantic.cli.doctor.checks.wiki import check_wiki
+from otterwiki_semantic.cli.doctor.command import examine
+from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, Level, make_context
+from otterwiki_semantic.core.records.status import Problem, RebuildState, RebuildStatus
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.daemon.probe import DaemonProbe
+from otterwiki_semantic.embedding.factory import open_embedder
+from tests.conftest import HANDBOOK
+from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, make_repository, owners_of
+from tests.support.model_servers import ModelServer, serving
+from tests.support.paths import ROOT
+from tests.support.running_chroma import GuardedChroma, RunningChroma
+
+PATH = {"PATH": os.environ["PATH"]}
+SECRET = "a-secret-of-the-wiki"
+_BLOCKED = """
+import sys
+class Blocked:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in %r:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Blocked())
+from otterwiki_semantic.cli import main
+main(prog_name="otterwiki-semantic")
+"""
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory to another user")
+
+
+def doctor(*arguments: str | Path, without: tuple[str, ...] = (), **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-P", "-c", _BLOCKED % (without,), "doctor", *map(str, arguments)]
+    inherited = {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), **PATH}
+    return subprocess.run(command, env=inherited | environment, capture_output=True, text=True, check=False, timeout=300)
+
+
+def of_level(found: list[Finding], level: Level) -> list[tuple[str, str]]:
+    return [(each.what, each.detail) for each in found if each.level is level]
+
+
+def the_problem(found: list[Finding]) -> Finding:
+    (problem,) = (each for each in found if each.level is Level.PROBLEM)
+    assert problem.cure
+    return problem
+
+
+def files_of(place: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a repository and its index, which no process owns; tests copy it."""
+    place = tmp_path_factory.mktemp("built")
+    index = IndexEngine(Settings(make_repository(place / "repository", HANDBOOK), place / "index", map=False))
+    index.start()
+    eventually(lambda: index.status().status == "ready" and index.status().index.commit == index.status().index.head)
+    index.close()
+    (place / "index").chmod(0o700)
+    return place
+
+
+@pytest.fixture
+def resting(built: Path, tmp_path: Path) -> DoctorContext:
+    shutil.copytree(built, tmp_path / "copy", copy_function=shutil.copy2)
+    return make_context(PATH, {}, repository=tmp_path / "copy" / "repository", data_dir=tmp_path / "copy" / "index")
+
+
+def settings_of(case: DoctorContext) -> Settings:
+    assert case.settings is not None
+    return case.settings
+
+
+def catalog_of(case: DoctorContext) -> Path:
+    (path,) = settings_of(case).data_dir.glob("generations/*/catalog.sqlite3")
+    return path
+
+
+class Answers:
+    """A server on this machine that gives the same answer to every request, and notes what it was sent."""
+
+    def __init__(self, status: int, body: Any = None, kind: str = "application/json", **headers: str) -> None:
+        content = body.encode() if isinstance(body, str) else json.dumps(body).encode()
+        self.sent: list[str | None] = []
+        sent = self.sent
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                sent.append(self.headers.get("Authorization"))
+                self.send_response(status)
+                for name, value in {"Content-Type": kind, "Content-Length": str(len(content)), **headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_: object) -> None: ...
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+
+    def __enter__(self) -> Answers:
+        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+# The command
+
+
+def test_a_healthy_wiki_has_no_problem(wiki: LiveWiki) -> None:
+    owner = wiki.status()["owner_pid"]
+    arguments = ("--repository", wiki.repository, "--data-dir", wiki.data_dir, "--url", wiki.url)
+    answer = doctor(*arguments, OTTERWIKI_API_KEY=KEY, SEMANTIC_MODEL_KEY=SECRET)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    lines = answer.stdout.splitlines()
+    assert lines[-1] == "no problems"
+    assert any(line.startswith("ok       index — 5 pages, 6 passages") and "it equals HEAD" in line for line in lines)
+    assert any(line.startswith(f"ok       wiki — {wiki.url} answers: version {__version__}, 5 pages") for line in lines)
+    assert f"ok       index process — it runs: process {owner}, " in answer.stdout
+    assert "OTTERWIKI_API_KEY is set (environment)" in answer.stdout
+    assert "it was started with other settings" in answer.stdout, "the wiki has no SEMANTIC_MODEL_KEY"
+    assert KEY not in answer.stdout
+    assert SECRET not in answer.stdout
+    assert wiki.status()["owner_pid"] == owner
+
+
+def test_programs_get_json(resting: DoctorContext) -> None:
+    settings = settings_of(resting)
+    answer = doctor("--repository", settings.repository, "--data-dir", settings.data_dir, "--json")
+    body = json.loads(answer.stdout)
+    assert answer.returncode == 0
+    assert (body["version"], body["problems"]) == (__version__, 0)
+    assert {frozenset(each) for each in body["findings"]} == {frozenset({"level", "what", "detail", "cure"})}
+    assert {each["level"] for each in body["findings"]} <= {"ok", "note", "problem"}
+
+
+def test_everything_broken_at_once_is_told_without_a_traceback(tmp_path: Path) -> None:
+    (tmp_path / "settings.cfg").write_text("REPOSITORY = nobody_knows\n")
+    answer = doctor(
+        "--url",
+        f"http://127.0.0.1:{free_port()}",
+        without=("numpy", "chromadb", "onnxruntime", "tokenizers", "mistune", "regex", "Stemmer", "apscheduler"),
+        PATH=str(tmp_path),
+        OTTERWIKI_SETTINGS=str(tmp_path / "settings.cfg"),
+        REPOSITORY=str(tmp_path / "nowhere"),
+        SEMANTIC_MAP="perhaps",
+        SEMANTIC_SINC_INTERVAL="60",
+        SEMANTIC_DATA_DIR=str(tmp_path / "settings.cfg" / "index"),
+    )
+    assert answer.returncode == 1
+    assert answer.stderr == ""
+    for expected in (
+        "problem  settings.cfg — OTTERWIKI_SETTINGS names a file that cannot be read: name 'nobody_knows' is not defined",
+        "problem  settings — SEMANTIC_MAP is 'perhaps'; allowed: true or false",
+        "problem  settings — unknown setting SEMANTIC_SINC_INTERVAL",
+        "problem  git — there is none on the PATH of this process",
+        f"problem  data directory — {tmp_path / 'settings.cfg' / 'index'} cannot be made: {tmp_path / 'settings.cfg'} is no",
+        "problem  model — the Python package numpy is missing",
+        "cannot be reached: ",
+    ):
+        assert expected in answer.stdout
+    lines = answer.stdout.splitlines()
+    assert all(lines[at + 1].startswith("         to do: ") for at, line in enumerate(lines) if line.startswith("problem"))
+
+
+def test_a_damaged_model_is_found(tmp_path: Path, resting: DoctorContext) -> None:
+    source = Path(otterwiki_semantic.__file__).parent
+    copy = shutil.copytree(source, tmp_path / "code" / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    with (copy / "embedding" / "local" / "minilm" / "model.onnx").open("r+b") as file:
+        file.seek(5_000_000)
+        file.write(b"damage")
+    settings = settings_of(resting)
+    arguments = ("--repository", settings.repository, "--data-dir", settings.data_dir, "--json")
+    answer = doctor(*arguments, PYTHONPATH=str(copy.parent))
+    assert answer.returncode == 1
+    (problem,) = (each for each in json.loads(answer.stdout)["findings"] if each["level"] == "problem")
+    assert problem["what"] == "model"
+    assert "model.onnx is damaged" in problem["detail"]
+    assert problem["cure"].endswith("pip install --force-reinstall otterwiki-semantic")
+
+
+def test_without_a_repository_it_is_said_how_to_name_one() -> None:
+    found = list(examine(make_context(PATH, {})))
+    assert "no repository" in the_problem(found).detail
+    assert "--repository" in the_problem(found).cure
+
+
+# What is told
+
+
+def test_no_secret_is_shown_and_nothing_that_a_terminal_obeys(resting: DoctorContext) -> None:
+    told = f"\x1b[31m the key {SECRET} is\nnot known"
+    with Answers(403, {"error": {"code": "odd", "message": told}}) as server:
+        secrets = dict.fromkeys(("OTTERWIKI_API_KEY", "SEMANTIC_CHROMA_TOKEN", "SEMANTIC_MODEL_KEY", "OPENAI_API_KEY"), SECRET)
+        case = make_context(
+            {**PATH, **secrets}, {"SECRET_KEY": SECRET}, repository=settings_of(resting).repository, url=server.url
+        )
+        found = list(examine(case))
+        assert server.sent == [f"Bearer {SECRET}"]
+    assert SECRET not in json.dumps([(each.detail, each.cure) for each in found])
+    assert the_problem(found).detail == f"{server.url}: ?[31m the key (secret) is not known (status 403)"
+
+
+def test_settings_are_named_with_their_sources_and_bad_ones_all_at_once(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repository", {})
+    wiki = {"REPOSITORY": str(repository), "SEMANTIC_THREADS": 2, "SEMANTIC_MODEL_OPTIONS": f'{{"key": "{SECRET}"}}'}
+    case = make_context({**PATH, "SEMANTIC_MAP": "maybe", "SEMANTIC_MODEL": "gpt", "SEMANTIC_CHROMA_URL": "http://u:p@h"}, wiki)
+    found = [each for each in examine(case) if each.what == "settings"]
+    assert [detail.split()[0] for _, detail in of_level(found, Level.PROBLEM)] == [
+        "SEMANTIC_CHROMA_URL",
+        "SEMANTIC_MAP",
+        "SEMANTIC_MODEL",
+    ]
+    (told,) = (detail for _, detail in of_level(found, Level.OK))
+    assert told.startswith(f"set: REPOSITORY={repository} (settings.cfg), ")
+    assert "SEMANTIC_THREADS=2 (settings.cfg)" in told
+    assert "SEMANTIC_MODEL_OPTIONS is set (settings.cfg)" in told
+    assert SECRET not in str(found)
+    assert "u:p" not in str(found)
+
+
+def test_a_bad_setting_that_may_hold_a_secret_is_not_repeated() -> None:
+    case = make_context({**PATH, "SEMANTIC_MODEL_OPTIONS": f"api_key={SECRET}"}, {"REPOSITORY": "/wiki"})
+    wrong = of_level(list(check_settings(case)), Level.PROBLEM)
+    assert [detail[:45] for _, detail in wrong] == ["SEMANTIC_MODEL_OPTIONS is not what it may be;"]
+
+
+def test_settings_that_contradict_each_other_leave_the_rest_to_be_looked_at(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repository", {})
+    url = f"http://chroma.invalid:{free_port()}"
+    given = {"SEMANTIC_CHROMA_TOKEN": SECRET, "SEMANTIC_CHROMA_URL": url, "SEMANTIC_MODEL": "onnx:/nowhere"}
+    found = list(examine(make_context({**PATH, **given}, {"REPOSITORY": str(repository)})))
+    problems = {each.what: each for each in found if each.level is Level.PROBLEM}
+    assert problems["settings"].detail.startswith(f"SEMANTIC_CHROMA_TOKEN would go to {url} ")
+    assert problems["settings"].cure.startswith("do what it says")
+    assert set(problems) == {"settings", "model"}, "the server is not asked"
+    assert any(each.what == "data directory" for each in found)
+    assert SECRET not in str(found)
+
+
+def test_a_model_whose_address_is_wrong_is_not_asked_elsewhere(resting: DoctorContext) -> None:
+    given = {"SEMANTIC_MODEL": "openai:a-model", "SEMANTIC_MODEL_URL": "localhost:8080", "SEMANTIC_MODEL_KEY": SECRET}
+    case = make_context({**PATH, **given}, {}, repository=settings_of(resting).repository)
+    assert of_level(list(check_model(case)), Level.NOTE) == [("model", "it was not asked: its settings are wrong")]
+
+
+def test_a_repository_that_nothing_can_stand_beside_leaves_the_model_to_be_looked_at() -> None:
+    found = list(examine(make_context({**PATH, "REPOSITORY": "/", "SEMANTIC_RERANKER": "cohere:rerank-v3.5"}, {})))
+    assert "set SEMANTIC_DATA_DIR" in the_problem(found).detail
+    assert the_problem(found).cure.startswith("do what it says")
+    assert {"model", "reranker", "ChromaDB"} <= {each.what for each in found}
+
+
+@pytest.mark.parametrize("name", ["OTTERWIKI_API_KEY", "JINA_API_KEY"])
+def test_secrets_are_hidden_unless_they_are_too_short_to_be_one(name: str) -> None:
+    assert make_context({name: "abcd"}, {}).secrets == ("abcd",)
+    assert make_context({name: "abc"}, {}).secrets == ()
+
+
+# The installation
+
+
+def test_every_extra_is_looked_for() -> None:
+    extras = configparser.ConfigParser()
+    extras.read(ROOT / "setup.cfg")
+    looked_for = {each.what for each in check_packages(make_context(PATH, {}))}
+    assert {f"extra {name}" for name in extras["options.extras_require"]} - looked_for == {
+        "extra wiki",
+        "extra test",
+        "extra lint",
+    }
+
+
+def fake_package(place: Path, name: str, version: str, entry_point: str = "") -> None:
+    facts = place / f"{name.replace('-', '_')}-{version}.dist-info"
+    facts.mkdir(parents=True)
+    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    if entry_point:
+        (facts / "entry_points.txt").write_text(f"[otterwiki]\n{entry_point}\n")
+
+
+def test_an_installation_that_is_as_it_should_be() -> None:
+    case = make_context(PATH, {})
+    assert of_level([*check_installation(case), *check_packages(case)], Level.PROBLEM) == []
+
+
+def test_a_package_of_the_wrong_version_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_package(tmp_path, "mistune", "2.0.5")
+    monkeypatch.syspath_prepend(tmp_path)
+    found = list(check_packages(make_context(PATH, {})))
+    told = {detail: each.cure for each in found for detail in [each.detail] if each.level is Level.PROBLEM}
+    assert "otterwiki-semantic wants mistune<3.4,>=3.3, and 2.0.5 is installed" in told
+    assert 'pip install "mistune<3.4,>=3.3"' in told.values()
+
+
+def test_a_wiki_that_is_too_old_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_package(tmp_path, "otterwiki", "2.11.0")
+    monkeypatch.syspath_prepend(tmp_path)
+    problem = the_problem(list(check_packages(make_context(PATH, {}))))
+    assert problem.detail == "otterwiki-semantic wants otterwiki<3,>=2.26, and 2.11.0 is installed"
+
+
+def test_the_earlier_plugin_beside_this_one_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_package(tmp_path, "otterwiki-semantic-search", "0.3.0", "semantic_search = otterwiki_semantic_search:plugin")
+    monkeypatch.syspath_prepend(tmp_path)
+    problem = the_problem(list(check_installation(make_context(PATH, {}))))
+    assert problem.cure == "pip uninstall otterwiki-semantic-search, and restart the wiki"
+
+
+# The repository and the data directory
+
+
+def test_a_directory_that_is_no_repository(tmp_path: Path) -> None:
+    problem = the_problem(list(check_repository(make_context(PATH, {}, repository=tmp_path))))
+    assert "not a git repository" in problem.detail
+    assert problem.detail.count("git init") == 1
+    assert "git init" not in problem.cure
+
+
+def test_a_repository_without_a_commit_is_worth_a_note(tmp_path: Path) -> None:
+    found = list(check_repository(make_context(PATH, {}, repository=make_repository(tmp_path / "new", {}))))
+    assert found[-1].level is Level.NOTE
+    assert "no commit yet" in found[-1].detail
+
+
+@as_root
+def test_a_repository_of_another_user_is_explained(resting: DoctorContext) -> None:
+    place = settings_of(resting).repository
+    for path in (place, place / ".git"):
+        os.chown(path, 65534, 65534)
+    problem = the_problem(list(check_repository(resting)))
+    assert "dubious ownership" in problem.detail
+    assert f"safe.directory {place}" in problem.cure
+    assert "65534" in problem.cure
+
+
+@as_root
+def test_a_data_directory_of_another_user_is_explained(resting: DoctorContext) -> None:
+    os.chown(settings_of(resting).data_dir, 65534, 65534)
+    problem = the_problem(list(check_data_directory(resting)))
+    assert "belongs to" in problem.detail
+    assert "as the user that the wiki runs as" in problem.cure
+
+
+@pytest.mark.parametrize(
+    ("place", "level", "part"),
+    [
+        ("index", Level.OK, "private, writable, with file locks"),
+        ("new/index", Level.NOTE, "the first start makes it"),
+        ("open", Level.NOTE, "can be read by others (mode 755)"),
+        ("repository/home.md", Level.PROBLEM, "is no directory"),
+        ("repository/home.md/index", Level.PROBLEM, "cannot be made"),
+        ("/proc/self", Level.PROBLEM, "nothing can be written"),
+        ("n" * 120, Level.NOTE, "too long for a socket"),
+    ],
+)
+def test_a_data_directory_is_looked_at(resting: DoctorContext, place: str, level: Level, part: str) -> None:
+    settings = settings_of(resting)
+    (settings.data_dir.parent / "open").mkdir(mode=0o755)
+    wanted = settings.data_dir.parent / place
+    before = files_of(settings.data_dir.parent)
+    found = list(check_data_directory(replace(resting, settings=replace(settings, data_dir=wanted))))
+    assert any(each.level is level and part in each.detail for each in found), found
+    assert (level is Level.PROBLEM) == bool(of_level(found, Level.PROBLEM))
+    assert files_of(settings.data_dir.parent) == before
+
+
+def test_network_file_systems_are_known() -> None:
+    mounts = "/dev/sda1 / ext4 rw 0 0\nserver:/wiki /app\\040data nfs4 rw 0 0\ntmpfs /app\\040data/tmp tmpfs rw 0 0\n"
+    assert file_system(Path("/app data/index"), mounts) == "nfs4"
+    assert file_system(Path("/app data/tmp/x"), mounts) == "tmpfs"
+    assert file_system(Path("/app"), mounts) == "ext4"
+
+
+def test_room_is_measured(resting: DoctorContext, tmp_path: Path) -> None:
+    (disk, memory) = list(check_room(resting))
+    assert disk.level is Level.OK
+    assert memory.what == "memory"
+    (new, _) = list(check_room(replace(resting, settings=replace(settings_of(resting), data_dir=tmp_path / "new"))))
+    assert "a rebuild needs about 0 MB" in new.detail
+    if Path("/proc/1").is_dir():  # a file system without room
+        (full, _) = list(check_room(replace(resting, settings=replace(settings_of(resting), data_dir=Path("/proc/1/index")))))
+        assert full.level is Level.PROBLEM
+        assert "0 MB are free" in full.detail
+
+
+def test_the_smaller_of_the_machines_and_the_containers_memory_counts() -> None:
+    machine = "MemTotal: 8000000 kB\nMemAvailable:    2000000 kB\n"
+    assert available_memory(machine, "max\n", "500\n") == 2_048_000_000
+    assert available_memory(machine, "300000000\n", "200000000\n") == 100_000_000
+    assert available_memory("", "", "") is None
+
+
+# The model
+
+
+@pytest.fixture
+def on_a_server(resting: DoctorContext) -> Iterator[tuple[ModelServer, DoctorContext]]:
+    with serving(ModelServer()) as server:
+        settings = replace(settings_of(resting), model="openai:a-model", model_url=f"{server.url}/v1", model_key=SECRET)
+        yield server, replace(resting, settings=settings)
+
+
+def test_a_model_that_the_index_knows_is_asked_for_a_sentence_and_no_more(
+    on_a_server: tuple[ModelServer, DoctorContext],
+) -> None:
+    server, case = on_a_server
+    open_embedder(settings_of(case)).prepare()
+    server.asked.clear()
+    before = files_of(settings_of(case).data_dir)
+    (found,) = check_model(case)
+    assert found.level is Level.OK
+    assert "what it is" not in found.detail
+    assert 1 <= sum(map(len, server.texts)) <= 2
+    assert files_of(settings_of(case).data_dir) == before
+
+
+def test_a_model_that_nobody_has_asked_yet_is_asked_what_it_is(on_a_server: tuple[ModelServer, DoctorContext]) -> None:
+    _, case = on_a_server
+    before = files_of(settings_of(case).data_dir)
+    (found,) = check_model(case)
+    assert found.level is Level.OK
+    assert "its server was also asked what it is" in found.detail
+    assert files_of(settings_of(case).data_dir) == before
+
+
+def test_a_model_that_does_not_answer_is_given_up(resting: DoctorContext, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.cli.doctor.checks.model._SECONDS", 0.5)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        settings = replace(settings_of(resting), model="ollama:a-model", model_url=url)
+        problem = the_problem(list(check_model(replace(resting, settings=settings))))
+    assert "gave no vector within" in problem.detail
+
+
+# The index
+
+
+def test_an_index_at_rest_is_read_and_left_as_it_is(resting: DoctorContext) -> None:
+    before = files_of(settings_of(resting).data_dir)
+    process, index = check_index(resting)
+    assert (process.level, process.detail) == (Level.NOTE, "it does not run now")
+    assert index.level is Level.OK
+    assert index.detail.startswith("5 pages, 6 passages, ")
+    assert "its file is sound" in index.detail
+    assert files_of(settings_of(resting).data_dir) == before
+    assert owners_of(settings_of(resting).data_dir) == []
+
+
+def test_an_index_that_is_behind_says_so(resting: DoctorContext) -> None:
+    head = commit(settings_of(resting).repository, {"new.md": "# New\n"})
+    assert f"HEAD is {head[:12]}" in list(check_index(resting))[-1].detail
+
+
+def test_no_index_yet_is_worth_a_note(resting: DoctorContext, tmp_path: Path) -> None:
+    case = replace(resting, settings=replace(settings_of(resting), data_dir=tmp_path / "none"))
+    assert [each.level for each in check_index(case)] == [Level.NOTE, Level.NOTE]
+
+
+@pytest.mark.parametrize("start", [0, 30_000])
+def test_a_damaged_catalog_is_found(resting: DoctorContext, start: int) -> None:
+    with catalog_of(resting).open("r+b") as file:
+        file.seek(start)
+        file.write(b"\xa5" * 40_000)
+    problem = the_problem(list(check_index(resting)))
+    assert str(catalog_of(resting)) in problem.detail
+    assert "built again by itself" in problem.cure
+
+
+def test_what_a_killed_process_left_is_not_judged(resting: DoctorContext) -> None:
+    catalog_of(resting).with_name("catalog.sqlite3-wal").write_bytes(b"something")
+    assert "was killed" in list(check_index(resting))[-1].detail
+
+
+def test_an_index_that_a_silent_process_owns_is_not_read(resting: DoctorContext) -> None:
+    with (settings_of(resting).data_dir / "owner.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert "does not answer" in list(check_index(resting))[-1].detail
+
+
+def test_an_index_of_another_making_is_noted(resting: DoctorContext) -> None:
+    import sqlite3
+
+    with sqlite3.connect(catalog_of(resting)) as connection:
+        connection.execute("UPDATE meta SET value = 'other' WHERE name = 'fingerprint'")
+    connection.close()
+    assert "made with another model" in list(check_index(resting))[-1].detail
+
+
+def test_why_the_index_process_ended_is_read_from_its_log(resting: DoctorContext) -> None:
+    line = "[2026-11-22 06:00:00,000] ERROR in otterwiki-semantic: the index process cannot work: no space left"
+    log = settings_of(resting).data_dir / "owner.log"
+    log.write_text(f"{line}\nTraceback (most recent call last):\n")
+    assert "no space left" in the_problem(list(check_index(resting))).detail
+    log.write_text(f"{line}\n[2026-11-22 06:00:01,000] INFO in otterwiki-semantic: ended\n")
+    assert "no space left" in list(check_index(resting))[-1].detail
+    assert of_level(list(check_index(resting)), Level.PROBLEM) == []
+
+
+def owned_by(data_dir: Path, reply: dict[str, Any]) -> tuple[threading.Thread, list[bytes]]:
+    """Listen as an owner of another version does, for one request."""
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(data_dir / "owner.sock"))
+    listening.listen()
+    asked: list[bytes] = []
+
+    def answer() -> None:
+        connection, _ = listening.accept()
+        with listening, connection, connection.makefile("rwb") as stream:
+            asked.append(stream.readline())
+            stream.write(json.dumps(reply).encode() + b"\n")
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    return thread, asked
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"result": {"version": "9.0.0+aaaa", "pid": 1, "repository": "/wiki", "settings": "b"}},
+        {"error": {"type": "SemanticError", "message": "the index process does not understand the request"}},
+    ],
+)
+def test_an_index_process_of_another_version_is_told_and_not_ended(resting: DoctorContext, reply: dict[str, Any]) -> None:
+    thread, asked = owned_by(settings_of(resting).data_dir, reply)
+    problem = the_problem(list(check_index(resting)))
+    thread.join()
+    assert "another version" in problem.detail
+    assert "restart the wiki" in problem.cure
+    assert [json.loads(line) for line in asked] == [{"call": "who"}], "an owner ends when it is asked with another version"
+
+
+def test_an_index_process_of_another_repository_is_told(wiki: LiveWiki, resting: DoctorContext) -> None:
+    case = replace(resting, settings=replace(settings_of(resting), data_dir=wiki.data_dir))
+    problem = the_problem(list(check_index(case)))
+    assert f"is in use for the repository {wiki.repository}" in problem.detail
+    assert "its own SEMANTIC_DATA_DIR" in problem.cure
+
+
+def test_what_the_index_says_of_itself_is_told(wiki: LiveWiki) -> None:
+    running = DaemonProbe(wiki.data_dir)
+    owner = running.who()
+    assert owner is not None
+    assert owner.is_of_this_version
+    status = running.status(owner)
+    assert [each.level for each in status_findings(status)] == [Level.OK]
+    trouble = Problem("the disk is full", "make room")
+    failed = RebuildStatus(RebuildState.FAILED, error="no room", cure="make some")
+    troubled = replace(status, problems=(trouble,), last_error="git is gone", rebuild=failed)
+    told = [(each.detail, each.cure) for each in status_findings(troubled) if each.level is Level.PROBLEM]
+    assert told[0] == ("the disk is full", "make room")
+    assert told[1][0] == "the last error: git is gone"
+    assert told[2] == ("no room", "make some")
+    behind = replace(status, index=replace(status.index, commit=None, pending_pages=3))
+    assert "3 pages are pending" in next(iter(status_findings(behind))).detail
+
+
+# Over HTTP
+
+
+def asked(url: str, **environment: str) -> list[Finding]:
+    return list(check_wiki(make_context({**PATH, **environment}, {}, url=url)))
+
+
+def test_the_wiki_refuses_a_wrong_key(wiki: LiveWiki) -> None:
+    problem = the_problem(asked(wiki.url, OTTERWIKI_API_KEY="another"))
+    assert "started with another OTTERWIKI_API_KEY" in problem.detail
+
+
+@pytest.mark.parametrize(
+    ("answers", "detail", "cure"),
+    [
+        ((404, "<p>not found", "text/html"), "answers, without the plugin (404)", "Loaded plugin: otterwiki-semantic"),
+        ((200, "<p>a site", "text/html"), "answers with status 200, not as a wiki would", "the address is right"),
+        ((502, "<p>bad gateway", "text/html"), "answers with status 502", "the address is right"),
+        ((200, {"indexed_commit": None, "version": "0.0.9"}), "runs version 0.0.9", "restart the wiki"),
+        ((401, {"error": {"code": "unauthorized", "message": "log in"}}), "no key was sent", "set OTTERWIKI_API_KEY"),
+        ((401, {"error": {"code": "no_key_configured", "message": ""}}), "the wiki has no", "where the wiki is started"),
+    ],
+)
+def test_what_else_answers_is_told_apart(answers: tuple[Any, ...], detail: str, cure: str) -> None:
+    with Answers(*answers) as server:
+        problem = the_problem(asked(server.url))
+    assert detail in problem.detail
+    assert cure in problem.cure
+
+
+def test_the_problems_of_a_wiki_that_cannot_answer_come_with_their_cures() -> None:
+    body = {
+        "error": {"code": "index_unavailable", "message": "no room"},
+        "problems": [{"trouble": "the disk is full", "cure": "make room"}],
+    }
+    with Answers(503, body) as server:
+        found = asked(server.url)
+    assert [each.cure for each in found][-1] == "make room"
+    assert len(of_level(found, Level.PROBLEM)) == 2
+
+
+def test_a_redirect_is_not_followed_with_the_key() -> None:
+    with Answers(200, {}) as other, Answers(302, "", Location=other.url) as server:
+        problem = the_problem(asked(server.url, OTTERWIKI_API_KEY=KEY))
+        assert other.sent == []
+    assert f"leads to {other.url}" in problem.detail
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8080", "http://", "http://user:pass@wiki", "http://wiki:x"])
+def test_an_address_that_is_none_is_not_repeated(url: str) -> None:
+    assert the_problem(asked(url)).detail == "the address in --url is none"
+
+
+def test_a_key_that_cannot_be_sent_is_not_sent() -> None:
+    assert "cannot be sent" in the_problem(asked("http://127.0.0.1:9", OTTERWIKI_API_KEY="a\nb")).detail
+
+
+@pytest.fixture
+def of_server(resting: DoctorContext) -> Callable[..., list[Finding]]:
+    def check(url: str, **given: Any) -> list[Finding]:
+        settings = replace(settings_of(resting), chroma_url=url, **given)
+        return list(check_vector_store(replace(resting, settings=settings)))
+
+    return check
+
+
+@pytest.fixture(scope="module")
+def chroma(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningChroma]:
+    server = RunningChroma(tmp_path_factory.mktemp("chroma"))
+    server.start()
+    yield server
+    server.stop()
+
+
+def test_a_chromadb_server_tells_its_version(chroma: RunningChroma, of_server: Callable[..., list[Finding]]) -> None:
+    (found,) = of_server(chroma.url)
+    assert (found.level, "version 1." in found.detail) == (Level.OK, True)
+
+
+def test_a_chromadb_server_that_is_down_or_another_one(of_server: Callable[..., list[Finding]]) -> None:
+    assert "SEMANTIC_CHROMA_URL" in the_problem(of_server(f"http://127.0.0.1:{free_port()}")).cure
+    with Answers(404, "<p>no", "text/html") as server:
+        assert "as ChromaDB never does" in the_problem(of_server(server.url)).detail
+    with Answers(200, {"version": 2}) as server:
+        assert "what answers is not ChromaDB" in the_problem(of_server(server.url)).detail
+
+
+def test_a_chromadb_server_that_wants_a_token(of_server: Callable[..., list[Finding]]) -> None:
+    with Answers(401, {}) as server:
+        assert "wants a token: set SEMANTIC_CHROMA_TOKEN" in the_problem(of_server(server.url)).detail
+        assert "correct SEMANTIC_CHROMA_TOKEN" in the_problem(of_server(server.url, chroma_token=SECRET)).detail
+    assert server.sent == [None, f"Bearer {SECRET}"]
+
+
+def test_a_chromadb_server_is_asked_as_the_index_asks_it(
+    chroma: RunningChroma, of_server: Callable[..., list[Finding]], tmp_path: Path
+) -> None:
+    guarded = GuardedChroma(chroma, tmp_path, SECRET, header="X-Chroma-Token")
+    try:
+        (found,) = of_server(guarded.url, chroma_token=SECRET, chroma_ca=guarded.certificate)
+        assert (found.level, "version 1." in found.detail) == (Level.OK, True)
+        untrusted = the_problem(of_server(guarded.url, chroma_token=SECRET))
+        assert "set SEMANTIC_CHROMA_CA" in untrusted.detail
+        (tmp_path / "empty.pem").touch()
+        unreadable = the_problem(of_server(guarded.url, chroma_ca=tmp_path / "empty.pem"))
+        assert "empty.pem, has no certificate that can be read" in unreadable.detail
+        assert unreadable.cure.startswith("do what it says")
+    finally:
+        guarded.close()
+
+
+def test_a_database_that_is_not_there_is_not_made(chroma: RunningChroma, of_server: Callable[..., list[Finding]]) -> None:
+    for _ in range(2):
+        (found,) = of_server(chroma.url, chroma_tenant="nobody", chroma_database="nowhere")
+        assert found.level is Level.NOTE
+        assert "has no database nowhere of tenant nobody yet" in found.detail

@@ -1,0 +1,354 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.live_wiki import LiveWiki, commit, eventually, git, make_repository
+
+PROGRAM = Path(sys.executable).with_name("otterwiki-semantic")
+Answer = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str | bytes]) -> Path:
+    return make_repository(tmp_path_factory.mktemp("cli") / "repository", handbook)
+
+
+def run(*arguments: str | Path, **environment: str) -> Answer:
+    inherited = {name: value for name, value in os.environ.items() if name not in {"REPOSITORY", "SEMANTIC_DATA_DIR"}}
+    command = [str(PROGRAM), *map(str, arguments)]
+    return subprocess.run(
+        command, env={**inherited, "OTTERWIKI_SETTINGS": "", **environment}, capture_output=True, text=True, check=False
+    )
+
+
+def test_any_repository_is_indexed_and_searched(repository: Path) -> None:
+    answer = run("index", "--repository", repository)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.startswith("ready: 5 pages, 6 chunks, at ")
+    answer = run("search", "--repository", repository, "-n", "1", "bleeding", "radiators")
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.startswith("house/heating:17 ")
+    assert "If it gurgles" in answer.stdout
+    assert (repository.parent / "repository-semantic").is_dir()
+
+
+def test_json_is_for_programs(repository: Path) -> None:
+    run("index", "--repository", repository)
+    answer = json.loads(run("search", "--repository", repository, "--json", "vegetables").stdout)
+    assert answer["results"][0]["path"] == "garden"
+    assert answer["results"][0]["similarity"] > 0.3
+    status = json.loads(run("status", "--repository", repository, "--json").stdout)
+    assert status["indexed_commit"] == status["head_commit"]
+
+
+def test_a_change_is_shown_as_pending_until_it_is_indexed(repository: Path) -> None:
+    run("index", "--repository", repository)
+    head = commit(repository, {"new.md": "# New\n\nsomething\n"})
+    answer = run("index", "--repository", repository)
+    assert answer.stdout.startswith(f"ready: 6 pages, 7 chunks, at {head[:12]} (HEAD)")
+    commit(repository, {"new.md": None})
+    assert run("index", "--repository", repository).returncode == 0
+
+
+def test_a_rebuild_is_waited_for(repository: Path) -> None:
+    run("index", "--repository", repository)
+    before = json.loads(run("status", "--repository", repository, "--json").stdout)["generation"]
+    answer = run("reindex", "--repository", repository, "--json")
+    assert answer.returncode == 0, answer.stderr
+    assert json.loads(answer.stdout)["generation"] != before
+    assert answer.stderr.startswith("embedding 0 passages; about ")
+
+
+def test_a_full_rebuild_is_waited_for(repository: Path) -> None:
+    run("index", "--repository", repository)
+    before = json.loads(run("status", "--repository", repository, "--json").stdout)["generation"]
+    answer = run("reindex", "--full", "--repository", repository, "--json")
+    assert answer.returncode == 0, answer.stderr
+    status = json.loads(answer.stdout)
+    assert status["generation"] != before
+    assert status["status"] == "ready", "a full one has filled ChromaDB, too"
+
+
+def test_a_search_can_wait_for_what_was_just_committed(repository: Path) -> None:
+    run("index", "--repository", repository)
+    commit(repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    answer = run("search", "--repository", repository, "--wait", "-n", "1", "hives", "behind", "a", "hedge")
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.startswith("bees:")
+    assert "The index is behind" not in answer.stderr
+    commit(repository, {"bees.md": None})
+    run("index", "--repository", repository)
+
+
+def test_the_repository_comes_from_the_wikis_settings(repository: Path, tmp_path: Path) -> None:
+    (tmp_path / "settings.cfg").write_text(f"REPOSITORY = {str(repository)!r}\nSEMANTIC_SYNC_INTERVAL = 30\n")
+    answer = run("status", OTTERWIKI_SETTINGS=str(tmp_path / "settings.cfg"))
+    assert answer.returncode == 0, answer.stderr
+    assert run("status", REPOSITORY=str(repository)).returncode == 0
+
+
+def test_a_running_wikis_index_is_shared(wiki: LiveWiki) -> None:
+    answer = run("status", "--json", "--repository", wiki.repository, "--data-dir", wiki.data_dir)
+    assert answer.returncode == 0, answer.stderr
+    assert json.loads(answer.stdout)["owner_pid"] == wiki.status()["owner_pid"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "part"),
+    [
+        (("status",), 1, "no repository: set REPOSITORY"),
+        (("status", "--repository", "/nonexistent"), 1, "git cannot read the repository /nonexistent"),
+        (("search", "--repository", "."), 2, "Missing argument"),
+        (("search", "--repository", ".", "-n", "0", "x"), 2, "1<=x<=50"),
+        (("search", "--repository", ".", " "), 2, "QUERY is empty"),
+        (("find",), 2, "No such command"),
+    ],
+)
+def test_a_mistake_is_explained_in_a_line(arguments: tuple[str, ...], code: int, part: str) -> None:
+    answer = run(*arguments)
+    assert answer.returncode == code
+    assert part in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_directory_that_is_no_repository_is_named(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    answer = run("index", "--repository", tmp_path / "empty")
+    assert answer.returncode == 1
+    assert "not a git repository" in answer.stderr
+    assert "to make it one, there: git init && git add -A && git commit -m pages" in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert not (tmp_path / "empty-semantic").exists()
+
+
+def test_a_folder_of_a_repository_stands_for_the_whole(repository: Path) -> None:
+    answer = run("index", "--repository", repository / "house")
+    assert answer.returncode == 0, answer.stderr
+    assert "6 chunks" in answer.stdout
+    assert not (repository / "house-semantic").exists()
+    answer = run("status", "--repository", repository / ".git")
+    assert answer.returncode == 1
+    assert "name the directory that holds .git" in answer.stderr
+
+
+def test_settings_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    answer = run("status", OTTERWIKI_SETTINGS=str(tmp_path / "nowhere.cfg"))
+    assert answer.returncode == 1
+    assert "OTTERWIKI_SETTINGS names a file that cannot be read" in answer.stderr
+
+
+def test_help_explains_every_command() -> None:
+    text = run("--help").stdout
+    for command in ("index", "reindex", "search", "status"):
+        assert command in text
+        assert len(run(command, "--help").stdout.splitlines()) > 5
+
+
+def test_a_search_takes_the_options_of_the_api(repository: Path) -> None:
+    run("index", "--repository", repository)
+    answer = run("search", "--repository", repository, "--mode", "keyword", "--tag", "winter", "--explain", "radiator")
+    assert answer.stdout.startswith("house/heating:")
+    assert "words " in answer.stdout
+    assert run("search", "--repository", repository, "--path", "nowhere/", "radiator").stderr == "Nothing was found.\n"
+    answer = run("search", "--repository", repository, "pension contributions of employees")
+    assert "Nothing relevant was found" in answer.stderr
+    assert answer.stdout
+    answer = run("search", "--repository", repository, "--semantic-ratio", "3", "x")
+    assert (answer.returncode, answer.stderr.splitlines()[-1]) == (
+        2,
+        "Error: semantic_ratio is 3.0; allowed are the numbers 0 to 1",
+    )
+    assert "lettuce" not in run("search", "--repository", repository, "--", "-lettuce", "vegetables").stdout
+
+
+@pytest.fixture(scope="module")
+def judged(repository: Path) -> Path:
+    path = repository.parent / "queries.json"
+    questions = [
+        {"query": "gurgling radiator", "relevant": ["house/heating"]},
+        {"query": "broken disk", "relevant": ["machines/nas"], "exclude": ["home"]},
+        {"query": "siren", "relevant": ["garden"]},
+    ]
+    path.write_text(json.dumps(questions), encoding="utf-8")
+    return path
+
+
+def evaluate(repository: Path, *arguments: str | Path) -> Answer:
+    return run("eval", *arguments, "--repository", repository)
+
+
+def test_a_ranking_is_measured(repository: Path, judged: Path) -> None:
+    written, picture = repository.parent / "run.json", repository.parent / "run.svg"
+    answer = evaluate(repository, judged, "--mode", "hybrid", "--mode", "keyword", "--output", written, "--plot", picture)
+    assert answer.returncode == 0, answer.stderr
+    title, head, hybrid, keyword = answer.stdout.splitlines()
+    assert title == "3 questions, pages ranked"
+    assert head.split()[:3] == ["ndcg", "mrr", "recall@1"]
+    assert hybrid.startswith("hybrid")
+    assert keyword.startswith("keyword")
+    runs = json.loads(written.read_text())["runs"]
+    assert [run["name"] for run in runs] == ["hybrid", "keyword"]
+    assert runs[0]["metrics"]["recall@1"] == pytest.approx(2 / 3)
+    assert [row["recall@1"] for row in runs[0]["queries"]] == [1.0, 1.0, 0.0]
+    assert set(runs[0]["latency_ms"]) == {"p50", "p95", "p99"}
+    assert picture.read_text().startswith("<?xml")
+    assert "hybrid" in picture.read_text() or "path" in picture.read_text()
+
+
+def test_chunk_profiles_are_compared(repository: Path, judged: Path, tmp_path: Path) -> None:
+    written = repository.parent / "profiles.json"
+    chosen = ("--chunks", "minilm", "--chunks", "fixed", "--mode", "semantic", "--mode", "keyword")
+    answer = run("eval", judged, *chosen, "--output", written, "--repository", repository, TMPDIR=str(tmp_path))
+    assert answer.returncode == 0, answer.stderr
+    _, head, *lines = answer.stdout.splitlines()
+    assert head.split()[-4:] == ["chunks", "words/chunk", "build", "s"]
+    names = ["minilm semantic", "minilm keyword", "fixed semantic", "fixed keyword"]
+    assert [line[:15].strip() for line in lines] == names
+    runs = {entry["name"]: entry for entry in json.loads(written.read_text())["runs"]}
+    assert list(runs) == names
+    minilm, fixed = (runs[f"{name} semantic"]["index"] for name in ("minilm", "fixed"))
+    assert minilm["chunks"] > fixed["chunks"] >= 5, "a page of less than 1,000 characters is one chunk"
+    assert minilm["words_per_chunk"] < fixed["words_per_chunk"]
+    assert fixed["build_seconds"] > 0
+    assert runs["fixed semantic"]["queries"][0]["recall@1"] == 1.0
+    assert list(tmp_path.glob("otterwiki-semantic-*")) == []
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_comparison_leaves_nothing_behind(repository: Path, tmp_path: Path, ended_by: signal.Signals) -> None:
+    many = tmp_path / "many.json"
+    many.write_text(json.dumps([{"query": f"question {number}", "relevant": ["home"]} for number in range(5_000)]))
+    command = [str(PROGRAM), "eval", str(many), "--chunks", "minilm", "--repository", str(repository)]
+    with subprocess.Popen(command, env={**os.environ, "TMPDIR": str(tmp_path)}, stderr=subprocess.PIPE) as process:
+        eventually(lambda: any(tmp_path.glob("otterwiki-semantic-*/generations/*/catalog.sqlite3")))
+        process.send_signal(ended_by)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert said.strip() == b"Aborted!"
+    assert list(tmp_path.glob("otterwiki-semantic-*")) == []
+
+
+def test_two_runs_are_compared(repository: Path, judged: Path) -> None:
+    written = repository.parent / "before.json"
+    assert evaluate(repository, judged, "--output", written).returncode == 0
+    answer = evaluate(repository, judged, "--compare", written)
+    assert "hybrid against hybrid before" in answer.stdout
+    assert "ndcg        +0.000  [+0.000, +0.000]  no difference that is more than noise" in answer.stdout
+    other = repository.parent / "other.json"
+    other.write_text(json.dumps([{"query": "x", "relevant": ["home"]}]))
+    answer = evaluate(repository, other, "--compare", written)
+    assert answer.returncode == 2
+    assert "asked other questions" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "[]",
+        '{"runs": 5}',
+        '{"runs": [{"name": 1, "queries": []}]}',
+        '{"runs": [{"name": "hybrid", "queries": 5}]}',
+        '{"runs": [{"name": "hybrid", "queries": [{"query": "x"}]}]}',
+        '{"runs": [{"name": "hybrid", "queries": [{"query": "x", "relevant": [], "exclude": [], "ndcg": NaN}]}]}',
+    ],
+)
+def test_a_file_that_is_no_earlier_run_is_refused(repository: Path, judged: Path, tmp_path: Path, content: str) -> None:
+    path = tmp_path / "run.json"
+    path.write_text(content)
+    answer = evaluate(repository, judged, "--compare", path)
+    assert answer.returncode == 2
+    assert "is no file that --output has written" in answer.stderr
+
+
+def test_a_mean_that_is_too_low_fails(repository: Path, judged: Path) -> None:
+    assert evaluate(repository, judged, "--fail-under", "recall@1=0.6").returncode == 0
+    answer = evaluate(repository, judged, "--fail-under", "recall@1=0.7")
+    assert answer.returncode == 1
+    assert "hybrid: recall@1 is 0.667, which is below 0.7" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        ("{", (), "is not JSON"),
+        ("[]", (), "with at least one entry"),
+        ('[{"query": "x"}]', (), "names no relevant page"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "beauty=1"), "'beauty=1' is no METRIC=VALUE"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "ndcg=nan"), "'ndcg=nan' is no METRIC=VALUE"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "zero=0.1"), "'zero=0.1' is no METRIC=VALUE"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--output", "/nowhere/run.json"), "/nowhere/run.json cannot be written"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--compare", "setup.cfg"), "setup.cfg is not JSON"),
+        ('[{"query": "a\\ud800", "relevant": ["home"]}]', (), "half characters"),
+        ('[{"query": "x", "relevant": ["home"], "exclude": ["Home"]}]', (), "leaves out every relevant page"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--plot", "picture.txt"), "ends in .png or .svg"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--chunks", "long", "--data-dir", "x"), "give one of the two"),
+    ],
+)
+def test_what_cannot_be_measured_is_told(
+    repository: Path, tmp_path: Path, content: str, arguments: tuple[str, ...], message: str
+) -> None:
+    path = tmp_path / "queries.json"
+    path.write_text(content)
+    answer = evaluate(repository, path, *arguments)
+    assert answer.returncode == 2
+    assert message in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_questions_are_drafted_from_the_links(tmp_path: Path) -> None:
+    place = make_repository(
+        tmp_path / "repository",
+        {"home.md": "[how to bleed a radiator](/heating), [here](/heating)\n", "heating.md": "# Heating\n"},
+    )
+    answer = run("eval", "make", "--repository", place)
+    assert json.loads(answer.stdout) == [{"query": "how to bleed a radiator", "relevant": ["heating"], "exclude": ["home"]}]
+    assert answer.stderr == "1 questions from the links of 2 pages\n"
+    path = tmp_path / "queries.json"
+    assert run("eval", "make", "--output", path, REPOSITORY=str(place)).stdout == ""
+    assert "is there already" in run("eval", "make", "--repository", place, "--output", path).stderr
+    assert evaluate(place, path).returncode == 0
+
+
+def test_a_repository_without_a_commit_says_what_to_do(tmp_path: Path, handbook: dict[str, str | bytes]) -> None:
+    repository = make_repository(tmp_path / "repository", handbook)
+    git(repository, "checkout", "-q", "--orphan", "other")
+    answer = run("index", "--repository", repository)
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert "HEAD has no commit yet" in answer.stdout
+    assert "commit the pages, or check out a branch that has them" in answer.stdout
+    found = run("search", "--repository", repository, "radiators")
+    assert (found.returncode, found.stdout) == (0, "")
+    assert "commit the pages" in found.stderr
+
+
+def test_index_waits_for_the_index_that_the_settings_ask_for(repository: Path, tmp_path: Path) -> None:
+    at = ("--repository", repository, "--data-dir", tmp_path / "index")
+    assert "6 chunks" in run("index", *at).stdout
+    pid = json.loads(run("status", *at, "--json").stdout)["owner_pid"]
+    os.kill(pid, signal.SIGTERM)
+    eventually(lambda: not Path(f"/proc/{pid}").exists())
+    answer = run("index", *at, SEMANTIC_CHUNKS="fixed")
+    assert answer.returncode == 0, answer.stderr
+    assert "5 chunks" in answer.stdout, "a page of the handbook is one chunk with that profile"
+
+
+def test_index_fails_if_the_model_does(repository: Path, tmp_path: Path) -> None:
+    at = ("--repository", repository, "--data-dir", tmp_path / "index")
+    secret = "sk-in-the-options"
+    given = {"SEMANTIC_MODEL": f"onnx:{tmp_path}", "SEMANTIC_MODEL_OPTIONS": json.dumps({"key": secret})}
+    answer = run("index", *at, **given)
+    assert answer.returncode == 1
+    assert "5 pages" in answer.stdout
+    assert "problem: " in answer.stdout
+    pid = json.loads(run("status", *at, "--json").stdout)["owner_pid"]
+    assert secret.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
+    log = (tmp_path / "index" / "owner.log").read_text()
+    assert log.count("Traceback") == 0
+    assert secret not in log

@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from otterwiki_semantic.core.errors import RebuildRunningError
+from otterwiki_semantic.core.records.search import Mode, SearchOptions
+from otterwiki_semantic.core.records.status import IndexStatus, RebuildState
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.engine import IndexEngine
+from tests.support.live_wiki import commit, eventually
+
+
+def opened(settings: Settings) -> IndexEngine:
+    index = IndexEngine(settings)
+    index.start()
+    wait_until_equal(index)
+    return index
+
+
+def wait_until_equal(index: IndexEngine) -> IndexStatus:
+    def equal() -> IndexStatus | None:
+        status = index.status()
+        return status if status.status == "ready" and status.index.commit == status.index.head else None
+
+    status = eventually(equal)
+    assert status is not None
+    return status
+
+
+@pytest.fixture
+def index(settings: Settings) -> Iterator[IndexEngine]:
+    made = opened(settings)
+    yield made
+    made.close()
+
+
+def paths(index: IndexEngine, query: str, n: int = 3) -> list[str]:
+    return [hit.path for hit in index.search([query], SearchOptions(n, 1))[0].hits]
+
+
+def test_a_question_finds_the_passage_that_answers_it(index: IndexEngine) -> None:
+    (hit,) = index.search(["trapped bubbles make a noise, how do I let them out"], SearchOptions(1, 1))[0].hits
+    assert (hit.path, hit.section) == ("house/heating", "Bleeding a radiator")
+    assert hit.snippet.startswith("[Heating > Bleeding a radiator] If it gurgles")
+
+
+def test_several_questions_are_answered_in_order(index: IndexEngine) -> None:
+    answers = index.search(["broken hard drive", "vegetables"], SearchOptions(1, 1))
+    assert [answer.query for answer in answers] == ["broken hard drive", "vegetables"]
+    assert [answer.hits[0].path for answer in answers] == ["machines/nas", "garden"]
+
+
+def test_a_page_gets_no_more_than_its_share(index: IndexEngine) -> None:
+    assert paths(index, "radiator", 5).count("house/heating") == 1
+    hits = index.search(["radiator"], SearchOptions(5, 2, Mode.SEMANTIC))[0].hits
+    assert [hit.path for hit in hits].count("house/heating") == 2
+    distances = [hit.distance for hit in hits if hit.distance is not None]
+    assert len(distances) == len(hits)
+    assert distances == sorted(distances)
+
+
+def test_an_answer_says_which_commit_it_equals(settings: Settings, index: IndexEngine) -> None:
+    before = index.search(["x"], SearchOptions(1, 1))[0].index
+    assert before.commit == before.head
+    assert before.pending_pages == 0
+    head = commit(settings.repository, {"new.md": "# New\n\nnew\n", "garden.md": "# Garden\n\nother\n", "home.md": None})
+    after = index.search(["x"], SearchOptions(1, 1))[0].index
+    assert (after.commit, after.head, after.pending_pages) == (before.commit, head, 3)
+
+
+def test_a_wake_up_call_brings_the_index_to_head(settings: Settings, index: IndexEngine) -> None:
+    commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    index.notify()
+    wait_until_equal(index)
+    assert paths(index, "insects that make honey", 1) == ["bees"]
+
+
+def test_the_interval_finds_what_nobody_told(settings: Settings) -> None:
+    index = opened(Settings(settings.repository, settings.data_dir, sync_interval=1))
+    commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    eventually(lambda: paths(index, "insects that make honey", 1) == ["bees"])
+    index.close()
+
+
+def test_an_index_is_used_again_after_a_restart(settings: Settings) -> None:
+    first = opened(settings)
+    assert first.status().embedded_texts > 0
+    first.close()
+    second = opened(settings)
+    assert second.status().embedded_texts == 0
+    assert paths(second, "vegetables", 1) == ["garden"]
+    second.close()
+
+
+def test_a_rebuild_takes_the_place_of_the_index_and_embeds_nothing(settings: Settings, index: IndexEngine) -> None:
+    before = index.status()
+    index.reindex()
+    with pytest.raises(RebuildRunningError):
+        index.reindex()
+    eventually(lambda: index.status().rebuild.state is RebuildState.DONE)
+    after = index.status()
+    assert after.generation != before.generation
+    assert after.embedded_texts == before.embedded_texts
+    assert (after.pages, after.chunks, after.vectors) == (before.pages, before.chunks, before.vectors)
+    assert after.rebuild.progress.pages_done == before.pages
+    assert paths(index, "vegetables", 1) == ["garden"]
+    assert [path.name for path in (settings.data_dir / "generations").iterdir()] == [after.generation]
+
+
+def test_searches_go_on_while_a_rebuild_runs(index: IndexEngine) -> None:
+    index.reindex()
+    while index.status().rebuild.state is RebuildState.RUNNING:
+        assert paths(index, "vegetables", 1) == ["garden"]
+    assert index.status().rebuild.state is RebuildState.DONE
+
+
+def only_directory(settings: Settings) -> Path:
+    (directory,) = (settings.data_dir / "generations").iterdir()
+    return directory
+
+
+@pytest.mark.parametrize("damage", ["catalog", "chroma", "chroma gone", "pointer", "everything"])
+def test_a_damaged_index_mends_itself(settings: Settings, damage: str) -> None:
+    import shutil
+
+    opened(settings).close()
+    directory = only_directory(settings)
+    (chroma,) = directory.glob("chroma-*")
+    match damage:
+        case "catalog":
+            (directory / "catalog.sqlite3").write_bytes(b"garbage" * 1000)
+        case "chroma":
+            (chroma / "chroma.sqlite3").write_bytes(b"garbage" * 1000)
+        case "chroma gone":
+            shutil.rmtree(chroma)
+        case "pointer":
+            (settings.data_dir / "current").write_text("nowhere\n")
+        case _:
+            shutil.rmtree(settings.data_dir / "generations")
+    index = opened(settings)
+    assert paths(index, "vegetables", 1) == ["garden"]
+    assert index.status().vectors == index.status().chunks == 6
+    if damage.startswith("chroma"):
+        assert index.status().embedded_texts == 0
+    index.close()
+
+
+def test_catalog_and_chroma_damaged_together_are_built_again(settings: Settings) -> None:
+    opened(settings).close()
+    directory = only_directory(settings)
+    (chroma,) = directory.glob("chroma-*")
+    content = bytearray((directory / "catalog.sqlite3").read_bytes())
+    content[4096 * 2 : -4096] = b"\xff" * len(content[4096 * 2 : -4096])
+    (directory / "catalog.sqlite3").write_bytes(content)
+    (chroma / "chroma.sqlite3").write_bytes(b"garbage" * 1000)
+    index = opened(settings)
+    assert paths(index, "vegetables", 1) == ["garden"]
+    index.close()
+
+
+def test_a_wiki_whose_texts_have_equal_vectors_is_rebuilt(settings: Settings) -> None:
+    unknown = {f"key{i}.md": f"---\ntitle: Key\n---\n{'0123456789abcdef' * 9}{i:06}\n" for i in range(40)}
+    commit(settings.repository, unknown)
+    index = opened(settings)
+    index.reindex()
+    eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
+    assert index.status().rebuild.error is None
+    index.close()
+
+
+def test_an_index_made_another_way_serves_until_the_new_one_is_whole(settings: Settings) -> None:
+    opened(settings).close()
+    from otterwiki_semantic.storage.generations import GenerationStore
+
+    generation = GenerationStore(settings.data_dir).current()
+    assert generation is not None
+    generation.catalog.set_meta("fingerprint", "of an older version")
+    old = generation.name
+    generation.close()
+    index = IndexEngine(settings)
+    index.start()
+    assert paths(index, "vegetables", 1) == ["garden"]
+    eventually(lambda: index.status().generation != old)
+    assert paths(index, "vegetables", 1) == ["garden"]
+    assert index.status().embedded_texts == 0
+    index.close()
+
+
+def test_searches_go_on_while_broken_chroma_is_filled_again(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.storage.generation.EXACT", 0)
+    serving = index._keeper.serving
+    assert serving is not None
+    before = index.search(["vegetables"], SearchOptions(5, 2))[0].hits
+    broken = serving.vectors
+    broken.close()
+    after = index.search(["vegetables"], SearchOptions(5, 2))[0].hits
+    assert [hit.path for hit in after] == [hit.path for hit in before]
+    eventually(lambda: index.status().status == "ready" and not serving.is_refilling)
+    assert serving.vectors is not broken
+    assert not Path(broken.place).exists()
+    assert serving.vectors.count() == index.status().vectors
+    assert index.search(["vegetables"], SearchOptions(5, 2))[0].hits[0].path == "garden"
+
+
+def test_closing_in_the_midst_of_a_build_keeps_what_is_done(settings: Settings) -> None:
+    commit(settings.repository, {f"p{i}.md": f"# Page {i}\n\nNumber {i} is a page of its own.\n" for i in range(300)})
+    first = IndexEngine(settings)
+    first.start()
+    eventually(lambda: first.status().vectors > 0)
+    first.close()
+    second = opened(settings)
+    assert 0 < second.status().embedded_texts < 306
+    assert second.status().chunks == 306
+    second.close()
+
+
+def test_a_rebuild_of_an_index_that_is_not_built_yet_is_its_first_build(settings: Settings) -> None:
+    index = IndexEngine(settings)
+    index.start()
+    index.reindex()
+    eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
+    assert index.status().rebuild.state is RebuildState.DONE
+    assert index.status().embedded_texts == index.status().chunks == 6
+    index.close()
+
+
+def test_what_a_broken_rebuild_left_is_removed(settings: Settings) -> None:
+    opened(settings).close()
+    left = settings.data_dir / "generations" / "left-over"
+    left.mkdir()
+    opened(settings).close()
+    assert not left.exists()
+
+
+def test_a_search_of_an_index_that_is_up_to_date_reads_no_tree(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    index.search(["radiator"], SearchOptions())
+
+    def fail(_commit: str) -> None:
+        raise AssertionError("the tree was read")
+
+    monkeypatch.setattr(index._keeper._repository, "pages", fail)
+    assert index.search(["radiator", "garden"], SearchOptions())[1].hits
+
+
+def test_a_sync_that_fails_is_tried_again_later_and_later(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    index = IndexEngine(Settings(tmp_path / "nowhere", tmp_path / "index", sync_interval=3600, map=False))
+    index.start()
+
+    def failures() -> list[float]:
+        return [record.created for record in caplog.records if "could not be brought up to date" in record.getMessage()]
+
+    eventually(lambda: len(failures()) >= 3)
+    index.close()
+    first, second, third = failures()[:3]
+    assert second - first > 0.9
+    assert third - second > 1.9

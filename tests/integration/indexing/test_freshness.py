@@ -1,0 +1,117 @@
+"""Which commit an answer equals, what is pending, and waiting for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from otterwiki_semantic.core.records.search import Answer, SearchOptions
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.engine import IndexEngine
+from tests.support.live_wiki import commit, eventually, git
+
+
+@pytest.fixture
+def index(settings: Settings) -> Iterator[IndexEngine]:
+    made = IndexEngine(settings)
+    made.start()
+    eventually(lambda: made.status().status == "ready")
+    yield made
+    made.close()
+
+
+def ask(index: IndexEngine, query: str, wait: float = 0.0) -> Answer:
+    return index.search([query], SearchOptions(1, 1, wait=wait))[0]
+
+
+def test_a_question_can_wait_for_what_nobody_told_the_index(settings: Settings, index: IndexEngine) -> None:
+    head = commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    before = ask(index, "insects that make honey")
+    assert before.index.commit != head
+    assert before.index.pending_pages == 1
+    answer = ask(index, "insects that make honey", wait=20)
+    assert (answer.index.commit, answer.index.head, answer.index.pending_pages) == (head, head, 0)
+    assert answer.hits[0].path == "bees"
+
+
+def test_a_question_to_an_index_that_is_equal_does_not_wait(index: IndexEngine) -> None:
+    begun = index._keeper._begun
+    assert ask(index, "vegetables", wait=10).hits[0].path == "garden"
+    assert index._keeper._begun == begun
+
+
+def test_waiting_has_an_end(settings: Settings, index: IndexEngine) -> None:
+    with index._keeper._changing:
+        head = commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+        start = time.monotonic()
+        answer = ask(index, "vegetables", wait=0.3)
+        assert time.monotonic() - start >= 0.3
+        assert answer.hits[0].path == "garden"
+        assert (answer.index.head, answer.index.pending_pages) == (head, 1)
+    eventually(lambda: ask(index, "insects that make honey", wait=5).index.commit == head)
+
+
+def test_a_head_that_goes_on_moving_does_not_keep_a_question_waiting(settings: Settings, index: IndexEngine) -> None:
+    asked = commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    done = threading.Event()
+
+    def move() -> None:
+        while not done.is_set():
+            commit(settings.repository, {}, "and on")
+
+    mover = threading.Thread(target=move)
+    mover.start()
+    answer = ask(index, "insects that make honey", wait=20)
+    done.set()
+    mover.join()
+    assert answer.hits[0].path == "bees"
+    assert answer.index.commit is not None
+    git(settings.repository, "merge-base", "--is-ancestor", asked, answer.index.commit)
+
+
+def test_a_first_build_can_be_waited_for(settings: Settings) -> None:
+    index = IndexEngine(settings)
+    index.start()
+    assert ask(index, "vegetables", wait=30).hits[0].path == "garden"
+    index.close()
+
+
+def test_an_answer_is_given_though_git_cannot_be_read(settings: Settings, index: IndexEngine) -> None:
+    head = ask(index, "vegetables").index.commit
+    away = settings.repository.with_name("away")
+    settings.repository.rename(away)
+    answer = ask(index, "vegetables", wait=0.2)
+    assert answer.hits[0].path == "garden"
+    assert (answer.index.commit, answer.index.head) == (head, None)
+    assert "git cannot read" in (answer.index.error or "")
+    assert "git cannot read" in (answer.degraded or "")
+    index.notify()
+    eventually(lambda: index.status().status == "error")
+    assert "REPOSITORY" in index.status().problems[0].cure
+    away.rename(settings.repository)
+    eventually(lambda: index.status().status == "ready")
+    assert index.status().problems == ()
+
+
+def test_an_index_on_its_way_to_another_commit_does_not_equal_the_one_it_came_from(
+    settings: Settings, index: IndexEngine
+) -> None:
+    """HEAD moves to another branch and back while pages are being indexed."""
+    here = git(settings.repository, "rev-parse", "HEAD")
+    git(settings.repository, "checkout", "-qb", "other")
+    commit(settings.repository, {"garden.md": "# Garden\n\nOnly weeds grow here now.\n"})
+    serving = index._keeper.serving
+    assert serving is not None
+    with index._keeper._changing:
+        serving.catalog.begin_change("the other commit")
+        serving.catalog.remove_pages(["garden"])
+        git(settings.repository, "checkout", "-q", "main")
+        answer = ask(index, "vegetables", wait=0.1)
+        assert answer.index.head == here
+        assert answer.index.pending_pages == 1
+        assert index.status().status == "indexing"
+    assert ask(index, "vegetables", wait=20).hits[0].path == "garden"
+    eventually(lambda: index.status().status == "ready")

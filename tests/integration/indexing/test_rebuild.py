@@ -1,0 +1,568 @@
+"""Another model, other chunks, another schema: the old index answers until the new one is whole, and good enough."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.content.chunking.profiles import profile_named
+from otterwiki_semantic.content.git import Repository
+from otterwiki_semantic.content.pages.page import read_page
+from otterwiki_semantic.core.errors import ModelError, RebuildRefusedError
+from otterwiki_semantic.core.records.document import Page
+from otterwiki_semantic.core.records.search import Answer, Mode, SearchOptions
+from otterwiki_semantic.core.records.status import IndexStatus, RebuildState
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.embedding.base import Matrix
+from otterwiki_semantic.embedding.local.bundled import BundledModel
+from otterwiki_semantic.indexing.progress import ProgressTracker
+from otterwiki_semantic.indexing.promotion import check_whole
+from otterwiki_semantic.indexing.sync import Indexer
+from otterwiki_semantic.storage.catalog import Catalog
+from otterwiki_semantic.storage.generation import Generation
+from otterwiki_semantic.storage.generations import GenerationStore
+from tests.support.live_wiki import commit, eventually, make_repository
+
+PAGES = 150
+Open = Callable[..., IndexEngine]
+
+
+def page(number: int) -> str:
+    return f"# Page {number}\n\nThis page, the one with the number {number}, tells about the machine called unit{number}.\n"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository and its index, to be copied."""
+    place = tmp_path_factory.mktemp("built")
+    make_repository(place / "repository", {f"p{number:03}.md": page(number) for number in range(PAGES)})
+    index = IndexEngine(Settings(place / "repository", place / "index", sync_interval=3600))
+    index.start()
+    eventually(lambda: is_ready(index))
+    index.close()
+    return place
+
+
+@pytest.fixture
+def place(built: Path, tmp_path: Path) -> Path:
+    shutil.copytree(built, tmp_path / "copy", copy_function=shutil.copy2)
+    return tmp_path / "copy"
+
+
+@pytest.fixture
+def opened(place: Path) -> Iterator[Open]:
+    made: list[IndexEngine] = []
+
+    def start(**settings: object) -> IndexEngine:
+        made.append(IndexEngine(Settings(place / "repository", place / "index", sync_interval=3600, **settings)))  # type: ignore[arg-type]
+        made[-1].start()
+        return made[-1]
+
+    yield start
+    for index in made:
+        index.close()
+
+
+def is_ready(index: IndexEngine) -> IndexStatus | None:
+    status = index.status()
+    return status if status.status == "ready" and status.rebuild.state is not RebuildState.RUNNING else None
+
+
+def ask(index: IndexEngine, query: str, mode: Mode = Mode.HYBRID) -> Answer:
+    return index.search([query], SearchOptions(3, 1, mode))[0]
+
+
+def note(place: Path, **facts: str) -> str:
+    """Change what the serving catalog says about itself; gives the generation's name."""
+    (path,) = (place / "index" / "generations").glob("*/catalog.sqlite3")
+    catalog = Catalog(path)
+    for name, value in facts.items():
+        catalog.set_meta(name, value)
+    catalog.close()
+    return path.parent.name
+
+
+@pytest.mark.parametrize(
+    ("changed", "embedded"),
+    [
+        ({"fingerprint": "other chunks"}, 0),
+        ({"fingerprint": "another model", "recipe": "another model"}, PAGES),
+        ({"fingerprint": "another schema", "schema": "1"}, 0),
+    ],
+    ids=["chunks", "model", "schema"],
+)
+def test_the_old_index_answers_until_the_new_one_is_whole(
+    place: Path, opened: Open, changed: dict[str, str], embedded: int
+) -> None:
+    old = note(place, **changed)
+    index = opened()
+    seen: set[str | None] = set()
+    while index.status().generation == old:
+        answer = ask(index, "unit77")
+        assert answer.hits[0].path == "p077"
+        seen.add(answer.degraded)
+        current = index.status()
+        assert current.generation != old or current.pages == PAGES
+    assert any("another model" in (why or "") for why in seen) is ("recipe" in changed)
+    status = eventually(lambda: is_ready(index))
+    assert status is not None
+    assert status.generation != old
+    assert (status.pages, status.embedded_texts) == (PAGES, embedded)
+    assert status.rebuild.estimate is not None
+    assert status.rebuild.estimate.texts == PAGES, "as many as there may be"
+    assert ask(index, "unit77").degraded is None
+    assert [path.name for path in (place / "index" / "generations").iterdir()] == [status.generation]
+
+
+def test_what_is_saved_while_a_model_is_changed_is_found_by_its_words(place: Path, opened: Open) -> None:
+    commit(place / "repository", {f"q{number:03}.md": page(1000 + number) for number in range(PAGES)})
+    old = note(place, fingerprint="another model", recipe="another model")
+    index = opened()
+    answer = index.search(["unit1077"], SearchOptions(1, 1, wait=30.0))[0]
+    assert answer.hits[0].path == "q077"
+    eventually(lambda: index.status().generation != old)
+    eventually(lambda: is_ready(index))
+    assert index.status().index.pending_pages == 0
+    assert ask(index, "unit1077", Mode.SEMANTIC).degraded is None
+
+
+def test_an_index_that_goes_back_to_its_own_model_gets_the_vectors_it_lacks(place: Path, opened: Open) -> None:
+    commit(place / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    index = IndexEngine(Settings(place / "repository", place / "index"))
+    generation = index._keeper._open_current()
+    assert generation is not None
+    indexer = index._keeper.indexer
+    indexer.sync(generation, ProgressTracker(), only_words=True)
+    assert generation.catalog.unfinished == 1
+    assert indexer.embedded_texts == 0
+    generation.close()
+    index = opened()
+    eventually(lambda: is_ready(index) and index.status().index.pending_pages == 0)
+    assert ask(index, "insects that make honey", Mode.SEMANTIC).hits[0].path == "bees"
+    assert index.status().embedded_texts == 1
+
+
+def test_an_index_of_a_schema_that_cannot_be_read_is_built_from_nothing(place: Path, opened: Open) -> None:
+    old = note(place, fingerprint="another schema", schema="1")
+    with sqlite3.connect(place / "index" / "generations" / old / "catalog.sqlite3") as connection:
+        connection.execute("ALTER TABLE chunks RENAME COLUMN anchor TO something")
+    connection.close()
+    index = opened()
+    eventually(lambda: is_ready(index))
+    assert ask(index, "unit77").hits[0].path == "p077"
+
+
+def judged(place: Path, relevant: str) -> Path:
+    path = place / "questions.json"
+    path.write_text(json.dumps([{"query": f"unit{number}", "relevant": [relevant.format(number)]} for number in range(20)]))
+    return path
+
+
+def test_a_new_index_that_finds_less_does_not_serve(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = judged(place, "p{:03}")
+    first = opened(eval_queries=questions)
+    commit(place / "repository", {"other.md": "# Other\n\nSomething else.\n"})
+    first.notify()
+    eventually(lambda: is_ready(first) and first.status().pages == PAGES + 1)
+    first.close()
+    old = note(place, fingerprint="the old way")
+    monkeypatch.setattr(
+        "otterwiki_semantic.indexing.sync.read_page", lambda path, blob, _content, *rest: read_page(path, blob, b"same", *rest)
+    )
+    index = opened(eval_queries=questions)
+    eventually(lambda: index.status().rebuild.state is RebuildState.FAILED)
+    status: IndexStatus | None = index.status()
+    assert status is not None
+    assert status.rebuild.recall is not None
+    assert status.rebuild.recall.before == 1.0
+    assert status.rebuild.recall.after < 0.9
+    assert status.generation == old
+    assert [path.name for path in (place / "index" / "generations").iterdir()] == [old]
+    (problem,) = status.problems
+    assert "recall@10 over 20 judged questions is 0." in problem.trouble
+    assert "and was 1.000" in problem.trouble
+    assert ask(index, "unit77").hits[0].path == "p077"
+    index.close()
+
+    again = opened(eval_queries=questions)
+    eventually(lambda: again.status().last_sync)
+    assert again.status().rebuild.state is RebuildState.IDLE, "what was refused is not tried again by itself"
+    assert "recall@10" in again.status().problems[0].trouble
+    monkeypatch.undo()
+    again.reindex()
+    status = eventually(lambda: is_ready(again))
+    assert status is not None
+    assert status.rebuild.recall is not None
+    assert status.rebuild.recall.after == 1.0
+    assert status.generation != old
+    assert status.problems == ()
+
+
+# Another one made the same way
+
+
+@pytest.fixture
+def pages_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths of the pages that are read and divided, as it happens."""
+    paths: list[str] = []
+
+    def read(path: str, *rest: Any) -> Page:
+        paths.append(path)
+        return read_page(path, *rest)
+
+    monkeypatch.setattr("otterwiki_semantic.indexing.sync.read_page", read)
+    return paths
+
+
+def reindexed(index: IndexEngine, *, full: bool = False) -> IndexStatus:
+    """Ask for a rebuild and wait until it serves."""
+    before = index.status().generation
+    index.reindex(full=full)
+    eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
+    status = index.status()
+    assert (status.rebuild.state, status.rebuild.error) == (RebuildState.DONE, None)
+    assert status.generation != before
+    return status
+
+
+def serving(index: IndexEngine) -> Generation:
+    found = index._keeper.serving
+    assert found is not None
+    return found
+
+
+def spoil(index: IndexEngine, statement: str) -> None:
+    with closing(sqlite3.connect(serving(index).catalog.path)) as connection, connection:
+        assert connection.execute(statement).rowcount > 0
+
+
+def test_an_index_of_an_unchanged_wiki_is_copied(opened: Open, pages_read: list[str]) -> None:
+    index = opened()
+    eventually(lambda: is_ready(index))
+    status = reindexed(index)
+    assert pages_read == []
+    assert status.rebuild.copies
+    assert (status.pages, status.chunks, status.vectors, status.embedded_texts) == (PAGES, PAGES, PAGES, 0)
+    progress = status.rebuild.progress
+    assert (progress.pages_done, progress.pages_total) == (PAGES, PAGES)
+    assert (progress.chunks_done, progress.chunks_total) == (PAGES, PAGES)
+    for mode in Mode:
+        assert ask(index, "unit77", mode).hits[0].path == "p077", "before ChromaDB is filled, too"
+    eventually(lambda: is_ready(index))
+    assert serving(index).vectors.count() == PAGES
+    assert ask(index, "unit77", Mode.SEMANTIC).hits[0].path == "p077"
+
+
+def test_a_full_rebuild_reads_every_page_and_embeds_nothing(opened: Open, pages_read: list[str]) -> None:
+    index = opened()
+    eventually(lambda: is_ready(index))
+    status = reindexed(index, full=True)
+    assert len(pages_read) == PAGES
+    assert (status.embedded_texts, status.rebuild.copies) == (0, False)
+    assert status.rebuild.progress.pages_done == PAGES
+    assert not serving(index).is_refilling, "ChromaDB holds all of it before it serves"
+
+
+def test_what_was_committed_meanwhile_is_in_the_copy(place: Path, opened: Open, pages_read: list[str]) -> None:
+    index = opened()
+    eventually(lambda: is_ready(index))
+    head = commit(place / "repository", {"p003.md": None, "bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    status = reindexed(index)
+    assert status.index.commit == head
+    assert set(pages_read) == {"bees"}
+    assert status.pages == PAGES
+    assert ask(index, "insects that make honey", Mode.SEMANTIC).hits[0].path == "bees"
+    assert "p003" not in [hit.path for hit in ask(index, "unit3").hits]
+
+
+def test_head_is_followed_while_chroma_is_filled(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.indexing.manager._TURN_SECONDS", 1e-6)
+    index = opened()
+    eventually(lambda: is_ready(index))
+    reindexed(index)
+    commit(place / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    found = index.search(["insects that make honey"], SearchOptions(1, 1, Mode.SEMANTIC, wait=30.0))[0]
+    assert found.hits[0].path == "bees"
+    eventually(lambda: is_ready(index))
+    assert serving(index).vectors.count() == PAGES + 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "DELETE FROM keywords_data WHERE id > 10",
+        "DELETE FROM keywords WHERE rowid = (SELECT MIN(id) FROM chunks)",
+        "DELETE FROM chunks WHERE id = (SELECT MIN(id) FROM chunks)",
+        "UPDATE chunks SET text = text || '!' WHERE id = (SELECT MIN(id) FROM chunks)",
+        "INSERT INTO meta VALUES ('unfinished', '1')",
+    ],
+    ids=["words", "lost words", "lost passage", "text", "unfinished"],
+)
+def test_what_is_not_sound_is_not_copied(opened: Open, pages_read: list[str], statement: str) -> None:
+    index = opened()
+    eventually(lambda: is_ready(index) and index._keeper.last_sync)
+    spoil(index, statement)
+    status = reindexed(index)
+    assert len(pages_read) == PAGES
+    assert not status.rebuild.copies
+    assert (status.pages, status.chunks, status.vectors, status.embedded_texts) == (PAGES, PAGES, PAGES, 0)
+    catalog = serving(index).catalog
+    catalog.check_copy()
+    assert catalog.unfinished == 0
+    assert ask(index, "unit0", Mode.KEYWORD).hits[0].path == "p000"
+
+
+def test_a_copy_of_pages_that_are_changing_is_put_right(place: Path) -> None:
+    commit(place / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    keeper = IndexEngine(Settings(place / "repository", place / "index"))._keeper
+    old = keeper._open_current()
+    assert old is not None
+    old.catalog.begin_change("another commit")
+    old.catalog.remove_pages(["p001"])
+    new = keeper._generations.copy(old)
+    assert new.catalog.commit is None
+    assert new.rests_for == math.inf
+    assert keeper.indexer.sync(new, ProgressTracker(), old.catalog)
+    assert new.catalog.commit == keeper._repository.head()
+    assert new.catalog.counts().pages == PAGES + 1
+    assert keeper.indexer.embedded_texts == 1
+    new.catalog.check_copy()
+    assert list(new.directory.glob("chroma-*")) == [], "it is left alone until it serves"
+    new.fills_later = False
+    keeper.indexer.flush(new)
+    check_whole(new, 0)
+    assert new.vectors.count() == PAGES + 1
+    for generation in (new, old):
+        generation.close()
+
+
+# The room it takes
+
+
+def test_a_collection_with_many_dead_places_is_filled_anew(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.storage.generation._FEW_DEAD", 20)
+    index = opened()
+    eventually(lambda: is_ready(index))
+    generation = serving(index)
+    worn, edited = generation.vectors, 0
+    while generation.vectors is worn:
+        assert edited < PAGES
+        commit(place / "repository", {f"p{edited:03}.md": page(1000 + edited)})
+        answer = index.search([f"unit{1000 + edited}"], SearchOptions(1, 1, wait=30.0))[0]
+        assert (answer.hits[0].path, answer.degraded) == (f"p{edited:03}", None)
+        edited += 1
+        eventually(lambda: is_ready(index))
+    assert edited > 20, "not for a few"
+    assert serving(index) is generation
+    assert generation.vectors.count() == PAGES
+    assert int(generation.catalog.meta("dead places") or 0) <= 1, "the last edit may have come after the replacement"
+    assert [path.name for path in generation.directory.glob("chroma-*")] == [generation.catalog.meta("chroma")]
+    assert ask(index, "unit77", Mode.SEMANTIC).hits[0].path == "p077"
+    assert index.status().embedded_texts == edited
+
+
+def test_a_judgement_file_that_cannot_be_read_keeps_the_old_index(place: Path, opened: Open) -> None:
+    questions = place / "questions.json"
+    questions.write_text("[]")
+    index = opened(eval_queries=questions)
+    eventually(lambda: is_ready(index))
+    old = index.status().generation
+    index.reindex()
+    eventually(lambda: index.status().rebuild.state is RebuildState.FAILED)
+    assert index.status().generation == old
+    assert "query file" in index.status().problems[0].trouble
+
+
+def test_a_rebuild_says_before_what_it_will_take(opened: Open) -> None:
+    index = opened()
+    eventually(lambda: is_ready(index))
+    wanted = index.reindex().estimate
+    assert wanted is not None
+    assert wanted.texts == 0
+    assert 100_000 < wanted.disk_bytes < 20_000_000
+    assert 0 < wanted.seconds < 60
+    eventually(lambda: index.status().rebuild.state is RebuildState.DONE)
+    assert index.status().rebuild.estimate == wanted
+
+
+def test_a_change_of_the_model_counts_the_texts_to_embed(place: Path, opened: Open) -> None:
+    note(place, fingerprint="another model", recipe="another model")
+    index = opened()
+    eventually(lambda: index.status().rebuild.estimate)
+    estimate = index.status().rebuild.estimate
+    assert estimate is not None
+    assert estimate.texts == PAGES
+
+
+def test_a_rebuild_without_room_for_it_does_not_begin(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = opened()
+    eventually(lambda: is_ready(index))
+    usage = shutil.disk_usage("/tmp")
+    monkeypatch.setattr("shutil.disk_usage", lambda _place: usage._replace(free=1000))
+    with pytest.raises(RebuildRefusedError, match="0 MB are free"):
+        index.reindex()
+    assert index.status().rebuild.state is RebuildState.IDLE
+    assert ask(index, "unit77").hits[0].path == "p077"
+
+
+# What can come between
+
+
+def at_the_end_of_a_build(monkeypatch: pytest.MonkeyPatch, do: Callable[[], object]) -> None:
+    """Let something happen when the new generation is whole and about to take the other's place."""
+
+    def check(generation: Generation, allowed: int) -> None:
+        check_whole(generation, allowed)
+        do()
+
+    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild.check_whole", check)
+
+
+def test_a_stop_at_the_end_of_a_rebuild_keeps_the_index(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = opened()
+    eventually(lambda: is_ready(first))
+    old = first.status().generation
+    at_the_end_of_a_build(monkeypatch, first._keeper._stopping.set)
+    first.reindex()
+    eventually(lambda: first.status().rebuild.state is RebuildState.FAILED)
+    first._keeper._stopping.clear()
+    first.close()
+    index = opened()
+    eventually(lambda: is_ready(index))
+    assert index.status().generation == old
+    assert index.status().embedded_texts == 0
+
+
+def test_damage_found_at_the_end_of_a_rebuild_does_not_put_the_worse_in_place(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = opened()
+    eventually(lambda: is_ready(index))
+    serving = index._keeper.serving
+    assert serving is not None
+
+    def lose() -> None:
+        index._keeper.report_damage(serving)
+        eventually(lambda: index._keeper.serving is not serving and index.status().index.pending_pages == 0)
+
+    at_the_end_of_a_build(monkeypatch, lose)
+    index.reindex()
+    eventually(lambda: index.status().rebuild.state is RebuildState.FAILED)
+    status = eventually(lambda: is_ready(index))
+    assert status is not None
+    assert (status.pages, status.vectors, status.embedded_texts) == (PAGES, PAGES, PAGES)
+    assert status.problems == (), "what failed beside a generation that is gone is no problem any more"
+    assert ask(index, "unit77").hits[0].path == "p077"
+
+
+def test_a_build_that_the_model_fails_on_does_not_serve(place: Path) -> None:
+    index = IndexEngine(Settings(place / "repository", place / "index"))
+    generation = index._keeper._generations.create(index.embedder, Profile())
+    index._keeper.indexer.sync(generation, ProgressTracker(), only_words=True)
+    with pytest.raises(ModelError, match=f"failed on {PAGES} of {PAGES} pages"):
+        check_whole(generation, 0)
+    check_whole(generation, PAGES)
+    generation.destroy()
+
+
+def test_damaged_words_are_built_again_once_there_is_room(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = opened()
+    eventually(lambda: is_ready(index))
+    serving = index._keeper.serving
+    assert serving is not None
+    with sqlite3.connect(serving.catalog.path) as connection:
+        connection.execute("DELETE FROM keywords_data WHERE id > 10")
+    connection.close()
+    usage = shutil.disk_usage("/tmp")
+    monkeypatch.setattr("shutil.disk_usage", lambda _place: usage._replace(free=1000))
+    assert "by meaning alone" in (ask(index, "unit77").degraded or "")
+    eventually(lambda: index.status().problems)
+    assert "0 MB are free" in index.status().problems[0].trouble
+    monkeypatch.undo()
+    index._keeper.rebuilder._not_before = 0.0
+    index.notify()
+    eventually(lambda: index._keeper.serving is not serving)
+    eventually(lambda: is_ready(index))
+    answer = ask(index, "unit77")
+    assert (answer.hits[0].path, answer.degraded) == ("p077", None)
+    assert index.status().problems == ()
+
+
+def test_the_status_can_be_asked_while_generations_change(opened: Open) -> None:
+    index = opened()
+    eventually(lambda: is_ready(index))
+    for _ in range(5):
+        index.reindex()
+        while True:
+            status = index.status()
+            assert status.status != "error", status.last_error
+            assert status.pages == PAGES
+            if status.rebuild.state is not RebuildState.RUNNING:
+                break
+        assert status.rebuild.state is RebuildState.DONE
+
+
+def test_an_old_schema_that_cannot_be_replaced_yet_costs_nothing(
+    place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note(place, fingerprint="another schema", schema="1")
+    usage = shutil.disk_usage("/tmp")
+    monkeypatch.setattr("shutil.disk_usage", lambda _place: usage._replace(free=1000))
+    index = opened()
+    eventually(lambda: index.status().problems)
+    assert ask(index, "unit77").hits[0].path == "p077"
+    begun = index._keeper._begun
+    for _ in range(3):
+        assert ask(index, "unit77").hits[0].path == "p077"
+        index._keeper.wait_for_successor(index._keeper.serving, 0.3)  # type: ignore[arg-type]
+    assert index._keeper._begun <= begun + 1
+
+
+def test_a_build_that_was_stopped_goes_on_after_the_next_start(place: Path, opened: Open) -> None:
+    model, profile = BundledModel(), profile_named("fixed", 254)
+    begun = GenerationStore(place / "index").create(model, profile)
+    Indexer(Repository(place / "repository"), model, profile).sync(begun, ProgressTracker())
+    begun.close()
+    index = opened(chunks="fixed")
+    eventually(lambda: is_ready(index) and index.status().generation == begun.name)
+    assert [left.name for left in (place / "index" / "generations").iterdir()] == [begun.name]
+
+
+def test_a_build_that_its_model_failed_goes_on_when_the_model_works(
+    place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild._AGAIN_SECONDS", 3600.0)
+    note(place, fingerprint="another model", recipe="another model")
+    embed = BundledModel.embed
+
+    def failing(self: BundledModel, texts: Sequence[str]) -> Matrix:
+        if any("unit149" in text for text in texts):
+            raise ModelError("the server went down in the middle")
+        return embed(self, texts)
+
+    monkeypatch.setattr(BundledModel, "embed", failing)
+    monkeypatch.setattr("otterwiki_semantic.indexing.sync._TEXTS_PER_STEP", 8)
+    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild.check_whole", refusing)
+    index = opened()
+    eventually(lambda: index.status().rebuild.state is RebuildState.FAILED)
+    done = index.status().embedded_texts
+    assert done
+    monkeypatch.undo()
+    index.reindex()
+    eventually(lambda: is_ready(index) and index.status().rebuild.state is RebuildState.DONE)
+    assert index.status().embedded_texts - done < PAGES / 2, "what was embedded before is not embedded again"
+
+
+def refusing(generation: Generation, _allowed: int) -> None:
+    if generation.catalog.unfinished:
+        raise ModelError("the model failed")

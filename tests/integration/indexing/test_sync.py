@@ -1,0 +1,247 @@
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.content.git import Repository
+from otterwiki_semantic.embedding.base import Matrix
+from otterwiki_semantic.embedding.local.bundled import BundledModel
+from otterwiki_semantic.indexing.progress import ProgressTracker
+from otterwiki_semantic.indexing.sync import Indexer, Stopped
+from otterwiki_semantic.storage.generation import Generation
+from otterwiki_semantic.storage.generations import GenerationStore
+from tests.support.catalog_reading import hits_of
+from tests.support.live_wiki import commit, git, make_repository
+
+
+class CountingModel(BundledModel):
+    """The bundled model, keeping the texts it embedded."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        self.texts += texts
+        return super().embed(texts)
+
+
+class Bench:
+    """A repository, a generation and an indexer between them."""
+
+    def __init__(self, place: Path, pages: dict[str, str | bytes]) -> None:
+        self.repository = make_repository(place / "repository", pages)
+        self.generations = GenerationStore(place / "index")
+        self.model = CountingModel()
+        self.profile = Profile()
+        self.tracker = ProgressTracker()
+        self.stop = False
+        self.indexer = Indexer(Repository(self.repository), self.model, self.profile, lambda: self.stop)
+        self.generation = self.generations.create(self.model, self.profile)
+
+    def sync(self, generation: Generation | None = None, donor: Generation | None = None) -> list[str]:
+        """Sync, and give the passages that were embedded for it."""
+        self.model.texts.clear()
+        self.indexer.sync(generation or self.generation, self.tracker, donor.catalog if donor else None)
+        return [text for text in self.model.texts if text.startswith("[")]
+
+    def snippets(self, generation: Generation | None = None) -> dict[str, list[str]]:
+        """Every chunk that can be found, by page: what ChromaDB holds, looked up in the catalog."""
+        generation = generation or self.generation
+        distances = generation.vectors.query(np.full(384, 384**-0.5, dtype=np.float32), 10_000)
+        found: dict[str, list[str]] = {}
+        for hit in hits_of(generation.catalog, distances):
+            found.setdefault(hit.path, []).append(hit.snippet)
+        return found
+
+    def afresh(self) -> dict[str, list[str]]:
+        """What an index built now from nothing holds."""
+        fresh = self.generations.create(self.model, self.profile)
+        self.indexer.sync(fresh, ProgressTracker())
+        snippets = self.snippets(fresh)
+        fresh.destroy()
+        return snippets
+
+
+@pytest.fixture
+def bench(tmp_path: Path, handbook: dict[str, str | bytes]) -> Iterator[Bench]:
+    made = Bench(tmp_path, handbook)
+    made.sync()
+    yield made
+    made.generation.close()
+
+
+def section(name: str) -> str:
+    return f"## {name}\n\n" + " ".join(f"Sentence {i} of the part about {name} has its own number." for i in range(8)) + "\n\n"
+
+
+def test_the_index_holds_every_page_of_head(bench: Bench, handbook: dict[str, str | bytes]) -> None:
+    assert sorted(bench.snippets()) == sorted(name.removesuffix(".md") for name in handbook)
+    assert bench.generation.catalog.meta("commit") == git(bench.repository, "rev-parse", "HEAD")
+
+
+def test_an_unchanged_repository_costs_nothing(bench: Bench) -> None:
+    assert bench.sync() == []
+    commit(bench.repository, {}, "an empty commit")
+    assert bench.sync() == []
+
+
+def test_an_edit_embeds_only_the_edited_section(bench: Bench) -> None:
+    sections = [section(name) for name in ("one", "two", "three", "four")]
+    commit(bench.repository, {"long.md": "# Long\n\n" + "".join(sections)})
+    assert len(bench.sync()) == 4
+    sections[2] = section("changed")
+    commit(bench.repository, {"long.md": "# Long\n\n" + "".join(sections)})
+    (text,) = bench.sync()
+    assert text.startswith("[Long > changed]")
+    assert bench.snippets() == bench.afresh()
+
+
+def test_a_rename_embeds_nothing(bench: Bench) -> None:
+    git(bench.repository, "mv", "house", "home")
+    git(bench.repository, "commit", "-qm", "moved")
+    assert bench.sync() == []
+    assert "home/heating" in bench.snippets()
+    assert "house/heating" not in bench.snippets()
+
+
+def test_a_rebuild_with_the_same_model_embeds_nothing(bench: Bench) -> None:
+    other = bench.generations.create(bench.model, bench.profile)
+    assert bench.sync(other, donor=bench.generation) == []
+    assert bench.snippets(other) == bench.snippets()
+    other.destroy()
+
+
+def test_the_same_text_on_two_pages_is_embedded_once_and_found_on_both(bench: Bench) -> None:
+    boilerplate = "# Notice\n\n" + section("liability")
+    commit(bench.repository, {"x.md": boilerplate, "y.md": boilerplate})
+    assert len(bench.sync()) == 1
+    assert bench.snippets()["x"] == bench.snippets()["y"]
+    commit(bench.repository, {"x.md": None})
+    assert bench.sync() == []
+    assert "y" in bench.snippets()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("rm", "-rq", "house"),
+        ("mv", "garden.md", "Garden.md"),
+        ("reset", "-q", "--hard", "HEAD~1"),
+        ("revert", "--no-edit", "HEAD"),
+    ],
+)
+def test_whatever_git_did_the_index_equals_head(bench: Bench, change: tuple[str, ...]) -> None:
+    commit(bench.repository, {"garden.md": "# Garden\n\nOnly weeds.\n", "new.md": "# New\n\nSomething new.\n"})
+    bench.sync()
+    git(bench.repository, *change)
+    git(bench.repository, "commit", "-q", "--allow-empty", "-am", "change")
+    bench.sync()
+    assert bench.snippets() == bench.afresh()
+
+
+def test_a_history_that_was_replaced_is_no_matter(bench: Bench) -> None:
+    git(bench.repository, "checkout", "-q", "--orphan", "other")
+    git(bench.repository, "rm", "-rfq", ".")
+    commit(bench.repository, {"only.md": "# Only\n\nThe only page there is.\n"})
+    bench.sync()
+    assert sorted(bench.snippets()) == ["only"]
+    assert bench.generation.vectors.count() == bench.generation.catalog.counts().vectors == 1
+
+
+def test_an_emptied_repository_empties_the_index(bench: Bench, handbook: dict[str, str | bytes]) -> None:
+    commit(bench.repository, dict.fromkeys(handbook))
+    bench.sync()
+    assert bench.snippets() == {}
+    assert bench.generation.vectors.count() == 0
+
+
+def test_a_repository_without_a_commit_is_an_empty_index(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {})
+    bench.sync()
+    assert bench.snippets() == {}
+    commit(bench.repository, {"a.md": "# A\n\nNow there is something.\n"})
+    bench.sync()
+    assert list(bench.snippets()) == ["a"]
+    bench.generation.close()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xff\xfe\x00text \x80 that is not UTF-8",
+        b">" * 1000 + b" quoted",
+        b"- " * 1000 + b"x",
+        b"[" * 50_000,
+        b'---\ncategory: "\\ud800"\ntitle: "\\ud83d\\ude00"\n---\nhidden',
+        b'---\nx: !!int ""\n---\nhidden',
+        b"---\na: &a {k: v}\n" + b"b: &b {<<: [*a, *a, *a, *a]}\n" * 20 + b"---\nhidden",
+    ],
+    ids=["undecodable", "quotes", "lists", "brackets", "surrogates", "tags", "aliases"],
+)
+def test_a_bad_page_is_indexed_as_well_as_can_be_and_stops_no_other(bench: Bench, content: bytes) -> None:
+    commit(bench.repository, {"bad.md": content, "good.md": "# Good\n\nA page like any other.\n"})
+    bench.sync()
+    snippets = bench.snippets()
+    assert "good" in snippets
+    assert "bad" in bench.generation.catalog.blobs()
+    assert snippets["bad"]
+
+
+def test_a_page_of_ten_megabytes_is_read_and_the_small_ones_come_first(tmp_path: Path, model: BundledModel) -> None:
+    from otterwiki_semantic.content.pages.page import read_page
+
+    line = "The same sentence fills this page from its first line to its last one. "
+    page = read_page("big", "blob", (line * (10_000_000 // len(line))).encode(), model, Profile())
+    assert len(page.chunks) > 5_000
+    bench = Bench(tmp_path, {"a_big.md": line * 2_000, "b.md": "# B\n\nsmall\n"})
+    changed, _ = bench.indexer.difference(bench.generation.catalog, git(bench.repository, "rev-parse", "HEAD"))
+    assert [file.path for file in changed] == ["b", "a_big"]
+    bench.generation.close()
+
+
+def test_work_that_was_stopped_goes_on_where_it_was(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, {f"p{i:03}.md": f"# Page {i}\n\n{section(str(i))}" for i in range(90)})
+    bench.model.embed(["warm"])
+    embed = bench.model.embed
+
+    def embed_and_stop(texts: Sequence[str]) -> Matrix:
+        bench.stop = True
+        return embed(texts)
+
+    bench.model.embed = embed_and_stop  # type: ignore[method-assign]
+    with pytest.raises(Stopped):
+        bench.sync()
+    bench.model.embed = embed  # type: ignore[method-assign]
+    done = bench.generation.catalog.counts().vectors
+    assert 0 < done < 90
+    bench.stop = False
+    assert len(bench.sync()) == 90 - done
+    assert bench.snippets() == bench.afresh()
+    bench.generation.close()
+
+
+def test_progress_ends_at_the_whole(bench: Bench) -> None:
+    progress = bench.tracker.snapshot()
+    assert progress.pages_done == progress.pages_total == 5
+    assert progress.chunks_done == progress.chunks_total == bench.generation.catalog.counts().chunks
+    assert progress.seconds_left == 0
+
+
+def test_a_head_that_moves_back_after_a_broken_sync_is_noticed(bench: Bench) -> None:
+    before = bench.snippets()
+    start = git(bench.repository, "rev-parse", "HEAD")
+    commit(bench.repository, {"garden.md": "# Garden\n\nOnly weeds grow here now.\n"})
+    catalog = bench.generation.catalog
+    settle, catalog.settle_vectors = catalog.settle_vectors, lambda: (_ for _ in ()).throw(Stopped)  # type: ignore[method-assign]
+    with pytest.raises(Stopped):
+        bench.sync()
+    catalog.settle_vectors = settle  # type: ignore[method-assign]
+    assert bench.snippets() != before
+    git(bench.repository, "reset", "-q", "--hard", start)
+    bench.sync()
+    assert bench.snippets() == before

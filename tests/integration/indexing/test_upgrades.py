@@ -1,0 +1,124 @@
+"""An index of another version: used if it can be, else kept until another one is whole."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import tarfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from threading import Event
+
+import pytest
+
+from otterwiki_semantic.core.records.search import Answer, Mode, SearchOptions
+from otterwiki_semantic.core.records.status import RebuildState
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.embedding.local.bundled import BundledModel
+from tests.support.live_wiki import eventually
+from tests.support.paths import DATA
+
+QUESTION = "a gurgling radiator"
+Open = Callable[[str], IndexEngine]
+
+
+@pytest.fixture
+def opened(settings: Settings) -> Iterator[Open]:
+    """Opens the index of an archive, for a wiki with the same pages; with an empty name, what is there."""
+    made: list[IndexEngine] = []
+
+    def start(archive: str) -> IndexEngine:
+        if archive:
+            unpack(archive, settings)
+        made.append(IndexEngine(settings))
+        made[-1].start()
+        return made[-1]
+
+    yield start
+    for index in made:
+        index.close()
+
+
+def unpack(archive: str, settings: Settings) -> None:
+    with tarfile.open(DATA / archive) as files:
+        files.extractall(settings.data_dir.parent, filter="data")
+
+
+def serving(settings: Settings) -> str:
+    return (settings.data_dir / "current").read_text().strip()
+
+
+def generations(settings: Settings) -> set[str]:
+    return {path.name for path in (settings.data_dir / "generations").iterdir()}
+
+
+def ask(index: IndexEngine) -> Answer:
+    return index.search([QUESTION], SearchOptions(1, 1, Mode.SEMANTIC))[0]
+
+
+def is_whole(index: IndexEngine) -> bool:
+    status = index.status()
+    return status.status == "ready" and status.index.pending_pages == 0 and status.rebuild.state is not RebuildState.RUNNING
+
+
+def test_an_index_of_this_way_is_used_as_it_is(settings: Settings, opened: Open) -> None:
+    index = opened("index-schema-4.tar.xz")
+    old = serving(settings)
+    assert ask(index).hits[0].path == "house/heating", "at once"
+    eventually(lambda: is_whole(index))
+    status = index.status()
+    assert (status.generation, status.embedded_texts, status.rebuild.state) == (old, 0, RebuildState.IDLE)
+    assert generations(settings) == {serving(settings)} == {old}
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
+    """What holds the model back from embedding passages until it is set."""
+    gate = Event()
+    embed = BundledModel.embed
+    monkeypatch.setattr(BundledModel, "embed", lambda model, texts: gate.wait(60) and embed(model, texts))
+    yield gate
+    gate.set()
+
+
+def newer(settings: Settings) -> None:
+    """Let the index be one of a version to come, whose tables this one does not know."""
+    unpack("index-schema-4.tar.xz", settings)
+    catalog = settings.data_dir / "generations" / serving(settings) / "catalog.sqlite3"
+    with closing(sqlite3.connect(catalog)) as connection, connection:
+        connection.execute("UPDATE meta SET value = '9' WHERE name = 'schema'")
+        connection.execute("UPDATE meta SET value = 'to come' WHERE name = 'fingerprint'")
+        connection.execute("ALTER TABLE chunks RENAME TO passages")
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    [lambda settings: unpack("index-schema-1.tar.xz", settings), newer],
+    ids=["the first version", "a version to come"],
+)
+def test_an_index_that_cannot_be_asked_is_kept_until_another_is_whole(
+    settings: Settings,
+    opened: Open,
+    gate: Event,
+    caplog: pytest.LogCaptureFixture,
+    prepare: Callable[[Settings], None],
+) -> None:
+    prepare(settings)
+    old = serving(settings)
+    with caplog.at_level(logging.WARNING):
+        first = opened("")
+        eventually(lambda: first.status().generation not in {None, old})
+        assert "it cannot be asked, and is kept until another is whole" in caplog.text
+    answer = ask(first)
+    assert (answer.hits, answer.index.commit, answer.index.pending_pages) == ((), None, 5), "which tells that it is being built"
+    assert old in generations(settings)
+    first.close()
+
+    second = opened("")
+    assert old in generations(settings), "it was not whole when it was stopped"
+    gate.set()
+    eventually(lambda: is_whole(second) and old not in generations(settings))
+    assert ask(second).hits[0].path == "house/heating"
+    assert generations(settings) == {serving(settings)} == {second.status().generation}
+    assert second.status().embedded_texts == second.status().chunks == 6, "the model was another, or none could be read"

@@ -1,0 +1,201 @@
+"""Who may ask the MCP server over HTTP, and what the command says when it is told too little."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import anyio
+import httpx
+import pytest
+
+from otterwiki_semantic.core.errors import ConfigError
+from otterwiki_semantic.mcp.backend import BackendError
+from otterwiki_semantic.mcp.http_auth import http_access
+from otterwiki_semantic.mcp.rest_backend import RestBackend
+from tests.support.mcp_clients import PROGRAM, Server, environment, http_server
+
+TOKEN = "a-token-that-nobody-may-see"
+CALL = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-11-25"}
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that asks for a token; it needs no wiki to say who may ask."""
+    arguments = (
+        "--url",
+        "http://127.0.0.1:9",
+        "--allowed-host",
+        "wiki.example.org",
+        "--allowed-origin",
+        "https://chat.example.org",
+    )
+    log = tmp_path_factory.mktemp("access") / "log"
+    with http_server(log, *arguments, MCP_AUTH_TOKEN=TOKEN, OTTERWIKI_API_KEY="another-secret") as server:
+        yield server
+
+
+def post(server: Server, **headers: str) -> httpx.Response:
+    return httpx.post(server.url, json=CALL, headers={**HEADERS, "Authorization": f"Bearer {TOKEN}", **headers})
+
+
+def run(*arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROGRAM, "mcp", *arguments], env=environment(**settings), capture_output=True, text=True, check=False
+    )
+
+
+def test_a_request_with_the_token_is_answered(guarded: Server) -> None:
+    assert post(guarded).status_code == 200
+    with guarded.connected() as agent:
+        assert "cannot be reached" in agent.error("index_status")
+
+
+@pytest.mark.parametrize("sent", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", TOKEN, f"Bearer {TOKEN}x", "Bearer ü"])
+def test_a_request_without_the_token_is_refused_everywhere(guarded: Server, sent: str) -> None:
+    for path in ("/mcp", "/", "/elsewhere"):
+        headers = [(b"Authorization", sent.encode())] if sent else []
+        answer = httpx.post(guarded.url.removesuffix("/mcp") + path, json=CALL, headers=[*headers, (b"Accept", b"*/*")])
+        assert answer.status_code == 401
+        assert answer.headers["WWW-Authenticate"] == "Bearer"
+
+
+def test_other_names_and_web_pages_are_refused(guarded: Server) -> None:
+    assert post(guarded, Host="evil.example.org").status_code == 421
+    assert post(guarded, Host="wiki.example.org").status_code == 200
+    assert post(guarded, Host="wiki.example.org:8443").status_code == 200
+    assert post(guarded, Origin="http://evil.example.org").status_code == 403
+    assert post(guarded, Origin="https://chat.example.org").status_code == 200
+    assert post(guarded, Origin="http://localhost:6274").status_code == 200
+
+
+def test_secrets_are_in_no_log_and_in_no_representation(guarded: Server) -> None:
+    post(guarded, Host="evil.example.org")
+    assert not {TOKEN, "another-secret"} & set(guarded.log.read_text().split())
+    assert TOKEN not in guarded.log.read_text()
+    assert TOKEN not in repr(http_access("8000", TOKEN))
+    assert "another-secret" not in repr(vars(RestBackend("http://127.0.0.1:9", "another-secret")))
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "port"),
+    [
+        ("8000", "127.0.0.1", 8000),
+        (":8000", "127.0.0.1", 8000),
+        ("localhost:1", "localhost", 1),
+        ("[::1]:8000", "::1", 8000),
+        ("127.0.0.2:0", "127.0.0.2", 0),
+    ],
+)
+def test_an_address_of_this_machine_needs_no_token(address: str, host: str, port: int) -> None:
+    access = http_access(address, None)
+    assert (access.host, access.port) == (host, port)
+    assert f"{access.url_host}:*" in access.allowed_hosts
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:8000", "[::]:8000", "192.168.1.5:80", "wiki.lan:8000"])
+def test_an_address_that_others_reach_needs_a_token(address: str) -> None:
+    with pytest.raises(ConfigError, match="set MCP_AUTH_TOKEN"):
+        http_access(address, "  ")
+    access = http_access(address, TOKEN, ("wiki.lan",))
+    assert not {"0.0.0.0", "[::]"} & set(access.allowed_hosts)
+    assert "wiki.lan:*" in access.allowed_hosts
+
+
+@pytest.mark.parametrize("address", ["", "host", "::1:8000", "host:", "1:2:3", "127.0.0.1:65536", "[::1]", "a b:1", "-1"])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    with pytest.raises(ConfigError, match="--http is"):
+        http_access(address, TOKEN)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "127.0.0.1:8080", "ftp://host", "http://", "http://user:pass@host", "http://h:0", "http://h/?q=1", "http://h:x"]
+)
+def test_a_wiki_has_an_address_without_a_password(url: str) -> None:
+    with pytest.raises(ConfigError, match="OTTERWIKI_URL") as error:
+        RestBackend(url)
+    assert "pass" not in str(error.value)
+
+
+@pytest.mark.parametrize("key", ["two\nlines", "a\x00b", "c\x7f"])
+def test_a_key_that_cannot_be_sent_is_refused_without_being_shown(key: str) -> None:
+    with pytest.raises(ConfigError, match="OTTERWIKI_API_KEY") as error:
+        RestBackend("http://127.0.0.1:9", key)
+    assert key not in str(error.value)
+
+
+def test_a_wiki_that_does_not_answer_is_given_up() -> None:
+    async def ask(url: str) -> None:
+        async with RestBackend(url, "schlüssel", answer_seconds=0.05) as wiki:
+            await wiki.status()
+
+    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(BackendError, match="did not answer in time"):
+        anyio.run(ask, f"http://127.0.0.1:{silent.getsockname()[1]}")
+
+
+def test_the_command_says_in_one_line_what_it_lacks(tmp_path: Path) -> None:
+    answer = run("--http", "0.0.0.0:0", "--url", "http://127.0.0.1:9")
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("Error: other machines can reach 0.0.0.0: set MCP_AUTH_TOKEN")
+    assert answer.stderr.count("\n") == 1
+    assert "say which wiki" in run().stderr
+    assert "do not go together" in run("--url", "http://h", "--repository", str(tmp_path)).stderr
+    assert "not a git repository" in run("--repository", str(tmp_path)).stderr
+
+
+def test_a_port_in_use_is_said_in_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        answer = run("--http", address, "--url", "http://127.0.0.1:9")
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"Error: {address} cannot be listened on")
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
+    code = "import sys; sys.modules['mcp'] = None; from otterwiki_semantic.cli.main import main; main()"
+    command = [sys.executable, "-c", code, "mcp", "--url", "http://127.0.0.1:9"]
+    answer = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
+    assert answer.returncode == 1
+    assert answer.stderr.endswith("pip install 'otterwiki-semantic[mcp]'\n")
+
+
+def test_nothing_but_the_protocol_is_on_standard_output() -> None:
+    given = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}\nnot json\n'
+    answer = subprocess.run(
+        [PROGRAM, "mcp", "--url", "http://127.0.0.1:9"],
+        env=environment(),
+        input=given,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 0
+    assert answer.stdout
+    assert all(line.startswith("{") for line in answer.stdout.splitlines())
+
+
+@pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
+def test_a_server_on_standard_input_ends_when_it_is_told_to(name: signal.Signals) -> None:
+    command = [PROGRAM, "mcp", "--url", "http://127.0.0.1:9"]
+    with subprocess.Popen(command, env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        process.stdin.flush()
+        assert process.stdout.readline(), "it serves"
+        process.send_signal(name)
+        assert process.wait(20) == -name
+
+
+def test_what_no_address_can_hold_is_refused_in_words() -> None:
+    async def ask() -> None:
+        async with RestBackend("http://127.0.0.1:9") as wiki:
+            await wiki.page("x" * 70_000, {})
+
+    with pytest.raises(BackendError, match="too long"):
+        anyio.run(ask)

@@ -1,0 +1,576 @@
+"""What a search finds, in a wiki made for the purpose."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from otterwiki_semantic.core.errors import ModelError, PageNotFoundError
+from otterwiki_semantic.core.records.search import Answer, Filters, Hit, Mode, SearchOptions
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.embedding.base import Matrix
+from otterwiki_semantic.storage import generation
+from otterwiki_semantic.storage.vector_store import VectorStore
+from tests.support.live_wiki import commit, eventually, make_repository
+
+BOILERPLATE = """
+This page is maintained by the operations team. Report mistakes in the shared mailbox, never by telephone, and name the page,
+the paragraph and what you expected to read there instead, so that somebody else than its author is able to correct it soon.
+"""
+PAGES: dict[str, str | bytes] = {
+    "home.md": "# Home\n\nStart here. [Backups](/ops/backup) are described elsewhere, and so are [[the pumps|/garden/Pump]].\n",
+    "ops/backup.md": f"""---
+category: Operations
+tags: [disks, Safety]
+---
+# Backup plan
+
+Nightly copies of every disk are kept on tape for a month, and a yearly one for ever.
+
+## Restore
+
+Ask for the tape of that night and read it back with the robot.
+{BOILERPLATE}""",
+    "ops/alerts.md": f"""---
+category: operations
+tags: safety, pager
+---
+# Alerts
+
+The pager rings for `ERR-4012`, never for warnings. Settings: `max_chunks_per_page` and `TargetWords`.
+{BOILERPLATE}""",
+    "ops/hosts.md": f"""---
+category: network
+---
+# Hosts
+
+The name server is 10.0.0.5 and the gateway 10.0.0.1.
+{BOILERPLATE}""",
+    "garden/pump.md": """---
+category: garden
+---
+# Pump
+
+The pump lifts water from the well to the vegetable beds each evening at nine.
+""",
+    "garden/beds.md": """# Beds
+
+Beans, peas and lettuce grow in raised beds; water them with the pump when it is dry for a week.
+""",
+    "cjk.md": """# 東京
+
+東京タワーは高さ333メートルの電波塔です。数据库需要备份。
+
+## 한국어
+
+검색엔진은 문서를 찾습니다.
+
+## ไทย
+
+ฐานข้อมูลต้องสำรองไว้
+""",
+    "accents.md": "# Łódź\n\nThe café in Łódź serves a crème brûlée.\n",
+    "long.md": "# Long\n\n"
+    + "\n\n".join(
+        f"Paragraph {number} tells of the {word}, how it was found, who carried it down to the harbour, and why it was then "
+        f"forgotten for more than twenty years in a shed behind the old customs house of the town. " * 2
+        for number, word in enumerate(("anchor", "barometer", "compass", "dinghy", "ensign", "flag", "gaff", "halyard"))
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_repository(tmp_path_factory.mktemp("search") / "repository", PAGES)
+
+
+@pytest.fixture(scope="module")
+def index(repository: Path) -> Iterator[IndexEngine]:
+    made = IndexEngine(Settings(repository, repository.parent / "index"))
+    made.start()
+    eventually(lambda: made.status().status == "ready" and made.status().index.pending_pages == 0)
+    yield made
+    made.close()
+
+
+def ask(index: IndexEngine, query: str, **options: Any) -> Answer:
+    return index.search([query], SearchOptions(**options))[0]
+
+
+def find(index: IndexEngine, query: str, **options: Any) -> list[str]:
+    return [hit.path for hit in ask(index, query, **options).hits]
+
+
+def top(index: IndexEngine, query: str, **options: Any) -> Hit:
+    return ask(index, query, **options).hits[0]
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    ("query", "path"),
+    [
+        ("max_chunks_per_page", "ops/alerts"),
+        ("MAX-CHUNKS-PER-PAGE", "ops/alerts"),
+        ("maxChunksPerPage", "ops/alerts"),
+        ("chunks per page", "ops/alerts"),
+        ("targetwords", "ops/alerts"),
+        ("err4012", "ops/alerts"),
+        ("4012", "ops/alerts"),
+        ("10.0.0.5", "ops/hosts"),
+        ("lodz", "accents"),
+        ("creme brulee", "accents"),
+        ("東京タワー", "cjk"),
+        ("备份", "cjk"),
+        ("数据库", "cjk"),
+        ("塔", "cjk"),
+        ("검색엔진", "cjk"),
+        ("ข้อมูล", "cjk"),
+        ("tapes", "ops/backup"),
+    ],
+)
+def test_what_is_written_is_found_however_it_is_spelled(index: IndexEngine, query: str, path: str) -> None:
+    assert find(index, query, mode=Mode.KEYWORD)[0] == path
+    assert find(index, query)[0] == path
+
+
+def test_a_phrase_has_to_stand_there_as_it_is(index: IndexEngine) -> None:
+    assert set(find(index, '"raised beds"', n=20)) == {"garden/beds"}
+    assert find(index, '"raise bed"', n=20) == []
+    assert set(find(index, '"raised beds"', n=20, mode=Mode.SEMANTIC)) == {"garden/beds"}
+
+
+def test_what_is_excluded_does_not_stand_there(index: IndexEngine) -> None:
+    assert {"garden/pump", "garden/beds"} <= set(find(index, "water pump", n=20))
+    hits = ask(index, "water pump -lettuce", n=20).hits
+    assert "garden/pump" in {hit.path for hit in hits}
+    assert all("lettuce" not in hit.snippet for hit in hits)
+    assert ask(index, "water pump -lettuce").query == "water pump -lettuce"
+
+
+# Modes
+
+
+def test_each_mode_ranks_by_its_side(index: IndexEngine) -> None:
+    by_words = ask(index, "tape pump", mode=Mode.KEYWORD, n=20, explain=True).hits
+    assert {hit.path for hit in by_words} == {"ops/backup", "garden/pump", "garden/beds", "home"}
+    assert [hit.explain.keyword.rank for hit in by_words if hit.explain] == sorted(
+        hit.explain.keyword.rank or 99 for hit in by_words if hit.explain
+    )
+    semantic = ask(index, "moisture for the plants", mode=Mode.SEMANTIC, n=20).hits
+    assert semantic[0].path.startswith("garden/")
+    distances = [hit.distance for hit in semantic if hit.distance is not None]
+    assert distances == sorted(distances)
+    assert len(distances) == len(semantic)
+    assert find(index, "zzzz", mode=Mode.KEYWORD) == []
+
+
+def test_the_ratio_leads_from_one_mode_to_the_other(index: IndexEngine) -> None:
+    query = "how vegetables get moisture, not tape"
+    for ratio, mode in ((0.0, Mode.KEYWORD), (1.0, Mode.SEMANTIC)):
+        assert find(index, query, semantic_ratio=ratio)[0] == find(index, query, mode=mode)[0]
+    assert find(index, query, semantic_ratio=0.0)[0] != find(index, query, semantic_ratio=1.0)[0]
+
+
+def test_an_explanation_adds_up(index: IndexEngine) -> None:
+    for hit in ask(index, "water from the well", explain=True, n=20).hits:
+        why = hit.explain
+        assert why is not None
+        assert hit.score == pytest.approx(why.fused + why.page_credit)
+        assert why.semantic.score == pytest.approx(1 - (hit.distance or 0.0), abs=1e-6)
+        assert hit.relevant == (why.relevance >= 0)
+        assert 0 <= why.coverage <= 1
+    first = top(index, "water from the well", explain=True).explain
+    assert first is not None
+    assert (first.rule, first.semantic.rank, first.keyword.rank) == ("score", 1, 1)
+    for query, rule in (("backup-plan", "exact title"), ("restore", "exact heading"), ("TARGET_WORDS", "rare identifier")):
+        why = top(index, query, explain=True).explain
+        assert why is not None
+        assert why.rule == rule
+
+
+# Filters
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (Filters(category="OPERATIONS"), {"ops/backup", "ops/alerts"}),
+        (Filters(tags=("safety",)), {"ops/backup", "ops/alerts"}),
+        (Filters(tags=("Safety", "pager")), {"ops/alerts"}),
+        (Filters(path="Ops/"), {"ops/backup", "ops/alerts", "ops/hosts"}),
+        (Filters(path="/garden/p"), {"garden/pump"}),
+        (Filters(category="operations", path="garden"), set()),
+        (Filters(category="nothing"), set()),
+        (Filters(path="%"), set()),
+        (Filters(updated_since=4_000_000_000), set()),
+    ],
+)
+@pytest.mark.parametrize("mode", Mode)
+def test_only_pages_that_pass_the_filter_answer(index: IndexEngine, filters: Filters, expected: set[str], mode: Mode) -> None:
+    query = "pump water tape pager server mistakes"  # a word of every page that any of the filters lets pass
+    assert set(find(index, query, filters=filters, n=50, mode=mode, max_chunks_per_page=1)) == expected
+
+
+def test_a_page_counts_as_updated_when_a_commit_changed_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dated(date: str) -> None:
+        monkeypatch.setenv("GIT_COMMITTER_DATE", date)
+
+    dated("2020-01-01T00:00:00Z")
+    place = make_repository(tmp_path / "repository", {"old.md": "# Old\n\nwater\n", "new.md": "# New\n\nwater\n"})
+    index = IndexEngine(Settings(place, tmp_path / "index"))
+    index.start()
+    try:
+        equal = lambda: index.status().status == "ready" and index.status().index.pending_pages == 0  # noqa: E731
+        eventually(equal)
+        assert top(index, "old", n=1).updated == "2020-01-01T00:00:00+00:00"
+        dated("2024-06-01T12:00:00Z")
+        head = commit(place, {"new.md": "# New\n\nmore water\n"})
+        index.notify()
+        eventually(lambda: index.status().index.commit == head)
+        since = Filters(updated_since=1_700_000_000)
+        assert find(index, "water", filters=since) == ["new"]
+        assert top(index, "water", filters=since).updated == "2024-06-01T12:00:00+00:00"
+    finally:
+        index.close()
+
+
+def test_a_narrow_filter_is_exact(tmp_path: Path) -> None:
+    """The one page that passes is the least near of all."""
+    pages: dict[str, str | bytes] = {f"boats/{number}.md": f"Boat {number} sails on the lake.\n" for number in range(300)}
+    pages["kitchen/soup.md"] = "Lentils, onions and a bay leaf.\n"
+    index = IndexEngine(Settings(make_repository(tmp_path / "repository", pages), tmp_path / "index"))
+    index.start()
+    try:
+        eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
+        for mode in (Mode.HYBRID, Mode.SEMANTIC):
+            assert find(index, "sailing boats on a lake", filters=Filters(path="kitchen/"), mode=mode) == ["kitchen/soup"]
+        assert len(find(index, "sailing boats", n=50, filters=Filters(path="boats/"))) == 50
+    finally:
+        index.close()
+
+
+def test_facets_count_the_pages_that_were_found(index: IndexEngine) -> None:
+    answer = ask(index, "who maintains the operations pages", n=50, facets=True)
+    assert answer.facets is not None
+    pages = {hit.path: hit for hit in answer.hits}
+    counts = {facet.value: facet.count for facet in answer.facets.category}
+    assert counts == {
+        category: sum(hit.category == category for hit in pages.values())
+        for category in {hit.category for hit in pages.values()} - {None}
+    }
+    assert {facet.value for facet in answer.facets.path} == {"ops/", "garden/"}
+    assert "Safety" in {facet.value for facet in answer.facets.tag}
+    assert ask(index, "pump").facets is None
+
+
+def test_facets_leave_out_what_is_neither_shown_nor_relevant(index: IndexEngine) -> None:
+    answer = ask(index, "the pump lifts water from the well", n=1, facets=True)
+    assert answer.facets is not None
+    assert "network" not in {facet.value for facet in answer.facets.category}
+
+
+# Repeats, diversity, context
+
+
+def test_boilerplate_appears_once_with_the_other_pages(tmp_path: Path) -> None:
+    notice = "# Notice\n\n" + BOILERPLATE * 2
+    pages: dict[str, str | bytes] = {f"team{number}.md": f"{notice}\n## Members\n\nTeam {number}.\n" for number in range(4)}
+    pages |= {f"copy{number}.md": notice for number in range(3)}
+    index = IndexEngine(Settings(make_repository(tmp_path / "repository", pages), tmp_path / "index"))
+    index.start()
+    try:
+        eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
+        hits = ask(index, "where to report mistakes on a page", n=10).hits
+        repeated = [hit for hit in hits if "shared mailbox" in hit.snippet]
+        texts = {hit.snippet[hit.prefix_length :] for hit in repeated}
+        assert len(texts) == len(repeated)
+        assert sum(1 + len(hit.also_on) for hit in repeated) == 7
+        assert all(hit.path not in hit.also_on for hit in repeated)
+    finally:
+        index.close()
+
+
+def test_diversity_brings_other_pages_forward(index: IndexEngine) -> None:
+    plain = find(index, "what was found and carried to the harbour", n=4, max_chunks_per_page=5)
+    diverse = find(index, "what was found and carried to the harbour", n=4, max_chunks_per_page=5, diversity=1.0)
+    assert plain[0] == diverse[0] == "long"
+    assert len(set(diverse)) > len(set(plain))
+
+
+def test_a_page_has_its_share_of_the_results(index: IndexEngine) -> None:
+    for share in (1, 2, 3):
+        assert find(index, "carried down to the harbour", n=20, max_chunks_per_page=share).count("long") == share
+
+
+def test_context_adds_what_stands_around(index: IndexEngine) -> None:
+    plain = top(index, "the compass")
+    assert (plain.context_before, plain.context_after) == (None, None)
+    hit = top(index, "the compass", context=1)
+    assert hit.snippet == plain.snippet
+    assert hit.chunk_index > 0
+    assert hit.context_before is not None
+    assert hit.context_after is not None
+    assert "barometer" in hit.context_before
+    assert "dinghy" in hit.context_after
+    wider = top(index, "the compass", context=3)
+    assert wider.context_before is not None
+    assert len(wider.context_before) >= len(hit.context_before)
+    first = top(index, "lentils, beans, peas and lettuce", context=3)
+    assert (first.total_chunks, first.context_before, first.context_after) == (1, None, None)
+
+
+def test_highlights_are_the_words_of_the_query(index: IndexEngine) -> None:
+    hit = top(index, "TARGETWORDS pagers")
+    assert {hit.snippet[start:end] for start, end in hit.highlights} == {"TargetWords", "pager"}
+    hit = top(index, "数据库")
+    assert {hit.snippet[start:end] for start, end in hit.highlights} == {"数据库"}
+    assert list(hit.highlights) == sorted(hit.highlights)
+
+
+# Honesty
+
+
+def test_a_question_about_nothing_here_is_flagged(index: IndexEngine) -> None:
+    answer = ask(index, "pension contributions of part-time employees")
+    assert answer.hits
+    assert not answer.confident
+    assert not any(hit.relevant for hit in answer.hits)
+    answer = ask(index, "how do the vegetables get their water")
+    assert answer.confident
+    assert answer.hits[0].relevant
+
+
+def test_what_is_too_far_away_is_left_out(index: IndexEngine) -> None:
+    every = ask(index, "vegetables", n=50).hits
+    near = ask(index, "vegetables", n=50, min_similarity=0.3).hits
+    assert 0 < len(near) < len(every)
+    assert all(hit.distance is not None and 1 - hit.distance >= 0.3 for hit in near)
+    assert ask(index, "vegetables", min_similarity=0.99).hits == ()
+
+
+def test_without_the_model_words_answer(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_query: str, _model: str) -> None:
+        raise ModelError("the model's file is gone")
+
+    monkeypatch.setattr(index._vectors, "_remembered", fail)
+    for mode in Mode:
+        answer = ask(index, "pump water", mode=mode)
+        assert answer.hits[0].path.startswith("garden/")
+        assert answer.hits[0].distance is None
+        assert answer.confident
+        assert answer.degraded is not None
+        assert "the model's file is gone" in answer.degraded
+
+
+def test_without_the_keyword_index_meaning_answers(tmp_path: Path) -> None:
+    index = IndexEngine(Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index"))
+    index.start()
+    try:
+        eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
+        (catalog,) = (tmp_path / "index").rglob("catalog.sqlite3")
+        with sqlite3.connect(catalog) as connection:
+            connection.execute("DELETE FROM keywords_data WHERE id > 10")
+        connection.close()
+        for mode in Mode:
+            answer = ask(index, "moisture for the vegetables", mode=mode)
+            assert answer.hits[0].path.startswith("garden/")
+            assert answer.degraded is not None
+            assert "meaning alone" in answer.degraded
+    finally:
+        index.close()
+
+
+# Related pages
+
+
+def test_related_pages_are_near_and_say_whether_they_are_linked(index: IndexEngine) -> None:
+    related = index.related("garden/pump", 3)
+    assert related.path == "garden/pump"
+    assert related.pages[0].path == "garden/beds"
+    assert "garden/pump" not in {page.path for page in related.pages}
+    assert [page.similarity for page in related.pages] == sorted((page.similarity for page in related.pages), reverse=True)
+    assert (related.pages[0].sections[0].section, related.pages[0].sections[0].related_section) == ("Pump", "Beds")
+    linked = {page.path: page.linked for page in index.related("home", 50).pages}
+    assert [path for path, is_linked in linked.items() if is_linked] == [
+        path for path in linked if path in {"ops/backup", "garden/pump"}
+    ]
+    assert {"ops/backup", "garden/pump"} <= linked.keys()
+    assert index.related("Garden/PUMP", 1).path == "garden/pump"
+
+
+def test_related_pages_of_an_unknown_page_are_an_error(index: IndexEngine) -> None:
+    with pytest.raises(PageNotFoundError, match="no/such"):
+        index.related("no/such", 3)
+
+
+def test_related_pages_are_found_without_the_model(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = index.status().embedded_texts
+    monkeypatch.setattr(index, "embedder", None)
+    assert index.related("ops/backup", 2).pages
+    monkeypatch.undo()
+    assert index.status().embedded_texts == before
+
+
+def test_the_same_question_gets_the_same_answer(index: IndexEngine) -> None:
+    answers = [ask(index, "water", n=20, explain=True) for _ in range(3)]
+    assert answers[0] == answers[1] == replace(answers[2])
+
+
+# What an attacker or an unlucky page might do
+
+
+def served(place: Path, pages: dict[str, str | bytes]) -> IndexEngine:
+    made = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index"))
+    made.start()
+    eventually(lambda: made.status().status == "ready" and made.status().index.pending_pages == 0)
+    return made
+
+
+def test_a_passage_on_a_hundred_pages_appears_once(tmp_path: Path) -> None:
+    pages: dict[str, str | bytes] = {f"copies/{number}.md": f"# Team {number}\n\n{BOILERPLATE}" for number in range(120)}
+    pages |= {
+        f"other/{number}.md": f"# Other {number}\n\nMistakes of kind {number} are reported by hand.\n" for number in range(9)
+    }
+    index = served(tmp_path, pages)
+    try:
+        for share in (1, 2):
+            hits = ask(index, "where to report mistakes on a page", n=8, max_chunks_per_page=share).hits
+            assert len(hits) == 8
+            assert sum("shared mailbox" in hit.snippet for hit in hits) == 1
+    finally:
+        index.close()
+
+
+def test_a_page_keeps_its_place_in_a_ranking_of_pages_when_its_best_passage_is_a_copy(tmp_path: Path) -> None:
+    own = "\n\n## Members\n\n" + "Ada mends the pumps and Bert the roof, each on another day of the week. " * 6
+    notice = f"# Notice\n\n{BOILERPLATE * 2}"
+    index = served(tmp_path, {"a.md": notice + own, "b.md": notice + own.replace("Ada", "Carla").replace("Bert", "Dora")})
+    try:
+        query = "report mistakes in the mailbox"
+        assert find(index, query, max_chunks_per_page=1) == ["a", "b"]
+        hits = ask(index, query, max_chunks_per_page=1).hits
+        assert sum("shared mailbox" in hit.snippet for hit in hits) == 1
+    finally:
+        index.close()
+
+
+def test_near_copies_are_named_even_behind_the_last_result(tmp_path: Path) -> None:
+    words = [f"word{number}" for number in range(80)]
+    pages: dict[str, str | bytes] = {
+        f"{number}.md": f"# Page {number}\n\n{' '.join([*words, f'end{number}'])}\n" for number in range(4)
+    }
+    index = served(tmp_path, pages)
+    try:
+        (hit,) = ask(index, "word1 word2 word3", n=1).hits
+        assert len(hit.also_on) == 3
+    finally:
+        index.close()
+
+
+def test_one_long_page_does_not_starve_a_diverse_answer(tmp_path: Path) -> None:
+    texts = (f"## Pump {number}\n\n" + f"Pump {number} lifts water to bed {number}. " * 12 for number in range(50))
+    sections = "\n\n".join(texts)
+    pages: dict[str, str | bytes] = {"pumps.md": f"# Pumps\n\n{sections}\n"}
+    pages |= {f"bed{number}.md": f"# Bed {number}\n\nIt has water from a pump.\n" for number in range(6)}
+    index = served(tmp_path, pages)
+    try:
+        for diversity in (0.0, 0.3, 1.0):
+            assert len(find(index, "which pump lifts water", diversity=diversity)) == 5
+    finally:
+        index.close()
+
+
+@pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.SEMANTIC])
+@pytest.mark.parametrize("filters", [Filters(), Filters(path="garden/")])
+def test_chromadb_finds_what_comparing_every_passage_finds(
+    index: IndexEngine, filters: Filters, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact = find(index, "water", n=20, filters=filters, mode=mode)
+    asked: list[int] = []
+    query = VectorStore.query
+
+    def counted(store: VectorStore, vector: Matrix, count: int) -> dict[str, float]:
+        asked.append(count)
+        return query(store, vector, count)
+
+    monkeypatch.setattr(VectorStore, "query", counted)
+    monkeypatch.setattr(generation, "EXACT", 0)
+    assert find(index, "water", n=20, filters=filters, mode=mode) == exact
+    assert asked
+
+
+def test_common_words_are_looked_for_when_rare_ones_find_too_little(tmp_path: Path) -> None:
+    pages: dict[str, str | bytes] = {f"{number}.md": f"The widget number {number} is great.\n" for number in range(30)}
+    pages["unlike.md"] = "---\ncategory: rare\n---\nSomething unlike.\n"
+    pages["7.md"] = "---\ncategory: rare\n---\nThe widget number seven is great.\n"
+    index = served(tmp_path, pages)
+    try:
+        found = find(index, "widget unlike", mode=Mode.KEYWORD, filters=Filters(category="rare"))
+        assert sorted(found) == ["7", "unlike"]
+        assert len(find(index, "widget unlike", mode=Mode.KEYWORD, n=20)) == 20
+    finally:
+        index.close()
+
+
+def test_signs_in_quotes_have_to_stand_there(index: IndexEngine) -> None:
+    assert {hit.path for hit in ask(index, 'settings "`"', n=20).hits} == set()
+    assert set(find(index, 'water "; "', n=20)) == {"garden/beds"}
+
+
+def test_the_sign_of_inches_is_no_quote(index: IndexEngine) -> None:
+    assert len(ask(index, 'a 5" disk and a 3" disk').hits) == 5
+
+
+def test_a_page_full_of_marks_is_indexed_and_found_quickly(tmp_path: Path) -> None:
+    index = served(tmp_path, {"marks.md": "# T\n\na" + "\u0301" * 50_000 + "\n\nA pump.\n", "odd.md": "# 🚀🚀\n\nNothing.\n"})
+    try:
+        assert find(index, "pump")[0] == "marks"
+        assert find(index, "🚀🚀", mode=Mode.KEYWORD) == ["odd"]
+    finally:
+        index.close()
+
+
+def test_a_time_beyond_all_calendars_is_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "@253402300800 +0000")
+    index = served(tmp_path, {"a.md": "water\n"})
+    try:
+        assert top(index, "water").updated is None
+    finally:
+        index.close()
+
+
+def test_many_quoted_common_words_are_answered(index: IndexEngine) -> None:
+    assert ask(index, '"the" ' * 300, n=20).hits
+    assert (
+        ask(index, " ".join(f'"{word} {other}"' for word in ("the", "of", "to") for other in ("a", "of", "it")), n=20).hits
+        == ()
+    )
+
+
+def test_a_damaged_keyword_index_is_built_again(tmp_path: Path) -> None:
+    index = served(tmp_path, PAGES)
+    try:
+        (catalog,) = (tmp_path / "index").rglob("catalog.sqlite3")
+        with sqlite3.connect(catalog) as connection:
+            connection.execute("DELETE FROM keywords_data WHERE id > 10")
+        connection.close()
+        before = index.status().generation
+        assert ask(index, 'vegetables "raised beds" -pager').hits[0].path == "garden/beds"
+        eventually(lambda: index.status().generation != before)
+        assert ask(index, "vegetables").degraded is None
+        assert index.status().embedded_texts > 0
+    finally:
+        index.close()
+
+
+def test_a_query_of_control_characters_is_a_query(index: IndexEngine) -> None:
+    for query in ('%  -"  \x00  ^', "\x00", "a\x00b", "\x00*"):
+        assert ask(index, query).degraded is None

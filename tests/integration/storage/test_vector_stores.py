@@ -1,0 +1,354 @@
+from __future__ import annotations
+
+import shutil
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreUnreachableError
+from otterwiki_semantic.embedding.base import Matrix
+from otterwiki_semantic.storage.catalog import StoredVector
+from otterwiki_semantic.storage.chroma.connection import ChromaServer
+from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
+from otterwiki_semantic.storage.chroma.server import ChromaServerVectors
+from otterwiki_semantic.storage.vector_store import ChromaVectors, VectorStore
+from tests.support.running_chroma import GuardedChroma, RunningChroma
+
+Store = Callable[[str], VectorStore]
+DATABASE = "/tenants/default_tenant/databases/default_database"
+
+
+TOKEN = "a-token/that=nobody+guesses"
+
+
+def on_server(url: str, name: str, notes: Path, answer_seconds: float = 5.0) -> ChromaServerVectors:
+    """Give the store of a collection on a server, of the wiki that has its notes there."""
+    server = ChromaServer(url, answer_seconds=answer_seconds)
+    return ChromaServerVectors(server, name, CollectionOwnership(notes / "chroma-server.json", server.place))
+
+
+@pytest.fixture(scope="module")
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningChroma]:
+    """A server that no test stops; each has collections of its own."""
+    server = RunningChroma(tmp_path_factory.mktemp("chroma"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def guarded(shared_server: RunningChroma, tmp_path_factory: pytest.TempPathFactory) -> Iterator[GuardedChroma]:
+    """The same server as one that is let in to over TLS, with a token, and in small portions."""
+    guarded = GuardedChroma(shared_server, tmp_path_factory.mktemp("guard"), TOKEN)
+    yield guarded
+    guarded.close()
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RunningChroma]:
+    """A server that does not run yet, for a test to start and stop."""
+    server = RunningChroma(tmp_path / "server")
+    yield server
+    server.stop()
+
+
+@pytest.fixture(params=["embedded", "server", "guarded server"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """Makes a store by the name of its collection: the same one again for the same name."""
+    made: list[VectorStore] = []
+    test = uuid.uuid4().hex
+
+    def make(name: str) -> VectorStore:
+        if request.param == "embedded":
+            made.append(ChromaVectors(tmp_path / name, name))
+        elif request.param == "server":
+            made.append(on_server(request.getfixturevalue("shared_server").url, f"{name}-{test}", tmp_path))
+        else:
+            guard = request.getfixturevalue("guarded")
+            behind = ChromaServer(guard.url, TOKEN, "acme", "wiki.of-acme", guard.certificate)
+            made.append(
+                ChromaServerVectors(behind, f"{name}-{test}", CollectionOwnership(tmp_path / "notes.json", behind.place))
+            )
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.destroy()
+
+
+@pytest.fixture
+def vectors(store: Store) -> VectorStore:
+    return store("otterwiki-test")
+
+
+def unit_rows(count: int) -> Matrix:
+    rows = np.random.default_rng(7).normal(size=(count, 384)).astype(np.float32)
+    unit: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
+
+
+def stored(rows: Matrix) -> list[StoredVector]:
+    return [StoredVector(f"v{i}", row) for i, row in enumerate(rows)]
+
+
+# What every store does
+
+
+def test_the_nearest_vectors_come_first_with_their_cosine_distance(vectors: VectorStore) -> None:
+    rows = unit_rows(300)
+    vectors.upsert(stored(rows))
+    found = vectors.query(rows[5], 10)
+    exact = 1 - rows @ rows[5]
+    assert list(found) == [f"v{i}" for i in np.argsort(exact)[:10]]
+    assert np.allclose(list(found.values()), np.sort(exact)[:10], atol=1e-5)
+
+
+def test_fewer_vectors_than_asked_for_are_all_there_is(vectors: VectorStore) -> None:
+    assert vectors.query(unit_rows(1)[0], 10) == {}
+    vectors.upsert(stored(unit_rows(1)))
+    assert list(vectors.query(unit_rows(1)[0], 10)) == ["v0"]
+
+
+def test_an_upsert_replaces_and_a_delete_removes(vectors: VectorStore) -> None:
+    rows = unit_rows(3)
+    vectors.upsert(stored(rows))
+    vectors.upsert([StoredVector("v0", rows[1])])
+    vectors.delete(["v2", "never there"])
+    assert vectors.count() == 2
+    found = vectors.query(rows[1], 2)
+    assert sorted(found) == ["v0", "v1"]
+    assert max(found.values()) < 1e-5
+
+
+def test_any_number_of_vectors_is_stored_and_deleted_at_once(vectors: VectorStore) -> None:
+    vectors.upsert([])
+    vectors.delete([])
+    assert vectors.count() == 0
+    vectors.upsert(stored(unit_rows(250)))
+    assert vectors.count() == 250
+    vectors.delete([f"v{i}" for i in range(3_000)])
+    assert vectors.count() == 0
+
+
+def test_vectors_outlive_the_object_that_wrote_them(store: Store) -> None:
+    first = store("otterwiki-test")
+    first.upsert(stored(unit_rows(1)))
+    first.close()
+    assert list(store("otterwiki-test").query(unit_rows(1)[0], 1)) == ["v0"]
+
+
+def test_a_closed_store_is_an_error_of_ours(vectors: VectorStore) -> None:
+    vectors.upsert(stored(unit_rows(1)))
+    vectors.close()
+    vectors.close()
+    with pytest.raises(VectorStoreError, match="is closed"):
+        vectors.count()
+
+
+def test_vectors_of_another_length_are_an_error_of_ours(vectors: VectorStore) -> None:
+    vectors.upsert(stored(unit_rows(1)))
+    with pytest.raises(VectorStoreError, match="could not search") as failure:
+        vectors.query(np.ones(3, dtype=np.float32), 1)
+    assert not isinstance(failure.value, VectorStoreUnreachableError)
+
+
+def test_two_collections_do_not_see_each_other(store: Store) -> None:
+    rows = unit_rows(2)
+    first, second = store("otterwiki-first"), store("otterwiki-second")
+    first.upsert([StoredVector("a", rows[0])])
+    second.upsert([StoredVector("b", rows[0]), StoredVector("c", rows[1])])
+    assert sorted(first.query(rows[0], 10)) == ["a"]
+    first.delete(["b"])
+    first.destroy()
+    assert sorted(second.query(rows[0], 10)) == ["b", "c"]
+
+
+def test_a_destroyed_store_leaves_nothing(store: Store) -> None:
+    gone = store("otterwiki-test")
+    gone.upsert(stored(unit_rows(1)))
+    gone.destroy()
+    gone.destroy()
+    assert store("otterwiki-test").count() == 0
+
+
+# In this process
+
+
+def test_a_damaged_database_is_an_error_of_ours(tmp_path: Path) -> None:
+    vectors = ChromaVectors(tmp_path, "otterwiki-test")
+    (vectors.directory / "chroma.sqlite3").write_bytes(b"garbage" * 1000)
+    with pytest.raises(VectorStoreError, match="ChromaDB could not"):
+        vectors.count()
+    vectors.destroy()
+    assert not vectors.directory.exists()
+
+
+# On a server
+
+
+def assert_unreachable(vectors: ChromaServerVectors, reason: str, seconds: float) -> None:
+    """Every call says within the time that the server cannot be reached, where it is thought to be, and why."""
+    row = unit_rows(1)[0]
+    calls: list[Callable[[], object]] = [
+        vectors.count,
+        lambda: vectors.query(row, 1),
+        lambda: vectors.upsert(stored(unit_rows(1))),
+        lambda: vectors.delete(["v0"]),
+    ]
+    for call in calls:
+        start = time.monotonic()
+        with pytest.raises(VectorStoreUnreachableError, match=reason) as failure:
+            call()
+        assert time.monotonic() - start < seconds
+        assert vectors.place in str(failure.value)
+        assert "SEMANTIC_CHROMA_URL" in str(failure.value)
+
+
+def test_a_server_that_is_down_is_unreachable_until_it_is_back(server: RunningChroma, tmp_path: Path) -> None:
+    vectors = on_server(server.url, "otterwiki-test", tmp_path)
+    assert_unreachable(vectors, "refused", seconds=3)
+    server.start()
+    vectors.upsert(stored(unit_rows(2)))
+    server.stop()
+    assert_unreachable(vectors, "refused", seconds=3)
+    server.start()
+    assert list(vectors.query(unit_rows(2)[1], 1)) == ["v1"]
+    vectors.close()
+
+
+def test_a_server_that_never_answers_is_unreachable_in_time(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        vectors = on_server(f"http://127.0.0.1:{silent.getsockname()[1]}", "otterwiki-test", tmp_path, answer_seconds=0.2)
+        assert_unreachable(vectors, r"no answer within 0\.2 s", seconds=3)
+        vectors.destroy()
+
+
+def test_threads_wait_for_a_silent_server_together(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(8) as threads:
+        vectors = on_server(f"http://127.0.0.1:{silent.getsockname()[1]}", "otterwiki-test", tmp_path, answer_seconds=1)
+        start = time.monotonic()
+        asked = [threads.submit(vectors.count) for _ in range(8)]
+        failures = [question.exception() for question in asked]
+        assert time.monotonic() - start < 5
+        assert {type(failure) for failure in failures} == {VectorStoreUnreachableError}
+        vectors.close()
+
+
+def test_an_opened_collection_whose_server_falls_silent_is_unreachable_in_time(server: RunningChroma, tmp_path: Path) -> None:
+    server.start()
+    vectors = on_server(server.url, "otterwiki-test", tmp_path, answer_seconds=0.5)
+    vectors.upsert(stored(unit_rows(1)))
+    server.stop()
+    with socket.create_server(("127.0.0.1", server.port)):
+        assert_unreachable(vectors, r"no answer within 0\.5 s", seconds=3)
+    vectors.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "reason"),
+    [
+        (502, "text/html", "answers 502 and text/html"),
+        (200, "text/html", "answers 200 and text/html"),
+        (404, "application/json", "is not ChromaDB"),
+        (200, "application/json", "is not ChromaDB"),
+    ],
+)
+def test_a_server_of_another_kind_is_unreachable(status: int, kind: str, reason: str, tmp_path: Path) -> None:
+    class Other(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = b'{"detail": "something else"}'
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Other) as other:
+        thread = threading.Thread(target=other.serve_forever)
+        thread.start()
+        vectors = on_server(f"http://127.0.0.1:{other.server_port}", "otterwiki-test", tmp_path)
+        try:
+            assert_unreachable(vectors, reason, seconds=3)
+        finally:
+            vectors.close()
+            other.shutdown()
+            thread.join()
+
+
+def test_a_server_started_again_without_its_data_is_noticed_and_can_be_filled_again(
+    server: RunningChroma, tmp_path: Path
+) -> None:
+    server.start()
+    rows = unit_rows(3)
+    vectors = on_server(server.url, "otterwiki-test", tmp_path)
+    vectors.upsert(stored(rows))
+    server.stop()
+    shutil.rmtree(server.directory)
+    server.start()
+    for _ in range(2):
+        with pytest.raises(VectorStoreError, match="has lost the collection otterwiki-test") as failure:
+            vectors.query(rows[0], 1)
+        assert not isinstance(failure.value, VectorStoreUnreachableError)
+        assert server.url in str(failure.value)
+    assert vectors.count() == 0
+    with pytest.raises(VectorStoreError, match="has lost"):
+        vectors.query(rows[0], 1)
+    vectors.upsert(stored(rows))
+    assert list(vectors.query(rows[2], 1)) == ["v2"]
+    vectors.close()
+
+
+@pytest.mark.parametrize("call", ["count", "upsert", "delete"])
+def test_whichever_call_is_first_tells_of_a_lost_collection(shared_server: RunningChroma, call: str, tmp_path: Path) -> None:
+    name = f"otterwiki-{uuid.uuid4().hex}"
+    vectors = on_server(shared_server.url, name, tmp_path)
+    vectors.upsert(stored(unit_rows(1)))
+    shared_server.ask("DELETE", f"{DATABASE}/collections/{name}")
+    calls: dict[str, Callable[[], object]] = {
+        "count": vectors.count,
+        "upsert": lambda: vectors.upsert(stored(unit_rows(1))),
+        "delete": lambda: vectors.delete(["v0"]),
+    }
+    with pytest.raises(VectorStoreError, match="has lost"):
+        calls[call]()
+    assert vectors.count() == 0
+    vectors.destroy()
+
+
+def test_a_proxy_of_the_environment_is_not_asked_for_this_machine(
+    shared_server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    for host in ("127.0.0.1", "localhost"):
+        vectors = on_server(f"http://{host}:{shared_server.port}", f"otterwiki-{uuid.uuid4().hex}", tmp_path)
+        assert vectors.count() == 0
+        vectors.destroy()
+
+
+def test_a_collection_that_cannot_be_removed_is_removed_later(
+    server: RunningChroma, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.start()
+    gone = on_server(server.url, "otterwiki-gone", tmp_path)
+    gone.upsert(stored(unit_rows(1)))
+    server.stop()
+    gone.destroy()
+    assert "the collection otterwiki-gone stays behind for now" in caplog.text
+    server.start()
+    again = on_server(server.url, "otterwiki-again", tmp_path)
+    assert again.count() == 0
+    assert again.remove_strays() == ["otterwiki-gone"]
+    assert server.collections() == ["otterwiki-again"]
+    again.close()

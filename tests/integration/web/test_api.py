@@ -1,0 +1,468 @@
+"""The API in the wiki's own application, through pytest-flask's client: every status, every shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from flask import Flask, url_for
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from otterwiki_semantic.web.api.routes import _page_urls
+from tests.support.live_wiki import KEY, eventually
+
+BEARER = {"Authorization": f"Bearer {KEY}"}
+
+
+@pytest.fixture(autouse=True)
+def indexed(client: FlaskClient) -> None:
+    def ready() -> bool:
+        status = client.get("/api/v1/semantic-search/status", headers=BEARER).json
+        assert status is not None
+        return bool(status["status"] == "ready" and status["indexed_commit"] == status["head_commit"])
+
+    eventually(ready)
+
+
+def search(client: FlaskClient, **parameters: Any) -> TestResponse:
+    return client.get("/api/v1/semantic-search", query_string=parameters, headers=BEARER)
+
+
+def assert_error(response: TestResponse, status: int, code: str, *parts: str) -> None:
+    assert response.status_code == status
+    assert response.content_type == "application/json"
+    assert response.json is not None
+    assert list(response.json) == (["error", "pages"] if code == "page_unknown" else ["error"])
+    assert response.json["error"]["code"] == code
+    for part in parts:
+        assert part in response.json["error"]["message"]
+
+
+def test_an_answer_has_every_field(client: FlaskClient) -> None:
+    body = search(client, q="bleeding a radiator that gurgles", n=1).json
+    assert body is not None
+    (hit,) = body.pop("results")
+    commit = body["index"]["head"]
+    assert body == {
+        "query": "bleeding a radiator that gurgles",
+        "total": 1,
+        "confident": True,
+        "index": {"commit": commit, "head": commit, "pending_pages": 0},
+    }
+    assert hit.pop("updated").endswith("+00:00")
+    assert hit.pop("score") > 0
+    marked = {hit["snippet"][start:end] for start, end in hit.pop("highlights")}
+    assert marked >= {"Bleeding", "radiator", "gurgles"}
+    assert hit.pop("snippet").startswith("[Heating > Bleeding a radiator] If it gurgles")
+    assert hit.pop("text").endswith("fill up to one and a half bar.")
+    assert hit.pop("similarity") == pytest.approx(1 - hit.pop("distance"))
+    assert "Bleeding a radiator" in hit.pop("headings")
+    assert (hit.pop("text_start_line"), hit.pop("text_end_line")) in {(7, 21), (17, 21)}
+    assert hit == {
+        "name": "heating",
+        "path": "house/heating",
+        "title": "Heating",
+        "category": "house",
+        "tags": ["winter", "pipes"],
+        "section": "Bleeding a radiator",
+        "section_path": ["Heating", "Bleeding a radiator"],
+        "anchor": "bleeding-a-radiator",
+        "url": "/house/heating#bleeding-a-radiator",
+        "start_line": 17,
+        "end_line": 21,
+        "chunk_index": 1,
+        "total_chunks": 2,
+        "page_word_count": 137,
+        "prefix_length": len("[Heating > Bleeding a radiator] "),
+        "overlap_length": 0,
+        "relevant": True,
+        "also_on": [],
+    }
+
+
+def test_the_url_leads_to_the_heading_as_the_wiki_renders_it(client: FlaskClient) -> None:
+    body = search(client, q="bleeding a radiator", n=1).json
+    assert body is not None
+    path, anchor = body["results"][0]["url"].split("#")
+    assert f'id="{anchor}"' in client.get(path).text
+
+
+def test_results_by_meaning_come_nearest_first_and_limited(client: FlaskClient) -> None:
+    body = search(client, q="radiator", n=4, max_chunks_per_page=1, mode="semantic").json
+    assert body is not None
+    distances = [hit["distance"] for hit in body["results"]]
+    assert distances == sorted(distances)
+    assert len({hit["path"] for hit in body["results"]}) == len(distances) == 4
+
+
+def test_defaults_are_five_results_two_a_page(client: FlaskClient) -> None:
+    body = search(client, q="radiator").json
+    assert body is not None
+    assert body["total"] == 5
+    assert [hit["path"] for hit in body["results"]].count("house/heating") == 2
+
+
+@pytest.mark.parametrize(
+    ("parameters", "parts"),
+    [
+        ({}, ("q is missing", "2,000")),
+        ({"q": ""}, ("q is empty",)),
+        ({"q": " \t"}, ("q is empty",)),
+        ({"q": "x" * 2001}, ("q has 2,001 characters", "1 to 2,000")),
+        ({"q": "x", "n": "0"}, ("n is '0'", "1 to 50")),
+        ({"q": "x", "n": "51"}, ("n is '51'", "1 to 50")),
+        ({"q": "x", "n": "five"}, ("n is 'five'", "1 to 50")),
+        ({"q": "x", "n": ""}, ("n is ''", "1 to 50")),
+        ({"q": "x", "n": "9" * 5000}, ("n is", "1 to 50")),
+        ({"q": "x", "max_chunks_per_page": "6"}, ("max_chunks_per_page is '6'", "1 to 5")),
+        ({"q": "x", "max_chunks_per_page": "-1"}, ("max_chunks_per_page is '-1'", "1 to 5")),
+        ({"q": "x", "mode": "fuzzy"}, ("mode is 'fuzzy'", "hybrid, semantic, keyword")),
+        ({"q": "x", "semantic_ratio": "2"}, ("semantic_ratio is '2'", "0 to 1")),
+        ({"q": "x", "semantic_ratio": "nan"}, ("semantic_ratio is 'nan'", "0 to 1")),
+        ({"q": "x", "semantic_ratio": "0.5", "mode": "keyword"}, ("semantic_ratio goes with mode=hybrid", "keyword")),
+        ({"q": "x", "min_similarity": "1.5"}, ("min_similarity is '1.5'", "-1 to 1")),
+        ({"q": "x", "diversity": "high"}, ("diversity is 'high'", "0 to 1")),
+        ({"q": "x", "context": "4"}, ("context is '4'", "0 to 3")),
+        ({"q": "x", "facets": "perhaps"}, ("facets is 'perhaps'", "true and false")),
+        ({"q": "x", "explain": ""}, ("explain is ''", "true and false")),
+        ({"q": "x", "category": " "}, ("category is ' '", "1 to 1,000")),
+        ({"q": "x", "path": "a\nb"}, ("path is 'a", "one line")),
+        ({"q": "x", "updated_since": "yesterday"}, ("updated_since is 'yesterday'", "2026-01-31")),
+        ({"q": "x", "tag": ["a"] * 21}, ("tag is given 21 times", "20")),
+    ],
+)
+def test_a_bad_parameter_is_named_with_what_is_allowed(
+    client: FlaskClient, parameters: dict[str, Any], parts: tuple[str, ...]
+) -> None:
+    assert_error(search(client, **parameters), 422, "invalid_parameter", *parts)
+
+
+@pytest.mark.parametrize(
+    "query", ["'\"; DROP TABLE pages; --", "🦦" * 500, "\x00\x01", "ünïcödé", "<script>", "%00", "a" * 2000]
+)
+def test_any_text_is_a_safe_query(client: FlaskClient, query: str) -> None:
+    response = search(client, q=query)
+    assert response.status_code == 200
+    assert response.json is not None
+    assert response.json["query"] == query
+
+
+def post(client: FlaskClient, body: Any, **options: Any) -> TestResponse:
+    return client.post("/api/v1/semantic-search", json=body, headers=BEARER, **options)
+
+
+def test_many_queries_get_the_answers_they_get_alone(client: FlaskClient) -> None:
+    queries = ["burst pipe", "vegetables", "broken disk"]
+    body = post(client, {"queries": queries, "n": 2}).json
+    assert body is not None
+    assert body["answers"] == [search(client, q=query, n=2).json for query in queries]
+
+
+@pytest.mark.parametrize(
+    ("body", "part"),
+    [
+        ({}, "queries is missing"),
+        ({"queries": []}, "queries has 0 entries"),
+        ({"queries": ["x"] * 33}, "queries has 33 entries; allowed are 1 to 32"),
+        ({"queries": "x"}, "it has to be a list"),
+        ({"queries": ["x", 7]}, "queries[1] is 7"),
+        ({"queries": ["x", ""]}, "queries[1] is empty"),
+        ({"queries": ["x"], "n": True}, "n is True"),
+        ({"queries": ["x"], "n": 1.5}, "n is 1.5"),
+    ],
+)
+def test_a_bad_field_of_a_body_is_named(client: FlaskClient, body: Any, part: str) -> None:
+    assert_error(post(client, body), 422, "invalid_parameter", part)
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[1]", b'"text"', b"null"])
+def test_a_malformed_body_is_refused(client: FlaskClient, data: bytes) -> None:
+    response = client.post("/api/v1/semantic-search", data=data, headers=BEARER)
+    assert_error(response, 400, "bad_request", "queries")
+
+
+def test_a_huge_body_is_refused(client: FlaskClient) -> None:
+    response = client.post("/api/v1/semantic-search", data=b" " * (1 << 20) + b"{}", headers=BEARER)
+    assert_error(response, 413, "too_large", "1,048,576")
+
+
+def test_the_status_says_what_the_index_holds(client: FlaskClient) -> None:
+    body = client.get("/api/v1/semantic-search/status", headers=BEARER).json
+    assert body is not None
+    assert body["status"] == "ready"
+    assert body["indexed_commit"] == body["head_commit"]
+    assert (body["pending_pages"], body["pages"], body["chunks"]) == (0, 5, 6)
+    assert body["model"] == "all-MiniLM-L6-v2"
+    assert body["last_error"] is None
+
+
+def test_a_rebuild_is_started_once_and_told_of(client: FlaskClient) -> None:
+    response = client.post("/api/v1/reindex", headers=BEARER)
+    assert response.status_code == 202
+    assert response.json is not None
+    assert response.json["status"] == "started"
+    assert response.json["estimate"]["texts"] == 0
+    assert 0 < response.json["estimate"]["disk_bytes"] < response.json["estimate"]["free_bytes"]
+    second = client.post("/api/v1/reindex", headers=BEARER)
+    if second.status_code != 202:
+        assert_error(second, 409, "reindex_running", "has been running since")
+
+    def done() -> dict[str, Any] | None:
+        status: dict[str, Any] = client.get("/api/v1/reindex/status", headers=BEARER).get_json()
+        return status if status["state"] != "running" else None
+
+    status = eventually(done)
+    assert status is not None
+    assert status["state"] == "done"
+    assert (status["pages_done"], status["pages_total"]) == (5, 5)
+    assert (status["chunks_done"], status["chunks_total"]) == (6, 6)
+    assert status["started"] <= status["finished"]
+    assert status["error"] is None
+    assert status["seconds_left"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "full"),
+    [
+        ("", None, False),
+        ("?full=true", None, True),
+        ("?full=0", None, False),
+        ("", {"full": True}, True),
+        ("?full=true", {"full": False}, False),
+        ("?full=true", {"full": None}, True),
+        ("", {"other": 1}, False),
+    ],
+)
+def test_a_rebuild_can_be_told_to_read_every_page(
+    client: FlaskClient, query: str, body: dict[str, Any] | None, full: bool
+) -> None:
+    def status() -> dict[str, Any]:
+        found: dict[str, Any] = client.get("/api/v1/reindex/status", headers=BEARER).get_json()
+        return found
+
+    eventually(lambda: status()["state"] != "running")
+    response = client.post(f"/api/v1/reindex{query}", json=body, headers=BEARER)
+    assert response.status_code == 202
+    eventually(lambda: status()["state"] != "running")
+    done = status()
+    assert (done["state"], done["copies"]) == ("done", not full)
+    assert (done["status"], done["pages_indexed"], done["chunks_created"]) == ("complete", 5, 6), "as of the earlier plugin"
+    assert (done["started_at"], done["completed_at"]) == (done["started"], done["finished"])
+    assert done["error_message"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "status", "code", "message"),
+    [
+        ("?full=maybe", None, 422, "invalid_parameter", "full is 'maybe'; allowed are true and false"),
+        ("?full=", None, 422, "invalid_parameter", "full is ''; allowed are true and false"),
+        ("", '{"full": 7}', 422, "invalid_parameter", "full is 7; allowed are true and false"),
+        ("", '{"full"', 400, "bad_request", 'the body is not JSON; send {"full": true}'),
+        ("", "[true]", 400, "bad_request", 'the body is not a JSON object; send {"full": true}'),
+    ],
+)
+def test_a_rebuild_that_is_not_understood_is_refused(
+    client: FlaskClient, query: str, body: str | None, status: int, code: str, message: str
+) -> None:
+    kind = {"Content-Type": "application/json"} if body else {}
+    response = client.post(f"/api/v1/reindex{query}", data=body, headers=BEARER | kind)
+    assert_error(response, status, code, message)
+
+
+def test_the_earlier_plugins_status_needs_no_key(client: FlaskClient) -> None:
+    response = client.get("/api/v1/chroma-status")
+    assert response.status_code == 200
+    body = response.json
+    assert body is not None
+    assert sorted(body) == ["backend_type", "collection", "document_count", "status"]
+    assert (body["status"], body["backend_type"]) == ("ok", "chroma")
+    assert body["document_count"] == 6
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("DELETE", "/api/v1/semantic-search", "GET, POST"),
+        ("PUT", "/api/v1/semantic-search", "GET, POST"),
+        ("GET", "/api/v1/reindex", "POST"),
+        ("POST", "/api/v1/reindex/status", "GET"),
+        ("POST", "/api/v1/semantic-search/status", "GET"),
+        ("POST", "/api/v1/chroma-status", "GET"),
+    ],
+)
+def test_a_wrong_method_is_refused_with_those_that_are_right(client: FlaskClient, method: str, path: str, allowed: str) -> None:
+    response = client.open(path, method=method, headers=BEARER)
+    assert_error(response, 405, "method_not_allowed", method)
+    assert sorted(response.headers["Allow"].split(", ")) == sorted(allowed.split(", "))
+
+
+def test_an_unknown_route_is_an_error_in_json(client: FlaskClient) -> None:
+    assert_error(client.get("/api/v1/semantic-search/nothing", headers=BEARER), 404, "not_found", "nothing")
+
+
+def test_other_pages_under_the_prefix_are_the_wikis(client: FlaskClient) -> None:
+    assert client.get("/api/v1/notes").content_type.startswith("text/html")
+
+
+def test_a_head_request_is_answered(client: FlaskClient) -> None:
+    response = client.head("/api/v1/semantic-search", query_string={"q": "x"}, headers=BEARER)
+    assert response.status_code == 200
+    assert response.data == b""
+
+
+def test_an_index_that_cannot_answer_is_unavailable(app: Flask, client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    from otterwiki_semantic.core.settings import Settings
+
+    index = app.extensions["otterwiki_semantic"].index
+    nowhere = Settings(index._settings.repository, index._settings.repository / "home.md" / "index")
+    monkeypatch.setattr(index, "_settings", nowhere)
+    monkeypatch.setattr(index, "_report", None)
+    response = search(client, q="x")
+    assert_error(response, 503, "index_unavailable", "SEMANTIC_DATA_DIR")
+    assert response.headers["Retry-After"] == "5"
+    assert client.get("/api/v1/chroma-status").status_code == 503
+    status = client.get("/api/v1/semantic-search/status", headers=BEARER)
+    assert status.status_code == 503
+    assert status.json is not None
+    assert status.json["error"]["code"] == "index_unavailable"
+    assert status.json["status"] == "unavailable"
+    assert "SEMANTIC_DATA_DIR" in status.json["problems"][0]["trouble"]
+
+
+def test_a_filter_is_given_by_parameters(client: FlaskClient) -> None:
+    for parameters, expected in (
+        ({"category": "House"}, {"house/heating"}),
+        ({"tag": ["winter", "Pipes"]}, {"house/heating"}),
+        ({"tag": "summer"}, set()),
+        ({"path": "house/"}, {"house/heating", "house/alarm"}),
+        ({"updated_since": "2020-01-31"}, {"house/heating", "house/alarm", "home", "garden", "machines/nas"}),
+        ({"updated_since": "2999-01-01T00:00:00+02:00"}, set()),
+    ):
+        body = search(client, q="the house", n=50, **parameters).json
+        assert body is not None
+        assert {hit["path"] for hit in body["results"]} == expected
+        assert body["confident"] is bool(expected & {"house/heating", "house/alarm", "home"})
+
+
+def test_what_is_asked_for_besides_is_in_the_answer(client: FlaskClient) -> None:
+    body = search(client, q="bleeding a radiator", n=1, context=1, facets="true", explain="1").json
+    assert body is not None
+    assert body["facets"]["category"] == {"house": 1}
+    assert body["facets"]["tag"] == {"pipes": 1, "winter": 1}
+    assert body["facets"]["path"] == {"house/": 1}
+    (hit,) = body["results"]
+    assert hit["context_before"].startswith("[Heating] ")
+    assert "context_after" not in hit
+    assert hit["explain"]["rule"] == "exact heading"
+    assert hit["explain"]["semantic"]["rank"] == hit["explain"]["keyword"]["rank"] == 1
+    plain = search(client, q="bleeding a radiator", n=1).json
+    assert plain is not None
+    assert not {"facets", "degraded", "message"} & plain.keys()
+    assert not {"context_before", "explain"} & plain["results"][0].keys()
+
+
+def test_options_are_the_same_in_a_body(client: FlaskClient) -> None:
+    options = {"n": 2, "mode": "keyword", "tag": ["winter"], "facets": True, "explain": True}
+    body = post(client, {"queries": ["radiator"], **options}).json
+    assert body is not None
+    assert body["answers"] == [search(client, q="radiator", n=2, mode="keyword", tag="winter", facets="on", explain="on").json]
+    for name, value in (
+        ("mode", 1),
+        ("tag", [1]),
+        ("tag", {}),
+        ("diversity", []),
+        ("facets", 2),
+        ("path", 1),
+        ("updated_since", 5),
+    ):
+        assert_error(post(client, {"queries": ["x"], name: value}), 422, "invalid_parameter", f"{name} is")
+
+
+def test_nothing_relevant_is_said(client: FlaskClient) -> None:
+    body = search(client, q="pension contributions of employees").json
+    assert body is not None
+    assert body["confident"] is False
+    assert [hit["relevant"] for hit in body["results"]] == [False] * body["total"]
+
+
+def related(client: FlaskClient, **parameters: Any) -> TestResponse:
+    return client.get("/api/v1/related", query_string=parameters, headers=BEARER)
+
+
+def test_related_pages(client: FlaskClient) -> None:
+    body = related(client, path="/House/Heating.md", n=2).json
+    assert body is not None
+    assert (body["path"], body["total"], len(body["results"])) == ("house/heating", 2, 2)
+    page = body["results"][0]
+    assert page["url"] == f"/{page['path']}"
+    assert page["linked"] is False
+    assert set(page["sections"][0]) == {"section", "anchor", "related_section", "related_anchor", "similarity"}
+    assert page["similarity"] >= body["results"][1]["similarity"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "status", "code", "part"),
+    [
+        ({}, 422, "invalid_parameter", "path is missing"),
+        ({"path": "garden", "n": "0"}, 422, "invalid_parameter", "n is '0'"),
+        ({"path": "no/such"}, 404, "page_unknown", "'no/such'"),
+        ({"path": "/"}, 404, "page_unknown", "''"),
+    ],
+)
+def test_related_pages_of_nothing(client: FlaskClient, parameters: dict[str, str], status: int, code: str, part: str) -> None:
+    assert_error(related(client, **parameters), status, code, part)
+
+
+def test_related_pages_are_for_readers(client: FlaskClient) -> None:
+    response = client.get("/api/v1/related?path=garden", headers={"Authorization": "Bearer wrong"})
+    assert (
+        response.status_code == client.get("/api/v1/semantic-search?q=x", headers={"Authorization": "Bearer wrong"}).status_code
+    )
+    assert client.post("/api/v1/related", headers=BEARER).status_code == 405
+
+
+def test_the_map(client: FlaskClient) -> None:
+    def made() -> Any:
+        body = client.get("/api/v1/semantic-search/map", headers=BEARER).json
+        return body if body is not None and body["state"] == "ready" else None
+
+    body = eventually(made)
+    assert set(body) == {"state", "made", "points", "total", "index"}
+    assert body["total"] == len(body["points"]) == 5
+    heating = next(point for point in body["points"] if point["path"] == "house/heating")
+    assert (0 <= heating.pop("x") <= 1, 0 <= heating.pop("y") <= 1) == (True, True)
+    assert heating == {
+        "path": "house/heating",
+        "title": "Heating",
+        "name": "heating",
+        "folder": "house",
+        "category": "house",
+        "is_new": False,
+        "url": "/house/heating",
+    }
+
+
+def test_addresses_of_many_pages_are_those_of_the_wiki(app: Flask) -> None:
+    odd = [chr(number) for number in range(32, 0x250)]
+    paths = [
+        "house/heating",
+        "a b/c%20d/é?x=1#y",
+        "10:30, (a) & 'b' \"c\" <d>;e=f+g@h!$*",
+        "日本/🦦",
+        "x" * 300,
+        *(f"a{one}b" for one in odd),
+    ]
+    for root in ("", "/wiki"):
+        with app.test_request_context("/", environ_overrides={"SCRIPT_NAME": root}):
+            address = _page_urls()
+            assert [address(path) for path in paths] == [url_for("view", path=path) for path in paths]
+
+
+def test_a_search_can_wait(client: FlaskClient) -> None:
+    for parameters in ({"wait": "true"}, {"wait": "1", "wait_seconds": "0.5"}, {"wait": "false", "wait_seconds": 10}):
+        body = search(client, q="radiator", **parameters).json
+        assert body is not None
+        assert body["index"]["commit"] == body["index"]["head"]
+    for bad in ({"wait": "perhaps"}, {"wait": "true", "wait_seconds": "11"}, {"wait_seconds": "-1"}, {"wait_seconds": "nan"}):
+        assert_error(search(client, q="radiator", **bad), 422, "invalid_parameter", next(reversed(bad)))

@@ -1,0 +1,504 @@
+"""Who may ask, and what a hostile request gets: real wikis, each way of logging in, everyone who may come."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import requests
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.test import TestResponse
+
+from otterwiki_semantic.core.parameters import MAX_PATH_CHARACTERS, MAX_QUERIES, MAX_QUERY_CHARACTERS, MAX_TAGS
+from otterwiki_semantic.web.api.request_body import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES
+from tests.support.live_wiki import KEY, LiveWiki, eventually, make_repository
+
+ROOT = "/api/v1"
+READS = (
+    *("/semantic-search?q=radiator", "/semantic-search/status", "/related?path=garden", "/reindex/status"),
+    *("/semantic-search/pages", "/semantic-search/pages/garden", "/semantic-search/map"),
+)
+ADMIN_READS = ("/semantic-search/insight", "/semantic-search/insight/garden")
+OPEN = ("/chroma-status", "/semantic-search/openapi.json")
+ACCESSES = ("ANONYMOUS", "REGISTERED", "APPROVED")
+BEARER = {"Authorization": f"Bearer {KEY}"}
+WRONG = {"Authorization": "Bearer wrong"}
+SHARED = {"EMAIL_NEEDS_CONFIRMATION": "False", "SECURITY_HEADERS": "False", "AUTH_ROLES_READ": "READ staff"}
+_META_TOKEN = re.compile(r'name="csrf-token" content="([^"]+)"')
+
+Wikis = Mapping[tuple[str, str], LiveWiki]
+
+
+@pytest.fixture(scope="module")
+def wikis(tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str | bytes]) -> Iterator[Wikis]:
+    """Every way of logging in with every access to read: servers of one repository, one index and the same accounts."""
+    place = tmp_path_factory.mktemp("access")
+    repository = make_repository(place / "repository", handbook)
+    started = {}
+    with ExitStack() as running:
+        for method in ("", "PROXY_HEADER"):
+            for access in ACCESSES:
+                approves = str(access != "REGISTERED")
+                settings: dict[str, Any] = {**SHARED, "AUTH_METHOD": method, "READ_ACCESS": access, "AUTO_APPROVAL": approves}
+                server = LiveWiki(repository, place / "index", **settings)
+                started[method, access] = running.enter_context(server)
+        server.wait_until_indexed()
+        yield started
+
+
+def register(wiki: LiveWiki, name: str) -> requests.Session:
+    """Open an account through the wiki's form, log in, and give the session; the first account is the administrator's."""
+    session = requests.Session()
+    password = {"password1": "secret-secret", "password2": "secret-secret"}
+    send(session, wiki, "/-/register", email=f"{name}@example.org", name=name.title(), **password)
+    login = send(session, wiki, "/-/login", email=f"{name}@example.org", password="secret-secret")
+    assert "You logged in successfully" in login.text, login.text
+    return session
+
+
+def send(session: requests.Session, wiki: LiveWiki, form: str, **values: str) -> requests.Response:
+    answer = session.post(wiki.url + form, data={"csrf_token": token(session, wiki), **values})
+    assert answer.status_code == 200
+    return answer
+
+
+def token(session: requests.Session, wiki: LiveWiki) -> str:
+    found = _META_TOKEN.search(session.get(f"{wiki.url}/-/about").text)
+    assert found
+    return found[1]
+
+
+@pytest.fixture(scope="module")
+def people(wikis: Wikis) -> Iterator[dict[str, requests.Session]]:
+    """Sessions of the wiki's own accounts. They hold for all the servers, which share accounts and secret."""
+    sessions = {
+        "admin": register(wikis["", "ANONYMOUS"], "admin"),
+        "approved": register(wikis["", "ANONYMOUS"], "approved"),
+        "guest": register(wikis["", "REGISTERED"], "guest"),
+        "nobody": requests.Session(),
+    }
+    yield sessions
+    for session in sessions.values():
+        session.close()
+
+
+def behind_proxy(*roles: str) -> requests.Session:
+    """A session whose requests a proxy has marked with who sends them."""
+    session = requests.Session()
+    session.headers.update({"x-otterwiki-name": "Somebody", "x-otterwiki-email": "some@example.org"})
+    if roles:
+        session.headers["x-otterwiki-permissions"] = ",".join(roles)
+    return session
+
+
+def wait_until_idle(wiki: LiveWiki) -> None:
+    eventually(lambda: wiki.api("GET", "/reindex/status").json["state"] != "running")
+
+
+def assert_may(
+    wiki: LiveWiki, session: requests.Session, headers: dict[str, str], *, read: int, reindex: int, everyone: int = 200
+) -> None:
+    """Ask every route as somebody, and compare the status with what is expected."""
+    given: dict[str, int] = {path: session.get(wiki.url + ROOT + path, headers=headers).status_code for path in (*READS, *OPEN)}
+    batch = session.post(f"{wiki.url}{ROOT}/semantic-search", json={"queries": ["radiator"]}, headers=headers)
+    heads = {path: session.head(wiki.url + ROOT + path, headers=headers).status_code for path in READS}
+    assert given == dict.fromkeys(READS, read) | dict.fromkeys(OPEN, everyone)
+    assert batch.status_code == read
+    assert heads == dict.fromkeys(READS, read)
+    looks = {path: session.get(wiki.url + ROOT + path, headers=headers).status_code for path in ADMIN_READS}
+    assert looks == dict.fromkeys(ADMIN_READS, 200 if reindex == 202 else reindex)
+    figures = session.get(f"{wiki.url}{ROOT}/semantic-search/metrics", headers=headers | {"Via": "1.1 proxy"})
+    assert figures.status_code == (200 if reindex == 202 else reindex)
+    wait_until_idle(wiki)
+    marked = headers | {"X-CSRFToken": token(session, wiki)}
+    assert session.post(f"{wiki.url}{ROOT}/reindex", headers=marked).status_code == reindex
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+@pytest.mark.parametrize(
+    ("person", "headers", "read", "reindex"),
+    [
+        ("nobody", {}, (200, 401, 401), 401),
+        ("guest", {}, (200, 200, 403), 403),
+        ("approved", {}, (200, 200, 200), 403),
+        ("admin", {}, (200, 200, 200), 202),
+        ("nobody", BEARER, (200, 200, 200), 202),
+        ("nobody", WRONG, (401, 401, 401), 401),
+        ("admin", WRONG, (401, 401, 401), 401),
+        ("nobody", {"Authorization": "Basic YWRtaW46c2VjcmV0"}, (200, 401, 401), 401),
+        (
+            "nobody",
+            {"x-otterwiki-name": "A", "x-otterwiki-email": "a@b.c", "x-otterwiki-permissions": "ADMIN"},
+            (200, 401, 401),
+            401,
+        ),
+    ],
+    ids=[
+        "nobody",
+        "guest",
+        "approved",
+        "admin",
+        "key",
+        "wrong key",
+        "admin with a wrong key",
+        "other scheme",
+        "proxy's headers",
+    ],
+)
+def test_accounts_of_the_wiki(
+    wikis: Wikis,
+    people: dict[str, requests.Session],
+    access: str,
+    person: str,
+    headers: dict[str, str],
+    read: tuple[int, int, int],
+    reindex: int,
+) -> None:
+    assert_may(wikis["", access], people[person], headers, read=read[ACCESSES.index(access)], reindex=reindex)
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+@pytest.mark.parametrize(
+    ("roles", "headers", "read", "reindex"),
+    [
+        (None, {}, 401, 401),
+        ((), {}, 403, 403),
+        (("READ",), {}, 200, 403),
+        (("STAFF",), {}, 200, 403),
+        (("WRITE", "UPLOAD"), {}, 403, 403),
+        (("ADMIN",), {}, 403, 202),
+        (("READ", "ADMIN"), {}, 200, 202),
+        ((), BEARER, 200, 202),
+        (("READ", "ADMIN"), WRONG, 401, 401),
+    ],
+    ids=[
+        "nobody",
+        "no role",
+        "reader",
+        "mapped role",
+        "writer",
+        "admin who may not read",
+        "admin",
+        "key",
+        "admin with a wrong key",
+    ],
+)
+def test_headers_of_a_proxy(
+    wikis: Wikis, access: str, roles: tuple[str, ...] | None, headers: dict[str, str], read: int, reindex: int
+) -> None:
+    """The wiki believes its headers, whatever `READ_ACCESS` says: a proxy has to take them off what comes from outside."""
+    with requests.Session() if roles is None else behind_proxy(*roles) as session:
+        assert_may(wikis["PROXY_HEADER", access], session, headers, read=read, reindex=reindex)
+
+
+def test_half_of_a_proxys_headers_are_nobody(wikis: Wikis) -> None:
+    for names in (("x-otterwiki-email",), ("x-otterwiki-name",), ("x-otterwiki-permissions",)):
+        headers = dict.fromkeys(names, "READ")
+        assert requests.get(f"{wikis['PROXY_HEADER', 'ANONYMOUS'].url}{ROOT}{READS[0]}", headers=headers).status_code == 401
+
+
+def test_an_account_that_loses_its_approval_may_no_more(wikis: Wikis, people: dict[str, requests.Session]) -> None:
+    wiki = wikis["", "APPROVED"]
+    account = {"name": "Leaver", "email": "leaver@example.org"}
+    with register(wiki, "leaver") as session:
+        assert session.get(wiki.url + ROOT + READS[0]).status_code == 200
+        accounts = people["admin"].get(f"{wiki.url}/-/admin/user_management").text
+        number = re.search(r"/-/user/(\d+)(?:(?!/-/user/).)*leaver@", accounts, re.DOTALL)
+        assert number
+        send(people["admin"], wiki, f"/-/user/{number[1]}", **account)
+        assert session.get(wiki.url + ROOT + READS[0]).status_code == 403
+        send(people["admin"], wiki, f"/-/user/{number[1]}", **account, delete="1")
+        assert session.get(wiki.url + ROOT + READS[0]).status_code == 401
+
+
+def test_the_key_is_compared_whole(wikis: Wikis) -> None:
+    for key in (KEY[:-1], KEY + "x", KEY.upper(), "", f"{KEY} {KEY}", "ключ".encode().decode("latin-1")):
+        assert wikis["", "APPROVED"].request("GET", ROOT + READS[0], headers={"Authorization": f"Bearer {key}"}).status == 401
+
+
+def test_a_refusal_says_how_to_log_in_and_nothing_else(wikis: Wikis) -> None:
+    reply = wikis["", "APPROVED"].request("GET", ROOT + READS[0])
+    assert (reply.status, reply.json["error"]["code"]) == (401, "unauthorized")
+    assert reply.headers["WWW-Authenticate"] == "Bearer"
+    assert "Heating" not in reply.text
+
+
+@pytest.mark.parametrize("headers", [{}, WRONG], ids=["nobody", "wrong key"])
+@pytest.mark.parametrize("path", READS)
+def test_head_and_options_tell_nothing(wikis: Wikis, path: str, headers: dict[str, str]) -> None:
+    wiki = wikis["", "APPROVED"]
+    answer = requests.options(wiki.url + ROOT + path, headers=headers | {"Origin": "https://evil.example"})
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert not [name for name in answer.headers if name.lower().startswith("access-control")]
+    head, get = (requests.request(method, wiki.url + ROOT + path, headers=headers) for method in ("HEAD", "GET"))
+    assert head.status_code == get.status_code == 401
+    assert (head.content, head.headers["Content-Length"]) == (b"", str(len(get.content)))
+
+
+def reindex(
+    wiki: LiveWiki, session: requests.Session, headers: dict[str, str], form: Mapping[str, str] | bytes | None = None
+) -> tuple[int, str]:
+    wait_until_idle(wiki)
+    answer = session.post(f"{wiki.url}{ROOT}/reindex", data=form, headers=headers)
+    return answer.status_code, answer.json().get("error", {}).get("code", "")
+
+
+def assert_needs_own_token(wiki: LiveWiki, admin: requests.Session, other: requests.Session) -> None:
+    right, of_other = token(admin, wiki), token(other, wiki)
+    assert right != of_other
+    for wrong in ("", "wrong", of_other, right[:-1]):
+        assert reindex(wiki, admin, {"X-CSRFToken": wrong}) == (403, "csrf_failed")
+        assert reindex(wiki, admin, {}, {"csrf_token": wrong}) == (403, "csrf_failed")
+    assert reindex(wiki, admin, {}) == (403, "csrf_failed")
+    assert reindex(wiki, other, {"X-CSRFToken": right})[0] == 403
+    assert reindex(wiki, admin, {"X-CSRFToken": right}) == (202, "")
+    assert reindex(wiki, admin, {}, {"csrf_token": right}) == (202, "")
+
+
+def test_an_administrators_session_needs_its_own_token(wikis: Wikis, people: dict[str, requests.Session]) -> None:
+    assert_needs_own_token(wikis["", "REGISTERED"], people["admin"], people["guest"])
+
+
+def test_an_administrator_behind_a_proxy_needs_the_token_of_the_session(wikis: Wikis) -> None:
+    with behind_proxy("ADMIN") as admin, behind_proxy("ADMIN") as other:
+        assert_needs_own_token(wikis["PROXY_HEADER", "REGISTERED"], admin, other)
+
+
+@pytest.mark.parametrize("content_type", ["application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "text/plain"])
+def test_a_form_of_another_site_rebuilds_nothing(wikis: Wikis, people: dict[str, requests.Session], content_type: str) -> None:
+    wiki = wikis["", "ANONYMOUS"]
+    foreign = {"Origin": "https://evil.example", "Referer": "https://evil.example/", "Content-Type": content_type}
+    assert reindex(wiki, people["admin"], foreign, b"a=b") == (403, "csrf_failed")
+    assert wiki.api("GET", "/reindex/status").json["state"] != "running"
+
+
+def test_a_browser_keeps_the_session_from_other_sites(wikis: Wikis) -> None:
+    session = requests.get(f"{wikis['', 'ANONYMOUS'].url}/-/login").headers["Set-Cookie"]
+    assert {"HttpOnly", "SameSite=Lax"} <= set(session.split("; "))
+
+
+def test_the_key_is_neither_logged_nor_given_to_the_index_process(wikis: Wikis) -> None:
+    wiki = wikis["", "APPROVED"]
+    assert wiki.api("GET", READS[0], key="a-wrong-key").status == 401
+    process = Path("/proc") / str(wiki.status()["owner_pid"])
+    told = (process / "environ").read_bytes() + (process / "cmdline").read_bytes()
+    assert b"SEMANTIC_DATA_DIR" in told
+    logs = b"".join(path.read_bytes() for path in wiki.data_dir.rglob("*") if path.is_file()) + wiki.log.encode()
+    assert b"POST /api/v1/reindex" in logs
+    for secret in (KEY, "a-wrong-key", wiki._settings["SECRET_KEY"]):
+        assert secret.encode() not in told
+        assert secret.encode() not in logs
+
+
+def test_without_a_configured_key_only_sessions_count(tmp_path: Path, handbook: dict[str, str | bytes]) -> None:
+    repository = make_repository(tmp_path / "repository", handbook)
+    with LiveWiki(repository, tmp_path / "index", OTTERWIKI_API_KEY="") as live:
+        assert live.request("GET", f"{ROOT}/semantic-search/status").status == 200
+        for key in ("anything", ""):
+            for method, path in (("GET", "/semantic-search/status"), ("POST", "/reindex")):
+                reply = live.request(method, ROOT + path, headers={"Authorization": f"Bearer {key}"})
+                assert (reply.status, reply.json["error"]["code"]) == (401, "no_key_configured")
+        assert live.log.count("OTTERWIKI_API_KEY is not set") == 1
+
+
+# Hostile requests
+
+MOST_BYTES = 16_384
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "%0d%0aSet-Cookie:%20stolen=1%0d%0a%0d%0a<html>",
+    "%00",
+    "%" * 60_000,
+    "%ED%A0%80",
+    "%ED%BF%BF%ED%A0%80",
+    "%C0%AF%E0%80%AF%F0%80%80%AF",
+    "%zz%f",
+    "%FF%FE",
+    "{{7*7}}${7*7}",
+    "../../../../etc/passwd",
+    "%F3%A0%80%81" * 1_000,
+)
+HOSTILE_IDS = (
+    "tag",
+    "line ends",
+    "nul",
+    "percents",
+    "surrogate",
+    "surrogates",
+    "overlong",
+    "no digits",
+    "no utf-8",
+    "template",
+    "dots",
+    "tall",
+)
+
+
+def assert_harmless(answer: TestResponse | requests.Response) -> None:
+    """An answer is JSON, of a bounded size unless it is a success, no fault of ours, and not to be kept or guessed at."""
+    assert answer.status_code in {200, 202, 204, 400, 401, 403, 404, 405, 409, 413, 414, 422}
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert "stolen" not in str(answer.headers)
+    body = answer.content if isinstance(answer, requests.Response) else answer.data
+    if body:
+        assert answer.headers["Content-Type"] == "application/json"
+    if answer.status_code >= 400:
+        assert len(body) <= MOST_BYTES
+    body.decode("ascii")
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=HOSTILE_IDS)
+def test_hostile_text_is_harmless_in_every_parameter(client: FlaskClient, text: str) -> None:
+    names = (
+        "q n max_chunks_per_page mode semantic_ratio category tag path updated_since min_similarity diversity context facets"
+    )
+    for name in (*names.split(), "explain", "wait", "other"):
+        query = f"q=x&{name}={text}" if name != "q" else f"q={text}"
+        assert_harmless(client.get(f"{ROOT}/semantic-search?{query}", headers=BEARER))
+    for query in (f"path={text}", f"path=x&n={text}"):
+        assert_harmless(client.get(f"{ROOT}/related?{query}", headers=BEARER))
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=HOSTILE_IDS)
+def test_hostile_text_is_harmless_in_paths_headers_and_bodies(client: FlaskClient, text: str) -> None:
+    for prefix in ("semantic-search", "related", "reindex", "chroma-status", "reindex/status"):
+        path = text.replace("%0d%0a", "%0d")  # the wiki's router takes no path with a line feed for ours
+        assert_harmless(client.get(f"{ROOT}/{prefix}/x{path}", headers=BEARER))
+    plain = quote(text, safe=" <>/{}$*%")
+    for headers in (
+        {"Authorization": f"Bearer {plain}"},
+        {"Authorization": plain},
+        {"X-CSRFToken": plain},
+        {"Cookie": f"session={plain}"},
+    ):
+        assert_harmless(client.post(f"{ROOT}/reindex", headers=headers))
+    for name in ("queries", "n", "mode", "tag", "category", "updated_since", "facets", "other"):
+        value = [text] if name == "queries" else text
+        assert_harmless(client.post(f"{ROOT}/semantic-search", json={"queries": ["x"], name: value}, headers=BEARER))
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY"])
+@pytest.mark.parametrize("headers", [{}, BEARER, WRONG], ids=["nobody", "key", "wrong key"])
+def test_every_answer_is_json_that_nobody_keeps(wikis: Wikis, method: str, headers: dict[str, str]) -> None:
+    """With the wiki's own `SECURITY_HEADERS` switched off."""
+    wiki = wikis["", "APPROVED"]
+    for path in (*READS, *OPEN, "/reindex", "/related/", "/semantic-search/x", "/related/x%0d%0a<script>"):
+        assert_harmless(requests.request(method, wiki.url + ROOT + path, headers=headers))
+
+
+@pytest.mark.parametrize("path", ["//related/<script>", "/<script>", "/related<script>"])
+def test_what_is_no_route_of_ours_is_a_page_of_the_wiki_without_markup_of_the_request(client: FlaskClient, path: str) -> None:
+    answer = client.get(f"{ROOT}{path}alert(1)</script>?q=<script>alert(1)</script>")
+    assert answer.status_code == 404
+    assert "<script>alert" not in answer.text
+    assert "alert" not in str(answer.headers)
+
+
+def test_a_query_string_has_a_limit(client: FlaskClient) -> None:
+    for path in (*READS, *OPEN):
+        answer = client.get(f"{ROOT}{path}".partition("?")[0] + "?q=x&x=" + "%" * MAX_QUERY_STRING_BYTES, headers=BEARER)
+        assert_harmless(answer)
+        assert answer.status_code == 414
+        assert "65,536" in answer.text
+
+
+def test_a_parameter_given_thousands_of_times_counts_once_or_is_refused(client: FlaskClient) -> None:
+    answer = client.get(f"{ROOT}/semantic-search?q=x" + "&q=y" * 10_000, headers=BEARER)
+    assert (answer.status_code, answer.get_json()["query"]) == (200, "x")
+    assert client.get(f"{ROOT}/semantic-search?q=x" + "&tag=y" * 10_000, headers=BEARER).status_code == 422
+    assert client.get(f"{ROOT}/semantic-search?q=x" + "&a" * 30_000, headers=BEARER).status_code == 200
+
+
+def test_the_largest_request_that_is_allowed_is_answered(client: FlaskClient) -> None:
+    """Each character takes four bytes here, and twelve on the way to the index process, which has a limit of its own."""
+    line = "😀" * MAX_PATH_CHARACTERS
+    body = {"queries": ["😀" * MAX_QUERY_CHARACTERS] * MAX_QUERIES, "tag": [line] * MAX_TAGS, "category": line, "path": line}
+    data = json.dumps(body | {"mode": "keyword"}, ensure_ascii=False).encode()
+    assert client.post(f"{ROOT}/semantic-search", data=data, headers=BEARER).status_code == 200
+
+
+def nested(opening: str, depth: int, closing: str) -> str:
+    return opening * depth + "0" + closing * depth
+
+
+@pytest.mark.parametrize("name", ["queries", "n", "mode", "tag", "facets", "updated_since", "other"])
+def test_deep_nesting_is_no_fault(client: FlaskClient, name: str) -> None:
+    for depth in (*range(1, 1_200, 23), 100_000):
+        for value in (nested("[", depth, "]"), nested('{"a":', depth, "}")):
+            answer = client.post(f"{ROOT}/semantic-search", data=f'{{"queries": ["x"], "{name}": {value}}}', headers=BEARER)
+            assert_harmless(answer)
+
+
+@pytest.mark.parametrize("number", ["1e999", "-1e999", "NaN", "-Infinity", "9" * 4_000, "9" * 100_000, "1e308", "1e-999", "-0"])
+def test_huge_numbers_are_no_fault(client: FlaskClient, number: str) -> None:
+    for name in ("n", "context", "semantic_ratio", "min_similarity", "facets", "updated_since", "tag", "other"):
+        answer = client.post(f"{ROOT}/semantic-search", data=f'{{"queries": ["x"], "{name}": {number}}}', headers=BEARER)
+        assert_harmless(answer)
+
+
+def test_an_error_has_a_bounded_message(client: FlaskClient) -> None:
+    answer = client.get(f"{ROOT}/related/" + "x" * 1_000_000)
+    assert answer.status_code == 404
+    assert len(answer.get_json()["error"]["message"]) <= 2_000
+
+
+def raw(wiki: LiveWiki, head: str, body: Callable[[], Iterator[bytes]]) -> bytes:
+    """Send a request as it is, until the server has had enough, and give the first line and the body of its answer."""
+    with socket.create_connection(("127.0.0.1", wiki.port), timeout=20) as connection:
+        request = (
+            f"POST {ROOT}/semantic-search HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {KEY}\r\nConnection: close\r\n{head}\r\n"
+        )
+        connection.sendall(request.encode())
+        try:
+            for part in body():
+                connection.sendall(part)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        return connection.recv(65_536)
+
+
+def chunked(size: int) -> Iterator[bytes]:
+    part = b" " * 65_536
+    for _ in range(size // len(part)):
+        yield b"%x\r\n%s\r\n" % (len(part), part)
+    yield b'11\r\n{"queries":["x"]}\r\n0\r\n\r\n'
+
+
+def test_a_body_of_unknown_length_is_read_up_to_the_limit(wiki: LiveWiki) -> None:
+    head = "Transfer-Encoding: chunked\r\n"
+    assert raw(wiki, head, lambda: chunked(0)).startswith(b"HTTP/1.1 200")
+    assert raw(wiki, head, lambda: chunked(MAX_BODY_BYTES - 65_536)).startswith(b"HTTP/1.1 200")
+    assert raw(wiki, head, lambda: chunked(2 * MAX_BODY_BYTES)).startswith(b"HTTP/1.1 413")
+
+
+def test_a_form_for_an_administrators_session_is_read_up_to_the_limit(
+    wikis: Wikis, people: dict[str, requests.Session]
+) -> None:
+    wiki = wikis["", "ANONYMOUS"]
+    files: Any = {"csrf_token": ("big", b"x" * 2 * MAX_BODY_BYTES)}
+    answer = people["admin"].post(f"{wiki.url}{ROOT}/reindex", files=files)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+
+
+def test_a_body_that_claims_to_be_huge_is_refused_unread(wiki: LiveWiki) -> None:
+    assert raw(wiki, f"Content-Length: {1 << 40}\r\n", lambda: iter(())).startswith(b"HTTP/1.1 413")
+
+
+def test_an_open_wiki_answers_a_batch_without_a_token(app: Flask) -> None:
+    assert app.test_client().post(f"{ROOT}/semantic-search", json={"queries": ["radiator"]}).status_code == 200
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+def test_pages_are_guarded_at_both_of_their_places(wikis: Wikis, access: str) -> None:
+    for path in ("/pages", "/pages/garden"):
+        first, second = (wikis["", access].api("GET", place, key=None) for place in (path, f"/semantic-search{path}"))
+        assert first.status == second.status == (200 if access == "ANONYMOUS" else 401)

@@ -1,0 +1,273 @@
+"""The OpenAPI document is true and whole: schemathesis asks a served wiki what it says can be asked, and what cannot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+from urllib.parse import urlencode
+
+import jsonschema_rs
+import pytest
+import requests
+import schemathesis
+from flask import Flask
+from hypothesis import settings
+from schemathesis import Case
+from schemathesis.specs.openapi.checks import allow_header_conformance, unsupported_method
+from schemathesis.specs.openapi.schemas import OpenApiSchema
+
+from otterwiki_semantic.core.errors import ParameterError
+from otterwiki_semantic.core.parameters import checked_query, checked_text, search_options
+from otterwiki_semantic.web.api.answer_schemas import Schema
+from otterwiki_semantic.web.api.request_schemas import batch_schema, reindex_schema, search_parameters
+from otterwiki_semantic.web.errors import ERRORS
+from tests.support.live_wiki import KEY, LiveWiki, eventually
+
+ROOT = "/api/v1"
+WIKI = {"SEMANTIC_MAP": "true"}
+DOCUMENT = "/semantic-search/openapi.json"
+_LONGEST_ADDRESS = 60_000
+BEARER = {"Authorization": f"Bearer {KEY}"}
+_OF_NO_OPERATION = {"method_not_allowed"}
+_FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+
+@pytest.fixture(scope="module")
+def document(wiki: LiveWiki) -> Schema:
+    found: Schema = wiki.api("GET", DOCUMENT, key=None).json
+    return found
+
+
+@pytest.fixture(scope="module")
+def described(wiki: LiveWiki, document: Schema) -> OpenApiSchema:
+    schema = schemathesis.openapi.from_dict(document)
+    schema.config.update(base_url=wiki.url + ROOT)
+    schema.config.generation.update(max_examples=25)
+    return schema
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[requests.Session]:
+    with requests.Session() as kept:
+        yield kept
+
+
+def with_texts_read(body: dict[str, Any]) -> dict[str, Any]:
+    """A body with the numbers and truth values that its texts show."""
+    kinds = {name: schema["type"] for name, schema in search_parameters().items()} | {"full": "boolean"}
+    return {name: _read(kinds.get(name), value) for name, value in body.items()}
+
+
+def _read(kind: str | None, value: Any) -> Any:
+    if kind == "boolean":
+        return _FLAGS.get(str(value).lower(), value)
+    if kind in {"integer", "number"} and isinstance(value, str):
+        with suppress(ValueError):
+            return float(value)
+    return value
+
+
+operations = schemathesis.pytest.from_fixture("described")
+
+
+@operations.parametrize()
+@settings(derandomize=True)
+def test_every_operation_keeps_to_the_document(case: Case[Any], session: requests.Session) -> None:
+    # OpenAPI cannot say that one parameter of a query string does not go with a value of another.
+    if case.query and case.query.get("mode") in ("semantic", "keyword"):
+        case.query.pop("semantic_ratio", None)
+    # Nor can JSON Schema say which texts show a number in a range: such a text is taken for it, as the document tells.
+    is_negative = case.meta is not None and case.meta.generation.mode.is_negative
+    schema = reindex_schema() if case.path == "/reindex" else batch_schema()
+    is_read = isinstance(case.body, dict) and jsonschema_rs.is_valid(schema, with_texts_read(case.body))
+    # An address that long is refused by the wiki's server itself, in its own words.
+    is_refused = len(case.as_transport_kwargs()["url"]) + len(urlencode(case.query or {}, doseq=True)) > _LONGEST_ADDRESS
+    if not is_refused and not (is_negative and is_read):
+        # Where other plugins may sit, methods that are not ours are left to them and to the wiki.
+        others = [unsupported_method, allow_header_conformance] if case.path.startswith("/pages") else []
+        case.call_and_validate(session=session, headers=BEARER, excluded_checks=others)
+
+
+def test_the_document_is_one_of_openapi(described: OpenApiSchema) -> None:
+    assert described.raw_schema["openapi"] == "3.1.0"
+    described.validate()
+
+
+def test_every_route_and_method_is_documented(app: Flask, document: Schema) -> None:
+    routes = {}
+    for rule in app.url_map.iter_rules():
+        if rule.endpoint.startswith("semantic_search.") and ".no_" not in rule.endpoint:
+            answer = app.test_client().options(rule.rule)
+            assert answer.status_code in {200, 204}
+            path = rule.rule.removeprefix(ROOT).replace("<page_path:path>", "{path}")
+            allowed_methods = set(answer.headers["Allow"].split(", ")) & (rule.methods or set())
+            routes[path] = allowed_methods - {"HEAD", "OPTIONS"}
+    assert routes == {path: {method.upper() for method in operations} for path, operations in document["paths"].items()}
+
+
+class Asked(Mapping[str, Any]):
+    """Parameters of which none is given; notes which are asked for."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.names.add(name)
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
+
+
+def test_every_parameter_is_documented(document: Schema) -> None:
+    asked = Asked()
+    search_options(asked)
+    path = document["paths"]["/semantic-search"]
+    assert {parameter["name"] for parameter in path["get"]["parameters"]} == {"q", *asked.names}
+    body = path["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert set(body["properties"]) == {"queries", *asked.names}
+
+
+def test_every_error_is_documented(document: Schema) -> None:
+    documented = {code for name in document["components"]["responses"] for code in name.split("-")}
+    assert documented == set(ERRORS) - _OF_NO_OPERATION
+    referred = {
+        answer.get("$ref")
+        for path in document["paths"].values()
+        for operation in path.values()
+        for answer in operation["responses"].values()
+    } - {None}
+    assert referred == {f"#/components/responses/{name}" for name in document["components"]["responses"]}
+
+
+def closed(schema: Any) -> Any:
+    """A schema with nothing allowed that it does not name."""
+    if isinstance(schema, list):
+        return [closed(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = {name: closed(part) for name, part in schema.items()}
+    return inner | {"additionalProperties": False} if isinstance(schema.get("properties"), dict) and "type" in schema else inner
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "body"),
+    [
+        ("GET", "/semantic-search?q=radiator&n=50", 200, None),
+        ("GET", "/semantic-search?q=radiator&n=50&context=3&facets=true&explain=true", 200, None),
+        ("POST", "/semantic-search", 200, {"queries": ["frost", "siren"], "mode": "keyword", "context": 1, "explain": True}),
+        ("GET", "/semantic-search?q=", 422, None),
+        ("GET", "/semantic-search/status", 200, None),
+        ("GET", "/related?path=home", 200, None),
+        ("GET", "/semantic-search/insight", 200, None),
+        ("GET", "/semantic-search/insight/house/heating", 200, None),
+        ("GET", "/semantic-search/insight/hom", 404, None),
+        ("GET", "/semantic-search/map", 200, None),
+        ("GET", "/semantic-search/pages", 200, None),
+        ("GET", "/pages?prefix=h&limit=1&offset=0", 200, None),
+        ("GET", "/pages?limit=0", 422, None),
+        ("GET", "/semantic-search/pages/home", 200, None),
+        ("GET", "/pages/home?lines=1-2", 200, None),
+        ("GET", "/pages/hom", 404, None),
+        ("GET", "/pages/home?section=nowhere", 404, None),
+        ("POST", "/reindex", 202, {"pages": ["home"]}),
+        ("GET", "/related?path=nowhere", 404, None),
+        ("POST", "/reindex", 202, None),
+        ("GET", "/reindex/status", 200, None),
+        ("GET", "/chroma-status", 200, None),
+    ],
+)
+def test_every_field_of_an_answer_is_documented(
+    wiki: LiveWiki, document: Schema, method: str, path: str, status: int, body: Any
+) -> None:
+    eventually(lambda: wiki.api("GET", "/reindex/status").json["state"] != "running")
+    reply = wiki.api(method, path, json_body=body)
+    assert reply.status == status
+    route = path.partition("?")[0]
+    described = re.sub("/(pages|insight)/.*", r"/\1/{path}", route)
+    operation = document["paths"][described][method.lower()]
+    answer = operation["responses"][str(status)]
+    schema = answer["content"]["application/json"]["schema"] if "content" in answer else {"$ref": "#/components/schemas/Error"}
+    whole = schema | {"components": closed(document["components"])}
+    assert [error.message for error in jsonschema_rs.Draft202012Validator(whole).iter_errors(reply.json)] == []
+
+
+def test_points_of_the_map_have_every_documented_field(wiki: LiveWiki, document: Schema) -> None:
+    eventually(lambda: wiki.api("GET", "/semantic-search/map").json["points"])
+    found = wiki.api("GET", "/semantic-search/map").json
+    schemas = document["components"]["schemas"]
+    assert {frozenset(point) for point in found["points"]} == {frozenset(schemas["MapPoint"]["properties"])}
+    assert set(found) == set(schemas["WikiMap"]["required"])
+
+
+def test_results_of_a_full_search_have_every_documented_field(wiki: LiveWiki, document: Schema) -> None:
+    found = wiki.search("bleeding a radiator", n=50, max_chunks_per_page=5, context=3, explain="true")
+    shown = set().union(*found)
+    assert shown == set(document["components"]["schemas"]["Hit"]["properties"])
+
+
+def allowed(schema: Schema) -> list[Any]:
+    """The outermost values of a parameter."""
+    if schema["type"] == "array":
+        return [value for item in allowed(schema["items"]) for value in ([item], [item] * schema["maxItems"])]
+    if "pattern" in schema:
+        return ["x" * schema["minLength"], "x" * schema["maxLength"]]
+    if "maximum" in schema:
+        return [schema["minimum"], schema["maximum"]]
+    return list(
+        schema.get("enum", ("true", "false") if schema["type"] == "boolean" else ("2026-01-31", "2026-01-31T12:00:00Z"))
+    )
+
+
+def refused(schema: Schema) -> list[Any]:
+    """Values right outside of those, and others."""
+    if schema["type"] == "array":
+        return [*([value] for value in refused(schema["items"])), ["x"] * (schema["maxItems"] + 1)]
+    if "pattern" in schema:
+        return ["x" * (schema["minLength"] - 1), " ", "x" * (schema["maxLength"] + 1)]
+    if "maximum" in schema:
+        step = 1 if schema["type"] == "integer" else 1e-6
+        return [schema["minimum"] - step, schema["maximum"] + step, "", "x"]
+    return ["", "x", 2]
+
+
+@pytest.mark.parametrize("path", ["/semantic-search", "/related"])
+def test_limits_are_documented_as_they_are_checked(
+    wiki: LiveWiki, session: requests.Session, document: Schema, path: str
+) -> None:
+    for parameter in document["paths"][path]["get"]["parameters"]:
+        name, schema = parameter["name"], parameter["schema"]
+        for values, expected in ((allowed(schema), {200, 404}), (refused(schema), {422})):
+            for value in values:
+                given = {"q": "x", "path": "home"} | {name: value}
+                answer = session.get(wiki.url + ROOT + path, params=given, headers=BEARER)
+                assert answer.status_code in expected, (name, value)
+
+
+@pytest.mark.parametrize(("name", "check"), [("q", checked_query), ("category", checked_text)])
+def test_texts_are_documented_as_they_are_checked(document: Schema, name: str, check: Any) -> None:
+    parameters = document["paths"]["/semantic-search"]["get"]["parameters"]
+    (schema,) = (parameter["schema"] for parameter in parameters if parameter["name"] == name)
+    pattern = jsonschema_rs.validator_for(schema)
+
+    def is_accepted(text: str) -> bool:
+        try:
+            check(text, name)
+        except ParameterError:
+            return False
+        return True
+
+    characters = [chr(number) for number in range(0x3100) if chr(number) != "\ufeff"]
+    assert [text for one in characters for text in (one, f"x{one}") if pattern.is_valid(text) != is_accepted(text)] == []
+
+
+def test_the_document_names_the_path_the_wiki_is_served_below(app: Flask) -> None:
+    client = app.test_client()
+    assert client.get(ROOT + DOCUMENT).get_json()["servers"] == [{"url": "/api/v1"}]
+    below = client.get(ROOT + DOCUMENT, environ_overrides={"SCRIPT_NAME": "/wiki"}).get_json()
+    assert below["servers"] == [{"url": "/wiki/api/v1"}]

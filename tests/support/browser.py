@@ -1,0 +1,109 @@
+"""A real browser in front of a real wiki: Chromium driven by Playwright, in the looks that people have."""
+
+from __future__ import annotations
+
+import http.cookiejar
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from playwright._impl._api_structures import SetCookieParam
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.support.live_wiki import LiveWiki
+from tests.support.paths import ROOT
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
+AXE = ROOT / "tests" / "node_modules" / "axe-core" / "axe.min.js"
+NEEDS_CHROMIUM = "no Chromium is installed: apt-get install chromium, or set CHROMIUM to where it is"
+NEEDS_AXE = "axe-core is not installed: npm install --prefix tests"
+_SWITCHES = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+_WIDE, _PHONE = (1400, 900), (390, 844)
+LOOKS = ("light", "dark", "phone", "plain")
+"""On a desktop by day and by night, on a phone, and without scripts."""
+
+
+@contextmanager
+def started_chromium() -> Iterator[Browser]:
+    """Start the browser; the test is left out where there is none."""
+    if CHROMIUM is None:
+        pytest.skip(NEEDS_CHROMIUM)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_SWITCHES)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def opened(browser: Browser, wiki: LiveWiki, look: str = "light", *, is_member: bool = False) -> Iterator[Page]:
+    """Lend an empty page of a browser with a look; as a member it has the session of `wiki`'s own browser.
+
+    Whatever the page asks of another host than the wiki fails the test, and so does an error of a script.
+    """
+    context = _context(browser, wiki, look)
+    if is_member:
+        context.add_cookies([_cookie(cookie, wiki) for cookie in wiki.cookies])
+    faults: list[str] = []
+    page = context.new_page()
+    page.set_default_timeout(10_000)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.on(
+        "request", lambda asked: faults.append(asked.url) if not asked.url.startswith((wiki.url, "data:", "blob:")) else None
+    )
+    yield page
+    context.close()
+    assert not faults, faults
+
+
+def _context(browser: Browser, wiki: LiveWiki, look: str) -> BrowserContext:
+    width, height = _PHONE if look == "phone" else _WIDE
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        java_script_enabled=look != "plain",
+        color_scheme="dark" if look == "dark" else "light",
+        reduced_motion="reduce",
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    mode = "dark-mode" if look == "dark" else "light-mode"
+    context.add_cookies([{"name": "halfmoon_preferredMode", "value": mode, "url": wiki.url}])
+    return context
+
+
+def _cookie(cookie: http.cookiejar.Cookie, wiki: LiveWiki) -> SetCookieParam:
+    return {"name": cookie.name, "value": cookie.value or "", "url": wiki.url}
+
+
+def violations(page: Page, within: str) -> list[str]:
+    """Give what axe-core finds against WCAG 2.2 AA in a part of the page; the test is left out where it is not installed."""
+    if not AXE.exists():
+        pytest.skip(NEEDS_AXE)
+    page.add_script_tag(path=AXE)
+    found = page.evaluate(
+        """within => axe.run(within, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]})
+        .then(result => result.violations.map(each => `${each.id}: ${each.nodes.map(node => node.html).join(" ")}`))""",
+        within,
+    )
+    return [str(each) for each in found]
+
+
+def is_scrolling_sideways(page: Page) -> bool:
+    """Tell whether the page, or what scrolls in the wiki's frame, is wider than the window."""
+    return bool(
+        page.evaluate(
+            """() => [document.documentElement, document.getElementById("content-wrapper")]
+            .some(each => each.scrollWidth > each.clientWidth)"""
+        )
+    )
+
+
+def picture(page: Page, name: str) -> None:
+    """Take a picture for the documentation, if the environment's SCREENSHOTS names a directory for it."""
+    if directory := os.environ.get("SCREENSHOTS"):
+        page.screenshot(path=Path(directory) / f"{name}.png")

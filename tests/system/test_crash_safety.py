@@ -1,0 +1,261 @@
+"""The short form of `python -m tests.chaos`, and that it fails when an index is wrong."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.content.pages.page import read_page
+from otterwiki_semantic.embedding.local.bundled import BundledModel
+from tests.chaos import chunk_fuzz, query_fuzz
+from tests.chaos.contents import differences, read_contents
+from tests.chaos.crashes import line, run_rounds, table
+from tests.chaos.fuzzing import Batch, Finding, attempt, fuzz
+from tests.chaos.laboratory import Laboratory, end_of_victim
+from tests.chaos.leftovers import remains
+from tests.chaos.points import Point
+from tests.chaos.rounds import Round, run_round
+from tests.chaos.scenarios import SCENARIOS, Scenario
+
+SEED = 1
+SHARED_PAGE = "archive/liability"
+
+
+@pytest.fixture(scope="module")
+def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Laboratory:
+    return Laboratory(tmp_path_factory.mktemp("laboratory"), SEED)
+
+
+def scenario(name: str) -> Scenario:
+    return next(known for known in SCENARIOS if known.name == name)
+
+
+def test_an_index_that_is_killed_becomes_what_one_built_afresh_is(laboratory: Laboratory) -> None:
+    results = list(run_rounds(laboratory, len(SCENARIOS)))
+    assert sum(len(result.kills) for result in results) >= len(SCENARIOS)
+    assert [line(result, SEED) for result in results if result.faults] == []
+    assert {result.kind for result in results} == {"inside", "outside"}
+    assert "failures" in table(results)
+
+
+def test_a_process_dies_where_it_is_told_to(laboratory: Laboratory, tmp_path: Path) -> None:
+    first_build = scenario("first build")
+    locations = laboratory.locations(first_build)
+    (exchange,) = (location for location in locations if ":c_call:replace < storage/generations.py" in location)
+    orders = laboratory.begin(first_build, tmp_path, persists=False)
+    status, _ = end_of_victim(replace(orders, point=Point(exchange, 1, 0.0)))
+    assert status == -signal.SIGKILL
+    assert remains(Path(orders.data_dir)) == "nothing serves"
+    assert (Path(orders.data_dir) / "current.new").exists()
+
+
+# An index that is wrong
+
+
+def change_catalog(data_dir: Path, statement: str, *values: object) -> None:
+    (catalog,) = data_dir.glob("generations/*/catalog.sqlite3")
+    with closing(sqlite3.connect(catalog)) as connection, connection:
+        assert connection.execute(statement, values).rowcount > 0
+
+
+@contextmanager
+def chroma(data_dir: Path) -> Iterator[Any]:
+    import chromadb
+    from chromadb.config import Settings
+
+    (directory,) = data_dir.glob("generations/*/chroma-*")
+    client: Any = chromadb.PersistentClient(str(directory), settings=Settings(anonymized_telemetry=False))
+    yield client.get_collection(client.list_collections()[0].name, embedding_function=None)
+    client.close()
+
+
+def lose_a_chunk(data_dir: Path) -> None:
+    change_catalog(data_dir, "DELETE FROM chunks WHERE path = ?", SHARED_PAGE)
+
+
+def change_a_text(data_dir: Path) -> None:
+    change_catalog(data_dir, "UPDATE chunks SET text = text || '!' WHERE path = ? AND ordinal = 0", SHARED_PAGE)
+
+
+def change_a_vector(data_dir: Path) -> None:
+    other = np.zeros(384, dtype=np.float32)
+    change_catalog(data_dir, "UPDATE vectors SET embedding = ? WHERE id = (SELECT MIN(id) FROM vectors)", other.tobytes())
+
+
+def forget_a_vector(data_dir: Path) -> None:
+    change_catalog(data_dir, "DELETE FROM vectors WHERE id = (SELECT MIN(id) FROM vectors)")
+
+
+def forget_a_link(data_dir: Path) -> None:
+    change_catalog(data_dir, "DELETE FROM links WHERE path = (SELECT MIN(path) FROM links)")
+
+
+def forget_a_name(data_dir: Path) -> None:
+    change_catalog(data_dir, "DELETE FROM names WHERE path = (SELECT MIN(path) FROM names)")
+
+
+def forget_a_date(data_dir: Path) -> None:
+    change_catalog(data_dir, "UPDATE pages SET updated = NULL WHERE path = ?", SHARED_PAGE)
+
+
+def forget_words(data_dir: Path) -> None:
+    change_catalog(data_dir, "UPDATE keywords SET body = '' WHERE rowid = (SELECT MIN(id) FROM chunks)")
+
+
+def leave_a_suspect(data_dir: Path) -> None:
+    change_catalog(data_dir, "INSERT INTO suspects SELECT MIN(id) FROM vectors")
+
+
+def leave_something_to_drop(data_dir: Path) -> None:
+    change_catalog(data_dir, "INSERT INTO dropped VALUES ('gone')")
+
+
+def leave_something_to_store(data_dir: Path) -> None:
+    change_catalog(data_dir, "INSERT INTO unstored SELECT MIN(id) FROM vectors")
+
+
+def say_it_is_changing(data_dir: Path) -> None:
+    change_catalog(data_dir, "INSERT INTO meta VALUES ('changing', 'somewhere')")
+
+
+def add_to_chroma(data_dir: Path) -> None:
+    with chroma(data_dir) as collection:
+        collection.upsert(ids=["more"], embeddings=np.ones((1, 384), dtype=np.float32))
+
+
+def lose_from_chroma(data_dir: Path) -> None:
+    with chroma(data_dir) as collection:
+        collection.delete(ids=collection.get()["ids"][:1])
+
+
+def change_in_chroma(data_dir: Path) -> None:
+    with chroma(data_dir) as collection:
+        collection.update(ids=collection.get()["ids"][:1], embeddings=np.ones((1, 384), dtype=np.float32))
+
+
+def lose_chroma(data_dir: Path) -> None:
+    (directory,) = data_dir.glob("generations/*/chroma-*")
+    shutil.rmtree(directory)
+
+
+def leave_a_generation(data_dir: Path) -> None:
+    (data_dir / "generations" / "left-over").mkdir()
+
+
+def leave_a_collection(data_dir: Path) -> None:
+    (generation,) = (data_dir / "generations").iterdir()
+    (generation / "chroma-00000000").mkdir()
+
+
+def leave_a_pointer(data_dir: Path) -> None:
+    (data_dir / "current.new").touch()
+
+
+def lose_the_pointer(data_dir: Path) -> None:
+    (data_dir / "current").unlink()
+
+
+SABOTAGE: dict[Callable[[Path], None], str] = {
+    lose_a_chunk: "chunks lacks",
+    change_a_text: "chunks has in vain",
+    change_a_vector: "the catalog has another vector for",
+    forget_a_vector: "the catalog's vectors lacks",
+    forget_a_link: "links lacks",
+    forget_a_name: "names lacks",
+    forget_a_date: "pages lacks",
+    forget_words: "keywords lacks",
+    leave_a_suspect: "suspects has 1 rows",
+    leave_something_to_drop: "dropped has 1 rows",
+    leave_something_to_store: "1 vectors are not said to be in ChromaDB",
+    say_it_is_changing: "the catalog is said to be changing",
+    add_to_chroma: "ChromaDB has in vain more",
+    lose_from_chroma: "ChromaDB lacks",
+    change_in_chroma: "ChromaDB has another vector for",
+    lose_chroma: "ChromaDB's directory",
+    leave_a_generation: "a generation that does not serve: left-over",
+    leave_a_collection: "stray in the generation: chroma-00000000",
+    leave_a_pointer: "stray in the data directory: current.new",
+    lose_the_pointer: "no generation serves",
+}
+
+
+@pytest.mark.parametrize("sabotage", [None, *SABOTAGE], ids=lambda how: how.__name__ if how else "nothing")
+def test_an_index_that_is_wrong_is_noticed(
+    laboratory: Laboratory, tmp_path: Path, sabotage: Callable[[Path], None] | None
+) -> None:
+    untouched = scenario("HEAD goes back")
+    data_dir = Path(laboratory.begin(untouched, tmp_path, persists=False).data_dir)
+    expected = laboratory.expectation(untouched).contents
+    if sabotage is None:
+        assert differences(read_contents(data_dir), expected) == []
+    else:
+        sabotage(data_dir)
+        said = differences(read_contents(data_dir), expected)
+        assert any(SABOTAGE[sabotage] in sentence for sentence in said), said
+
+
+def test_a_round_that_ends_with_a_wrong_index_fails_and_is_kept(laboratory: Laboratory) -> None:
+    result: Round = run_round(laboratory, 1_000, replace(scenario("renames"), spoil=lose_a_chunk))
+    assert any(fault.startswith("chunks lacks") for fault in result.faults)
+    assert (result.place / "killed").is_dir()
+    assert f"--seed {SEED} --round 1000" in line(result, SEED)
+
+
+# Absurd texts
+
+
+def test_absurd_pages_are_chunked_as_promised(tmp_path: Path) -> None:
+    assert fuzz("chunks", chunk_fuzz.try_pages, 600, 2, tmp_path)
+
+
+def test_absurd_queries_are_answered_as_promised(tmp_path: Path) -> None:
+    assert fuzz("queries", query_fuzz.try_queries, 200, 2, tmp_path)
+
+
+def find_fault(_place: Path, _name: str, count: int) -> Batch:
+    return Batch(count, 0.0, (Finding("'the input'", "what is wrong"),))
+
+
+def test_a_fault_of_one_input_fails_the_whole_and_keeps_it(tmp_path: Path) -> None:
+    assert not fuzz("findings", find_fault, 1, SEED, tmp_path)
+    assert (tmp_path / "findings-1.txt").read_text() == "what is wrong\n\n'the input'\n"
+
+
+def test_an_exception_is_a_fault() -> None:
+    assert attempt(lambda: str(1 / 0))[0] == "ZeroDivisionError: division by zero"
+
+
+def test_chunks_that_break_a_promise_are_noticed(model: BundledModel) -> None:
+    source = f"# Title\n\n{'Some words that stand there. ' * 60}\n\n## End\n\n{'The last words. ' * 60}".encode()
+    page = read_page("page", "blob", source, model, Profile())
+    first, *others = page.chunks
+    wrong = {
+        "": page.chunks,
+        "not every word stands in a chunk in order": (first, *reversed(others)),
+        "a chunk is empty": (*page.chunks, replace(first, text="[Title] ", prefix_length=8, overlap_length=0)),
+        "a chunk has": (replace(first, text=first.text + " more" * 300), *others),
+        "a chunk stands on lines that are not there": (replace(first, end_line=99), *others),
+        "SQLite cannot store": (replace(first, section="\ud800"), *others),
+    }
+    for fault, chunks in wrong.items():
+        said = chunk_fuzz.fault_of_page(replace(page, chunks=chunks), source, Profile())
+        assert said.startswith(fault), said
+        assert bool(said) == bool(fault), said
+
+
+def test_answers_that_break_a_promise_are_noticed(tmp_path: Path) -> None:
+    demo = query_fuzz.demo_in(tmp_path)
+    (data_dir,) = tmp_path.glob("demo-*/index")
+    change_catalog(data_dir, "UPDATE chunks SET text = 'Something else.'")
+    assert query_fuzz.try_queries(tmp_path, "some", 20).findings
+    demo.index.close()

@@ -1,0 +1,400 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from otterwiki_semantic.core.errors import (
+    DaemonUnavailableError,
+    PageNotFoundError,
+    RebuildRunningError,
+    RepositoryError,
+    SemanticError,
+)
+from otterwiki_semantic.core.records.search import SearchOptions
+from otterwiki_semantic.core.records.status import IndexStatus, RebuildState
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.client import IndexClient
+from otterwiki_semantic.daemon.protocol import MAX_REQUEST_BYTES, code_version, encode, revive, socket_path
+from tests.support.live_wiki import commit, eventually, make_repository, owners_of
+
+Connect = Callable[..., IndexClient]
+
+
+@pytest.fixture
+def connect(settings: Settings) -> Iterator[Connect]:
+    """Give clients of one index; all let go of it at the end."""
+    made: list[IndexClient] = []
+
+    def connect(other: Settings = settings) -> IndexClient:
+        made.append(IndexClient(other))
+        return made[-1]
+
+    yield connect
+    for index in made:
+        index.close()
+
+
+def is_ready(index: IndexClient) -> IndexStatus | None:
+    status = index.status()
+    return status if status.status == "ready" and status.index.commit == status.index.head else None
+
+
+def ready(index: IndexClient) -> IndexStatus:
+    status = eventually(lambda: is_ready(index))
+    assert status is not None
+    return status
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+
+
+def best(index: IndexClient, query: str) -> str:
+    return index.search([query], SearchOptions(1, 1))[0].hits[0].path
+
+
+def test_the_first_question_starts_the_owner(connect: Connect) -> None:
+    index = connect()
+    assert ready(index).owner_pid != os.getpid()
+    assert best(index, "vegetables") == "garden"
+
+
+def test_everyone_asks_the_same_owner(connect: Connect) -> None:
+    first, second = connect(), connect()
+    first.start()
+    second.start()
+    assert ready(first).owner_pid == ready(second).owner_pid
+
+
+def test_a_notice_brings_the_index_to_head(settings: Settings, connect: Connect) -> None:
+    index = connect()
+    ready(index)
+    head = commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
+    index.notify()
+    eventually(lambda: index.status().index.commit == head)
+
+
+def test_an_error_of_the_owner_is_raised_here(connect: Connect) -> None:
+    index = connect()
+    ready(index)
+    assert index.reindex().state is RebuildState.RUNNING
+    with pytest.raises(RebuildRunningError, match="a rebuild has been running since"):
+        index.reindex()
+
+
+def test_questions_share_their_connections(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = connect()
+    ready(index)
+    opened: list[float] = []
+    connect_once = IndexClient._connect
+
+    def counted(self: IndexClient, timeout: float) -> socket.socket:
+        opened.append(timeout)
+        return connect_once(self, timeout)
+
+    monkeypatch.setattr(IndexClient, "_connect", counted)
+    with ThreadPoolExecutor(4) as clients:
+        assert set(clients.map(lambda _: best(index, "vegetables"), range(40))) == {"garden"}
+    assert len(opened) < 4, "one that is free is used again"
+
+
+def test_a_process_that_was_forked_uses_connections_of_its_own(connect: Connect) -> None:
+    index = connect()
+    ready(index)
+    ((_, parents),) = index._idle
+    child = os.fork()
+    if not child:  # pragma: no cover - the other process
+        is_right = best(index, "vegetables") == "garden" and [mine is parents for _, mine in index._idle] == [False]
+        os._exit(0 if is_right else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert best(index, "vegetables") == "garden"
+    assert [kept for _, kept in index._idle] == [parents]
+
+
+def test_an_owner_that_ends_takes_no_more_orders(connect: Connect) -> None:
+    """One that was told to end still closes its files while connections to it are open."""
+    index = connect()
+    pid = ready(index).owner_pid
+    assert len(index._idle) == 1
+    os.kill(pid, signal.SIGTERM)
+    assert index.refresh(["garden"]) == ("garden",)
+    eventually(lambda: not is_running(pid))
+    assert ready(index).owner_pid != pid
+
+
+def test_a_request_that_is_too_long_confuses_no_other(connect: Connect) -> None:
+    index = connect()
+    ready(index)
+    with pytest.raises(SemanticError, match="longer than"):
+        index.refresh(["x" * MAX_REQUEST_BYTES])
+    assert best(index, "vegetables") == "garden"
+    assert index.status().pages == 5
+
+
+def test_an_unknown_page_is_answered_with_those_like_it(connect: Connect) -> None:
+    index = connect()
+    ready(index)
+    with pytest.raises(PageNotFoundError) as raised:
+        index.related("gardn", 3)
+    assert raised.value.nearest == ("garden",)
+
+
+def test_a_killed_owner_is_replaced_and_the_index_kept(connect: Connect) -> None:
+    index = connect()
+    pid = ready(index).owner_pid
+    os.kill(pid, signal.SIGKILL)
+    assert best(index, "vegetables") == "garden"
+    status = ready(index)
+    assert status.owner_pid != pid
+    assert status.embedded_texts == 0
+
+
+def test_the_owner_ends_with_the_last_of_its_users(settings: Settings, connect: Connect) -> None:
+    first, second = connect(), connect()
+    pid = ready(first).owner_pid
+    ready(second)
+    first.close()
+    assert is_running(pid)
+    second.close()
+    eventually(lambda: not is_running(pid), 20)
+    assert not socket_path(settings.data_dir).exists()
+
+
+def test_the_owner_ends_when_its_starter_is_killed(settings: Settings) -> None:
+    script = (
+        "import sys, pathlib\n"
+        "from otterwiki_semantic.core.settings import Settings\n"
+        "from otterwiki_semantic.daemon.client import IndexClient\n"
+        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])))\n"
+        "print(index.status().owner_pid, flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", script, str(settings.repository), str(settings.data_dir)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        pid = int(starter.stdout.readline())
+        assert is_running(pid)
+        starter.kill()
+    eventually(lambda: not is_running(pid), 20)
+
+
+def test_a_socket_that_was_left_behind_is_no_obstacle(settings: Settings, connect: Connect) -> None:
+    settings.data_dir.mkdir()
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(settings.data_dir / "owner.sock"))
+    assert ready(connect()).pages == 5
+
+
+def test_only_its_user_can_reach_the_owner(settings: Settings, connect: Connect) -> None:
+    ready(connect())
+    assert socket_path(settings.data_dir).stat().st_mode & 0o777 == 0o600
+    assert settings.data_dir.stat().st_mode & 0o077 == 0
+    for path in settings.data_dir.rglob("*"):
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_the_socket_of_another_user_is_not_asked(settings: Settings, connect: Connect) -> None:
+    settings.data_dir.mkdir()
+    script = (
+        "import os, socket, sys\n"
+        "s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1])\n"
+        "os.setuid(65534); s.listen(); print(flush=True)\n"
+        "c, _ = s.accept(); print(c.recv(1), flush=True)\n"
+    )
+    command = [sys.executable, "-c", script, str(settings.data_dir / "owner.sock")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as spoof:
+        assert spoof.stdout is not None
+        spoof.stdout.readline()
+        with pytest.raises(DaemonUnavailableError, match="belongs to another user's process"):
+            connect().search(["a secret"], SearchOptions())
+        assert spoof.stdout.readline() == b"b''\n", "nothing was said to it"
+
+
+def test_a_data_directory_with_a_long_name_works(settings: Settings, connect: Connect) -> None:
+    far = settings.data_dir / ("d" * 90) / ("e" * 90)
+    long = Settings(settings.repository, far, sync_interval=3600)
+    assert ready(connect(long)).pages == 5
+    assert socket_path(far).parent.stat().st_mode & 0o777 == 0o700
+    assert socket_path(far).parent != far
+
+
+def say(settings: Settings, line: bytes) -> dict[str, object]:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(20)
+        connection.connect(str(socket_path(settings.data_dir)))
+        connection.sendall(line)
+        with connection.makefile("rb") as stream:
+            reply: dict[str, object] = json.loads(stream.readline())
+    return reply
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"garbage\n",
+        b"{}\n",
+        b"[1, 2]\n",
+        b'{"version": "VERSION", "repository": "REPOSITORY", "settings": null, "call": "no such call", "arguments": {}}\n',
+        b'{"version": "VERSION", "repository": "REPOSITORY", "settings": null, "call": "search", "arguments": {"wrong": 1}}\n',
+        b"x" * MAX_REQUEST_BYTES + b"x\n",
+    ],
+    ids=["text", "empty", "list", "call", "arguments", "long"],
+)
+def test_garbage_is_answered_with_an_error(settings: Settings, connect: Connect, line: bytes) -> None:
+    index = connect()
+    ready(index)
+    line = line.replace(b"VERSION", code_version().encode()).replace(b"REPOSITORY", str(settings.repository).encode())
+    assert "error" in say(settings, line)
+    assert best(index, "vegetables") == "garden"
+
+
+def test_an_owner_of_another_version_gives_way(settings: Settings, connect: Connect) -> None:
+    index = connect()
+    pid = ready(index).owner_pid
+    reply = say(settings, encode({"version": "0.0.0", "call": "status", "arguments": {}}))
+    assert "it ends now" in str(reply["error"])
+    eventually(lambda: not is_running(pid), 20)
+    assert ready(index).owner_pid != pid
+
+
+def test_an_owner_of_other_settings_gives_way_to_the_wiki_and_serves_the_command_line(
+    settings: Settings, connect: Connect
+) -> None:
+    pid = ready(connect()).owner_pid
+    changed = replace(settings, sync_interval=7)
+    command = IndexClient(changed, quiet=True)
+    assert command.status().owner_pid == pid
+    command.close()
+    assert ready(connect(changed)).owner_pid != pid
+
+
+@pytest.mark.parametrize("closed", [(0, 1), (0, 1, 2), (2,)])
+def test_an_owner_started_without_streams_lives_as_long_as_its_starter(settings: Settings, closed: tuple[int, ...]) -> None:
+    script = (
+        "import os, sys, time, pathlib\n"
+        "for stream in map(int, sys.argv[3].split(',')): os.close(stream)\n"
+        "from otterwiki_semantic.core.settings import Settings\n"
+        "from otterwiki_semantic.daemon.client import IndexClient\n"
+        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sync_interval=3600))\n"
+        "index.start()\n"
+        "time.sleep(60)\n"
+    )
+    arguments = [str(settings.repository), str(settings.data_dir), ",".join(map(str, closed))]
+    with subprocess.Popen([sys.executable, "-c", script, *arguments]) as starter:
+        eventually(lambda: socket_path(settings.data_dir).exists())
+        (pid,) = owners_of(settings.data_dir)
+        starter.kill()
+    eventually(lambda: not is_running(pid), 20)
+
+
+def test_a_process_without_free_files_says_so_and_does_not_stand_in_the_way(settings: Settings, connect: Connect) -> None:
+    script = (
+        "import resource, sys, pathlib\n"
+        "from otterwiki_semantic.core.settings import Settings\n"
+        "from otterwiki_semantic.core.errors import DaemonUnavailableError\n"
+        "from otterwiki_semantic.daemon.client import IndexClient\n"
+        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sync_interval=3600))\n"
+        "used, most = len(list(pathlib.Path('/proc/self/fd').iterdir())) - 1, resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "for free in range(5):\n"
+        "    resource.setrlimit(resource.RLIMIT_NOFILE, (used + free, most))\n"
+        "    index.notify()\n"
+        "print('said', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", script, str(settings.repository), str(settings.data_dir)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as starter:
+        assert starter.stdout is not None
+        assert starter.stdout.readline() == b"said\n"
+        assert ready(connect()).pages == 5
+        starter.kill()
+
+
+def test_an_owner_answers_for_its_own_repository_only(settings: Settings, tmp_path: Path, connect: Connect) -> None:
+    first = connect()
+    pid = ready(first).owner_pid
+    other = Settings(make_repository(tmp_path / "other", {"only.md": "# Only\n\nThe only page.\n"}), settings.data_dir)
+    reply = say(
+        settings,
+        encode(
+            {
+                "version": code_version(),
+                "repository": str(other.repository),
+                "settings": None,
+                "call": "status",
+                "arguments": {},
+            }
+        ),
+    )
+    assert f"is in use for the repository {settings.repository}" in str(reply["error"])
+    first.close()
+    second = connect(other)
+    status = ready(second)
+    assert status.owner_pid != pid
+    assert status.pages == 1
+    assert best(second, "page") == "only"
+
+
+def test_a_data_directory_that_cannot_be_made_is_named(settings: Settings, tmp_path: Path, connect: Connect) -> None:
+    (tmp_path / "file").write_text("in the way")
+    index = connect(Settings(settings.repository, tmp_path / "file" / "index"))
+    with pytest.raises(DaemonUnavailableError, match="set SEMANTIC_DATA_DIR"):
+        index.status()
+
+
+def test_a_directory_that_is_no_repository_is_named(tmp_path: Path, connect: Connect) -> None:
+    (tmp_path / "empty").mkdir()
+    index = connect(Settings(tmp_path / "empty", tmp_path / "index"))
+    eventually(lambda: index.status().status == "error")
+    status = index.status()
+    assert "not a git repository" in status.problems[0].trouble
+    assert "REPOSITORY" in status.problems[0].cure
+    make_repository(tmp_path / "empty", {"a.md": "# A\n\nNow there is a page.\n"})
+    index.notify()
+    assert ready(index).pages == 1
+
+
+def test_a_request_that_stops_half_way_is_let_go(settings: Settings, connect: Connect) -> None:
+    ready(connect())
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(20)
+        connection.connect(str(socket_path(settings.data_dir)))
+        connection.sendall(b'{"version": ')
+        assert connection.recv(1) == b""
+
+
+def test_a_data_directory_that_goes_takes_the_owner_along(settings: Settings, connect: Connect) -> None:
+    import shutil
+
+    index = connect()
+    pid = ready(index).owner_pid
+    shutil.rmtree(settings.data_dir)
+    eventually(lambda: not is_running(pid), 20)
+    assert ready(index).pages == 5
+
+
+def test_records_survive_the_way_through_json(connect: Connect) -> None:
+    status = ready(connect())
+    assert revive(IndexStatus, json.loads(encode({"status": status}))["status"]) == status
+
+
+def test_the_errors_of_the_protocol_are_those_of_the_package() -> None:
+    from otterwiki_semantic.daemon.protocol import error_from, error_message
+
+    error = error_from(error_message(RepositoryError("why"))["error"])
+    assert type(error) is RepositoryError
+    assert str(error) == "why"
+    assert type(error_from({"type": "OSError", "message": "why"})) is SemanticError

@@ -1,0 +1,389 @@
+"""Each way to serve a wiki: one owner of the index beside any number of workers, of which any may save, be killed or reload."""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import os
+import signal
+import statistics
+import sys
+import time
+import urllib.parse
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
+
+import pytest
+
+from tests.support.live_wiki import KEY, LiveWiki, Reply, eventually, make_repository, owners_of
+from tests.support.paths import ROOT
+
+Pages = dict[str, str | bytes]
+
+FOUND_SECONDS = 2.0
+FAILING_SECONDS = 2.0
+ENDING_SECONDS = 15.0
+MOST_MEGABYTES = 30.0
+KILLS = 5
+HEAVY = ["chromadb_rust_bindings", "onnxruntime", "tokenizers"]
+QUESTIONS = {
+    "when to plant tomatoes": "garden",
+    "keep the pipe from bursting in a cold night": "house/heating",
+    "how often is the siren tested": "house/alarm",
+    "a failed disk of the mirror": "machines/nas",
+}
+ANIMALS = ("ant", "bee", "cat", "dog", "elk", "fox", "goat", "hare", "lynx", "mole", "otter", "wolf")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A way to serve the wiki, and the number of processes that answer."""
+
+    name: str
+    workers: int
+    command: tuple[str, ...]
+
+    def wiki(self, repository: Path, data_dir: Path, *, plugin: bool = True) -> LiveWiki:
+        (data_dir.parent / f"{data_dir.name}.sqlite").write_bytes(database())
+        without = "" if plugin else "1"
+        return LiveWiki(repository, data_dir, command=self.command, PYTHONPATH=str(ROOT), WITHOUT_PLUGIN=without)
+
+
+@cache
+def database() -> bytes:
+    """Give the wiki's database, made by one process: of several that find none all but one fail to make it."""
+    with TemporaryDirectory() as name:
+        place = Path(name)
+        with LiveWiki(make_repository(place / "repository", {}), place / "wiki", plugin=False):
+            return (place / "wiki.sqlite").read_bytes()
+
+
+def _gunicorn(*options: str) -> tuple[str, ...]:
+    start = (sys.executable, "-m", "gunicorn", "--no-control-socket", "--workers", "4", "--bind", "127.0.0.1:{port}")
+    return (*start, *options, "tests.support.served_app:app")
+
+
+def _uwsgi(processes: int) -> tuple[str, ...]:
+    """Give the settings of the wiki's official image, with a port of its own, and what its reload has to start."""
+    flags = ("need-app", "die-on-term", "single-interpreter", "vacuum", "master", "enable-threads", "disable-logging")
+    settings = dict.fromkeys((*flags, "wsgi-disable-file-wrapper"), "true") | {
+        "module": "tests.support.served_app",
+        "callable": "app",
+        "processes": str(processes),
+        "reload-mercy": "5",
+        "worker-reload-mercy": "5",
+        "hook-master-start": "unix_signal:15 gracefully_kill_them_all",
+        "http-socket": "127.0.0.1:{port}",
+        "binary-path": sys.executable,
+    }
+    return (str(Path(sys.executable).with_name("uwsgi")), *(f"--set={name}={value}" for name, value in settings.items()))
+
+
+_FLASK = (sys.executable, "-m", "flask", "--app", "tests.support.served_app", "run", "--port", "{port}")
+_WAITRESS = (sys.executable, "-m", "waitress", "--listen", "127.0.0.1:{port}", "tests.support.served_app:app")
+# pytest brings the tests of one server together by its place in the list: any other list has to be the beginning of this one.
+SERVERS = [
+    Server("gunicorn", 4, _gunicorn()),
+    Server("gunicorn --preload", 4, _gunicorn("--preload")),
+    Server("uwsgi of 4", 4, _uwsgi(4)),
+    Server("uwsgi of 1", 1, _uwsgi(1)),
+    Server("flask run", 1, _FLASK),
+    Server("waitress", 1, _WAITRESS),
+]
+GUNICORN = SERVERS[:1]
+OF_SEVERAL = SERVERS[:3]
+
+
+class Served:
+    """A running wiki, each of whose workers can be asked."""
+
+    def __init__(self, server: Server, live: LiveWiki) -> None:
+        self.server = server
+        self.live = live
+        self._animals = iter(ANIMALS)
+
+    def ask_each(self, path: str, gone: frozenset[int] = frozenset()) -> dict[int, Reply]:
+        """Give what each worker answers, by its process id. If some have `gone`, their places may be empty for a while."""
+        replies: dict[int, Reply] = {}
+
+        def all_have_answered() -> bool:
+            with suppress(*(OSError, http.client.HTTPException) if gone else ()):
+                replies.update((worker, reply) for worker, reply in self._ask_at_once(path) if worker not in gone)
+            return len(replies) == self.server.workers
+
+        eventually(all_have_answered, why="every worker answers")
+        return replies
+
+    def _ask_at_once(self, path: str) -> Iterator[tuple[int, Reply]]:
+        # A worker with one thread holds one connection: all are open before the first is used, so that each has another worker.
+        with ExitStack() as stack:
+            connections = [self._connect(stack) for _ in range(self.server.workers)]
+            for connection in connections:
+                connection.request("GET", path, headers={"Authorization": f"Bearer {KEY}"})
+            for connection in connections:
+                response = connection.getresponse()
+                yield int(response.headers["X-Worker"]), Reply(response.status, dict(response.headers), response.read())
+
+    def _connect(self, stack: ExitStack) -> http.client.HTTPConnection:
+        connection = stack.enter_context(closing(http.client.HTTPConnection("127.0.0.1", self.live.port, timeout=60)))
+        connection.connect()
+        return connection
+
+    def workers(self, gone: frozenset[int] = frozenset()) -> frozenset[int]:
+        return frozenset(self.ask_each("/-/healthz", gone))
+
+    def all_find(self, questions: dict[str, str]) -> bool:
+        """Tell whether through every worker the right page comes first."""
+        return all(first(reply) == page for asked, page in questions.items() for reply in self.ask_each(search(asked)).values())
+
+    def save_and_find(self, blockers: int = 0) -> tuple[int, float]:
+        """Save a new page through the wiki's form; gives the worker, and the seconds until the page was found through each one.
+
+        A worker that holds one of the `blockers`, connections that ask for nothing, is not the one that saves.
+        """
+        animal = next(self._animals)
+        form = {"csrf_token": self.live.csrf_token(f"/{animal}/edit"), "commit": "new"}
+        form["content"] = f"# {animal.title()}\n\nThe {animal} sleeps behind the stove from dusk until the cook gets up.\n"
+        cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in self.live.cookies)
+        headers = {"Cookie": cookies, "Content-Type": "application/x-www-form-urlencoded"}
+        with ExitStack() as stack:
+            *_, connection = [self._connect(stack) for _ in range(blockers + 1)]
+            connection.request("POST", f"/{animal}/save", urllib.parse.urlencode(form), headers)
+            response = connection.getresponse()
+            answer = response.read()
+            assert response.status == 302, answer
+        saved = time.monotonic()
+        eventually(lambda: self.all_find({f"where does the {animal} sleep": animal}), why="each worker finds the page")
+        return int(response.headers["X-Worker"]), time.monotonic() - saved
+
+    def owner(self) -> int:
+        """Give the owner once no other process waits to be the next one."""
+
+        def the_only_one() -> int:
+            owners = owners_of(self.live.data_dir)
+            return owners[0] if len(owners) == 1 else 0
+
+        return eventually(the_only_one, why="one process owns the index")
+
+
+def search(question: str) -> str:
+    return f"/api/v1/semantic-search?{urllib.parse.urlencode({'q': question, 'n': 1})}"
+
+
+def first(reply: Reply) -> str:
+    """Give the page that comes first, empty if none was found."""
+    assert reply.status == 200, reply.text
+    results: list[dict[str, str]] = reply.json["results"]
+    return results[0]["path"] if results else ""
+
+
+def mapped(pid: int) -> list[str]:
+    """Give the heavy libraries that a process has loaded."""
+    libraries = Path(f"/proc/{pid}/maps").read_text()
+    return [name for name in HEAVY if name in libraries]
+
+
+def private_megabytes(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
+
+
+def pipes(pid: int) -> set[str]:
+    """Give the pipes that a process has an end of."""
+    found = set()
+    for path in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found.add(path.readlink().name)
+    return {name for name in found if name.startswith("pipe:")}
+
+
+class Fleet:
+    """Runs one server at a time; those that were stopped are watched in the background until their owners have ended."""
+
+    def __init__(self, place: Path, pages: Pages) -> None:
+        self._place = place
+        self._pages = pages
+        self._served: Served | None = None
+        self._endings: dict[Server, Future[None]] = {}
+        self._background = ThreadPoolExecutor()
+
+    def run(self, server: Server) -> Served:
+        self.stop()
+        place = self._place / server.name
+        self._served = Served(server, server.wiki(make_repository(place / "repository", self._pages), place / "index"))
+        self._served.live.__enter__()
+        self._served.live.wait_until_indexed()
+        return self._served
+
+    def stop(self) -> None:
+        if self._served is not None:
+            self._endings[self._served.server] = self._background.submit(stop, self._served.live)
+            self._served = None
+
+    def ending(self, server: Server) -> Future[None]:
+        """Give what became of a server that was stopped, and of its owner."""
+        if server not in self._endings and (self._served is None or self._served.server != server):
+            self.run(server)
+        self.stop()
+        return self._endings[server]
+
+    def close(self) -> None:
+        self.stop()
+        self._background.shutdown()
+
+
+def stop(live: LiveWiki) -> None:
+    live.stop()
+    eventually(lambda: not owners_of(live.data_dir), ENDING_SECONDS, "the owner ends")
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory, handbook: Pages) -> Iterator[Fleet]:
+    with closing(Fleet(tmp_path_factory.mktemp("servers"), handbook)) as fleet:
+        yield fleet
+
+
+@pytest.fixture(scope="module", params=SERVERS, ids=lambda server: server.name)
+def served(request: pytest.FixtureRequest, fleet: Fleet) -> Served:
+    return fleet.run(request.param)
+
+
+def test_a_worker_is_hardly_bigger_with_the_plugin(served: Served, tmp_path: Path, handbook: Pages) -> None:
+    def worker_size(served: Served) -> float:
+        for path in ["/", "/house/heating", "/garden/edit", *map(search, QUESTIONS)] * 2:
+            served.ask_each(path)
+        return statistics.median(map(private_megabytes, served.workers()))
+
+    with served.server.wiki(make_repository(tmp_path / "repository", handbook), tmp_path / "none", plugin=False) as bare:
+        assert bare.api("GET", "/semantic-search/status").status == 404
+        added = worker_size(served) - worker_size(Served(served.server, bare))
+    log.info("%s: a worker is %.1f MB bigger with the plugin", served.server.name, added)
+    assert added <= MOST_MEGABYTES
+
+
+def test_a_page_saved_through_any_worker_is_found_through_every_worker(served: Served) -> None:
+    wanted = min(3, served.server.workers)
+    savers: set[int] = set()
+    for attempt in range(30):  # the kernel chooses who answers
+        worker, seconds = served.save_and_find(blockers=attempt % served.server.workers)
+        log.info("%s: saved through %d, found through all after %.2f s", served.server.name, worker, seconds)
+        assert seconds <= FOUND_SECONDS
+        savers.add(worker)
+        if attempt >= 2 and len(savers) >= wanted:
+            break
+    assert len(savers) >= wanted
+
+
+@dataclass
+class Client:
+    """Someone who asks one question again and again, and what the answers were."""
+
+    live: LiveWiki
+    question: str
+    answers: list[tuple[float, float, str]] = field(default_factory=list)
+    """When it was asked and answered, and the page that came first; empty for an error."""
+
+    def ask_until(self, done: Event) -> None:
+        while not done.is_set():
+            asked, page = time.monotonic(), ""
+            with suppress(OSError, http.client.HTTPException):
+                reply = self.live.request("GET", search(self.question), headers={"Authorization": f"Bearer {KEY}"})
+                page = (first(reply) or "nothing") if reply.status == 200 else ""
+            self.answers.append((asked, time.monotonic(), page))
+
+    def since(self, moment: float) -> list[tuple[float, float, str]]:
+        return [answer for answer in self.answers if answer[1] > moment]
+
+
+def kill_owner(served: Served, clients: list[Client]) -> None:
+    """Kill the owner, and wait until another one has answered every client."""
+    pid = served.live.status()["owner_pid"]
+    killed = time.monotonic()
+    os.kill(pid, signal.SIGKILL)
+    dead = time.monotonic()
+    eventually(lambda: all(any(page and asked > dead for asked, _, page in client.answers) for client in clients))
+    assert served.live.status()["owner_pid"] != pid
+    for client in clients:
+        answers = client.since(killed)
+        failing = sum(answered - asked for asked, answered, page in answers if not page)
+        waits = [later - earlier for earlier, later in pairwise([killed, *(answered for _, answered, page in answers if page)])]
+        log.info("%s: waited %.2f s, of which errors took %.2f s", client.question, max(waits), failing)
+        assert failing <= FAILING_SECONDS
+
+
+@pytest.mark.parametrize("served", GUNICORN, indirect=True, ids=lambda server: server.name)
+def test_searches_outlive_the_owner(served: Served) -> None:
+    clients = [Client(served.live, question) for question in QUESTIONS]
+    done = Event()
+    with ThreadPoolExecutor(len(clients)) as pool:
+        asking = [pool.submit(client.ask_until, done) for client in clients]
+        try:
+            for _ in range(KILLS):
+                kill_owner(served, clients)
+        finally:
+            done.set()
+    for future, client in zip(asking, clients, strict=True):
+        future.result()
+        assert {page for _, _, page in client.answers} - {""} == {QUESTIONS[client.question]}
+    assert served.owner() == served.live.status()["owner_pid"]
+
+
+def test_one_process_owns_the_index_and_only_it_loads_the_model(served: Served) -> None:
+    assert served.all_find(QUESTIONS)
+    workers, owner = served.workers(), served.owner()
+    assert owner == served.live.status()["owner_pid"]
+    assert owner not in workers
+    eventually(lambda: mapped(owner) == HEAVY, why="ChromaDB is opened in the background")
+    assert served.live.process is not None
+    for pid in {served.live.process.pid, *workers}:
+        assert not mapped(pid)
+
+
+@pytest.mark.parametrize("served", OF_SEVERAL, indirect=True, ids=lambda server: server.name)
+def test_a_killed_worker_takes_nothing_along(served: Served) -> None:
+    workers, owner = served.workers(), served.owner()
+    starters = [worker for worker in workers if pipes(worker) & pipes(owner)]
+    victim = (starters or sorted(workers))[0]
+    os.kill(victim, signal.SIGKILL)
+    assert len(served.workers(gone=frozenset({victim})) - workers) == 1
+    assert served.all_find(QUESTIONS)
+    served.save_and_find()
+    assert served.owner() == served.live.status()["owner_pid"]
+
+
+@pytest.mark.parametrize("served", OF_SEVERAL, indirect=True, ids=lambda server: server.name)
+def test_a_graceful_reload_keeps_the_index(served: Served) -> None:
+    workers = served.workers()
+    assert served.live.process is not None
+    served.live.process.send_signal(signal.SIGHUP)
+    assert not served.workers(gone=workers) & workers
+    assert served.all_find(QUESTIONS)
+    served.save_and_find()
+    assert served.owner() == served.live.status()["owner_pid"]
+
+
+def test_an_interrupted_first_build_is_carried_on(tmp_path: Path) -> None:
+    pages: Pages = {f"boxes/{n}.md": f"# Box {n}\n\nIt holds {7 * n} screws, {n % 13} hinges and a key.\n" for n in range(300)}
+    with GUNICORN[0].wiki(make_repository(tmp_path / "repository", pages), tmp_path / "index") as live:
+        eventually(lambda: live.status()["vectors"] >= len(pages) // 4, why="a quarter of the pages is embedded")
+        half = live.status()
+        os.kill(half["owner_pid"], signal.SIGKILL)
+        assert half["status"] == "indexing"
+        whole = live.wait_until_indexed()
+        assert whole["owner_pid"] != half["owner_pid"]
+        assert whole["pages"] == len(pages)
+        assert 0 < whole["embedded_texts"] <= whole["chunks"] - half["vectors"]
+
+
+@pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.name)
+def test_a_server_that_is_stopped_leaves_no_owner(fleet: Fleet, server: Server) -> None:
+    fleet.ending(server).result()

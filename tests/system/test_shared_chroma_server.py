@@ -1,0 +1,299 @@
+"""A ChromaDB server that several wikis share, and that does not let everybody in."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedError, VectorStoreUnreachableError
+from otterwiki_semantic.core.remedies import problem
+from otterwiki_semantic.storage.chroma.connection import ChromaServer
+from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
+from otterwiki_semantic.storage.chroma.server import ChromaServerVectors
+from tests.integration.storage.test_vector_stores import stored, unit_rows
+from tests.support.running_chroma import GuardedChroma, RunningChroma
+
+TOKEN = "a-token/that=nobody+guesses"
+Open = Callable[..., ChromaServerVectors]
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningChroma]:
+    server = RunningChroma(tmp_path_factory.mktemp("chroma"))
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def guarded(running: RunningChroma, tmp_path: Path) -> Iterator[GuardedChroma]:
+    guarded = GuardedChroma(running, tmp_path, TOKEN)
+    yield guarded
+    guarded.close()
+
+
+@pytest.fixture
+def database() -> str:
+    """The name of a database of the test's own, which nobody has made yet."""
+    return f"database-{uuid.uuid4().hex}"
+
+
+@pytest.fixture
+def server(guarded: GuardedChroma, database: str) -> ChromaServer:
+    """The guarded server, with everything that it takes to be let in."""
+    return ChromaServer(guarded.url, TOKEN, "acme", database, guarded.certificate)
+
+
+@pytest.fixture
+def opened(running: RunningChroma, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
+    """Opens a collection of the data directory that is given, as a process of its own does; it is looked at at once."""
+    monkeypatch.setattr("otterwiki_semantic.storage.chroma.server._LOOK_SECONDS", 0.0)
+    server = ChromaServer(running.url, tenant="acme", database=database)
+    made: list[ChromaServerVectors] = []
+
+    def opened(data_dir: Path, name: str = "otterwiki-test") -> ChromaServerVectors:
+        data_dir.mkdir(exist_ok=True)
+        made.append(ChromaServerVectors(server, name, CollectionOwnership(data_dir / "chroma-server.json", server.place)))
+        return made[-1]
+
+    yield opened
+    for each in made:
+        each.close()
+
+
+def refusal(server: ChromaServer, notes: Path) -> str:
+    """Give why the server cannot be used, which the person who runs the wiki is told with a cure, and never the token."""
+    vectors = ChromaServerVectors(server, "otterwiki-test", CollectionOwnership(notes / "notes.json", server.place))
+    with pytest.raises(VectorStoreRefusedError) as failure:
+        vectors.count()
+    vectors.destroy()
+    assert server.url in str(failure.value) or "SEMANTIC_CHROMA_CA" in str(failure.value)
+    assert "do what it says" in problem(failure.value).cure
+    assert TOKEN not in repr(failure.value) + repr(server) + repr(vectors)
+    return str(failure.value)
+
+
+# Being let in
+
+
+@pytest.mark.parametrize("header", ["Authorization", "X-Chroma-Token"])
+def test_the_token_is_sent_as_proxies_and_as_chroma_want_it(
+    running: RunningChroma, tmp_path: Path, header: str, database: str
+) -> None:
+    guarded = GuardedChroma(running, tmp_path, TOKEN, header)
+    server = ChromaServer(guarded.url, TOKEN, "acme", database, guarded.certificate)
+    vectors = ChromaServerVectors(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
+    vectors.upsert(stored(unit_rows(3)))
+    assert vectors.count() == 3
+    vectors.close()
+    guarded.close()
+
+
+def test_who_has_no_token_or_a_wrong_one_is_told(server: ChromaServer, tmp_path: Path) -> None:
+    assert "wants a token: set SEMANTIC_CHROMA_TOKEN" in refusal(replace(server, token=None), tmp_path)
+    assert "does not take the token: correct SEMANTIC_CHROMA_TOKEN" in refusal(replace(server, token="another"), tmp_path)
+
+
+def test_a_certificate_that_is_not_trusted_is_told(server: ChromaServer, tmp_path: Path) -> None:
+    why = refusal(replace(server, ca=None), tmp_path)
+    assert "certificate is not trusted" in why
+    assert "SEMANTIC_CHROMA_CA" in why
+    assert "certificate is not trusted" in refusal(replace(server, url=server.url.replace("127.0.0.1", "localhost")), tmp_path)
+
+
+def test_a_file_without_certificates_is_told(server: ChromaServer, tmp_path: Path) -> None:
+    (tmp_path / "empty.pem").write_text("nothing of use")
+    assert "empty.pem, has no certificate that can be read" in refusal(replace(server, ca=tmp_path / "empty.pem"), tmp_path)
+
+
+def test_a_server_that_does_not_speak_tls_is_told(running: RunningChroma, tmp_path: Path) -> None:
+    assert "begins as it has to" in refusal(ChromaServer(running.url.replace("http:", "https:")), tmp_path)
+
+
+def test_a_database_that_may_not_be_made_is_named(guarded: GuardedChroma, server: ChromaServer, tmp_path: Path) -> None:
+    databases = "POST /api/v2/tenants/acme/databases"
+    guarded.refusals[f"{databases}/"] = 400, '{"error": "InvalidArgumentError", "message": "no such database"}'
+    guarded.refusals[databases] = 501, '{"error": "InternalError", "message": "not by you"}'
+    why = refusal(server, tmp_path)
+    assert f"has no database {server.database} of tenant acme" in why
+    assert "not by you" in why
+    assert "SEMANTIC_CHROMA_DATABASE" in why
+
+
+def test_a_database_that_one_may_not_use_is_named(guarded: GuardedChroma, server: ChromaServer, tmp_path: Path) -> None:
+    guarded.refusals["GET"] = guarded.refusals["POST"] = 403, '{"error": "AuthError", "message": "Forbidden"}'
+    assert f"forbids the use of database {server.database} of tenant acme" in refusal(server, tmp_path)
+
+
+def test_a_token_that_the_server_repeats_is_not_passed_on(guarded: GuardedChroma, server: ChromaServer, tmp_path: Path) -> None:
+    guarded.refusals["POST"] = 500, json.dumps({"error": "InternalError", "message": f"odd: Bearer {TOKEN}"})
+    vectors = ChromaServerVectors(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
+    with pytest.raises(VectorStoreError, match="odd: Bearer …"):
+        vectors.count()
+    vectors.close()
+
+
+def test_a_server_that_is_asked_too_often_is_left_alone_for_a_while(
+    guarded: GuardedChroma, server: ChromaServer, tmp_path: Path
+) -> None:
+    guarded.refusals["POST"] = 429, '{"error": "RateLimitError", "message": "slow down"}'
+    vectors = ChromaServerVectors(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
+    with pytest.raises(VectorStoreUnreachableError, match="now: slow down"):
+        vectors.count()
+    vectors.close()
+
+
+def test_a_server_that_answers_in_small_portions_is_asked_for_them(server: ChromaServer, tmp_path: Path) -> None:
+    vectors = ChromaServerVectors(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
+    vectors.upsert(stored(unit_rows(700)))
+    assert vectors.most_results > 700
+    assert vectors.ids() == {f"v{number}" for number in range(700)}
+    assert vectors.most_results == GuardedChroma.PORTION
+    assert len(vectors.query(unit_rows(1)[0], 300)) == 300
+    vectors.close()
+
+
+def test_a_database_that_was_deleted_is_made_again(running: RunningChroma, opened: Open, database: str, tmp_path: Path) -> None:
+    vectors = opened(tmp_path)
+    vectors.upsert(stored(unit_rows(2)))
+    running.ask("DELETE", f"/tenants/acme/databases/{database}")
+    with pytest.raises(VectorStoreError, match="has lost the collection"):
+        vectors.query(unit_rows(1)[0], 1)
+    assert vectors.count() == 0
+    vectors.upsert(stored(unit_rows(2)))
+    assert sorted(vectors.query(unit_rows(2)[1], 2)) == ["v0", "v1"]
+
+
+# Whose a collection is
+
+
+def copy(data_dir: Path) -> Path:
+    """Give a copy of a data directory, as a backup that is restored beside it is one."""
+    return Path(shutil.copytree(data_dir, data_dir.with_name(f"copy of {data_dir.name}"), dirs_exist_ok=True))
+
+
+def test_a_copy_that_goes_on_with_a_collection_has_it_for_itself(opened: Open, tmp_path: Path) -> None:
+    original = opened(tmp_path / "wiki")
+    original.upsert(stored(unit_rows(3)))
+    copied = opened(copy(tmp_path / "wiki"))
+    assert copied.ids() == {"v0", "v1", "v2"}
+    for call in (original.count, lambda: original.delete(["v0"]), lambda: original.query(unit_rows(1)[0], 1)):
+        with pytest.raises(VectorStoreError, match="is used by another wiki, with a copy of this data directory"):
+            call()
+    original.destroy()
+    assert copied.ids() == {"v0", "v1", "v2"}
+
+
+def test_a_copy_whose_original_has_gone_on_begins_a_collection_of_its_own(opened: Open, tmp_path: Path) -> None:
+    opened(tmp_path / "wiki").upsert(stored(unit_rows(3)))
+    copied_dir = copy(tmp_path / "wiki")
+    original = opened(tmp_path / "wiki")
+    assert original.count() == 3
+    copied = opened(copied_dir)
+    with pytest.raises(VectorStoreError, match="is used by another wiki"):
+        copied.count()
+    copied.destroy()
+    assert original.count() == 3
+    own = opened(copied_dir, "otterwiki-own")
+    own.upsert(stored(unit_rows(1)))
+    own.destroy()
+    assert original.count() == 3
+
+
+def test_the_same_wiki_goes_on_with_its_collection(opened: Open, tmp_path: Path) -> None:
+    for times in range(3):
+        vectors = opened(tmp_path / "wiki")
+        assert vectors.count() == times
+        vectors.upsert(stored(unit_rows(times + 1)))
+        vectors.close()
+
+
+def test_a_wiki_that_was_moved_goes_on_with_its_collection(opened: Open, tmp_path: Path) -> None:
+    opened(tmp_path / "wiki").upsert(stored(unit_rows(3)))
+    (tmp_path / "wiki").rename(tmp_path / "elsewhere")
+    assert opened(tmp_path / "elsewhere").count() == 3
+
+
+def test_a_collection_of_the_same_name_that_is_not_ours_is_left_alone(
+    running: RunningChroma, opened: Open, database: str, tmp_path: Path
+) -> None:
+    theirs = opened(tmp_path / "theirs")
+    theirs.upsert(stored(unit_rows(3)))
+    ours = opened(tmp_path / "ours")
+    with pytest.raises(VectorStoreError, match="is used by another wiki"):
+        ours.upsert(stored(unit_rows(1)))
+    ours.destroy()
+    assert running.collections(f"acme/{database}") == ["otterwiki-test"]
+    assert theirs.count() == 3
+
+
+def test_what_a_crash_left_is_removed_by_its_own_wiki_only(
+    running: RunningChroma, opened: Open, database: str, tmp_path: Path
+) -> None:
+    for wiki in ("one", "two"):
+        opened(tmp_path / wiki, f"otterwiki-{wiki}").upsert(stored(unit_rows(1)))
+        opened(tmp_path / wiki, f"otterwiki-{wiki}-left").upsert(stored(unit_rows(1)))
+    copied = opened(copy(tmp_path / "one"), "otterwiki-copied")
+    assert copied.count() == 0
+    assert copied.remove_strays() == []
+    again = opened(tmp_path / "one", "otterwiki-one")
+    assert again.count() == 1
+    assert again.remove_strays() == ["otterwiki-one-left"]
+    assert again.remove_strays() == []
+    left = ["otterwiki-copied", "otterwiki-one", "otterwiki-two", "otterwiki-two-left"]
+    assert running.collections(f"acme/{database}") == left
+
+
+def test_a_collection_in_use_is_no_stray(running: RunningChroma, database: str, tmp_path: Path) -> None:
+    server = ChromaServer(running.url, tenant="acme", database=database)
+    claims = CollectionOwnership(tmp_path / "notes.json", server.place)
+    serving, built = (ChromaServerVectors(server, f"otterwiki-{name}", claims) for name in ("serving", "built"))
+    assert serving.count() == built.count() == 0
+    assert serving.remove_strays() == []
+    built.close()
+    assert serving.remove_strays() == ["otterwiki-built"]
+    serving.close()
+
+
+def test_notes_that_cannot_be_read_lose_nothing_but_the_collection(
+    opened: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for garbage in ("{", "[]", '{"place": {"name": 1}}', '{"place": {"name": {"inode": 1}}}', '{"place": 1}'):
+        (tmp_path / "chroma-server.json").write_text(garbage)
+        caplog.clear()
+        vectors = opened(tmp_path, f"otterwiki-{uuid.uuid4().hex}")
+        assert "chroma-server.json cannot be read" in caplog.text
+        assert vectors.count() == 0
+        vectors.destroy()
+
+
+def test_notes_that_cannot_be_written_keep_the_server_from_being_used(opened: Open, tmp_path: Path) -> None:
+    vectors = opened(tmp_path)
+    (tmp_path / "chroma-server.new").mkdir()
+    with pytest.raises(VectorStoreRefusedError, match=r"chroma-server\.json cannot be written"):
+        vectors.count()
+    (tmp_path / "chroma-server.new").rmdir()
+    assert vectors.count() == 0
+
+
+def test_a_process_that_ends_between_its_mark_and_its_note_is_known_to_the_next(tmp_path: Path) -> None:
+    first = CollectionOwnership(tmp_path / "notes.json", "there")
+    marked = first.begin("otterwiki-test")
+    first.settle("otterwiki-test")
+    second = CollectionOwnership(tmp_path / "notes.json", "there")
+    half = second.begin("otterwiki-test")
+    third = CollectionOwnership(tmp_path / "notes.json", "there")
+    assert third.may_take("otterwiki-test", marked)
+    assert third.may_take("otterwiki-test", half)
+    third.begin("otterwiki-test")
+    third.settle("otterwiki-test")
+    assert not third.may_take("otterwiki-test", marked)
+    assert CollectionOwnership(tmp_path / "notes.json", "by another address").may_take(
+        "otterwiki-test", third.begin("otterwiki-test")
+    )

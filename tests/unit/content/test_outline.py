@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otterwiki_semantic.content.chunking.chunker import shortened
+from otterwiki_semantic.content.markdown.parser import parse
+from otterwiki_semantic.content.pages.outline import find_section, outline, short_names, shown_names
+from otterwiki_semantic.core.errors import AmbiguousSectionError, SectionNotFoundError
+
+PAGE = """\
+---
+title: Travel
+---
+Before all.
+
+# Countries
+
+Where we have been.
+
+## Asia
+
+### Pakistan
+
+Food and mountains.
+
+### Dependencies / Permits
+
+Papers.
+
+## Country Dependencies
+
+### Pakistan
+
+A visa.
+
+```
+# Not a heading
+```
+
+## Notes
+
+First.
+
+## Notes
+
+Second *one*.
+
+# What `costs` money?
+
+Much.
+"""
+ENTRIES = outline(parse(PAGE), len(PAGE.splitlines()))
+
+
+def lines_of(name: str) -> tuple[int, int]:
+    entry = find_section(ENTRIES, name, "Travel")
+    return entry.start_line, entry.end_line
+
+
+def first_line(name: str) -> str:
+    return PAGE.splitlines()[lines_of(name)[0] - 1]
+
+
+def test_a_section_goes_on_to_the_next_of_the_same_or_a_higher_level() -> None:
+    source = PAGE.splitlines()
+    start, end = lines_of("Countries")
+    assert source[start - 1] == "# Countries"
+    assert source[end] == "# What `costs` money?"
+    start, end = lines_of("Asia")
+    assert (source[start - 1], source[end]) == ("## Asia", "## Country Dependencies")
+    assert lines_of("What costs money?")[1] == len(source)
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("asia", "## Asia"),
+        ("  ASIA ", "## Asia"),
+        ("## Asia", "## Asia"),
+        ("#asia", "## Asia"),
+        ("Country Dependencies/Pakistan", "### Pakistan"),
+        ("country dependencies > pakistan", "### Pakistan"),
+        ("Dependencies / Permits", "### Dependencies / Permits"),
+        ("dependencies/permits", "### Dependencies / Permits"),
+        ("Asia > Dependencies / Permits", "### Dependencies / Permits"),
+        ("Travel > Countries > Asia", "## Asia"),
+        ("Countries/Pakistan-in-between/nothing", ""),
+        ("what costs money", "# What `costs` money?"),
+        ("#notes-1", "## Notes"),
+    ],
+)
+def test_a_section_is_found_by_what_it_is_called(name: str, line: str) -> None:
+    if not line:
+        with pytest.raises(SectionNotFoundError):
+            lines_of(name)
+    else:
+        assert first_line(name) == line
+
+
+def test_headings_above_narrow_a_name_though_some_are_left_out() -> None:
+    assert lines_of("Country Dependencies/Pakistan") != lines_of("Countries/Asia/Pakistan") == lines_of("Asia/Pakistan")
+    with pytest.raises(AmbiguousSectionError):
+        lines_of("Countries/Pakistan")
+
+
+def test_a_heading_in_a_code_block_is_none() -> None:
+    with pytest.raises(SectionNotFoundError):
+        lines_of("Not a heading")
+
+
+def test_an_ambiguous_name_is_answered_with_names_that_are_not() -> None:
+    with pytest.raises(AmbiguousSectionError, match="2 sections are named 'pakistan'") as raised:
+        lines_of("pakistan")
+    assert raised.value.nearest == ("Countries > Asia > Pakistan", "Countries > Country Dependencies > Pakistan")
+    with pytest.raises(AmbiguousSectionError) as raised:
+        lines_of("Notes")
+    assert raised.value.nearest == ("Countries > Notes (#notes)", "Countries > Notes (#notes-1)")
+    assert lines_of(raised.value.nearest[1]) == lines_of("#notes-1") != lines_of(raised.value.nearest[0])
+
+
+def test_an_unknown_name_is_answered_with_all_sections_the_nearest_first() -> None:
+    with pytest.raises(SectionNotFoundError, match="no section 'Pakistn'; the page has, nearest first: Countries > ") as raised:
+        lines_of("Pakistn")
+    assert {name.rpartition(" ")[2] for name in raised.value.nearest[:2]} == {"Pakistan"}
+    assert len(raised.value.nearest) == len([entry for entry in ENTRIES if entry.level])
+
+
+def test_the_shortest_name_of_a_section_is_as_long_as_it_has_to_be() -> None:
+    assert short_names(ENTRIES, "Travel")[:6] == [
+        *("", "Countries", "Asia", "Asia > Pakistan", "Dependencies / Permits", "Country Dependencies")
+    ]
+    assert short_names(ENTRIES, "Travel")[6:] == [
+        *("Country Dependencies > Pakistan", "Countries > Notes (#notes)", "Countries > Notes (#notes-1)", "What costs money?")
+    ]
+
+
+def test_a_page_without_headings_says_so() -> None:
+    with pytest.raises(SectionNotFoundError, match="the page has no headings"):
+        find_section(outline(parse("Just text."), 1), "Any")
+
+
+_HEADING = st.text("aAbB /->#1 ü`*", min_size=1, max_size=8)
+_LINES = st.one_of(
+    st.builds(lambda level, text: f"{'#' * level} {text}", st.integers(1, 4), _HEADING), st.sampled_from(["", "text", "```"])
+)
+
+
+@given(st.lists(_LINES, max_size=25).map("\n".join))
+def test_every_section_is_found_by_the_name_that_is_shown_of_it(source: str) -> None:
+    document = parse(source)
+    entries = outline(document, source.count("\n") + 1)
+    headed = [entry for entry in entries if entry.level]
+    for entry, name in zip(headed, shown_names(headed), strict=True):
+        if entry.heading:
+            assert find_section(entries, name) is entry
+    for entry, name in zip(headed, short_names(headed), strict=True):
+        if entry.heading:
+            assert find_section(entries, name) is entry
+
+
+@given(st.lists(_LINES, max_size=25).map("\n".join))
+def test_sections_are_nested_and_their_words_are_those_of_their_own_text(source: str) -> None:
+    document = parse(source)
+    entries = outline(document, source.count("\n") + 1)
+    for entry, following in pairwise(entries):
+        inside = following.level > entry.level > 0
+        assert (following.end_line <= entry.end_line) if inside else (following.start_line > entry.end_line)
+        assert not inside or following.word_count <= entry.word_count
+
+
+def test_a_path_is_meant_as_it_is_written() -> None:
+    source = "# TCP/IP\n\nText.\n\n# TCP\n\n## IP\n\nText.\n"
+    entries = outline(parse(source), 9)
+    assert find_section(entries, "TCP/IP").start_line == 1
+    assert find_section(entries, "TCP > IP").start_line == 7
+    assert find_section(entries, "tcp / ip").start_line == 1
+
+
+def test_text_before_the_first_heading_takes_no_name_away() -> None:
+    entries = outline(parse("Intro.\n\n# Travel\n\nText.\n"), 5)
+    assert short_names(entries, "Travel") == ["", "Travel"]
+    assert find_section(entries, "Travel", "Travel").start_line == 3
+
+
+def test_a_long_heading_is_found_as_search_results_cut_it() -> None:
+    heading = "word " * 100 + "end"
+    entries = outline(parse(f"# Top\n\n## {heading}\n\nText.\n"), 5)
+    assert find_section(entries, f"Top > {shortened(heading)}").start_line == 3
+
+
+def test_headings_that_share_an_anchor_have_names_of_their_own() -> None:
+    entries = outline(parse("# A\n# A\n# A-1\n"), 3)
+    assert [entry.anchor for entry in entries] == ["a", "a-1", "a-1"]
+    assert [find_section(entries, name) for name in shown_names(entries)] == list(entries)

@@ -1,0 +1,143 @@
+"""What the earlier plugin was told is understood, this plugin's own settings win, and both can be installed at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from otterwiki_semantic.core.settings import moved_in, read_settings
+from tests.support.live_wiki import make_repository
+
+WIKI = {"REPOSITORY": "/wiki/repository"}
+SCRIPT = """
+import sys
+sys.path.append(sys.argv[1])
+import otterwiki.server
+for method, path in (("GET", "semantic-search"), ("POST", "reindex"), ("GET", "chroma-status"), ("GET", "earlier-only")):
+    adapter = otterwiki.server.app.url_map.bind("wiki")
+    print(adapter.match(f"/api/v1/{path}", method)[0].partition(".")[0])
+"""
+EARLIER = """
+from flask import Blueprint
+from otterwiki.plugins import hookimpl, plugin_manager
+
+blueprint = Blueprint("otterwiki_semantic_search", __name__, url_prefix="/api/v1")
+
+
+@blueprint.route("/semantic-search")
+@blueprint.route("/chroma-status")
+@blueprint.route("/reindex", methods=["POST"])
+@blueprint.route("/earlier-only")
+def answer():
+    return {}
+
+
+class Plugin:
+    @hookimpl
+    def setup(self, app, db, storage):
+        app.register_blueprint(blueprint)
+
+
+plugin_manager.register(Plugin())
+"""
+
+
+@pytest.mark.parametrize(
+    ("environment", "url"),
+    [
+        ({"CHROMADB_MODE": "server"}, "http://localhost:8000"),
+        ({"CHROMADB_MODE": "server", "CHROMADB_HOST": "chroma", "CHROMADB_PORT": "8100"}, "http://chroma:8100"),
+        ({"CHROMADB_MODE": "Server", "CHROMADB_HOST": "chroma"}, "http://chroma:8000"),
+        ({"CHROMADB_HOST": "chroma"}, "http://chroma:8000"),
+        ({"CHROMADB_MODE": "server", "CHROMADB_HOST": "::1"}, "http://[::1]:8000"),
+        ({"CHROMADB_PORT": "8100"}, None),
+        ({"CHROMADB_MODE": "local", "CHROMADB_HOST": "chroma", "CHROMADB_PATH": "/app-data/chroma"}, None),
+        ({"CHROMADB_MODE": "cloud", "CHROMADB_HOST": "chroma"}, None),
+        ({"VECTOR_BACKEND": "faiss", "CHROMADB_HOST": "chroma", "FAISS_INDEX_DIR": "/app-data/faiss"}, None),
+        ({"CHROMADB_HOST": "me:hunter2@chroma"}, None),
+        ({"CHROMADB_HOST": "chroma", "CHROMADB_PORT": "http"}, None),
+    ],
+)
+def test_a_chroma_server_is_taken_if_it_was_asked_for(environment: dict[str, str], url: str | None) -> None:
+    assert read_settings(WIKI, environment).chroma_url == url
+    notices = "\n".join(moved_in(WIKI, environment).notices)
+    assert [name for name in environment if name not in notices] == []
+    assert ("SEMANTIC_CHROMA_URL=" in notices) is (url is not None)
+    assert "hunter2" not in notices
+
+
+@pytest.mark.parametrize(
+    ("environment", "model"),
+    [
+        ({"VECTOR_BACKEND": "FAISS"}, "minilm"),
+        ({"VECTOR_BACKEND": "faiss", "EMBEDDING_MODEL": "local"}, "minilm"),
+        ({"VECTOR_BACKEND": "faiss", "EMBEDDING_MODEL": "onnx"}, "minilm"),
+        ({"VECTOR_BACKEND": "faiss", "SENTENCE_TRANSFORMER_MODEL": "sentence-transformers/all-MiniLM-L6-v2"}, "minilm"),
+        ({"VECTOR_BACKEND": "faiss", "SENTENCE_TRANSFORMER_MODEL": "org/e5"}, "sentence-transformers:org/e5"),
+        ({"VECTOR_BACKEND": "faiss", "EMBEDDING_MODEL": "onnx", "SENTENCE_TRANSFORMER_MODEL": "org/e5"}, "minilm"),
+        ({"VECTOR_BACKEND": "faiss", "EMBEDDING_MODEL": "bedrock"}, "bedrock:amazon.titan-embed-text-v2:0"),
+        ({"VECTOR_BACKEND": "faiss", "EMBEDDING_MODEL": "word2vec"}, "minilm"),
+        ({"EMBEDDING_MODEL": "bedrock", "BEDROCK_EMBED_DIMENSIONS": "512"}, "minilm"),
+        ({"SENTENCE_TRANSFORMER_MODEL": "org/e5"}, "minilm"),
+    ],
+)
+def test_the_model_is_taken_if_the_earlier_plugin_looked_at_it(environment: dict[str, str], model: str) -> None:
+    assert read_settings(WIKI, environment).model == model
+    notices = "\n".join(moved_in(WIKI, environment).notices)
+    assert [name for name in environment if name not in notices] == []
+
+
+def test_the_region_goes_with_the_model() -> None:
+    bedrock = {"VECTOR_BACKEND": "faiss", "EMBEDDING_MODEL": "bedrock", "AWS_DEFAULT_REGION": "eu-central-1"}
+    assert json.loads(read_settings(WIKI, bedrock).model_options) == {"region": "eu-central-1"}
+    assert read_settings(WIKI, bedrock | {"SEMANTIC_MODEL": "minilm"}).model_options == "{}"
+    assert moved_in(WIKI, {"AWS_DEFAULT_REGION": "eu-central-1"}).notices == ()
+
+
+@pytest.mark.parametrize(("value", "seconds"), [("30", 30), ("0", 60), ("often", 60), ("", 60)])
+def test_an_interval_that_makes_no_sense_stops_no_start(value: str, seconds: float) -> None:
+    environment = {"CHROMA_SYNC_INTERVAL": value}
+    assert read_settings(WIKI, environment).sync_interval == seconds
+    assert len(moved_in(WIKI, environment).notices) == bool(value)
+
+
+def test_this_plugins_own_settings_win() -> None:
+    earlier = {"CHROMADB_HOST": "old", "CHROMA_SYNC_INTERVAL": "30"}
+    settings = read_settings({**WIKI, "SEMANTIC_CHROMA_URL": "http://new:8000"}, earlier | {"SEMANTIC_SYNC_INTERVAL": "45"})
+    assert (settings.chroma_url, settings.sync_interval) == ("http://new:8000", 45)
+    server, interval = moved_in({**WIKI, "SEMANTIC_CHROMA_URL": "http://new:8000"}, earlier).notices
+    assert "CHROMADB_HOST" in server
+    assert "not looked at, because SEMANTIC_CHROMA_URL is set" in server
+    assert "taken as SEMANTIC_SYNC_INTERVAL=30" in interval
+
+
+def test_what_was_never_told_is_not_spoken_of() -> None:
+    assert moved_in(WIKI, {"PATH": "/usr/bin", "OTTERWIKI_API_KEY": "key", "SEMANTIC_THREADS": "1"}).notices == ()
+
+
+def test_the_earlier_plugin_beside_this_one_changes_nothing_but_the_log(tmp_path: Path) -> None:
+    """It comes last on the path, so that of two hooks the wiki would ask its own first."""
+    facts = tmp_path / "plugins" / "otterwiki_semantic_search-0.1.0.dist-info"
+    facts.mkdir(parents=True)
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: otterwiki-semantic-search\nVersion: 0.1.0\n")
+    (facts / "entry_points.txt").write_text("[otterwiki]\nsemantic_search = otterwiki_semantic_search\n")
+    (tmp_path / "plugins" / "otterwiki_semantic_search.py").write_text(EARLIER)
+    environment = os.environ | {
+        "REPOSITORY": str(make_repository(tmp_path / "repository", {"home.md": "# Home\n"})),
+        "SECRET_KEY": "0123456789abcdef0123456789",
+        "SQLALCHEMY_DATABASE_URI": f"sqlite:///{tmp_path / 'wiki.sqlite'}",
+        "OTTERWIKI_SETTINGS": "",
+        "SEMANTIC_DATA_DIR": str(tmp_path / "index"),
+        "CHROMADB_MODE": "local",
+    }
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "plugins")]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.split() == ["semantic_search"] * 3 + ["otterwiki_semantic_search"]
+    assert answer.stderr.count("pip uninstall otterwiki-semantic-search") == 1
+    assert answer.stderr.count("CHROMADB_MODE (of otterwiki-semantic-search): not needed") == 1

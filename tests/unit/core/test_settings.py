@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from otterwiki_semantic.core.errors import ConfigError
+from otterwiki_semantic.core.settings import SETTING_NAMES, keys_in_the_clear, read_settings
+from tests.support.paths import ROOT
+
+REPOSITORY = {"REPOSITORY": "/wiki/repository"}
+
+
+def test_no_setting_at_all_is_enough() -> None:
+    settings = read_settings(REPOSITORY, {})
+    assert settings.repository == Path("/wiki/repository")
+    assert settings.data_dir == Path("/wiki/repository-semantic")
+    assert settings.api_key is None
+    assert settings.sync_interval == 60
+
+
+def test_the_environment_wins_over_the_wikis_configuration() -> None:
+    wiki = {**REPOSITORY, "SEMANTIC_SYNC_INTERVAL": 30, "OTTERWIKI_API_KEY": "from the file"}
+    assert read_settings(wiki, {}).sync_interval == 30
+    settings = read_settings(wiki, {"SEMANTIC_SYNC_INTERVAL": "5", "OTTERWIKI_API_KEY": "from the environment"})
+    assert settings.sync_interval == 5
+    assert settings.api_key == "from the environment"
+
+
+def test_an_empty_value_hides_none() -> None:
+    assert read_settings({**REPOSITORY, "OTTERWIKI_API_KEY": " key "}, {"OTTERWIKI_API_KEY": ""}).api_key == "key"
+    assert read_settings({**REPOSITORY, "SEMANTIC_THREADS": 0}, {}).threads == 0
+
+
+def test_an_empty_value_is_no_value() -> None:
+    settings = read_settings(REPOSITORY, {"SEMANTIC_MODEL": "", "OTTERWIKI_API_KEY": "", "SEMANTIC_DATA_DIR": ""})
+    assert settings.model == "minilm"
+    assert settings.api_key is None
+    assert settings.data_dir == Path("/wiki/repository-semantic")
+
+
+def test_flags_are_true_or_false() -> None:
+    assert read_settings(REPOSITORY, {}).map is True
+    assert read_settings({**REPOSITORY, "SEMANTIC_MAP": False}, {}).map is False
+    assert read_settings(REPOSITORY, {"SEMANTIC_MAP": "True"}).map is True
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SEMANTIC_MAP", "perhaps"),
+        ("SEMANTIC_MODEL", "gpt"),
+        ("SEMANTIC_SYNC_INTERVAL", "soon"),
+        ("SEMANTIC_SYNC_INTERVAL", "0"),
+        ("SEMANTIC_SYNC_INTERVAL", "nan"),
+        ("SEMANTIC_THREADS", "1.5"),
+        ("SEMANTIC_THREADS", "-1"),
+        ("SEMANTIC_SEARCH_LOG", "maybe"),
+        ("SEMANTIC_CHROMA_URL", "localhost:8000"),
+        ("SEMANTIC_CHROMA_URL", "ftp://localhost"),
+        ("SEMANTIC_CHROMA_URL", "http://"),
+        ("SEMANTIC_CHROMA_URL", "http://:8000"),
+        ("SEMANTIC_CHROMA_URL", "http://my host:8000"),
+        ("SEMANTIC_CHROMA_URL", "http://localhost:0"),
+        ("SEMANTIC_CHROMA_URL", "http://localhost:65536"),
+        ("SEMANTIC_CHROMA_URL", "http://localhost:8000/chroma"),
+        ("SEMANTIC_CHROMA_URL", "http://localhost:8000?tenant=me"),
+        ("SEMANTIC_CHROMA_URL", "http://[1:2]:8000"),
+    ],
+)
+def test_a_bad_value_is_refused_with_its_name_and_what_is_allowed(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=rf"{name} is '{re.escape(value)}'; allowed: "):
+        read_settings(REPOSITORY, {name: value})
+
+
+@pytest.mark.parametrize("value", [True, "true", "TRUE", "1", "yes", "On"])
+def test_a_switch_can_be_put_on_in_several_words(value: object) -> None:
+    assert read_settings({**REPOSITORY, "SEMANTIC_SEARCH_LOG": value}, {}).search_log is True
+
+
+@pytest.mark.parametrize("value", [False, "false", "0", "No", "off", ""])
+def test_a_switch_can_be_put_off_in_several_words(value: object) -> None:
+    assert read_settings({**REPOSITORY, "SEMANTIC_SEARCH_LOG": value}, {}).search_log is False
+    assert read_settings({**REPOSITORY, "SEMANTIC_SEARCH_LOG": True}, {"SEMANTIC_SEARCH_LOG": str(value)}).search_log is (
+        value == ""
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "url"),
+    [
+        ("http://localhost:8000", "http://localhost:8000"),
+        ("HTTPS://Chroma.Example.org/", "https://chroma.example.org"),
+        ("http://chroma_db:8000", "http://chroma_db:8000"),
+        ("http://[::1]:8000/", "http://[::1]:8000"),
+    ],
+)
+def test_the_chroma_server_is_named_by_its_url(value: str, url: str) -> None:
+    assert read_settings(REPOSITORY, {}).chroma_url is None
+    assert read_settings(REPOSITORY, {"SEMANTIC_CHROMA_URL": value}).chroma_url == url
+
+
+@pytest.mark.parametrize("url", ["http://me:hunter2@localhost:8000", "https://localhost/hunter2@/"])
+def test_a_password_in_the_chroma_url_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(ConfigError, match="SEMANTIC_CHROMA_URL holds a user name or a password") as refusal:
+        read_settings(REPOSITORY, {"SEMANTIC_CHROMA_URL": url})
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_the_token_of_a_chroma_server_goes_only_where_nobody_listens() -> None:
+    token = {"SEMANTIC_CHROMA_TOKEN": "hunter2"}
+    for url in ("https://chroma.example.org", "http://localhost:8000", "http://127.0.0.1:8000", "http://[::1]:8000"):
+        assert read_settings(REPOSITORY, {"SEMANTIC_CHROMA_URL": url, **token}).chroma_token == "hunter2"
+    with pytest.raises(ConfigError, match="SEMANTIC_CHROMA_TOKEN would go to http://chroma:8000 for everyone") as refusal:
+        read_settings(REPOSITORY, {"SEMANTIC_CHROMA_URL": "http://chroma:8000", **token})
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("token", ["hunter2 again", "hunter2\r\nX-Other: header", "hunter2 für alle"])
+def test_a_token_that_is_none_is_refused_and_not_repeated(token: str) -> None:
+    with pytest.raises(ConfigError, match="SEMANTIC_CHROMA_TOKEN has a character") as refusal:
+        read_settings(REPOSITORY, {"SEMANTIC_CHROMA_TOKEN": token})
+    assert "hunter2" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["ab", "a/../b", "with space", "-begins", "ends."])
+def test_names_that_chroma_does_not_take_are_refused(name: str) -> None:
+    for setting in ("SEMANTIC_CHROMA_TENANT", "SEMANTIC_CHROMA_DATABASE"):
+        with pytest.raises(ConfigError, match=f"{setting} is .*; allowed: 3 to 512 letters"):
+            read_settings(REPOSITORY, {setting: name})
+        assert read_settings(REPOSITORY, {setting: "2f7a-9c.wiki_1"})
+
+
+def test_an_unknown_setting_is_refused_with_its_name() -> None:
+    with pytest.raises(
+        ConfigError,
+        match=r"unknown setting SEMANTIC_MODLE \(did you mean SEMANTIC_MODEL\?\); the settings are: .*SEMANTIC_MODEL",
+    ):
+        read_settings(REPOSITORY, {"SEMANTIC_MODLE": "minilm"})
+
+
+def test_a_missing_repository_is_named() -> None:
+    with pytest.raises(ConfigError, match="REPOSITORY"):
+        read_settings({}, {})
+
+
+def test_every_setting_is_documented() -> None:
+    documentation = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert [name for name in SETTING_NAMES if f"`{name}`" not in documentation] == []
+
+
+def test_a_repository_that_nothing_can_stand_beside_wants_a_data_directory() -> None:
+    with pytest.raises(ConfigError, match="SEMANTIC_DATA_DIR"):
+        read_settings({"REPOSITORY": "/"}, {})
+    assert read_settings({"REPOSITORY": "/", "SEMANTIC_DATA_DIR": "/index"}, {}).data_dir == Path("/index")
+
+
+def test_options_that_may_hold_a_key_are_not_repeated() -> None:
+    with pytest.raises(ConfigError, match="SEMANTIC_MODEL_OPTIONS") as raised:
+        read_settings(REPOSITORY, {"SEMANTIC_MODEL_OPTIONS": '{"api_key": "sk-secret"'})
+    assert "sk-secret" not in str(raised.value)
+
+
+def test_a_providers_own_key_goes_to_no_other_address() -> None:
+    own = {"SEMANTIC_MODEL": "openai:small", "OPENAI_API_KEY": "sk-own"}
+    assert read_settings(REPOSITORY, own).model_key == "sk-own"
+    elsewhere = {**own, "SEMANTIC_MODEL_URL": "http://gpu:8000/v1"}
+    assert read_settings(REPOSITORY, elsewhere).model_key is None
+    named = read_settings(REPOSITORY, {**elsewhere, "SEMANTIC_MODEL_KEY": "sk-gpu"})
+    assert named.model_key == "sk-gpu"
+    assert keys_in_the_clear(named) == ["SEMANTIC_MODEL_KEY"]
+    here = read_settings(REPOSITORY, {**own, "SEMANTIC_MODEL_KEY": "k", "SEMANTIC_MODEL_URL": "http://127.0.0.1:8000"})
+    assert keys_in_the_clear(here) == []
+    reranker = {"SEMANTIC_RERANKER": "cohere:rerank", "CO_API_KEY": "co", "SEMANTIC_RERANKER_URL": "https://gpu"}
+    assert read_settings(REPOSITORY, reranker).reranker_key is None
+
+
+@pytest.mark.parametrize("name", ["SEMANTIC_MODEL_URL", "SEMANTIC_RERANKER_URL"])
+def test_an_address_with_a_password_is_refused_and_not_repeated(name: str) -> None:
+    with pytest.raises(ConfigError, match=name) as raised:
+        read_settings(REPOSITORY, {name: "http://me:hunter2@gpu:8000"})
+    assert "hunter2" not in str(raised.value)

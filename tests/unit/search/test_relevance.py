@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import pytest
+
+from otterwiki_semantic.embedding.calibration import Calibration
+from otterwiki_semantic.search.relevance import coverage, relevance, word_weights
+
+CALIBRATION = Calibration(floor=0.4)
+
+
+def test_rare_words_weigh_more_and_common_ones_nothing() -> None:
+    weights = word_weights(["the", "pump", "axolotl"], {"the": 90, "pump": 10, "axolotl": 0}, 100)
+    assert list(weights) == ["pump", "axolotl"]
+    assert weights["axolotl"] > weights["pump"] > 0
+
+
+def test_a_question_of_common_words_alone_keeps_them() -> None:
+    assert list(word_weights(["the"], {"the": 90}, 100)) == ["the"]
+
+
+def test_coverage_is_the_weighted_share_of_the_words() -> None:
+    assert coverage({"a": 3.0, "b": 1.0}, {"a", "x"}) == 0.75
+    assert coverage({}, {"a"}) == 0.0
+
+
+def test_what_is_nearer_or_has_more_of_the_words_is_more_relevant() -> None:
+    assert relevance(0.6, 0.0, 100, CALIBRATION) > relevance(0.5, 0.0, 100, CALIBRATION)
+    assert relevance(0.5, 1.0, 100, CALIBRATION) > relevance(0.5, 0.5, 100, CALIBRATION)
+
+
+def test_among_more_passages_it_takes_more_to_be_relevant() -> None:
+    assert relevance(0.5, 0.0, 100, CALIBRATION) > relevance(0.5, 0.0, 10_000, CALIBRATION)
+    assert relevance(0.5, 0.0, 1, CALIBRATION) == pytest.approx(0.1)
+
+
+def test_without_a_similarity_half_of_the_words_have_to_be_there() -> None:
+    assert relevance(None, 0.5, 4, CALIBRATION) == pytest.approx(0.0)
+    assert relevance(None, 0.4, 4, CALIBRATION) < 0

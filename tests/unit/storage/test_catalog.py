@@ -1,0 +1,352 @@
+from __future__ import annotations
+
+import sqlite3
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
+from otterwiki_semantic.core.records.document import Chunk, Page
+from otterwiki_semantic.embedding.passages import vector_id
+from otterwiki_semantic.storage.catalog import Catalog, Counts, StoredVector
+from tests.support.catalog_reading import hits_of
+
+TEXTS = {vector_id(text): text for text in ("one", "two", "three", "four", "shared", "own")}
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    return Catalog(tmp_path / "catalog.sqlite3")
+
+
+def page(path: str, *texts: str) -> Page:
+    chunks = tuple(Chunk(text, 0, 0, "S", ("A", "S"), ("S",), "s", i, i + 1) for i, text in enumerate(texts, 1))
+    return Page(path, f"blob of {path}", path.title(), "category", ("tag", "täg"), 10, chunks)
+
+
+def vector(name: str) -> StoredVector:
+    return StoredVector(name, np.full(4, 0.5, dtype=np.float32))
+
+
+def put(catalog: Catalog, entry: Page) -> None:
+    ids = [vector_id(chunk.text) for chunk in entry.chunks]
+    catalog.add_vectors([vector(missing) for missing in catalog.missing_vectors(ids)])
+    catalog.put_pages([(entry, ids)])
+
+
+def settle(catalog: Catalog) -> tuple[set[str], set[str]]:
+    """Collect, tell an obedient store everything, and give the texts of what it had to store and to drop."""
+    catalog.settle_vectors()
+    stored, dropped = catalog.vectors_to_store(100), catalog.vectors_to_drop(100)
+    catalog.mark_stored(stored)
+    catalog.mark_dropped(dropped)
+    return {TEXTS[entry.id] for entry in stored}, {TEXTS[gone] for gone in dropped}
+
+
+def test_a_hit_says_where_it_stands(catalog: Catalog) -> None:
+    put(catalog, page("dir/a", "one", "two"))
+    (hit,) = hits_of(catalog, map(vector_id, ["two"]))
+    assert (hit.name, hit.path, hit.title, hit.category, hit.tags) == ("a", "dir/a", "Dir/A", "category", ("tag", "täg"))
+    assert (hit.snippet, hit.chunk_index, hit.total_chunks) == ("two", 1, 2)
+    assert (hit.section, hit.section_path, hit.headings, hit.anchor) == ("S", ("A", "S"), ("S",), "s")
+    assert (hit.start_line, hit.end_line, hit.page_word_count) == (2, 3, 10)
+
+
+def test_chunks_with_the_same_vector_are_all_found(catalog: Catalog) -> None:
+    put(catalog, page("a", "one", "two"))
+    put(catalog, page("b", "one", "three"))
+    hits = hits_of(catalog, map(vector_id, ["one", "two", "gone"]))
+    assert [(hit.path, hit.snippet) for hit in hits] == [("a", "one"), ("a", "two"), ("b", "one")]
+
+
+def test_a_changed_page_replaces_what_stood_there(catalog: Catalog) -> None:
+    put(catalog, page("a", "one", "two", "three"))
+    put(catalog, page("a", "two", "four"))
+    assert catalog.counts() == Counts(pages=1, chunks=2, vectors=4)
+    assert settle(catalog) == ({"two", "four"}, {"one", "three"})
+    assert catalog.counts() == Counts(pages=1, chunks=2, vectors=2)
+
+
+def test_a_vector_that_another_page_needs_stays(catalog: Catalog) -> None:
+    put(catalog, page("a", "shared", "own"))
+    put(catalog, page("b", "shared"))
+    settle(catalog)
+    catalog.remove_pages(["a"])
+    assert settle(catalog) == (set(), {"own"})
+    (left,) = catalog.some_vectors(5)
+    assert TEXTS[left.id] == "shared"
+    assert catalog.counts() == Counts(pages=1, chunks=1, vectors=1)
+
+
+def test_a_renamed_page_keeps_its_vectors(catalog: Catalog) -> None:
+    put(catalog, page("old", "one"))
+    settle(catalog)
+    catalog.remove_pages(["old"])
+    assert catalog.missing_vectors([vector_id("one")]) == []
+    put(catalog, page("new", "one"))
+    assert settle(catalog) == (set(), set())
+
+
+def test_a_dropped_vector_that_comes_back_is_not_forgotten(catalog: Catalog) -> None:
+    put(catalog, page("a", "one"))
+    settle(catalog)
+    catalog.remove_pages(["a"])
+    catalog.settle_vectors()
+    put(catalog, page("a", "one"))
+    assert catalog.vectors_to_drop(10) == []
+    assert [TEXTS[entry.id] for entry in catalog.vectors_to_store(10)] == ["one"]
+
+
+def test_what_the_store_really_holds_is_noted(catalog: Catalog) -> None:
+    put(catalog, page("a", "one", "two", "three"))
+    settle(catalog)
+    assert catalog.note_stored({vector_id(text) for text in ("one", "two", "three")}) == 0
+    assert catalog.note_stored({vector_id(text) for text in ("one", "old")} | {vector_id("two")}) == 2
+    assert [entry.id for entry in catalog.vectors_to_store(10)] == [vector_id("three")]
+    assert catalog.vectors_to_drop(10) == [vector_id("old")]
+
+
+def test_a_catalog_in_change_equals_no_commit(catalog: Catalog) -> None:
+    catalog.begin_change("new")
+    assert catalog.meta("changing") == "new"
+    catalog.end_change("new")
+    assert (catalog.meta("commit"), catalog.meta("changing")) == ("new", None)
+    catalog.end_change(None)
+    assert catalog.meta("commit") is None
+
+
+def test_what_may_pass_is_no_damage(catalog: Catalog) -> None:
+    other = sqlite3.connect(catalog.path)
+    other.execute("BEGIN EXCLUSIVE")
+    catalog._database._writer.execute("PRAGMA busy_timeout = 10")
+    with pytest.raises(CatalogError) as caught:
+        catalog.set_meta("x", "y")
+    assert not isinstance(caught.value, CatalogCorruptError)
+    other.close()
+    catalog.set_meta("x", "y")
+    assert catalog.meta("x") == "y"
+
+
+def test_a_failing_transaction_changes_nothing(catalog: Catalog) -> None:
+    put(catalog, page("a", "one"))
+    with pytest.raises(ValueError, match="shorter"):
+        catalog.put_pages([(page("a", "two"), [vector_id("two")]), (page("b", "three", "four"), [vector_id("three")])])
+    assert catalog.counts() == Counts(pages=1, chunks=1, vectors=1)
+    assert [hit.snippet for hit in hits_of(catalog, map(vector_id, ["one", "two"]))] == ["one"]
+
+
+def test_readers_and_a_writer_do_not_disturb_each_other(catalog: Catalog) -> None:
+    put(catalog, page("a", *(f"text {i}" for i in range(50))))
+    wrong: list[int] = []
+    done = threading.Event()
+
+    def read() -> None:
+        while not done.is_set():
+            hits = hits_of(catalog, map(vector_id, [f"text {i}" for i in range(100)]))
+            if len(hits) != 50:
+                wrong.append(len(hits))
+
+    readers = [threading.Thread(target=read) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    for round_ in range(20):
+        put(catalog, page("a", *(f"text {i}" for i in range(50 * (round_ % 2), 50 * (round_ % 2) + 50))))
+    done.set()
+    for reader in readers:
+        reader.join()
+    assert wrong == []
+
+
+@pytest.mark.parametrize("content", [b"", b"not a database", b"SQLite format 3\x00" + b"\xff" * 5000])
+def test_an_unreadable_file_is_named(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "catalog.sqlite3"
+    path.write_bytes(content)
+    with pytest.raises(CatalogCorruptError, match=r"catalog\.sqlite3"):
+        Catalog(path)
+
+
+def test_another_schema_is_noticed(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path / "catalog.sqlite3")
+    assert catalog.is_current
+    catalog.set_meta("schema", "99")
+    catalog.close()
+    assert not Catalog(tmp_path / "catalog.sqlite3").is_current
+
+
+def test_a_file_that_was_removed_or_replaced_is_noticed(tmp_path: Path) -> None:
+    catalog = Catalog(tmp_path / "catalog.sqlite3")
+    put(catalog, page("a", "one"))
+    assert catalog.is_in_place
+    catalog.path.rename(tmp_path / "elsewhere")
+    assert not catalog.is_in_place
+    catalog.path.touch()
+    assert not catalog.is_in_place
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE chunks SET text = 'something else'",
+        "UPDATE chunks SET text = CAST(x'ff' AS TEXT)",
+        "UPDATE vectors SET embedding = zeroblob(16)",
+        "UPDATE vectors SET embedding = x'ffffffffffffffffffffffffffffffff'",
+        "UPDATE vectors SET embedding = x'00'",
+        "DROP TABLE chunks",
+    ],
+)
+def test_damage_that_sqlite_does_not_see_is_noticed(catalog: Catalog, damage: str) -> None:
+    put(catalog, page("a", "one", "two"))
+    catalog.check()
+    other = sqlite3.connect(catalog.path)
+    other.execute(damage)
+    other.commit()
+    other.close()
+    with pytest.raises(CatalogCorruptError):
+        catalog.check()
+    with pytest.raises(CatalogCorruptError):
+        _ = hits_of(catalog, [vector_id("one")]), catalog.vectors([vector_id("one")])
+
+
+def rows(catalog: Catalog) -> dict[str, list[tuple[object, ...]]]:
+    """All that is stored beside the chunks, without their ids."""
+    statements = {
+        "keywords": "SELECT path, ordinal, title, k.headings, body FROM keywords AS k JOIN chunks ON chunks.id = k.rowid",
+        "names": "SELECT key, path, ordinal FROM names",
+        "tags": "SELECT tag_key, path FROM page_tags",
+        "links": "SELECT path, target FROM links",
+    }
+    with sqlite3.connect(catalog.path) as connection:
+        found = {name: sorted(connection.execute(statement)) for name, statement in statements.items()}
+        found["orphans"] = connection.execute(
+            "SELECT rowid FROM keywords WHERE rowid NOT IN (SELECT id FROM chunks)"
+        ).fetchall()
+    connection.close()
+    return found
+
+
+def test_words_names_tags_and_links_follow_their_page(catalog: Catalog, tmp_path: Path) -> None:
+    put(catalog, page("a", "one", "two", "three"))
+    put(catalog, replace(page("b", "four"), tags=("Täg", "täg", "other"), links_to=("a", "c")))
+    put(catalog, replace(page("a", "five"), title="New", links_to=("b",)))
+    put(catalog, page("c", "six"))
+    catalog.remove_pages(["c", "not there"])
+    fresh = Catalog(tmp_path / "fresh.sqlite3")
+    put(fresh, replace(page("b", "four"), tags=("Täg", "täg", "other"), links_to=("a", "c")))
+    put(fresh, replace(page("a", "five"), title="New", links_to=("b",)))
+    assert rows(catalog) == rows(fresh)
+    assert rows(catalog)["orphans"] == []
+    assert rows(catalog)["tags"] == [("other", "b"), ("tag", "a"), ("tag", "b")]
+    fresh.close()
+
+
+def test_a_page_without_a_known_time_has_none(catalog: Catalog) -> None:
+    put(catalog, page("a", "one"))
+    put(catalog, page("b", "two"))
+    catalog.set_updated({"a": 0, "gone": 5})
+    assert [hit.updated for hit in hits_of(catalog, map(vector_id, ["one", "two"]))] == ["1970-01-01T00:00:00+00:00", None]
+
+
+# The room it takes
+
+PAGES = 60
+
+
+def numbered(number: int, state: int) -> Page:
+    texts = [f"Passage {place} of page {number} in its state {state}, which is like no other." for place in range(5)]
+    return page(f"p{number}", *texts)
+
+
+def long_vectors(entry: Page) -> list[StoredVector]:
+    return [StoredVector(vector_id(chunk.text), np.full(384, 384**-0.5, dtype=np.float32)) for chunk in entry.chunks]
+
+
+def settle_all(catalog: Catalog) -> None:
+    catalog.settle_vectors()
+    catalog.mark_stored(catalog.vectors_to_store(1000))
+    catalog.mark_dropped(catalog.vectors_to_drop(1000))
+
+
+def rewrite(catalog: Catalog, state: int, pages: range = range(PAGES)) -> None:
+    """Put pages in another state, one by one, as edits do."""
+    for number in pages:
+        entry = numbered(number, state)
+        vectors = long_vectors(entry)
+        catalog.add_vectors(vectors)
+        catalog.put_pages([(entry, [vector.id for vector in vectors])])
+        settle_all(catalog)
+        catalog.tidy()
+
+
+def asked(catalog: Catalog, statement: str) -> int:
+    with sqlite3.connect(catalog.path) as connection:
+        found = connection.execute(statement).fetchone()[0]
+    connection.close()
+    return int(found)
+
+
+def test_rewritten_pages_take_no_more_room(catalog: Catalog) -> None:
+    rewrite(catalog, 0)
+    words = "SELECT SUM(LENGTH(block)) FROM keywords_data"
+    before = asked(catalog, words)
+    for state in range(1, 8):
+        rewrite(catalog, state)
+    assert asked(catalog, "SELECT MAX(place) FROM vectors") <= 5 * (PAGES + 1), "places of vectors that have gone are taken"
+    assert asked(catalog, words) < 1.3 * before, "the words of what has gone are merged away"
+    assert asked(catalog, "PRAGMA freelist_count") < 200
+    assert catalog.path.with_name("catalog.sqlite3-wal").stat().st_size < 1_000_000
+    assert catalog.counts() == Counts(PAGES, 5 * PAGES, 5 * PAGES)
+    catalog.check_copy()
+
+
+def test_room_that_is_not_needed_is_given_back(catalog: Catalog) -> None:
+    rewrite(catalog, 0, range(4 * PAGES))
+    before = asked(catalog, "PRAGMA page_count")
+    catalog.remove_pages([f"p{number}" for number in range(1, 4 * PAGES)])
+    while catalog.counts().vectors > 5:
+        settle_all(catalog)
+    for _ in range(10):
+        catalog.tidy()
+    assert asked(catalog, "PRAGMA page_count") < before / 2
+    catalog.check_copy()
+    catalog.close()
+    assert catalog.path.stat().st_size < before / 2 * 8192
+
+
+def test_whoever_reads_does_not_hold_up_the_tidying(catalog: Catalog) -> None:
+    rewrite(catalog, 0, range(3))
+    begun, done = threading.Event(), threading.Event()
+
+    def read() -> None:
+        with catalog.snapshot():
+            catalog.counts()
+            begun.set()
+            done.wait(30)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    begun.wait()
+    for state in range(1, 4):
+        rewrite(catalog, state)
+    done.set()
+    reader.join()
+    catalog.tidy()
+    assert catalog.path.with_name("catalog.sqlite3-wal").stat().st_size <= 1 << 18
+
+
+def test_a_copy_is_made_while_others_read_and_write(catalog: Catalog, tmp_path: Path) -> None:
+    rewrite(catalog, 0)
+    with catalog.snapshot():
+        before = catalog.counts()
+        catalog.put_pages([(page("more", "one"), [vector_id("one")])])
+        assert catalog.counts() == before
+    catalog.remove_pages(["more"])
+    catalog.copy_to(tmp_path / "copy.sqlite3")
+    catalog.remove_pages(["p1"])
+    copy = Catalog(tmp_path / "copy.sqlite3")
+    assert copy.counts() == before
+    copy.check_copy()
+    rewrite(copy, 1)
+    copy.check_copy()

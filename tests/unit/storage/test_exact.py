@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from otterwiki_semantic.core.errors import CatalogCorruptError
+from otterwiki_semantic.core.records.document import Chunk, Page
+from otterwiki_semantic.core.records.search import Filters
+from otterwiki_semantic.embedding.base import Matrix
+from otterwiki_semantic.embedding.passages import vector_id
+from otterwiki_semantic.search.query import parse_query, scope_of
+from otterwiki_semantic.storage import exact as flat_module
+from otterwiki_semantic.storage.catalog import Catalog, StoredVector
+from otterwiki_semantic.storage.filters import Scope
+
+DIMENSION = 8
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Catalog:
+    return Catalog(tmp_path / "catalog.sqlite3")
+
+
+def unit(text: str) -> Matrix:
+    """Give a vector that belongs to a text."""
+    numbers = np.random.default_rng(list(text.encode())).normal(size=DIMENSION).astype(np.float32)
+    vector: Matrix = numbers / np.linalg.norm(numbers)
+    return vector
+
+
+def put(catalog: Catalog, path: str, texts: Sequence[str], *, tags: tuple[str, ...] = (), embed: bool = True) -> None:
+    chunks = tuple(Chunk(text, 0, 0, "S", ("S",), ("S",), "s", 1, 1) for text in texts)
+    if embed:
+        catalog.add_vectors([StoredVector(vector_id(text), unit(text)) for text in texts])
+    page = Page(path, f"blob {texts}", path, None, tags, 10, chunks)
+    catalog.put_pages([(page, [vector_id(text) for text in texts])])
+
+
+def nearest(catalog: Catalog, query: Matrix, count: int, tag: str | None = None) -> list[tuple[str, str]]:
+    """Give the page and the vector of what the flat index finds."""
+    with catalog.snapshot():
+        scope = scope_of(Filters(tags=(tag,) if tag else ()), parse_query("anything"))
+        flat = catalog.lookup.flat()
+        allowed = catalog.lookup.allowed(flat, scope)
+        found = flat.nearest(query, count, allowed.mask if allowed else None)
+    assert [cosine for _, cosine in found] == sorted((cosine for _, cosine in found), reverse=True)
+    return [(candidate.path, candidate.vector) for candidate, _ in found]
+
+
+def brute_force(pages: dict[str, list[str]], query: Matrix, count: int) -> list[tuple[str, str]]:
+    everything = [(path, text) for path, texts in pages.items() for text in texts]
+    everything.sort(key=lambda item: -float(unit(item[1]) @ query))
+    return [(path, vector_id(text)) for path, text in everything[:count]]
+
+
+@settings(max_examples=40)
+@given(
+    changes=st.lists(
+        st.tuples(st.integers(0, 5), st.lists(st.integers(0, 99), max_size=6, unique=True)), min_size=1, max_size=12
+    ),
+    block=st.integers(1, 5),
+    count=st.integers(1, 20),
+)
+def test_it_finds_what_comparing_every_vector_finds_after_every_change(
+    tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, list[int]]], block: int, count: int
+) -> None:
+    query = unit("the question")
+    wiki: dict[str, list[str]] = {}
+    catalog = Catalog(tmp_path_factory.mktemp("flat") / "catalog.sqlite3")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flat_module, "_BLOCK", block)
+        patch.setattr(flat_module, "_MOST_DEAD", 2)
+        for number, words in changes:
+            path, texts = f"page-{number}", [f"{number} {word}" for word in words]
+            if texts:
+                put(catalog, path, texts, tags=("even",) if number % 2 == 0 else ())
+                wiki[path] = texts
+            else:
+                catalog.remove_pages([path])
+                wiki.pop(path, None)
+            assert nearest(catalog, query, count) == brute_force(wiki, query, count)
+            even = {path: texts for path, texts in wiki.items() if int(path[-1]) % 2 == 0}
+            assert nearest(catalog, query, count, tag="even") == brute_force(even, query, count)
+    catalog.close()
+
+
+def test_a_search_that_began_before_a_change_sees_the_state_before_it(catalog: Catalog) -> None:
+    put(catalog, "a", ["oak"])
+    began, changed = threading.Event(), threading.Event()
+    seen: list[tuple[list[tuple[str, str]], dict[str, int]]] = []
+
+    def search() -> None:
+        with catalog.snapshot():
+            catalog.meta("revision")
+            began.set()
+            assert changed.wait(10)
+            seen.append((nearest(catalog, unit("oak"), 5), catalog.lookup.frequencies(["oak", "elm"])))
+
+    thread = threading.Thread(target=search)
+    thread.start()
+    assert began.wait(10)
+    put(catalog, "a", ["elm"])
+    put(catalog, "b", ["more"])
+    assert [path for path, _ in nearest(catalog, unit("elm"), 5)] == ["a", "b"]
+    changed.set()
+    thread.join(10)
+    assert seen == [([("a", vector_id("oak"))], {"oak": 1, "elm": 0})]
+    with catalog.snapshot():
+        assert catalog.lookup.frequencies(["oak", "elm"]) == {"oak": 0, "elm": 1}, "nothing of the older state is left"
+
+
+def test_a_filter_is_made_for_the_rows_that_it_is_used_with(catalog: Catalog) -> None:
+    """The same state may be in memory with the rows of pages that have gone, and without them."""
+    put(catalog, "a", ["one", "two"], tags=("even",))
+    with catalog.snapshot():
+        catalog.lookup.flat()
+    put(catalog, "a", ["three"], tags=("even",))
+    scope = scope_of(Filters(tags=("even",)), parse_query("anything"))
+    with catalog.snapshot():
+        grown = catalog.lookup.flat()
+        of_grown = catalog.lookup.allowed(grown, scope)
+        catalog.lookup._flat._states = ()
+        afresh = catalog.lookup.flat()
+        of_afresh = catalog.lookup.allowed(afresh, scope)
+    assert of_grown is not None
+    assert of_afresh is not None
+    assert (len(grown), len(afresh)) == (3, 1)
+    for rows, allowed in ((grown, of_grown), (afresh, of_afresh)):
+        assert [each.vector for each, _ in rows.nearest(unit("one"), 5, allowed.mask)] == [vector_id("three")]
+
+
+def test_a_passage_without_a_vector_is_known_but_near_to_nothing(catalog: Catalog) -> None:
+    put(catalog, "a", ["embedded"])
+    put(catalog, "b", ["not embedded"], embed=False)
+    with catalog.snapshot():
+        found = catalog.lookup.flat()
+        ids = found.ids(found.live)
+        assert found.size == 2
+        assert [candidate.path for candidate in found.candidates(ids)] == ["a", "b"]
+        assert list(found.cosines(unit("embedded"), ids)) == ids[:1]
+        assert [candidate.path for candidate, _ in found.nearest(unit("embedded"), 5)] == ["a"]
+
+
+def test_an_index_of_words_alone_has_no_nearest(catalog: Catalog) -> None:
+    put(catalog, "a", ["one", "two"], embed=False)
+    assert nearest(catalog, unit("one"), 5) == []
+    put(catalog, "b", ["three"])
+    assert [path for path, _ in nearest(catalog, unit("one"), 5)] == ["b"]
+
+
+def test_an_empty_catalog_has_nothing(catalog: Catalog) -> None:
+    assert nearest(catalog, unit("one"), 5) == []
+    assert nearest(catalog, unit("one"), 5, tag="none") == []
+
+
+def test_unknown_chunks_are_left_out(catalog: Catalog) -> None:
+    put(catalog, "a", ["one"])
+    with catalog.snapshot():
+        found = catalog.lookup.flat()
+        assert found.candidates([99, *found.ids(found.live)]) == found.candidates(found.ids(found.live))
+        assert found.cosines(unit("one"), [99]) == {}
+
+
+def test_a_vector_that_is_not_of_unit_length_is_damage(catalog: Catalog) -> None:
+    put(catalog, "a", ["one"])
+    with catalog._database.write() as connection:
+        connection.execute("UPDATE vectors SET embedding = ?", (bytes(4 * DIMENSION),))
+    with pytest.raises(CatalogCorruptError, match="unit length"):
+        nearest(catalog, unit("one"), 5)
+
+
+@pytest.mark.parametrize("few", [0, 10_000])
+def test_words_are_found_within_a_filter_however_many_pass_it(
+    catalog: Catalog, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otterwiki_semantic.storage.reader._FEW", few)
+    for number in range(60):
+        put(catalog, f"page-{number:02}", [f"apple number {number}"], tags=("late",) if number >= 50 else ())
+    with catalog.snapshot():
+        allowed = catalog.lookup.allowed(catalog.lookup.flat(), scope_of(Filters(tags=("late",)), parse_query("apple")))
+        assert allowed is not None
+        assert allowed.size == 10
+        scores = catalog.lookup.keyword_scores('"appl"', 5, allowed)
+        assert len(scores) == 5
+        assert allowed.among(list(scores)) == list(scores)
+        assert len(catalog.lookup.keyword_scores('"appl"', 100, allowed)) == 10
+        assert catalog.lookup.allowed(catalog.lookup.flat(), Scope()) is None
+
+
+def test_means_of_pages(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flat_module, "_BLOCK", 4)
+    texts = {"one": ["a"], "many": [*"bcdefghijk"], "two": ["l", "m"], "gone": ["n"], "bare": ["o"]}
+    for path, words in texts.items():
+        put(catalog, path, words, embed=path != "bare")
+    catalog.remove_pages(["gone"])
+    texts["two"] = ["p", "q", "r"]
+    put(catalog, "two", texts["two"])
+    paths, means = catalog.lookup.flat().page_means()
+    assert sorted(paths) == ["many", "one", "two"]
+    for path, mean in zip(paths, means, strict=True):
+        expected = sum(unit(text) for text in texts[path])
+        assert mean == pytest.approx(expected / np.linalg.norm(expected), abs=1e-5)
+
+
+def test_an_empty_index_has_no_means(catalog: Catalog) -> None:
+    paths, means = catalog.lookup.flat().page_means()
+    assert (paths, len(means)) == ([], 0)

@@ -1,0 +1,90 @@
+"""What is shown of a passage, and the address that leads to it."""
+
+from __future__ import annotations
+
+from urllib.parse import unquote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otterwiki_semantic.web.pages.excerpts import Piece, excerpt, text_fragment
+
+LONG = " ".join(f"word{number}" for number in range(200))
+
+
+@st.composite
+def passages(draw: st.DrawFn) -> tuple[str, int, list[tuple[int, int]]]:
+    """A text, where its own part begins, and ranges in order that do not overlap."""
+    text = draw(st.text(st.sampled_from("ab é-,&|\n\t漢"), max_size=900))
+    places = sorted(draw(st.sets(st.integers(0, len(text)), max_size=40)))
+    ranges = [(begin, end) for begin, end in zip(places[::2], places[1::2], strict=False) if begin < end]
+    return text, draw(st.integers(0, len(text))), ranges
+
+
+@given(passages())
+def test_an_excerpt_is_a_part_of_the_text_with_the_matches_in_it(passage: tuple[str, int, list[tuple[int, int]]]) -> None:
+    text, start, highlights = passage
+    pieces = excerpt(text, start, highlights)
+    shown = "".join(piece.text for piece in pieces).removeprefix("… ").removesuffix(" …")
+    assert "".join(shown.split()) in "".join(text[start:].split())
+    matches = ["".join(piece.text.split()) for piece in pieces if piece.is_match]
+    assert set(matches) <= {"".join(text[begin:end].split()) for begin, end in highlights}
+    assert sum(len(piece.text) for piece in pieces) <= 370
+
+
+def test_an_excerpt_shows_where_most_of_the_matches_are() -> None:
+    wanted = [LONG.index(f"word{number}") for number in (5, 120, 121, 122)]
+    highlights = [(place, place + 6) for place in wanted]
+    pieces = excerpt(LONG, 0, highlights)
+    assert [piece.text for piece in pieces if piece.is_match] == ["word12"[:6] for _ in range(3)]
+    assert pieces[0] == Piece("… ")
+    assert pieces[-1].text.endswith(" …")
+    assert "word121" in "".join(piece.text for piece in pieces)
+
+
+def test_a_short_passage_is_shown_whole() -> None:
+    assert excerpt("[Title] One.\n\nTwo.", 8, []) == (Piece("One.\nTwo."),)
+
+
+@given(passages())
+def test_a_fragment_quotes_words_that_stand_together_in_one_block(passage: tuple[str, int, list[tuple[int, int]]]) -> None:
+    text, start, highlights = passage
+    directive = text_fragment(text, start, highlights)
+    if not directive:
+        return
+    assert directive.startswith(":~:text=")
+    quoted = directive.removeprefix(":~:text=")
+    assert not set(quoted) & set("-,& \n#")
+    words = unquote(quoted).split(" ")
+    blocks = [block.split() for line in text[start:].split("\n") for block in line.split(" | ")]
+    assert any(block[at : at + len(words)] == words for block in blocks for at in range(len(block)))
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "highlights", "phrase"),
+    [
+        ("[T] Open the valve by a quarter. Then close it.", 4, [], "Open the valve by a quarter. Then close"),
+        ("[T] a b c d e f g h i VALVE j k l", 4, [(22, 27)], "f g h i VALVE j k l"),
+        ("[T] one\nname | who | band\nthree four", 4, [(15, 18)], "who"),
+        ("[VALVE] the long way", 8, [(1, 6)], "the long way"),
+        ("[T] ", 4, [], ""),
+    ],
+)
+def test_a_fragment_is_around_the_first_match(text: str, start: int, highlights: list[tuple[int, int]], phrase: str) -> None:
+    assert unquote(text_fragment(text, start, highlights).removeprefix(":~:text=")) == phrase
+
+
+@pytest.mark.parametrize(
+    ("text", "needle"),
+    [
+        ("暖房の手引き。 " + "部屋の温度を下げる。" * 60 + "凍結" + "水道管を守る。" * 60, "凍結"),
+        ("https://example.org/" + "a" * 900 + "NEEDLE" + "b" * 900 + " end", "NEEDLE"),
+        ("A " + "x" * 800, "xxx"),
+    ],
+)
+def test_a_match_in_a_text_without_spaces_is_shown(text: str, needle: str) -> None:
+    place = text.index(needle)
+    pieces = excerpt(text, 0, [(place, place + len(needle))])
+    assert [piece.text for piece in pieces if piece.is_match] == [needle]
+    assert len("".join(piece.text for piece in pieces)) > 200
