@@ -16,9 +16,7 @@ from benchmarks.wikis import BuiltWiki, built, copied, generated, scratch
 from otterwiki_semantic.content.chunking.chunker import Profile
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.content.pages.page import read_page
-from otterwiki_semantic.core.records.document import Chunk
-from otterwiki_semantic.core.records.search import SearchOptions
-from otterwiki_semantic.core.records.status import RebuildState
+from otterwiki_semantic.core.records import Chunk, RebuildState, SearchOptions
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.embedding.passages import embed_passages
 from otterwiki_semantic.indexing.progress import ProgressTracker
@@ -148,9 +146,9 @@ def _chunks(repository: Repository, model: BundledModel) -> list[Chunk]:
 def _build_twice(repository: Path, data_dir: Path) -> _Build:
     start = time.perf_counter()
     with opened(repository, data_dir) as index:
-        (answer,) = index.search(["anything"], SearchOptions(wait=_LONGEST_SECONDS))
+        (answer,) = index.search(["anything"], SearchOptions(wait=True, wait_seconds=_LONGEST_SECONDS))
         seconds = time.perf_counter() - start
-        assert answer.hits
+        assert answer.results
         assert answer.index.pending_pages == 0
         first = wait_until_settled(index)
         start = time.perf_counter()

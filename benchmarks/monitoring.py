@@ -17,7 +17,7 @@ from benchmarks.processes import in_fresh_process
 from benchmarks.report import Figure, at_most, say
 from benchmarks.wikis import BuiltWiki, built
 from otterwiki_semantic.content.git import Repository
-from otterwiki_semantic.core.records.search import Answer, SearchOptions
+from otterwiki_semantic.core.records import Answer, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring

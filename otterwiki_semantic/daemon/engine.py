@@ -12,6 +12,8 @@ from pathlib import Path
 from threading import BoundedSemaphore
 from typing import TypeVar
 
+from msgspec import structs
+
 from otterwiki_semantic import __version__
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.content.pages import page_unknown
@@ -26,8 +28,9 @@ from otterwiki_semantic.core.errors import (
     VectorStoreError,
 )
 from otterwiki_semantic.core.records import (
+    FIRST_BUILD,
+    NO_URLS,
     Answer,
-    Filters,
     Freshness,
     IndexStatus,
     Insight,
@@ -35,6 +38,8 @@ from otterwiki_semantic.core.records import (
     PageInspection,
     PageLinks,
     PageList,
+    PageListRequest,
+    PageUrls,
     Problem,
     RebuildStatus,
     RelatedPages,
@@ -49,7 +54,17 @@ from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
 from otterwiki_semantic.embedding import QueryEmbedder, open_embedder, vector_if_made
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe
-from otterwiki_semantic.search import RerankScores, Shortlist, inspect_page, parse_query, related_pages, search_chunks
+from otterwiki_semantic.search import (
+    NO_RESULT,
+    Query,
+    RerankScores,
+    SearchResult,
+    Shortlist,
+    inspect_page,
+    parse_query,
+    related_pages,
+    search_chunks,
+)
 from otterwiki_semantic.search.evaluation import JudgedQuery, read_judged_queries
 from otterwiki_semantic.search.reranking import BoundedReranker, RerankStage, open_reranker
 from otterwiki_semantic.storage import (
@@ -115,57 +130,63 @@ class IndexEngine:
 
     # Questions
 
-    def search(self, queries: Sequence[str], options: SearchOptions) -> list[Answer]:
-        """See `IndexService`."""
+    def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
         parsed = [parse_query(query) for query in queries]
-        texts = [query.text for query in parsed]
-        coming = self._vectors.coming(texts) if self._asks_by_meaning(options.mode) else []
         if options.wait:
-            self._keeper.wait_until_head(options.wait)
+            self._keeper.wait_until_head(options.wait_seconds)
         start = time.perf_counter()
-        asked = replace(options, rerank=self._rereading.is_wanted(options))
-
-        def answers(readings: Sequence[RerankScores], generation: Generation) -> list[tuple[Answer, Shortlist]]:
-            index = self._keeper.freshness(generation)
-            by_words = self._way.why_words_alone(generation)
-            calibration = self._way.calibration(generation)
-            if not coming and self._asks_by_meaning(options.mode):  # another generation serves since
-                coming.extend(self._vectors.coming(texts))
-            known = coming if coming and not by_words else [None] * len(parsed)
-            given = [partial(vector_if_made, vector) for vector in known]
-            found = [
-                search_chunks(generation, query, vector, asked, calibration, reading)
-                for query, vector, reading in zip(parsed, given, readings, strict=True)
-            ]
-            if any(each.is_damaged for each in found):
-                self._keeper.replace(generation)
-            why = by_words or self._vectors.failure(coming)
-            return [
-                (
-                    Answer(query, each.hits, index, each.confident, why or each.degraded or index.error, each.facets),
-                    each.shortlist,
-                )
-                for query, each in zip(queries, found, strict=True)
-            ]
-
-        def ask(readings: Sequence[RerankScores]) -> list[tuple[Answer, Shortlist]] | None:
-            with self._places:
-                return self._ask(partial(answers, readings))
-
-        self._vectors.wait_for_server(coming)
         try:
-            found = self._rereading.answers(texts, options, ask)
+            answers = self._search(parsed, options, urls)
         except Exception:
             self._watcher.failed(Failure.SEARCH)
             raise
-        if found is None:
-            index = self._keeper.freshness(None)
-            found = [Answer(query, (), index) for query in queries]
+        answers = [structs.replace(answer, query=query) for query, answer in zip(queries, answers, strict=True)]
         seconds = time.perf_counter() - start
-        if options.note:
-            self._insights.note(found, options.mode, seconds)
-        self._monitoring.searched(found, options, seconds)
-        return found
+        if options.counts:
+            self._insights.note(answers, options.mode, seconds)
+        self._monitoring.searched(answers, options, seconds)
+        return answers
+
+    def _search(self, queries: Sequence[Query], options: SearchOptions, urls: PageUrls) -> list[Answer]:
+        wanted = replace(options, rerank=self._rereading.is_wanted(options))
+        found = self._search_once(queries, wanted, urls)
+        reranked = self._rereading.rerank([query.text for query in queries], [shortlist for _, shortlist in found], options)
+        if any(each.scores for each in reranked):  # the index may have changed since the candidates were read
+            found = self._search_once(queries, wanted, urls, [each.scores for each in reranked])
+        return [each.applied_to(answer) for (answer, _), each in zip(found, reranked, strict=True)]
+
+    def _search_once(
+        self,
+        queries: Sequence[Query],
+        options: SearchOptions,
+        urls: PageUrls,
+        rerank_scores: Sequence[RerankScores] = (),
+    ) -> list[tuple[Answer, Shortlist]]:
+        """Search one state of the serving generation; return what a reranker is to read along with each answer."""
+        texts = [query.text for query in queries]
+        pending = self._vectors.coming(texts) if self._asks_by_meaning(options.mode) else []
+        self._vectors.wait_for_server(pending)
+
+        def answers(generation: Generation) -> list[tuple[Answer, Shortlist]]:
+            index = self._keeper.freshness(generation)
+            words_alone = self._way.why_words_alone(generation)
+            is_late = not pending and self._asks_by_meaning(options.mode)  # another generation has taken over since
+            vectors = self._vectors.coming(texts) if is_late else pending
+            given = vectors if vectors and not words_alone else [None] * len(queries)
+            found = [
+                search_chunks(
+                    generation, query, partial(vector_if_made, vector), options, self._way.calibration(generation), scores, urls
+                )
+                for query, vector, scores in zip(queries, given, rerank_scores or [{}] * len(queries), strict=True)
+            ]
+            if any(each.is_keyword_index_corrupt for each in found):
+                self._keeper.replace(generation)
+            degraded = words_alone or self._vectors.failure(vectors)
+            return [(_answer(query, each, index, degraded), each.shortlist) for query, each in zip(texts, found, strict=True)]
+
+        with self._places:
+            found = self._ask(answers)
+        return found or [(_answer(query, NO_RESULT, self._keeper.freshness(None)), {}) for query in texts]
 
     def _asks_by_meaning(self, mode: Mode) -> bool:
         """Whether the model is to be asked for queries: not in vain, and not a server for a search by words."""
@@ -177,35 +198,32 @@ class IndexEngine:
         except CatalogError:  # whoever asks it next sees to that
             return True
 
-    def related(self, path: str, n: int) -> RelatedPages:
-        """See `IndexService`."""
+    def related(self, path: str, n: int, urls: PageUrls = NO_URLS) -> RelatedPages:
 
         def nearest(generation: Generation) -> RelatedPages:
             known = _known_path(generation, path)
             calibration = self._way.calibration(generation)
-            pages = related_pages(generation, known, n, calibration.of_model(calibration.related))
-            return RelatedPages(known, pages, self._keeper.freshness(generation))
+            pages = related_pages(generation, known, n, calibration.of_model(calibration.related), urls)
+            return RelatedPages(known, pages, len(pages), self._keeper.freshness(generation))
 
         return self._of_page(path, nearest)
 
-    def pages(self, filters: Filters, limit: int, offset: int) -> PageList:
-        """See `IndexService`."""
-
+    def pages(self, request: PageListRequest, urls: PageUrls = NO_URLS) -> PageList:
         def listed(generation: Generation) -> PageList:
-            return PageList(*generation.catalog.directory.pages(filters, limit, offset), self._keeper.freshness(generation))
+            found, total = generation.catalog.directory.pages(request.filters, request.limit, request.offset)
+            addressed = found if urls.prefix is None else tuple(structs.replace(page, url=urls.of(page.path)) for page in found)
+            return PageList(addressed, total, self._keeper.freshness(generation))
 
         return self._ask(listed) or PageList((), 0, self._keeper.freshness(None))
 
     def links(self, path: str) -> PageLinks:
-        """See `IndexService`."""
         return self._ask(lambda generation: generation.catalog.directory.links(path)) or PageLinks((), ())
 
-    def inspect_page(self, path: str) -> PageInspection:
-        """See `IndexService`."""
+    def inspect_page(self, path: str, urls: PageUrls = NO_URLS) -> PageInspection:
 
         def seen(generation: Generation) -> PageInspection:
             known = _known_path(generation, path)
-            return inspect_page(generation, self.embedder, known, self._keeper.freshness(generation))
+            return inspect_page(generation, self.embedder, known, self._keeper.freshness(generation), urls)
 
         return self._of_page(path, seen)
 
@@ -216,12 +234,11 @@ class IndexEngine:
             raise PageNotFoundError(f"the index has no page {path!r} yet: it is being built")
         return found
 
-    def map(self) -> WikiMap:
-        """See `IndexService`."""
+    def map(self, urls: PageUrls = NO_URLS) -> WikiMap:
 
         def mapped(generation: Generation | None) -> WikiMap:
             index = self._keeper.freshness(generation)
-            return self._mapper.answer(generation, index) if self._mapper else switched_off(index)
+            return self._mapper.answer(generation, index, urls) if self._mapper else switched_off(index)
 
         return self._ask(mapped) or mapped(None)
 
@@ -269,15 +286,12 @@ class IndexEngine:
     # The index itself
 
     def insight(self) -> Insight:
-        """See `IndexService`."""
         return self._insights.insight()
 
     def metrics(self) -> str:
-        """See `IndexService`."""
         return self._monitoring.text(self.status(), self._keeper, *self._vectors.hits_and_misses)
 
     def status(self) -> IndexStatus:
-        """See `IndexService`."""
         while True:
             generation = self._keeper.serving
             try:
@@ -342,11 +356,9 @@ class IndexEngine:
         return shown
 
     def reindex(self, *, full: bool = False) -> RebuildStatus:
-        """See `IndexService`."""
         return self._keeper.reindex(full=full)
 
     def refresh(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """See `IndexService`."""
 
         def known(generation: Generation) -> tuple[str, ...]:
             return tuple(_known_path(generation, path) for path in paths)
@@ -358,8 +370,21 @@ class IndexEngine:
         return again
 
     def notify(self) -> None:
-        """See `IndexService`."""
         self._keeper.wake()
+
+
+def _answer(query: str, found: SearchResult, index: Freshness, degraded: str | None = None) -> Answer:
+    is_first_build = index.commit is None and index.head is not None
+    return Answer(
+        query=query,
+        results=found.hits,
+        total=len(found.hits),
+        confident=found.confident,
+        index=index,
+        message=FIRST_BUILD if is_first_build else None,
+        degraded=degraded or found.degraded or index.error,
+        facets=found.facets,
+    )
 
 
 def _known_path(generation: Generation, path: str) -> str:

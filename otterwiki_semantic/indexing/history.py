@@ -7,7 +7,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+
+from msgspec import structs
 
 from otterwiki_semantic.core.errors import CatalogError
 from otterwiki_semantic.core.records import Problem, SyncRecord
@@ -60,7 +61,7 @@ class SyncHistory:
         last = self._records[-1] if self._records else None
         if error is not None and last is not None and last.error == error:
             # It is tried again every minute, and would soon be all there is to see.
-            self._records[-1] = replace(record, times=last.times + 1)
+            self._records[-1] = structs.replace(record, times=last.times + 1)
         else:
             self._records.append(record)
 

@@ -7,8 +7,9 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import astuple, replace
 from datetime import UTC, datetime
+
+from msgspec import structs
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import (
@@ -63,7 +64,7 @@ class RebuildJob:
     def status(self) -> RebuildStatus:
         """Give the state of the last rebuild."""
         with self._lock:
-            return replace(self._status, progress=self.progress.snapshot())
+            return structs.replace(self._status, progress=self.progress.snapshot())
 
     def begin(self, serving: Generation | None, *, full: bool) -> None:
         """Note that a rebuild begins, and whether it is `full`: every page is read again, even if nothing has changed.
@@ -153,9 +154,9 @@ class RebuildJob:
             self._watcher.failed(Failure.REBUILD)
         self._not_before = time.monotonic() + _AGAIN_SECONDS
         state = RebuildState.FAILED if error else RebuildState.DONE
-        reason, cure = astuple(problem(error)) if error else (None, None)
+        reason, cure = structs.astuple(problem(error)) if error else (None, None)
         with self._lock:
-            self._status = replace(self._status, state=state, finished=now(), error=reason, cure=cure)
+            self._status = structs.replace(self._status, state=state, finished=now(), error=reason, cure=cure)
             self._failure = error
 
     def build(self, serving: Generation) -> Generation:
@@ -196,7 +197,7 @@ class RebuildJob:
         except CatalogCorruptError as error:
             log.warning("the index is built again from the pages, because a copy of it is not sound: %s", error)
             with self._lock:
-                self._status = replace(self._status, copies=False)
+                self._status = structs.replace(self._status, copies=False)
             return None
         counts = new.catalog.counts()
         self.progress.copied(counts.pages, counts.chunks)
@@ -211,7 +212,7 @@ class RebuildJob:
         if found is None:
             return
         with self._lock:
-            self._status = replace(self._status, recall=found)
+            self._status = structs.replace(self._status, recall=found)
         try:
             check_recall(found, len(questions))
         except RebuildRefusedError as error:

@@ -8,7 +8,7 @@ from otterwiki_semantic.storage.exact import Candidate, ExactIndex
 from otterwiki_semantic.storage.filters import Condition, Scope, page_conditions
 from otterwiki_semantic.storage.generation import Generation, OpenStore
 from otterwiki_semantic.storage.generations import GenerationStore, index_fingerprint
-from otterwiki_semantic.storage.reader import Allowed, iso_time
+from otterwiki_semantic.storage.reader import Allowed, CatalogReader, iso_time
 from otterwiki_semantic.storage.sqlite import SqliteFile
 from otterwiki_semantic.storage.vector_store import ChromaVectors, VectorStore
 
@@ -17,6 +17,7 @@ __all__ = [
     "Allowed",
     "Candidate",
     "Catalog",
+    "CatalogReader",
     "ChromaServer",
     "ChromaServerVectors",
     "ChromaVectors",

@@ -62,4 +62,5 @@ class PageTable:
 
 def _listed(path: str, title: str, category: str | None, tags: str, updated: int | None, words: int) -> ListedPage:
     when = None if updated is None else iso_time(updated)
-    return ListedPage(page_name(path), path, title, category, load_list(tags), when, words)
+    day = None if when is None else when[:10]
+    return ListedPage(page_name(path), path, title, category, load_list(tags), when, words, day, words)

@@ -15,7 +15,7 @@ import numpy as np
 
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import CatalogCorruptError
-from otterwiki_semantic.core.records import Hit
+from otterwiki_semantic.core.records import StoredChunk
 from otterwiki_semantic.embedding import Matrix, vector_id
 from otterwiki_semantic.storage.exact import Candidate, ExactIndex, ExactIndexCache, Mask, revision_of, unit_vectors
 from otterwiki_semantic.storage.filters import Scope
@@ -193,22 +193,22 @@ class CatalogReader:
 
     # What is shown
 
-    def hits(self, ids: Sequence[int]) -> dict[int, Hit]:
-        """Give chunks as they are shown, by id; what depends on the query is not set yet."""
+    def hits(self, ids: Sequence[int]) -> dict[int, StoredChunk]:
+        """Return chunks by id."""
         with self._read() as connection:
             return {
-                row[0]: _hit(row)
+                row[0]: _stored_chunk(row)
                 for part in batches(ids)
                 for row in connection.execute(f"{_HITS} WHERE chunks.id IN ({placeholders(part)})", part)
             }
 
-    def page_hits(self, path: str, first: int, last: int) -> list[Hit]:
+    def page_hits(self, path: str, first: int, last: int) -> list[StoredChunk]:
         """Give the chunks of a page from one place to another, both included, in order."""
         with self._read() as connection:
             rows = connection.execute(
                 f"{_HITS} WHERE chunks.path = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal", (path, first, last)
             )
-            return [_hit(row) for row in rows]
+            return [_stored_chunk(row) for row in rows]
 
     def page_labels(self, paths: Sequence[str]) -> dict[str, tuple[str | None, tuple[str, ...]]]:
         """Give the category and the tags of pages."""
@@ -258,21 +258,20 @@ def _check_text(path: str, vector: str, text: str) -> None:
         raise CatalogCorruptError(f"the catalog's text of {path!r} is not the one that was indexed")
 
 
-def _hit(row: sqlite3.Row) -> Hit:
+def _stored_chunk(row: sqlite3.Row) -> StoredChunk:
     # A row is asked for a column by its place: by its name takes several times as long, and an answer has hundreds of them.
     (_, vector, path, title, category, tags, updated, text, prefix_length, overlap_length, *place) = row
     (section, section_path, headings, anchor, start_line, end_line, ordinal, chunk_count, word_count) = place
     _check_text(path, vector, text)
-    return Hit(
+    return StoredChunk(
         name=page_name(path),
         path=path,
         title=title,
         category=category,
         tags=load_list(tags),
-        snippet=text,
+        text=text,
         prefix_length=prefix_length,
         overlap_length=overlap_length,
-        distance=None,
         section=section,
         section_path=load_list(section_path),
         headings=load_list(headings),
@@ -282,9 +281,6 @@ def _hit(row: sqlite3.Row) -> Hit:
         chunk_index=ordinal,
         total_chunks=chunk_count,
         page_word_count=word_count,
-        text=text,
-        text_start_line=start_line,
-        text_end_line=end_line,
         updated=None if updated is None else iso_time(updated),
     )
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from otterwiki_semantic.core.errors import DaemonUnavailableError, IndexUnavailableError
-from otterwiki_semantic.core.records.search import SearchOptions
-from otterwiki_semantic.core.records.status import IndexStatus, RebuildState
+from otterwiki_semantic.core.records import IndexStatus, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.interface import IndexService
 from tests.chaos.points import Point, Watch
@@ -113,7 +112,7 @@ def _is_whole(status: IndexStatus) -> bool:
 def search(index: IndexService, queries: Sequence[str]) -> list[list[Passage]]:
     """Give the passages found for each query."""
     answers = index.search(queries, SearchOptions(RESULTS, 1)) if queries else []
-    return [[(hit.path, hit.snippet) for hit in answer.hits] for answer in answers]
+    return [[(hit.path, hit.snippet) for hit in answer.results] for answer in answers]
 
 
 def run(orders: Orders) -> None:

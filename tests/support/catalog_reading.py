@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from otterwiki_semantic.core.records.search import Hit
+from otterwiki_semantic.core.records import StoredChunk
 from otterwiki_semantic.storage.catalog import Catalog
 
 
-def hits_of(catalog: Catalog, vectors: Iterable[str]) -> list[Hit]:
+def hits_of(catalog: Catalog, vectors: Iterable[str]) -> list[StoredChunk]:
     """Give the passages with these vectors, by path and place."""
     with catalog.snapshot():
         found = catalog.lookup.with_vectors(vectors)

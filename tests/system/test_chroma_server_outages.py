@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from otterwiki_semantic.core.records.search import Mode, SearchOptions
-from otterwiki_semantic.core.records.status import RebuildState
+from otterwiki_semantic.core.records import Mode, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from tests.support.live_wiki import commit, eventually, make_repository
@@ -53,7 +52,7 @@ def is_well(index: IndexEngine) -> bool:
 
 
 def best(index: IndexEngine, query: str) -> str:
-    return index.search([query], SearchOptions(1, 1, Mode.SEMANTIC))[0].hits[0].path
+    return index.search([query], SearchOptions(1, 1, Mode.SEMANTIC))[0].results[0].path
 
 
 def save_bees(index: IndexEngine, tmp_path: Path) -> None:

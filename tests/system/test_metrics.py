@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import yaml
@@ -17,7 +17,7 @@ from flask.testing import FlaskClient
 from prometheus_client.parser import text_string_to_metric_families
 
 from otterwiki_semantic.core.errors import IndexUnavailableError, RebuildRefusedError, VectorStoreUnreachableError
-from otterwiki_semantic.core.records.search import Mode, SearchOptions
+from otterwiki_semantic.core.records import Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
 from otterwiki_semantic.daemon.engine import IndexEngine
@@ -247,7 +247,7 @@ def index(settings: Settings) -> Iterator[IndexEngine]:
 
 def asked_through(service: IndexService, settings: Settings) -> FlaskClient:
     app = Flask(__name__)
-    app.register_blueprint(make_blueprint(service, settings))
+    app.register_blueprint(make_blueprint(cast("IndexClient", service), settings))
     return app.test_client()
 
 
@@ -329,7 +329,7 @@ def test_no_figures_without_their_package(settings: Settings, monkeypatch: pytes
         answer = asked_through(index, settings).get(ROUTE)
         assert (answer.status_code, answer.get_json()["error"]["code"]) == (503, "package_missing")
         assert 'pip install "otterwiki-semantic[metrics]"' in answer.get_json()["error"]["message"]
-        assert eventually(lambda: index.search(["frost"], SearchOptions())[0].hits)
+        assert eventually(lambda: index.search(["frost"], SearchOptions())[0].results)
     finally:
         index.close()
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from otterwiki_semantic.content.chunking.chunker import chunk_document, count_words
 from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.markdown.parser import parse
-from otterwiki_semantic.core.records.document import Chunk, Document
+from otterwiki_semantic.core.records import Chunk, Document
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.support.markdown_strategies import PAGES, RAW, WORDS
 

@@ -18,9 +18,7 @@ from otterwiki_semantic.content.chunking.profiles import profile_named
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.errors import ModelError, RebuildRefusedError
-from otterwiki_semantic.core.records.document import Page
-from otterwiki_semantic.core.records.search import Answer, Mode, SearchOptions
-from otterwiki_semantic.core.records.status import IndexStatus, RebuildState
+from otterwiki_semantic.core.records import Answer, IndexStatus, Mode, Page, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
@@ -109,7 +107,7 @@ def test_the_old_index_answers_until_the_new_one_is_whole(
     seen: set[str | None] = set()
     while index.status().generation == old:
         answer = ask(index, "unit77")
-        assert answer.hits[0].path == "p077"
+        assert answer.results[0].path == "p077"
         seen.add(answer.degraded)
         current = index.status()
         assert current.generation != old or current.pages == PAGES
@@ -128,8 +126,8 @@ def test_what_is_saved_while_a_model_is_changed_is_found_by_its_words(place: Pat
     commit(place / "repository", {f"q{number:03}.md": page(1000 + number) for number in range(PAGES)})
     old = note(place, fingerprint="another model", recipe="another model")
     index = opened()
-    answer = index.search(["unit1077"], SearchOptions(1, 1, wait=30.0))[0]
-    assert answer.hits[0].path == "q077"
+    answer = index.search(["unit1077"], SearchOptions(1, 1, wait=True, wait_seconds=30.0))[0]
+    assert answer.results[0].path == "q077"
     eventually(lambda: index.status().generation != old)
     eventually(lambda: is_ready(index))
     assert index.status().index.pending_pages == 0
@@ -148,7 +146,7 @@ def test_an_index_that_goes_back_to_its_own_model_gets_the_vectors_it_lacks(plac
     generation.close()
     index = opened()
     eventually(lambda: is_ready(index) and index.status().index.pending_pages == 0)
-    assert ask(index, "insects that make honey", Mode.SEMANTIC).hits[0].path == "bees"
+    assert ask(index, "insects that make honey", Mode.SEMANTIC).results[0].path == "bees"
     assert index.status().embedded_texts == 1
 
 
@@ -159,7 +157,7 @@ def test_an_index_of_a_schema_that_cannot_be_read_is_built_from_nothing(place: P
     connection.close()
     index = opened()
     eventually(lambda: is_ready(index))
-    assert ask(index, "unit77").hits[0].path == "p077"
+    assert ask(index, "unit77").results[0].path == "p077"
 
 
 def judged(place: Path, relevant: str) -> Path:
@@ -191,7 +189,7 @@ def test_a_new_index_that_finds_less_does_not_serve(place: Path, opened: Open, m
     (problem,) = status.problems
     assert "recall@10 over 20 judged questions is 0." in problem.trouble
     assert "and was 1.000" in problem.trouble
-    assert ask(index, "unit77").hits[0].path == "p077"
+    assert ask(index, "unit77").results[0].path == "p077"
     index.close()
 
     again = opened(eval_queries=questions)
@@ -257,10 +255,10 @@ def test_an_index_of_an_unchanged_wiki_is_copied(opened: Open, pages_read: list[
     assert (progress.pages_done, progress.pages_total) == (PAGES, PAGES)
     assert (progress.chunks_done, progress.chunks_total) == (PAGES, PAGES)
     for mode in Mode:
-        assert ask(index, "unit77", mode).hits[0].path == "p077", "before ChromaDB is filled, too"
+        assert ask(index, "unit77", mode).results[0].path == "p077", "before ChromaDB is filled, too"
     eventually(lambda: is_ready(index))
     assert serving(index).vectors.count() == PAGES
-    assert ask(index, "unit77", Mode.SEMANTIC).hits[0].path == "p077"
+    assert ask(index, "unit77", Mode.SEMANTIC).results[0].path == "p077"
 
 
 def test_a_full_rebuild_reads_every_page_and_embeds_nothing(opened: Open, pages_read: list[str]) -> None:
@@ -281,8 +279,8 @@ def test_what_was_committed_meanwhile_is_in_the_copy(place: Path, opened: Open, 
     assert status.index.commit == head
     assert set(pages_read) == {"bees"}
     assert status.pages == PAGES
-    assert ask(index, "insects that make honey", Mode.SEMANTIC).hits[0].path == "bees"
-    assert "p003" not in [hit.path for hit in ask(index, "unit3").hits]
+    assert ask(index, "insects that make honey", Mode.SEMANTIC).results[0].path == "bees"
+    assert "p003" not in [hit.path for hit in ask(index, "unit3").results]
 
 
 def test_head_is_followed_while_chroma_is_filled(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,8 +289,8 @@ def test_head_is_followed_while_chroma_is_filled(place: Path, opened: Open, monk
     eventually(lambda: is_ready(index))
     reindexed(index)
     commit(place / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
-    found = index.search(["insects that make honey"], SearchOptions(1, 1, Mode.SEMANTIC, wait=30.0))[0]
-    assert found.hits[0].path == "bees"
+    found = index.search(["insects that make honey"], SearchOptions(1, 1, Mode.SEMANTIC, wait=True, wait_seconds=30.0))[0]
+    assert found.results[0].path == "bees"
     eventually(lambda: is_ready(index))
     assert serving(index).vectors.count() == PAGES + 1
 
@@ -319,7 +317,7 @@ def test_what_is_not_sound_is_not_copied(opened: Open, pages_read: list[str], st
     catalog = serving(index).catalog
     catalog.check_copy()
     assert catalog.unfinished == 0
-    assert ask(index, "unit0", Mode.KEYWORD).hits[0].path == "p000"
+    assert ask(index, "unit0", Mode.KEYWORD).results[0].path == "p000"
 
 
 def test_a_copy_of_pages_that_are_changing_is_put_right(place: Path) -> None:
@@ -358,8 +356,8 @@ def test_a_collection_with_many_dead_places_is_filled_anew(place: Path, opened: 
     while generation.vectors is worn:
         assert edited < PAGES
         commit(place / "repository", {f"p{edited:03}.md": page(1000 + edited)})
-        answer = index.search([f"unit{1000 + edited}"], SearchOptions(1, 1, wait=30.0))[0]
-        assert (answer.hits[0].path, answer.degraded) == (f"p{edited:03}", None)
+        answer = index.search([f"unit{1000 + edited}"], SearchOptions(1, 1, wait=True, wait_seconds=30.0))[0]
+        assert (answer.results[0].path, answer.degraded) == (f"p{edited:03}", None)
         edited += 1
         eventually(lambda: is_ready(index))
     assert edited > 20, "not for a few"
@@ -367,7 +365,7 @@ def test_a_collection_with_many_dead_places_is_filled_anew(place: Path, opened: 
     assert generation.vectors.count() == PAGES
     assert int(generation.catalog.meta("dead places") or 0) <= 1, "the last edit may have come after the replacement"
     assert [path.name for path in generation.directory.glob("chroma-*")] == [generation.catalog.meta("chroma")]
-    assert ask(index, "unit77", Mode.SEMANTIC).hits[0].path == "p077"
+    assert ask(index, "unit77", Mode.SEMANTIC).results[0].path == "p077"
     assert index.status().embedded_texts == edited
 
 
@@ -412,7 +410,7 @@ def test_a_rebuild_without_room_for_it_does_not_begin(opened: Open, monkeypatch:
     with pytest.raises(RebuildRefusedError, match="0 MB are free"):
         index.reindex()
     assert index.status().rebuild.state is RebuildState.IDLE
-    assert ask(index, "unit77").hits[0].path == "p077"
+    assert ask(index, "unit77").results[0].path == "p077"
 
 
 # What can come between
@@ -462,7 +460,7 @@ def test_damage_found_at_the_end_of_a_rebuild_does_not_put_the_worse_in_place(
     assert status is not None
     assert (status.pages, status.vectors, status.embedded_texts) == (PAGES, PAGES, PAGES)
     assert status.problems == (), "what failed beside a generation that is gone is no problem any more"
-    assert ask(index, "unit77").hits[0].path == "p077"
+    assert ask(index, "unit77").results[0].path == "p077"
 
 
 def test_a_build_that_the_model_fails_on_does_not_serve(place: Path) -> None:
@@ -494,7 +492,7 @@ def test_damaged_words_are_built_again_once_there_is_room(opened: Open, monkeypa
     eventually(lambda: index._keeper.serving is not serving)
     eventually(lambda: is_ready(index))
     answer = ask(index, "unit77")
-    assert (answer.hits[0].path, answer.degraded) == ("p077", None)
+    assert (answer.results[0].path, answer.degraded) == ("p077", None)
     assert index.status().problems == ()
 
 
@@ -520,10 +518,10 @@ def test_an_old_schema_that_cannot_be_replaced_yet_costs_nothing(
     monkeypatch.setattr("shutil.disk_usage", lambda _place: usage._replace(free=1000))
     index = opened()
     eventually(lambda: index.status().problems)
-    assert ask(index, "unit77").hits[0].path == "p077"
+    assert ask(index, "unit77").results[0].path == "p077"
     begun = index._keeper._begun
     for _ in range(3):
-        assert ask(index, "unit77").hits[0].path == "p077"
+        assert ask(index, "unit77").results[0].path == "p077"
         index._keeper.wait_for_successor(index._keeper.serving, 0.3)  # type: ignore[arg-type]
     assert index._keeper._begun <= begun + 1
 

@@ -55,7 +55,7 @@ class Bench:
         distances = generation.vectors.query(np.full(384, 384**-0.5, dtype=np.float32), 10_000)
         found: dict[str, list[str]] = {}
         for hit in hits_of(generation.catalog, distances):
-            found.setdefault(hit.path, []).append(hit.snippet)
+            found.setdefault(hit.path, []).append(hit.text)
         return found
 
     def afresh(self) -> dict[str, list[str]]:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tokenizers import Tokenizer
 
 from otterwiki_semantic.core.errors import PageNotFoundError
-from otterwiki_semantic.core.records.insight import ChunkInspection
+from otterwiki_semantic.core.records import ChunkInspection
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL, BundledModel
@@ -50,7 +50,7 @@ def paths(index: IndexEngine) -> list[str]:
 
 
 def without_neighbours(chunk: ChunkInspection) -> ChunkInspection:
-    return replace(chunk, neighbours=(), tokens=0)
+    return structs.replace(chunk, neighbours=(), tokens=0)
 
 
 def test_the_passages_of_a_page_are_those_of_the_catalog(index: IndexEngine) -> None:
@@ -59,7 +59,7 @@ def test_the_passages_of_a_page_are_those_of_the_catalog(index: IndexEngine) -> 
         hits = serving(index).catalog.lookup.page_hits(path, 0, 1_000)
         assert [without_neighbours(chunk) for chunk in seen.chunks] == [
             ChunkInspection(
-                hit.snippet,
+                hit.text,
                 hit.prefix_length,
                 hit.overlap_length,
                 hit.section_path,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
-from otterwiki_semantic.core.records.document import Chunk, Page
+from otterwiki_semantic.core.records import Chunk, Page
 from otterwiki_semantic.embedding.passages import vector_id
 from otterwiki_semantic.storage.catalog import Catalog, Counts, StoredVector
 from tests.support.catalog_reading import hits_of
@@ -50,7 +50,7 @@ def test_a_hit_says_where_it_stands(catalog: Catalog) -> None:
     put(catalog, page("dir/a", "one", "two"))
     (hit,) = hits_of(catalog, map(vector_id, ["two"]))
     assert (hit.name, hit.path, hit.title, hit.category, hit.tags) == ("a", "dir/a", "Dir/A", "category", ("tag", "täg"))
-    assert (hit.snippet, hit.chunk_index, hit.total_chunks) == ("two", 1, 2)
+    assert (hit.text, hit.chunk_index, hit.total_chunks) == ("two", 1, 2)
     assert (hit.section, hit.section_path, hit.headings, hit.anchor) == ("S", ("A", "S"), ("S",), "s")
     assert (hit.start_line, hit.end_line, hit.page_word_count) == (2, 3, 10)
 
@@ -59,7 +59,7 @@ def test_chunks_with_the_same_vector_are_all_found(catalog: Catalog) -> None:
     put(catalog, page("a", "one", "two"))
     put(catalog, page("b", "one", "three"))
     hits = hits_of(catalog, map(vector_id, ["one", "two", "gone"]))
-    assert [(hit.path, hit.snippet) for hit in hits] == [("a", "one"), ("a", "two"), ("b", "one")]
+    assert [(hit.path, hit.text) for hit in hits] == [("a", "one"), ("a", "two"), ("b", "one")]
 
 
 def test_a_changed_page_replaces_what_stood_there(catalog: Catalog) -> None:
@@ -135,7 +135,7 @@ def test_a_failing_transaction_changes_nothing(catalog: Catalog) -> None:
     with pytest.raises(ValueError, match="shorter"):
         catalog.put_pages([(page("a", "two"), [vector_id("two")]), (page("b", "three", "four"), [vector_id("three")])])
     assert catalog.counts() == Counts(pages=1, chunks=1, vectors=1)
-    assert [hit.snippet for hit in hits_of(catalog, map(vector_id, ["one", "two"]))] == ["one"]
+    assert [hit.text for hit in hits_of(catalog, map(vector_id, ["one", "two"]))] == ["one"]
 
 
 def test_readers_and_a_writer_do_not_disturb_each_other(catalog: Catalog) -> None:

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from otterwiki_semantic.core.errors import CatalogCorruptError
-from otterwiki_semantic.core.records.document import Chunk, Page
-from otterwiki_semantic.core.records.search import Filters
+from otterwiki_semantic.core.records import Chunk, Filters, Page
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.passages import vector_id
 from otterwiki_semantic.search.query import parse_query, scope_of
