@@ -12,6 +12,7 @@ from pathlib import Path
 from statistics import fmean
 
 from otterwiki_semantic.core.errors import ModelError, RebuildRefusedError, VectorStoreError
+from otterwiki_semantic.core.files import directory_size
 from otterwiki_semantic.core.records import Estimate, Recall, SearchOptions
 from otterwiki_semantic.embedding import Calibration, Embedder, Matrix
 from otterwiki_semantic.search import parse_query, search_chunks
@@ -46,19 +47,12 @@ def estimate(
         chunks = text_bytes // _BYTES_OF_TEXT_PER_CHUNK + 1
         return Estimate(chunks, chunks * _BYTES_PER_CHUNK, free, round(chunks * (_SECONDS_PER_CHUNK + _SECONDS_PER_TEXT), 1))
     chunks = serving.catalog.counts().chunks
-    disk = sum(map(_size, serving.directory.rglob("*")))
+    disk = directory_size(serving.directory)
     if copies:
         return Estimate(0, disk, free, round(max(chunks * _SECONDS_PER_COPY, _SHORTEST_SECONDS), 1))
     pace = float(serving.catalog.meta(PACE) or _SECONDS_PER_CHUNK)
     embedding = _seconds_per_text(embedder, serving.catalog.some_texts(_SAMPLE)) if embeds else 0.0
     return Estimate(chunks if embeds else 0, disk, free, round(chunks * (pace + embedding), 1))
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:  # ChromaDB's journals come and go
-        return 0
 
 
 def _seconds_per_text(embedder: Embedder, texts: Sequence[str]) -> float:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import shutil
 import uuid
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from pathlib import Path
 from otterwiki_semantic.content.analysis import tokenizer as terms
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.core.errors import CatalogCorruptError
+from otterwiki_semantic.core.files import write_atomically
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.embedding import Embedder, vector_fingerprint
 from otterwiki_semantic.storage.catalog import SCHEMA
@@ -117,13 +117,8 @@ class GenerationStore:
             raise
 
     def serve(self, generation: Generation) -> None:
-        """Make this generation the serving one, in one step that a crash cannot halve."""
-        scratch = self._pointer.with_suffix(".new")
-        with scratch.open("w", encoding="ascii") as stream:
-            stream.write(f"{generation.name}\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        scratch.replace(self._pointer)
+        """Make this generation the serving one."""
+        write_atomically(self._pointer, f"{generation.name}\n")
 
     def points_to(self, generation: Generation) -> bool:
         """Whether this generation is the one that the next start opens."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ import numpy as np
 
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import MapError
+from otterwiki_semantic.core.files import write_atomically
 from otterwiki_semantic.core.records import Freshness, MapPoint, MapState, WikiMap
 from otterwiki_semantic.daemon.wiki_map.process import ProjectionProcess
 from otterwiki_semantic.daemon.wiki_map.projection import MIDDLE, Places, framed, near_places
@@ -259,10 +259,5 @@ def read_map(path: Path) -> StoredMap | None:
 
 
 def write_map(path: Path, made: StoredMap) -> None:
-    """Keep a map in place of the last one, in one step that a crash cannot halve. Errors: `OSError`."""
-    scratch = path.with_suffix(".new")
-    with scratch.open("w", encoding="ascii") as stream:
-        json.dump(asdict(made), stream, separators=(",", ":"))
-        stream.flush()
-        os.fsync(stream.fileno())
-    scratch.replace(path)
+    """Keep a map in place of the last one. Errors: `OSError`."""
+    write_atomically(path, json.dumps(asdict(made), separators=(",", ":")))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import threading
 import uuid
 from collections.abc import Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from otterwiki_semantic.core.errors import VectorStoreRefusedError
+from otterwiki_semantic.core.files import write_atomically
 
 _MARK = "otterwiki_holder"
 """The name of the mark in a collection's metadata."""
@@ -111,14 +111,8 @@ class CollectionOwnership:
             return 0
 
     def _write(self) -> None:
-        """Write the notes in one step that a crash cannot halve."""
-        scratch = self._file.with_suffix(".new")
         try:
-            with scratch.open("w", encoding="ascii") as stream:
-                json.dump(self._notes, stream, indent=1)
-                stream.flush()
-                os.fsync(stream.fileno())
-            scratch.replace(self._file)
+            write_atomically(self._file, json.dumps(self._notes, indent=1))
         except OSError as error:
             raise VectorStoreRefusedError(
                 f"{self._file} cannot be written ({error}), so no ChromaDB server is used: "
