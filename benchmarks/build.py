@@ -179,7 +179,7 @@ def _sync_nothing(wiki: BuiltWiki) -> _Syncs:
     repository = _CountingRepository(wiki.repository)
     indexer = Indexer(repository, BundledModel(), Profile())
     with owned(wiki.data_dir):
-        generation = GenerationStore(wiki.data_dir).current()
+        generation = GenerationStore(wiki.data_dir).open_current()
         assert generation is not None
 
         def sync() -> tuple[bool, float]:

@@ -54,10 +54,10 @@ from otterwiki_semantic.search.evaluation import JudgedQuery, read_judged_querie
 from otterwiki_semantic.search.reranking import BoundedReranker, RerankStage, open_reranker
 from otterwiki_semantic.storage import (
     ChromaServer,
-    ChromaServerVectors,
-    ChromaVectors,
+    ChromaServerStore,
     CollectionOwnership,
     Counts,
+    EmbeddedChromaStore,
     Generation,
     GenerationStore,
     OpenStore,
@@ -192,13 +192,13 @@ class IndexEngine:
         """See `IndexService`."""
 
         def listed(generation: Generation) -> PageList:
-            return PageList(*generation.catalog.directory.pages(filters, limit, offset), self._keeper.freshness(generation))
+            return PageList(*generation.catalog.pages.select(filters, limit, offset), self._keeper.freshness(generation))
 
         return self._ask(listed) or PageList((), 0, self._keeper.freshness(None))
 
     def links(self, path: str) -> PageLinks:
         """See `IndexService`."""
-        return self._ask(lambda generation: generation.catalog.directory.links(path)) or PageLinks((), ())
+        return self._ask(lambda generation: generation.catalog.pages.links(path)) or PageLinks((), ())
 
     def inspect_page(self, path: str) -> PageInspection:
         """See `IndexService`."""
@@ -229,7 +229,7 @@ class IndexEngine:
         """Give what the serving generation answers, None if there is none; one that fails or is replaced is asked again."""
         generation = self._keeper.serving
         while generation is not None:
-            store = generation.vectors
+            store = generation.vector_store
             try:
                 with generation.catalog.snapshot():
                     return question(generation)
@@ -250,7 +250,7 @@ class IndexEngine:
         try:
             if isinstance(failure, CatalogError):
                 return self._successor(failed, failure)
-            failed.store_failed(store, failure)
+            failed.mirror.handle_failure(store, failure)
         except CatalogError as error:
             return self._successor(failed, error)
         finally:
@@ -289,7 +289,7 @@ class IndexEngine:
     def _status_of(self, generation: Generation | None, failure: Exception | None) -> IndexStatus:
         keeper, index = self._keeper, self._keeper.freshness(generation)
         counts = generation.catalog.counts() if generation else Counts(0, 0, 0)
-        is_whole = generation is not None and generation.catalog.commit == index.head and not generation.is_refilling
+        is_whole = generation is not None and generation.catalog.commit == index.head and generation.mirror.is_current
         return IndexStatus(
             status="error" if failure else "ready" if is_whole else "indexing",
             index=index,
@@ -298,7 +298,7 @@ class IndexEngine:
             vectors=counts.vectors,
             model=self.embedder.name,
             generation=generation.name if generation else None,
-            collection=generation.vectors.name if generation else None,
+            collection=generation.vector_store.name if generation else None,
             progress=keeper.sync_progress.snapshot(),
             rebuild=keeper.rebuilder.status(),
             last_sync=keeper.last_sync,
@@ -318,7 +318,7 @@ class IndexEngine:
         if generation is not None:
             refusal = rebuilder.refusal(generation)
             unbuilt = RebuildRefusedError(refusal) if refusal else rebuilder.failure(generation)
-            found += [generation.store_error, unbuilt]
+            found += [generation.mirror.error, unbuilt]
         try:
             self._way.questions()
         except ParameterError as error:
@@ -364,7 +364,7 @@ class IndexEngine:
 
 def _known_path(generation: Generation, path: str) -> str:
     """Give a page's path as the index has it, whatever the case; `PageNotFoundError` for one that it does not have."""
-    known = generation.catalog.directory.path_like(path)
+    known = generation.catalog.pages.find_path(path)
     if known is None:
         raise page_unknown("the index", path, generation.catalog.blobs())
     return known
@@ -373,12 +373,12 @@ def _known_path(generation: Generation, path: str) -> str:
 def _store_opener(settings: Settings) -> OpenStore:
     """Give what opens the store of a collection: in a directory, or on a server, where each refilling has another name."""
     if settings.chroma_url is None:
-        return ChromaVectors
+        return EmbeddedChromaStore
     server = ChromaServer(
         settings.chroma_url, settings.chroma_token, settings.chroma_tenant, settings.chroma_database, settings.chroma_ca
     )
     claims = CollectionOwnership(settings.data_dir / "chroma-server.json", server.place)
-    return lambda directory, collection: ChromaServerVectors(server, f"{collection}-{directory.name}", claims)
+    return lambda directory, collection: ChromaServerStore(server, f"{collection}-{directory.name}", claims)
 
 
 def _questions(path: Path | None) -> list[JudgedQuery]:

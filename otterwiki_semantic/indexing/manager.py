@@ -199,8 +199,8 @@ class IndexManager:
             self.last_sync, self.error, self._failures = now(), None, 0
             if self.equals_head():
                 self._watcher.equals_head()
-            if self.serving is not None and self.serving.is_refilling and self.serving.catalog.is_current:
-                self._jobs.sync_within(self.serving.rests_for + _REFILL_SECONDS)
+            if self.serving is not None and not self.serving.mirror.is_current and self.serving.catalog.is_current:
+                self._jobs.sync_within(self.serving.mirror.retry_in + _REFILL_SECONDS)
         except Stopped:
             return
         except Exception as error:  # noqa: BLE001 - the job's outermost frame: nothing above would tell anybody
@@ -238,13 +238,13 @@ class IndexManager:
         is_replaced = generation is self._replaced and self.rebuilder.is_running
         if is_replaced or not generation.catalog.is_current:
             return
-        if not self._generations.points_to(generation):
-            self._generations.serve(generation)
+        if not self._generations.is_current(generation):
+            self._generations.set_current(generation)
         with self._synced:
             again, self._to_read_again = self._to_read_again, set()
         try:
             if again:
-                generation.catalog.read_again(sorted(again))
+                generation.catalog.invalidate_pages(sorted(again))
         except CatalogError:
             self.read_again(again)
             raise
@@ -280,8 +280,8 @@ class IndexManager:
             with self._changing:
                 if self.serving is None or self.is_stopping or not self.serving.catalog.is_current:
                     return
-                self.serving.tidy()
-                if self.serving.is_refilling and not self.serving.rests_for and self.error is None:
+                self.serving.compact()
+                if not (self.serving.mirror.is_current or self.serving.mirror.retry_in or self.error):
                     self._jobs.sync_within(_REFILL_SECONDS)
         except SemanticError as error:
             log.warning("room was not given back to the disk: %s", error)
@@ -316,7 +316,7 @@ class IndexManager:
 
         One that cannot is kept until another is whole, for whoever goes back to the version that made it.
         """
-        generation = self._generations.current()
+        generation = self._generations.open_current()
         if generation is not None and not self._can_serve(generation):
             generation.close()
             return None
@@ -338,7 +338,7 @@ class IndexManager:
     def _first_generation(self) -> Generation:
         """Make the generation of an index that has none; it serves at once and fills up while it does."""
         generation = self._generations.create(self._way.embedder, self._way.profile)
-        self._generations.serve(generation)
+        self._generations.set_current(generation)
         self.serving = generation
         self._tell_waiting()
         return generation
@@ -392,8 +392,8 @@ class IndexManager:
                     raise Stopped
                 if self.serving is not serving or not new.catalog.is_in_place:
                     raise IndexUnavailableError("the serving index was replaced while another one was built beside it")
-                self._generations.serve(new)
-                new.fills_later = False
+                self._generations.set_current(new)
+                new.mirror.resume()
                 self.serving = new
         except BaseException:
             new.destroy()

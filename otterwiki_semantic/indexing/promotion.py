@@ -17,7 +17,7 @@ from otterwiki_semantic.core.records import Estimate, Recall, SearchOptions
 from otterwiki_semantic.embedding import Calibration, Embedder, Matrix
 from otterwiki_semantic.search import parse_query, search_chunks
 from otterwiki_semantic.search.evaluation import JudgedQuery, answerable, score
-from otterwiki_semantic.storage import Generation
+from otterwiki_semantic.storage import Generation, MirrorState
 
 _BYTES_PER_CHUNK = 6_500
 _BYTES_OF_TEXT_PER_CHUNK = 900
@@ -47,11 +47,11 @@ def estimate(
         chunks = text_bytes // _BYTES_OF_TEXT_PER_CHUNK + 1
         return Estimate(chunks, chunks * _BYTES_PER_CHUNK, free, round(chunks * (_SECONDS_PER_CHUNK + _SECONDS_PER_TEXT), 1))
     chunks = serving.catalog.counts().chunks
-    disk = directory_size(serving.directory)
+    disk = directory_size(serving.path)
     if copies:
         return Estimate(0, disk, free, round(max(chunks * _SECONDS_PER_COPY, _SHORTEST_SECONDS), 1))
     pace = float(serving.catalog.meta(PACE) or _SECONDS_PER_CHUNK)
-    embedding = _seconds_per_text(embedder, serving.catalog.some_texts(_SAMPLE)) if embeds else 0.0
+    embedding = _seconds_per_text(embedder, serving.catalog.sample_texts(_SAMPLE)) if embeds else 0.0
     return Estimate(chunks if embeds else 0, disk, free, round(chunks * (pace + embedding), 1))
 
 
@@ -89,14 +89,14 @@ def check_whole(generation: Generation, allowed: int) -> None:
     counts, unfinished = generation.catalog.counts(), generation.catalog.unfinished
     if unfinished > max(1, counts.pages // 100, allowed):
         raise ModelError(f"the embedding model failed on {unfinished} of {counts.pages} pages")
-    if generation.fills_later:
+    if generation.mirror.state is MirrorState.DEFERRED:
         return
-    if generation.is_refilling:
-        raise generation.store_error or VectorStoreError("ChromaDB does not hold the whole new index")
-    found = generation.vectors.count()
+    if not generation.mirror.is_current:
+        raise generation.mirror.error or VectorStoreError("ChromaDB does not hold the whole new index")
+    found = generation.vector_store.count()
     if found != counts.vectors:
         raise VectorStoreError(f"the new index is not whole: {counts.vectors} vectors, of which ChromaDB holds {found}")
-    generation.probe_vectors()
+    generation.mirror.probe()
 
 
 def recalls(

@@ -74,7 +74,7 @@ class RebuildJob:
         copies = not full and self._can_copy(serving)
         # Asks the model, which can take long, and the status has to be told meanwhile.
         wanted = self._estimate(serving, copies=copies)
-        check_room(wanted, self._generations.place)
+        check_room(wanted, self._generations.data_dir)
         with self._lock:
             self._check_is_free()
             log.info(
@@ -98,7 +98,7 @@ class RebuildJob:
         head = self._repository.head()
         text_bytes = sum(file.size for file in self._repository.pages(head).values()) if head else 0
         embeds = serving is None or serving.fingerprint != self._way.fingerprint  # other chunks are other texts, too
-        place = self._generations.place
+        place = self._generations.data_dir
         return estimate(serving, text_bytes, self._way.embedder, embeds=embeds, copies=copies, place=place)
 
     @property
@@ -167,7 +167,7 @@ class RebuildJob:
         self._way.prepare()
         self.indexer.profile = self._way.profile
         is_other = serving.fingerprint != self._way.fingerprint
-        left = self._generations.unfinished(self._way.fingerprint, serving) if is_other else None
+        left = self._generations.open_unfinished(self._way.fingerprint, serving) if is_other else None
         new = left or self._copy(serving) or self._generations.create(self._way.embedder, self._way.profile)
         try:
             donor = serving.catalog if self._way.embeds_for(serving) else None

@@ -71,7 +71,7 @@ class IndexRecipe:
 
     def embeds_for(self, generation: Generation) -> bool:
         """Whether a generation's vectors are of this model; if not, only its words can be asked."""
-        return self.embedder.dimension > 0 and generation.recipe == self.recipe
+        return self.embedder.dimension > 0 and generation.vector_fingerprint == self.recipe
 
     def why_words_alone(self, generation: Generation) -> str | None:
         """Tell why only a generation's words can be asked; None if its vectors can, too."""

@@ -19,7 +19,7 @@ from otterwiki_semantic.content import PageFile, Repository
 from otterwiki_semantic.content.chunking import BytesAsTokens, Profile, TokenCounter
 from otterwiki_semantic.content.markdown import parse, parse_plain
 from otterwiki_semantic.content.pages import read_page
-from otterwiki_semantic.core.errors import CatalogError, ModelError, ModelUnreachableError, VectorStoreError
+from otterwiki_semantic.core.errors import CatalogError, ModelError, ModelUnreachableError
 from otterwiki_semantic.core.records import Chunk, Document, Page
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Embedded, Telemetry
 from otterwiki_semantic.embedding import Embedder, embed_passages, vector_fingerprint, vector_id
@@ -32,12 +32,6 @@ _CHUNKS_PER_BATCH = 256
 _TEXTS_PER_STEP = 64
 _BATCHES_AHEAD = 1
 """Batches that are read and wait to be embedded or stored: enough to keep the model busy, few in memory."""
-_ROWS, _ROWS_WHILE_ASKED = 100, 16
-"""Vectors of one write to ChromaDB, which holds the interpreter about a millisecond a row, and so every search.
-
-While somebody searches, writes are small, and pause for as long as they took.
-"""
-_IDS_PER_DELETE = 200
 _MOST_FAILURES = 3
 LEFT_ALONE_SECONDS = 30.0
 """How long a model that cannot be reached is not asked again."""
@@ -62,10 +56,6 @@ class _Batch:
         }
         self.known = 0
         self.steps: list[tuple[int, Future[list[StoredVector]]]] = []
-
-
-def _rows(generation: Generation) -> int:
-    return _ROWS_WHILE_ASKED if generation.is_asked else _ROWS
 
 
 def _keep_finished(batch: _Batch, catalog: Catalog) -> None:
@@ -151,7 +141,7 @@ class Indexer:
         tracker.begin(changed, len(gone))
         self._failures = 0
         self.model_error = self.model_error if self.model_is_left_alone else None
-        self._recipe = generation.recipe
+        self._recipe = generation.vector_fingerprint
         catalog.begin_change(head)
         if gone:
             catalog.remove_pages(gone)
@@ -160,7 +150,7 @@ class Indexer:
         batches = self._batches(changed, tracker, times_known)
         with ThreadPoolExecutor(1, "embedding-batches") as ahead:
             self._index(batches, generation, tracker, donor, ahead, only_words=only_words)
-        catalog.settle_vectors()
+        catalog.collect_garbage()
         catalog.set_updated(times)
         if not (only_words or self._embedder.is_calibrated or self.model_is_left_alone):
             note_scale(generation, self._embedder, self.profile.heading_weight)
@@ -170,29 +160,8 @@ class Indexer:
         return True
 
     def flush(self, generation: Generation) -> None:
-        """Tell ChromaDB what it has still to be told, and note its state.
-
-        While it fails, searches look at the catalog's vectors.
-        """
-        store = generation.vectors
-        try:
-            generation.verify_vectors()
-            end = time.monotonic() + self._turn_seconds
-            while time.monotonic() < end and (vectors := generation.vectors_to_store(_rows(generation))):
-                self._check_stop()
-                start = time.monotonic()
-                generation.store_vectors(vectors)
-                if generation.is_asked and len(vectors) == _ROWS_WHILE_ASKED:
-                    time.sleep(time.monotonic() - start)
-            while ids := generation.vectors_to_drop(_IDS_PER_DELETE):
-                self._check_stop()
-                generation.drop_vectors(ids)
-            generation.end_refilling()
-        except VectorStoreError as error:
-            self._check_stop()  # a store that was closed fails, too
-            generation.store_failed(store, error)
-        if not generation.is_refilling:
-            generation.note_files()
+        """Send ChromaDB what it lacks, for a turn."""
+        generation.mirror.push(self._turn_seconds, self._check_stop)
 
     def _batches(self, files: Sequence[PageFile], tracker: ProgressTracker, times: Mapping[str, int]) -> Iterator[list[Page]]:
         batch: list[Page] = []
@@ -263,7 +232,7 @@ class Indexer:
         """Give the vectors of a batch that have to be made: those not in the catalog or the donor, and not on their way."""
         missing = [vector for vector in catalog.missing_vectors(batch.standing) if vector not in coming]
         if donor is not None:
-            known = donor.vectors(missing)
+            known = donor.get_vectors(missing)
             catalog.add_vectors([StoredVector(vector, known[vector]) for vector in known])
             missing = [vector for vector in missing if vector not in known]
         return missing
@@ -276,7 +245,7 @@ class Indexer:
             catalog.add_vectors(step.result())
             tracker.chunks_embedded(count)
         self._check_stop()
-        generation.is_refilling = True  # until ChromaDB is told, once all pages are there
+        generation.mirror.expect_more()  # until ChromaDB is told, once all pages are there
         lacking = set(catalog.missing_vectors(batch.standing))
         catalog.put_pages(
             (page if lacking.isdisjoint(vectors) else replace(page, blob=UNFINISHED), vectors)

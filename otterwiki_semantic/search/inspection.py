@@ -14,12 +14,12 @@ _NEIGHBOURS = 3
 
 
 def inspect_page(generation: Generation, model: Embedder, path: str, index: Freshness) -> PageInspection:
-    """Give a page of the catalog, which must not change meanwhile (`Database.snapshot`)."""
-    lookup = generation.catalog.lookup
-    title, ids = lookup.page_chunks(path)
+    """Give a page of the catalog, which must not change meanwhile (`Catalog.snapshot`)."""
+    reader = generation.catalog.reader
+    title, ids = reader.page_chunks(path)
     first = ids[:MOST_CHUNKS]
-    near = _nearest_elsewhere(lookup.flat(), first, ids)
-    hits = lookup.hits(list({*first, *(candidate.id for found in near.values() for candidate, _ in found)}))
+    near = _nearest_elsewhere(reader.exact_index(), first, ids)
+    hits = reader.hits(list({*first, *(candidate.id for found in near.values() for candidate, _ in found)}))
     tokens = model.input_tokens([hits[chunk].snippet for chunk in first])
     chunks = tuple(
         _seen(hits[chunk], count, has_vector=chunk in near, neighbours=_neighbours(near.get(chunk, []), hits))
@@ -28,11 +28,11 @@ def inspect_page(generation: Generation, model: Embedder, path: str, index: Fres
     return PageInspection(path, title, model.window, len(ids), chunks, index)
 
 
-def _nearest_elsewhere(flat: ExactIndex, chunks: list[int], of_page: list[int]) -> dict[int, list[tuple[Candidate, float]]]:
+def _nearest_elsewhere(exact: ExactIndex, chunks: list[int], of_page: list[int]) -> dict[int, list[tuple[Candidate, float]]]:
     """Give the nearest passages of other pages for each of some chunks that has a vector."""
-    matrix, known = flat.vectors(chunks)
-    elsewhere = np.logical_not(flat.of_chunks(of_page))
-    return dict(zip(known, flat.nearest_to_each(matrix, _NEIGHBOURS, elsewhere), strict=True))
+    matrix, known = exact.vectors(chunks)
+    elsewhere = np.logical_not(exact.mask_of_chunks(of_page))
+    return dict(zip(known, exact.nearest_to_each(matrix, _NEIGHBOURS, elsewhere), strict=True))
 
 
 def _neighbours(found: list[tuple[Candidate, float]], hits: dict[int, Hit]) -> tuple[Neighbour, ...]:

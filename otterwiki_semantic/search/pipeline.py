@@ -12,7 +12,7 @@ from otterwiki_semantic.core.records import Explanation, Facet, Facets, Hit, Ret
 from otterwiki_semantic.embedding import Calibration
 from otterwiki_semantic.search.diversity import Repeats, diverse_order
 from otterwiki_semantic.search.expansion import add_context, join_neighbours
-from otterwiki_semantic.search.query import Highlighter, Query, has_phrases, scope_of
+from otterwiki_semantic.search.query import Highlighter, Query, filter_of, has_phrases
 from otterwiki_semantic.search.relevance import coverage, relevance
 from otterwiki_semantic.search.retrieval import CandidateSet, QueryVector, Rule, gather
 from otterwiki_semantic.storage import Generation
@@ -64,10 +64,10 @@ def search_chunks(
     One page can crowd out the others, and repeats can leave few; then more candidates are asked for, up to 6,400. Errors: those
     of the catalog and of ChromaDB.
     """
-    scope = scope_of(options.filters, query)
+    where = filter_of(options.filters, query)
     count = max(_CANDIDATES, _CANDIDATES_PER_RESULT * options.n)
     while True:
-        pool = gather(generation, query, vector, scope, options, count, calibration)
+        pool = gather(generation, query, vector, where, options, count, calibration)
         selection = _Selection(generation, query, pool, options, calibration, reading or {})
         chosen = selection.chosen()
         if len(chosen) == options.n or pool.is_whole or count >= _MOST_CANDIDATES or selection.has_reached_the_end():
@@ -87,8 +87,9 @@ class _Selection:
         calibration: Calibration,
         reading: RerankScores,
     ) -> None:
-        self._lookup = generation.catalog.lookup
-        self._flat = self._lookup.flat()
+        self._reader = generation.catalog.reader
+        self._keywords = generation.catalog.keywords
+        self._index = self._reader.exact_index()
         self._query = query
         self._highlighter = Highlighter(query)
         self._pool = pool
@@ -114,7 +115,7 @@ class _Selection:
             return found
         share = _SEEN_PER_RESULT * options.max_chunks_per_page
         seen = list(_limited(distinct, paths, _SEEN_PER_RESULT * options.n, share))
-        matrix, embedded = self._flat.vectors(seen)
+        matrix, embedded = self._index.vectors(seen)
         return diverse_order(
             embedded,
             {chunk: self._scores[chunk] for chunk in embedded},
@@ -137,7 +138,7 @@ class _Selection:
             ranked = [chunk for chunk in ranked if self._pool.similarity.get(chunk, -1.0) >= least]
         phrases, without = self._query.phrases, self._query.without if self._pool.degraded else ()
         if phrases or without:
-            hits = self._lookup.hits(ranked)
+            hits = self._reader.hits(ranked)
             ranked = [
                 chunk
                 for chunk in ranked
@@ -165,7 +166,7 @@ class _Selection:
         """Give the best passages to be read by a reranker. What the query names needs none: it comes first in any case."""
         unnamed = (chunk for chunk in self._distinct() if self._pool.rule(chunk) is Rule.SCORE)
         chunks = list(islice(unnamed, _MOST_READ))
-        hits = self._lookup.hits(chunks)
+        hits = self._reader.hits(chunks)
         return {self._pool.candidates[chunk].vector: hits[chunk].snippet for chunk in chunks if chunk in hits}
 
     def _distinct(self) -> Iterator[int]:
@@ -173,7 +174,7 @@ class _Selection:
 
         Who asks for one passage a page asks for a ranking of pages: a page then keeps its place, with its next best passage.
         """
-        repeats = Repeats(self._ranked, self._flat.sketches(self._ranked), self._compared_words)
+        repeats = Repeats(self._ranked, self._index.signatures(self._ranked), self._compared_words)
         used: set[int] = set()
         for place, chunk in enumerate(self._ranked):
             if chunk in used:
@@ -195,7 +196,7 @@ class _Selection:
                     yield stand_in
 
     def _compared_words(self, chunks: Sequence[int]) -> dict[int, str]:
-        return {chunk: compared_words(*texts) for chunk, texts in self._lookup.stored_words(chunks).items()}
+        return {chunk: compared_words(*texts) for chunk, texts in self._keywords.stored_words(chunks).items()}
 
     def _note_copies(self, chunk: int, repeats: Repeats) -> None:
         for copy in repeats.copies(chunk):
@@ -214,13 +215,13 @@ class _Selection:
     def found(self, chosen: Sequence[int]) -> SearchResult:
         """Give the answer with these chunks."""
         near = self._neighbours(chosen)
-        shown = self._lookup.hits([*chosen, *near])
+        shown = self._reader.hits([*chosen, *near])
         chosen = [chunk for chunk in chosen if chunk in shown]
         relevances = self._relevances(chosen)
         hits = [self._hit(shown[chunk], chunk, relevances[chunk]) for chunk in chosen]
         hits = join_neighbours(hits, [shown[chunk] for chunk in near if chunk in shown])
         if self._options.context:
-            hits = [add_context(hit, self._options.context, self._lookup.page_hits) for hit in hits]
+            hits = [add_context(hit, self._options.context, self._reader.page_hits) for hit in hits]
         if self._options.explain:
             hits = [
                 replace(hit, explain=self._explanation(chunk, *relevances[chunk], place))
@@ -258,7 +259,7 @@ class _Selection:
 
     def _relevances(self, chunks: Sequence[int]) -> dict[int, tuple[float, float]]:
         """Give the coverage of each chunk, and how far it is above the floor."""
-        texts = self._lookup.stored_words(chunks)
+        texts = self._keywords.stored_words(chunks)
         weights = self._pool.weights
         facts: dict[int, tuple[float, float]] = {}
         for chunk in chunks:
@@ -295,7 +296,7 @@ class _Selection:
         """Count the pages of the results, and of every other candidate that is relevant."""
         relevances = self._relevances(self._ranked)
         found = {*chosen, *(chunk for chunk, (_, above) in relevances.items() if self._is_relevant(chunk, above))}
-        labels = self._lookup.page_labels(sorted({self._pool.candidates[chunk].path for chunk in found}))
+        labels = self._reader.page_labels(sorted({self._pool.candidates[chunk].path for chunk in found}))
         return Facets(
             category=_counted(category for category, _ in labels.values() if category),
             tag=_counted(tag for _, tags in labels.values() for tag in tags),

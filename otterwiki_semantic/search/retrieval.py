@@ -15,7 +15,7 @@ from otterwiki_semantic.embedding import Calibration, Matrix
 from otterwiki_semantic.search.fusion import PAIR_WEIGHT, fused_score, page_credits
 from otterwiki_semantic.search.query import Query, any_of, any_pair
 from otterwiki_semantic.search.relevance import word_weights
-from otterwiki_semantic.storage import Allowed, Candidate, Generation, Scope
+from otterwiki_semantic.storage import Candidate, Filter, FilterMask, Generation
 
 _MOST_TERMS = 48
 """Words of a query that are looked up, the rarest first; a question has ten."""
@@ -85,7 +85,7 @@ def gather(
     generation: Generation,
     query: Query,
     vector: QueryVector,
-    scope: Scope,
+    where: Filter,
     options: SearchOptions,
     count: int,
     calibration: Calibration,
@@ -95,7 +95,7 @@ def gather(
     `vector` gives the query's, once words were looked up; without it, words alone decide. Errors: those of the catalog if no
     side can answer, and those of ChromaDB.
     """
-    return _Gathering(generation, query, vector, scope, options, calibration).pool(count)
+    return _Gathering(generation, query, vector, where, options, calibration).pool(count)
 
 
 class _Gathering:
@@ -104,17 +104,18 @@ class _Gathering:
         generation: Generation,
         query: Query,
         vector: QueryVector,
-        scope: Scope,
+        where: Filter,
         options: SearchOptions,
         calibration: Calibration,
     ) -> None:
         self._generation = generation
         self._calibration = calibration
-        self._lookup = generation.catalog.lookup
+        self._reader = generation.catalog.reader
+        self._keywords = generation.catalog.keywords
         self._query = query
         self._embedded = vector
         self._vector: Matrix | None = None
-        self._scope = scope
+        self._where = where
         self._mode = options.mode
         shares = {Mode.SEMANTIC: 1.0, Mode.KEYWORD: 0.0}
         self._ratio = shares.get(self._mode, options.semantic_ratio)
@@ -125,9 +126,9 @@ class _Gathering:
         self._titled: set[str] = set()
         self._floor = 0.0
         """What a candidate's keyword score is taken for that was not listed: half of the least one listed."""
-        self._flat = self._lookup.flat()
-        self._allowed: Allowed | None = None
-        self._pool = CandidateSet(passages=self._flat.size)
+        self._index = self._reader.exact_index()
+        self._mask: FilterMask | None = None
+        self._pool = CandidateSet(passages=self._index.size)
 
     def pool(self, count: int) -> CandidateSet:
         failure = self._add_by_words(count)
@@ -147,7 +148,7 @@ class _Gathering:
     def _add_by_words(self, count: int) -> CatalogError | None:
         """Add what words find; gives what they failed of."""
         try:
-            self._allowed = self._lookup.allowed(self._flat, self._scope)
+            self._mask = self._reader.mask(self._index, self._where)
             self._weigh_words()
             if self._ratio < 1:
                 self._add_matching(count)
@@ -158,7 +159,7 @@ class _Gathering:
 
     def _weigh_words(self) -> None:
         query = self._query
-        frequencies = self._lookup.frequencies([*query.parts, *query.wholes])
+        frequencies = self._keywords.frequencies([*query.parts, *query.wholes])
         self._pool.weights = word_weights(query.parts, frequencies, self._pool.passages)
         known = [word for word in (*query.sought, *query.wholes) if frequencies[word]]
         self._frequencies = frequencies
@@ -176,14 +177,14 @@ class _Gathering:
             is_damaged=isinstance(error, CatalogCorruptError),
         )
         self._mode, self._ratio = Mode.SEMANTIC, 1.0
-        self._scope = Scope(self._scope.pages)
-        self._allowed = self._lookup.allowed(self._flat, self._scope)
+        self._where = Filter(self._where.pages)
+        self._mask = self._reader.mask(self._index, self._where)
 
     # By meaning
 
     def _add_nearest(self, count: int) -> None:
         assert self._vector is not None
-        nearest = self._generation.nearest(self._vector, count, self._allowed)
+        nearest = self._generation.nearest(self._vector, count, self._mask)
         found = sorted(nearest.found, key=lambda item: (-item[1], item[0].path, item[0].ordinal))
         self._pool.is_whole &= nearest.is_whole
         self._add(candidate for candidate, _ in found)
@@ -209,7 +210,7 @@ class _Gathering:
         ranked = sorted(total, key=lambda chunk: (-total[chunk], chunk))
         for rank, chunk in enumerate(ranked, 1):
             self._pool.keyword[chunk] = RetrieverScore(rank, total[chunk])
-        self._add(self._flat.candidates(ranked))
+        self._add(self._index.candidates(ranked))
 
     def _pairs(self) -> list[tuple[str, str]]:
         """Give the pairs with a word that is looked for, the rarer ones first, as far as they can be afforded."""
@@ -220,14 +221,14 @@ class _Gathering:
         return pairs[: min(_MOST_TERMS, affordable)]
 
     def _scores(self, expression: str, count: int) -> dict[int, float]:
-        return self._lookup.keyword_scores(expression, count, self._allowed) if expression else {}
+        return self._keywords.scores(expression, count, self._mask) if expression else {}
 
     # By name
 
     def _add_named(self) -> None:
         if not self._query.name:
             return
-        pages, sections = self._lookup.named(self._query.name, self._scope)
+        pages, sections = self._keywords.named(self._query.name, self._where)
         self._add((*pages, *sections))
         self._place(sections, Rule.EXACT_HEADING)
         self._titled = {candidate.path for candidate in pages}
@@ -241,14 +242,14 @@ class _Gathering:
         if len(identifier) < _LEAST_IDENTIFIER:
             return []
         most = min(_MOST_RARE, max(_LEAST_RARE, int(_RARE_SHARE * self._pool.passages)))
-        ids = self._lookup.holders(any_of([identifier]), most + 1)
+        ids = self._keywords.matches(any_of([identifier]), most + 1)
         if len(ids) > most:
             return []
-        found = self._flat.candidates(ids, self._allowed.mask if self._allowed else None)
+        found = self._index.candidates(ids, self._mask.mask if self._mask else None)
         if self._query.wholes or any(character.isdigit() for character in identifier):
             return found
         # A plain word is an identifier only where it is written as one, such as TargetWords.
-        shown = self._lookup.hits([candidate.id for candidate in found])
+        shown = self._reader.hits([candidate.id for candidate in found])
         in_parts = Finder(lambda parts, whole: len(parts) > 1 and whole == identifier)
         written = {chunk for chunk, hit in shown.items() if any(in_parts.places(hit.snippet))}
         return [candidate for candidate in found if candidate.id in written]
@@ -267,7 +268,7 @@ class _Gathering:
         if self._vector is None:
             return
         new = [chunk for chunk in self._pool.candidates if chunk not in self._pool.similarity]
-        self._pool.similarity.update(self._flat.cosines(self._vector, new))
+        self._pool.similarity.update(self._index.similarities(self._vector, new))
 
     def _score_all(self) -> None:
         pool = self._pool

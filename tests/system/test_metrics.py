@@ -276,7 +276,7 @@ def test_failures_are_counted_by_kind(settings: Settings, index: IndexEngine, mo
     git_directory.rename(settings.repository / ".git")
     serving = index._keeper.serving
     assert serving is not None
-    serving.store_failed(serving.vectors, VectorStoreUnreachableError("nobody there"))
+    serving.mirror.handle_failure(serving.vector_store, VectorStoreUnreachableError("nobody there"))
     index._keeper.rebuilder.end(RebuildRefusedError("no room"))
     found = parsed(index.metrics())
     assert value(found, "errors_total", kind="model") == 1

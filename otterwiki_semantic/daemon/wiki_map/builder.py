@@ -94,7 +94,7 @@ class WikiMapBuilder:
     def _make(self, generation: Generation) -> None:
         with generation.catalog.snapshot():
             state, blobs = _state_of(generation), generation.catalog.blobs()
-            content = _content(generation.recipe, blobs)
+            content = _content(generation.vector_fingerprint, blobs)
             paths = sorted(blobs)
             is_other = self._map is None or self._map.content != content
             vectors = _vectors(generation, paths) if is_other else None
@@ -132,7 +132,7 @@ class WikiMapBuilder:
     def answer(self, generation: Generation | None, index: Freshness) -> WikiMap:
         """Give the map with the pages that the generation has now; within `Catalog.snapshot`."""
         made, trouble = self._map, self._trouble
-        if generation is None or generation.catalog.directory.is_empty:
+        if generation is None or generation.catalog.pages.is_empty:
             waits = index.head is not None and (index.commit is None or index.pending_pages)
             return WikiMap((), MapState.MAKING if waits else MapState.EMPTY, None, trouble, index)
         if made is None:
@@ -167,7 +167,7 @@ def _content(recipe: str | None, blobs: dict[str, str]) -> str:
 
 def _vectors(generation: Generation, paths: Sequence[str]) -> Matrix:
     """Give the mean vector of each page. One without any gets zeros: such pages stand together."""
-    known, means = generation.catalog.lookup.flat().page_means()
+    known, means = generation.catalog.reader.exact_index().page_means()
     row = {path: number for number, path in enumerate(known)}
     whole = np.vstack((means, np.zeros((1, means.shape[1]), dtype=np.float32)))
     return whole[[row.get(path, len(known)) for path in paths]]
@@ -189,7 +189,7 @@ def _map_of(content: str, paths: Sequence[str], places: Places, seconds: float) 
 
 
 def _points(generation: Generation, made: StoredMap) -> list[MapPoint]:
-    labels = generation.catalog.directory.labels()
+    labels = generation.catalog.pages.labels()
     missing = [path for path, _, _ in labels if path not in made.places]
     new = _places_amid(generation, made, [path for path, _, _ in labels], missing) if missing else {}
     return [

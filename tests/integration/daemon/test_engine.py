@@ -175,7 +175,7 @@ def test_an_index_made_another_way_serves_until_the_new_one_is_whole(settings: S
     opened(settings).close()
     from otterwiki_semantic.storage.generations import GenerationStore
 
-    generation = GenerationStore(settings.data_dir).current()
+    generation = GenerationStore(settings.data_dir).open_current()
     assert generation is not None
     generation.catalog.set_meta("fingerprint", "of an older version")
     old = generation.name
@@ -194,14 +194,14 @@ def test_searches_go_on_while_broken_chroma_is_filled_again(index: IndexEngine, 
     serving = index._keeper.serving
     assert serving is not None
     before = index.search(["vegetables"], SearchOptions(5, 2))[0].hits
-    broken = serving.vectors
+    broken = serving.vector_store
     broken.close()
     after = index.search(["vegetables"], SearchOptions(5, 2))[0].hits
     assert [hit.path for hit in after] == [hit.path for hit in before]
-    eventually(lambda: index.status().status == "ready" and not serving.is_refilling)
-    assert serving.vectors is not broken
+    eventually(lambda: index.status().status == "ready" and serving.mirror.is_current)
+    assert serving.vector_store is not broken
     assert not Path(broken.place).exists()
-    assert serving.vectors.count() == index.status().vectors
+    assert serving.vector_store.count() == index.status().vectors
     assert index.search(["vegetables"], SearchOptions(5, 2))[0].hits[0].path == "garden"
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +28,7 @@ from otterwiki_semantic.indexing.progress import ProgressTracker
 from otterwiki_semantic.indexing.promotion import check_whole
 from otterwiki_semantic.indexing.sync import Indexer
 from otterwiki_semantic.storage.catalog import Catalog
+from otterwiki_semantic.storage.chroma.mirror import MirrorState
 from otterwiki_semantic.storage.generation import Generation
 from otterwiki_semantic.storage.generations import GenerationStore
 from tests.support.live_wiki import commit, eventually, make_repository
@@ -259,7 +259,7 @@ def test_an_index_of_an_unchanged_wiki_is_copied(opened: Open, pages_read: list[
     for mode in Mode:
         assert ask(index, "unit77", mode).hits[0].path == "p077", "before ChromaDB is filled, too"
     eventually(lambda: is_ready(index))
-    assert serving(index).vectors.count() == PAGES
+    assert serving(index).vector_store.count() == PAGES
     assert ask(index, "unit77", Mode.SEMANTIC).hits[0].path == "p077"
 
 
@@ -270,7 +270,7 @@ def test_a_full_rebuild_reads_every_page_and_embeds_nothing(opened: Open, pages_
     assert len(pages_read) == PAGES
     assert (status.embedded_texts, status.rebuild.copies) == (0, False)
     assert status.rebuild.progress.pages_done == PAGES
-    assert not serving(index).is_refilling, "ChromaDB holds all of it before it serves"
+    assert serving(index).mirror.is_current, "ChromaDB holds all of it before it serves"
 
 
 def test_what_was_committed_meanwhile_is_in_the_copy(place: Path, opened: Open, pages_read: list[str]) -> None:
@@ -294,7 +294,7 @@ def test_head_is_followed_while_chroma_is_filled(place: Path, opened: Open, monk
     found = index.search(["insects that make honey"], SearchOptions(1, 1, Mode.SEMANTIC, wait=30.0))[0]
     assert found.hits[0].path == "bees"
     eventually(lambda: is_ready(index))
-    assert serving(index).vectors.count() == PAGES + 1
+    assert serving(index).vector_store.count() == PAGES + 1
 
 
 @pytest.mark.parametrize(
@@ -331,17 +331,17 @@ def test_a_copy_of_pages_that_are_changing_is_put_right(place: Path) -> None:
     old.catalog.remove_pages(["p001"])
     new = keeper._generations.copy(old)
     assert new.catalog.commit is None
-    assert new.rests_for == math.inf
+    assert new.mirror.state is MirrorState.DEFERRED
     assert keeper.indexer.sync(new, ProgressTracker(), old.catalog)
     assert new.catalog.commit == keeper._repository.head()
     assert new.catalog.counts().pages == PAGES + 1
     assert keeper.indexer.embedded_texts == 1
     new.catalog.check_copy()
-    assert list(new.directory.glob("chroma-*")) == [], "it is left alone until it serves"
-    new.fills_later = False
+    assert list(new.path.glob("chroma-*")) == [], "it is left alone until it serves"
+    new.mirror.resume()
     keeper.indexer.flush(new)
     check_whole(new, 0)
-    assert new.vectors.count() == PAGES + 1
+    assert new.vector_store.count() == PAGES + 1
     for generation in (new, old):
         generation.close()
 
@@ -350,12 +350,12 @@ def test_a_copy_of_pages_that_are_changing_is_put_right(place: Path) -> None:
 
 
 def test_a_collection_with_many_dead_places_is_filled_anew(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otterwiki_semantic.storage.generation._FEW_DEAD", 20)
+    monkeypatch.setattr("otterwiki_semantic.storage.chroma.mirror._MAX_TOMBSTONES", 20)
     index = opened()
     eventually(lambda: is_ready(index))
     generation = serving(index)
-    worn, edited = generation.vectors, 0
-    while generation.vectors is worn:
+    worn, edited = generation.vector_store, 0
+    while generation.vector_store is worn:
         assert edited < PAGES
         commit(place / "repository", {f"p{edited:03}.md": page(1000 + edited)})
         answer = index.search([f"unit{1000 + edited}"], SearchOptions(1, 1, wait=30.0))[0]
@@ -364,9 +364,9 @@ def test_a_collection_with_many_dead_places_is_filled_anew(place: Path, opened: 
         eventually(lambda: is_ready(index))
     assert edited > 20, "not for a few"
     assert serving(index) is generation
-    assert generation.vectors.count() == PAGES
-    assert int(generation.catalog.meta("dead places") or 0) <= 1, "the last edit may have come after the replacement"
-    assert [path.name for path in generation.directory.glob("chroma-*")] == [generation.catalog.meta("chroma")]
+    assert generation.vector_store.count() == PAGES
+    assert generation.catalog.outbox.tombstones <= 1, "the last edit may have come after the replacement"
+    assert [path.name for path in generation.path.glob("chroma-*")] == [generation.catalog.meta("chroma")]
     assert ask(index, "unit77", Mode.SEMANTIC).hits[0].path == "p077"
     assert index.status().embedded_texts == edited
 

@@ -52,7 +52,7 @@ class Bench:
     def snippets(self, generation: Generation | None = None) -> dict[str, list[str]]:
         """Every chunk that can be found, by page: what ChromaDB holds, looked up in the catalog."""
         generation = generation or self.generation
-        distances = generation.vectors.query(np.full(384, 384**-0.5, dtype=np.float32), 10_000)
+        distances = generation.vector_store.query(np.full(384, 384**-0.5, dtype=np.float32), 10_000)
         found: dict[str, list[str]] = {}
         for hit in hits_of(generation.catalog, distances):
             found.setdefault(hit.path, []).append(hit.snippet)
@@ -150,14 +150,14 @@ def test_a_history_that_was_replaced_is_no_matter(bench: Bench) -> None:
     commit(bench.repository, {"only.md": "# Only\n\nThe only page there is.\n"})
     bench.sync()
     assert sorted(bench.snippets()) == ["only"]
-    assert bench.generation.vectors.count() == bench.generation.catalog.counts().vectors == 1
+    assert bench.generation.vector_store.count() == bench.generation.catalog.counts().vectors == 1
 
 
 def test_an_emptied_repository_empties_the_index(bench: Bench, handbook: dict[str, str | bytes]) -> None:
     commit(bench.repository, dict.fromkeys(handbook))
     bench.sync()
     assert bench.snippets() == {}
-    assert bench.generation.vectors.count() == 0
+    assert bench.generation.vector_store.count() == 0
 
 
 def test_a_repository_without_a_commit_is_an_empty_index(tmp_path: Path) -> None:
@@ -237,10 +237,10 @@ def test_a_head_that_moves_back_after_a_broken_sync_is_noticed(bench: Bench) -> 
     start = git(bench.repository, "rev-parse", "HEAD")
     commit(bench.repository, {"garden.md": "# Garden\n\nOnly weeds grow here now.\n"})
     catalog = bench.generation.catalog
-    settle, catalog.settle_vectors = catalog.settle_vectors, lambda: (_ for _ in ()).throw(Stopped)  # type: ignore[method-assign]
+    collect, catalog.collect_garbage = catalog.collect_garbage, lambda: (_ for _ in ()).throw(Stopped)  # type: ignore[method-assign]
     with pytest.raises(Stopped):
         bench.sync()
-    catalog.settle_vectors = settle  # type: ignore[method-assign]
+    catalog.collect_garbage = collect  # type: ignore[method-assign]
     assert bench.snippets() != before
     git(bench.repository, "reset", "-q", "--hard", start)
     bench.sync()
