@@ -17,6 +17,7 @@ from otterwiki_semantic.embedding.passages import vector_id
 from otterwiki_semantic.search.query import filter_of, parse_query
 from otterwiki_semantic.storage import exact as exact_module
 from otterwiki_semantic.storage.catalog import Catalog
+from otterwiki_semantic.storage.exact import Candidate, Columns, ExactIndex
 from otterwiki_semantic.storage.filters import Filter
 from otterwiki_semantic.storage.vector_store import StoredVector
 
@@ -212,3 +213,30 @@ def test_means_of_pages(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> No
 def test_an_empty_index_has_no_means(catalog: Catalog) -> None:
     paths, means = catalog.reader.exact_index().page_means()
     assert (paths, len(means)) == ([], 0)
+
+
+def columns(*ids: int) -> Columns:
+    candidates = [Candidate(chunk, f"v{chunk}", f"page-{chunk // 10}", chunk % 10) for chunk in ids]
+    signatures = np.array([[chunk] * 8 for chunk in ids], dtype=np.uint32).reshape(len(ids), 8)
+    return Columns.of(candidates, [chunk // 10 for chunk in ids], signatures, np.array(ids, dtype=np.int64) % 2 == 0)
+
+
+def rows_of(found: Columns) -> list[tuple[object, ...]]:
+    arrays = (found.ids, found.pages, found.signatures[:, 0], found.embedded, found.live)
+    return [(candidate, *values) for candidate, *values in zip(found.candidates, *(a.tolist() for a in arrays), strict=True)]
+
+
+def test_columns_keep_their_rows_together() -> None:
+    both = columns(11, 12, 20).append(columns(31))
+    assert rows_of(both) == rows_of(columns(11, 12, 20, 31))
+    assert rows_of(both.take(np.array([1, 3]))) == rows_of(columns(12, 31))
+    assert len(both.take(np.array([], dtype=np.intp))) == 0
+    assert rows_of(columns().append(both)) == rows_of(both)
+
+
+def test_an_exact_index_does_not_change_when_it_is_extended() -> None:
+    first = ExactIndex(1, columns(11, 12), [np.zeros((2, 4), dtype=np.float32)])
+    second = first.extended(2, columns(21), np.ones((1, 4), dtype=np.float32), np.array([2]))
+    assert (len(first), first.size, first.last_id, first.revision) == (2, 2, 12, 1)
+    assert (len(second), second.size, second.last_id, second.revision) == (3, 1, 21, 2)
+    assert second.compacted() is second, "a few deleted rows are kept"
