@@ -15,11 +15,8 @@ from benchmarks.options import Options
 from benchmarks.processes import in_fresh_process
 from benchmarks.report import Figure, at_least, say
 from benchmarks.wikis import BuiltWiki, built
-from otterwiki_semantic.content.chunking.chunker import Profile
-from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from otterwiki_semantic.indexing.sync import Indexer
 from otterwiki_semantic.storage.generation import Generation
 from otterwiki_semantic.storage.generations import GenerationStore
 
@@ -77,7 +74,7 @@ def _compare(wiki: BuiltWiki) -> list[_Question]:
         generation = GenerationStore(wiki.data_dir).open_current()
         assert generation is not None
         try:
-            Indexer(Repository(wiki.repository), model, Profile()).flush(generation)
+            generation.mirror.push()
             assert generation.mirror.is_current, generation.mirror.error
             ids, matrix = _all_vectors(generation)
             return [_ask(generation, ids, matrix, vector) for vector in asked][_WARM_UP:]

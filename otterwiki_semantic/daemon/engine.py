@@ -48,7 +48,7 @@ from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
 from otterwiki_semantic.embedding import QueryEmbedder, open_embedder, vector_if_made
-from otterwiki_semantic.indexing import IndexManager, IndexRecipe
+from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, RecallGate
 from otterwiki_semantic.search import RerankScores, Shortlist, inspect_page, parse_query, related_pages, search_chunks
 from otterwiki_semantic.search.evaluation import JudgedQuery, read_judged_queries
 from otterwiki_semantic.search.reranking import BoundedReranker, RerankStage, open_reranker
@@ -88,15 +88,26 @@ class IndexEngine:
         self._places = BoundedSemaphore(_SEARCHES_AT_A_TIME)
         reranker = open_reranker(settings)
         self._rereading = RerankStage(BoundedReranker(reranker) if reranker else None, self._watcher)
-        questions = partial(_questions, settings.eval_queries)
-        self._way = IndexRecipe(self.embedder, settings.chunks, questions, self._vectors.vector_of)
+        self._recipe = IndexRecipe(self.embedder, settings.chunks)
+        self._model = ModelStatus(self._recipe)
+        self._gate = RecallGate(self._recipe, partial(_questions, settings.eval_queries), self._vectors.vector_of)
         generations = GenerationStore(settings.data_dir, _store_opener(settings), self._watcher)
-        self._keeper = IndexManager(repository, generations, self._way, settings.sync_interval, self._watcher)
-        self._insights = Insights(settings.data_dir, self._keeper.syncs, keeps_searches=settings.search_log)
+        self._keeper = IndexManager(
+            repository,
+            generations,
+            self._recipe,
+            self._model,
+            self._gate,
+            settings.sync_interval,
+            self._watcher,
+            on_synced=self._look_at_map if settings.map else None,
+        )
+        self._insights = Insights(settings.data_dir, self._keeper.history, keeps_searches=settings.search_log)
         self._mapper: WikiMapBuilder | None = None
         if settings.map:
-            self._mapper = WikiMapBuilder(settings.data_dir / "map.json", self._keeper.settled, self._keeper.run_in)
-            self._keeper.after_sync = self._mapper.look
+            self._mapper = WikiMapBuilder(
+                settings.data_dir / "map.json", self._keeper.stable_generation, self._keeper.reschedule_background
+            )
 
     def start(self) -> None:
         """Open the serving generation, if there is one, and begin to keep it equal to HEAD, in the background."""
@@ -113,6 +124,10 @@ class IndexEngine:
         self._rereading.close()
         self._vectors.close()
 
+    def _look_at_map(self) -> None:
+        if self._mapper is not None:
+            self._mapper.look()
+
     # Questions
 
     def search(self, queries: Sequence[str], options: SearchOptions) -> list[Answer]:
@@ -127,8 +142,8 @@ class IndexEngine:
 
         def answers(readings: Sequence[RerankScores], generation: Generation) -> list[tuple[Answer, Shortlist]]:
             index = self._keeper.freshness(generation)
-            by_words = self._way.why_words_alone(generation)
-            calibration = self._way.calibration(generation)
+            by_words = self._model.why_keywords_only(generation)
+            calibration = self._recipe.calibration(generation)
             if not coming and self._asks_by_meaning(options.mode):  # another generation serves since
                 coming.extend(self._vectors.coming(texts))
             known = coming if coming and not by_words else [None] * len(parsed)
@@ -138,7 +153,7 @@ class IndexEngine:
                 for query, vector, reading in zip(parsed, given, readings, strict=True)
             ]
             if any(each.is_damaged for each in found):
-                self._keeper.replace(generation)
+                self._keeper.mark_keyword_index_damaged(generation)
             why = by_words or self._vectors.failure(coming)
             return [
                 (
@@ -173,7 +188,7 @@ class IndexEngine:
         if serving is None or (mode is Mode.KEYWORD and self.embedder.asks_server):
             return False
         try:
-            return self._way.embeds_for(serving)
+            return self._recipe.matches_vectors(serving)
         except CatalogError:  # whoever asks it next sees to that
             return True
 
@@ -182,7 +197,7 @@ class IndexEngine:
 
         def nearest(generation: Generation) -> RelatedPages:
             known = _known_path(generation, path)
-            calibration = self._way.calibration(generation)
+            calibration = self._recipe.calibration(generation)
             pages = related_pages(generation, known, n, calibration.of_model(calibration.related))
             return RelatedPages(known, pages, self._keeper.freshness(generation))
 
@@ -260,7 +275,7 @@ class IndexEngine:
     def _successor(self, failed: Generation, failure: CatalogError) -> Generation:
         """Give what takes the place of a generation whose catalog fails; `IndexUnavailableError` if nothing does soon."""
         if isinstance(failure, CatalogCorruptError):
-            self._keeper.report_damage(failed)
+            self._keeper.mark_corrupt(failed)
             successor = self._keeper.wait_for_successor(failed, _SUCCESSOR_SECONDS)
             if successor is not None:
                 return successor
@@ -299,44 +314,44 @@ class IndexEngine:
             model=self.embedder.name,
             generation=generation.name if generation else None,
             collection=generation.vector_store.name if generation else None,
-            progress=keeper.sync_progress.snapshot(),
-            rebuild=keeper.rebuilder.status(),
+            progress=keeper.progress.snapshot(),
+            rebuild=keeper.rebuilds.tracker.status,
             last_sync=keeper.last_sync,
             last_error=(str(failure) or type(failure).__name__) if failure else None,
             embedded_texts=keeper.embedded_texts,
             owner_pid=os.getpid(),
             version=__version__,
             problems=tuple(self._problems(generation, failure, index)),
-            is_outdated=generation is not None and keeper.rebuilder.is_outdated(generation),
+            is_outdated=generation is not None and keeper.rebuilds.is_outdated(generation),
             reranker=self._rereading.name,
             reranker_is_loading=self._rereading.is_loading,
         )
 
     def _problems(self, generation: Generation | None, failure: Exception | None, index: Freshness) -> list[Problem]:
-        rebuilder = self._keeper.rebuilder
+        rebuilds = self._keeper.rebuilds
         found = [failure, RepositoryError(index.error) if index.error and not failure else None]
         if generation is not None:
-            refusal = rebuilder.refusal(generation)
-            unbuilt = RebuildRefusedError(refusal) if refusal else rebuilder.failure(generation)
+            refusal = rebuilds.refusal(generation)
+            unbuilt = RebuildRefusedError(refusal) if refusal else rebuilds.tracker.error_next_to(generation)
             found += [generation.mirror.error, unbuilt]
         try:
-            self._way.questions()
+            self._gate.read_queries()
         except ParameterError as error:
             found.append(error)
         found += [self._vectors.last_failure, self._rereading.error]
         shown = [problem(error) for error in found if error is not None]
         shown += self._insights.problems()
-        if self._way.error is not None:  # what it means for pages and questions is told, too
-            shown.append(problem(self._way.error))
-        if generation is not None and self.embedder.dimension and not self._way.embeds_for(generation):
-            why = self._way.why_words_alone(generation) or ""
+        if self._model.error is not None:  # what it means for pages and questions is told, too
+            shown.append(problem(self._model.error))
+        if generation is not None and self.embedder.dimension and not self._recipe.matches_vectors(generation):
+            why = self._model.why_keywords_only(generation) or ""
             shown.append(Problem(why, "nothing: wait until the other index is built"))
         elif generation is not None and (unfinished := generation.catalog.unfinished):
-            why = self._keeper.indexer.model_error or rebuilder.indexer.model_error or "see owner.log"
+            why = self._keeper.indexer.embedding.error or rebuilds.indexer.embedding.error or "see owner.log"
             shown.append(
                 Problem(
                     f"{unfinished} pages are found by their words alone, because the model failed: {why}",
-                    _TRIED_SOON if self._keeper.indexer.model_is_left_alone else _TRIED_AGAIN,
+                    _TRIED_SOON if self._keeper.indexer.embedding.is_resting else _TRIED_AGAIN,
                 )
             )
         return shown
@@ -354,7 +369,7 @@ class IndexEngine:
         again = self._ask(known)
         if again is None:
             raise IndexUnavailableError("the index is being built, and reads every page anyway")
-        self._keeper.read_again(again)
+        self._keeper.refresh_pages(again)
         return again
 
     def notify(self) -> None:

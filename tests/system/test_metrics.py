@@ -277,7 +277,7 @@ def test_failures_are_counted_by_kind(settings: Settings, index: IndexEngine, mo
     serving = index._keeper.serving
     assert serving is not None
     serving.mirror.handle_failure(serving.vector_store, VectorStoreUnreachableError("nobody there"))
-    index._keeper.rebuilder.end(RebuildRefusedError("no room"))
+    index._keeper.rebuilds.tracker.put_off(serving, RebuildRefusedError("no room"))
     found = parsed(index.metrics())
     assert value(found, "errors_total", kind="model") == 1
     assert value(found, "errors_total", kind="vector_store") == 1

@@ -24,14 +24,15 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from otterwiki_semantic.indexing.progress import ProgressTracker
-from otterwiki_semantic.indexing.promotion import check_whole
+from otterwiki_semantic.indexing.promotion import check_complete
+from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.indexing.sync import Indexer
 from otterwiki_semantic.storage.catalog import Catalog
 from otterwiki_semantic.storage.chroma.mirror import MirrorState
 from otterwiki_semantic.storage.generation import Generation
 from otterwiki_semantic.storage.generations import GenerationStore
 from tests.support.live_wiki import commit, eventually, make_repository
+from tests.support.syncing import sync
 
 PAGES = 150
 Open = Callable[..., IndexEngine]
@@ -142,9 +143,9 @@ def test_an_index_that_goes_back_to_its_own_model_gets_the_vectors_it_lacks(plac
     generation = index._keeper._open_current()
     assert generation is not None
     indexer = index._keeper.indexer
-    indexer.sync(generation, ProgressTracker(), only_words=True)
+    sync(indexer, generation, embed=False)
     assert generation.catalog.unfinished == 1
-    assert indexer.embedded_texts == 0
+    assert indexer.embedding.texts == 0
     generation.close()
     index = opened()
     eventually(lambda: is_ready(index) and index.status().index.pending_pages == 0)
@@ -286,7 +287,7 @@ def test_what_was_committed_meanwhile_is_in_the_copy(place: Path, opened: Open, 
 
 
 def test_head_is_followed_while_chroma_is_filled(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otterwiki_semantic.indexing.manager._TURN_SECONDS", 1e-6)
+    monkeypatch.setattr("otterwiki_semantic.indexing.manager._PUSH_SECONDS", 1e-6)
     index = opened()
     eventually(lambda: is_ready(index))
     reindexed(index)
@@ -332,15 +333,15 @@ def test_a_copy_of_pages_that_are_changing_is_put_right(place: Path) -> None:
     new = keeper._generations.copy(old)
     assert new.catalog.commit is None
     assert new.mirror.state is MirrorState.DEFERRED
-    assert keeper.indexer.sync(new, ProgressTracker(), old.catalog)
-    assert new.catalog.commit == keeper._repository.head()
+    assert sync(keeper.indexer, new, previous=old.catalog)
+    assert new.catalog.commit == Repository(place / "repository").head()
     assert new.catalog.counts().pages == PAGES + 1
-    assert keeper.indexer.embedded_texts == 1
+    assert keeper.indexer.embedding.texts == 1
     new.catalog.check_copy()
     assert list(new.path.glob("chroma-*")) == [], "it is left alone until it serves"
     new.mirror.resume()
     keeper.indexer.flush(new)
-    check_whole(new, 0)
+    check_complete(new, 0)
     assert new.vector_store.count() == PAGES + 1
     for generation in (new, old):
         generation.close()
@@ -422,10 +423,10 @@ def at_the_end_of_a_build(monkeypatch: pytest.MonkeyPatch, do: Callable[[], obje
     """Let something happen when the new generation is whole and about to take the other's place."""
 
     def check(generation: Generation, allowed: int) -> None:
-        check_whole(generation, allowed)
+        check_complete(generation, allowed)
         do()
 
-    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild.check_whole", check)
+    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild.check_complete", check)
 
 
 def test_a_stop_at_the_end_of_a_rebuild_keeps_the_index(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -452,7 +453,7 @@ def test_damage_found_at_the_end_of_a_rebuild_does_not_put_the_worse_in_place(
     assert serving is not None
 
     def lose() -> None:
-        index._keeper.report_damage(serving)
+        index._keeper.mark_corrupt(serving)
         eventually(lambda: index._keeper.serving is not serving and index.status().index.pending_pages == 0)
 
     at_the_end_of_a_build(monkeypatch, lose)
@@ -468,10 +469,10 @@ def test_damage_found_at_the_end_of_a_rebuild_does_not_put_the_worse_in_place(
 def test_a_build_that_the_model_fails_on_does_not_serve(place: Path) -> None:
     index = IndexEngine(Settings(place / "repository", place / "index"))
     generation = index._keeper._generations.create(index.embedder, Profile())
-    index._keeper.indexer.sync(generation, ProgressTracker(), only_words=True)
+    sync(index._keeper.indexer, generation, embed=False)
     with pytest.raises(ModelError, match=f"failed on {PAGES} of {PAGES} pages"):
-        check_whole(generation, 0)
-    check_whole(generation, PAGES)
+        check_complete(generation, 0)
+    check_complete(generation, PAGES)
     generation.destroy()
 
 
@@ -489,7 +490,7 @@ def test_damaged_words_are_built_again_once_there_is_room(opened: Open, monkeypa
     eventually(lambda: index.status().problems)
     assert "0 MB are free" in index.status().problems[0].trouble
     monkeypatch.undo()
-    index._keeper.rebuilder._not_before = 0.0
+    index._keeper.rebuilds.tracker._cooldown.reset()
     index.notify()
     eventually(lambda: index._keeper.serving is not serving)
     eventually(lambda: is_ready(index))
@@ -531,7 +532,7 @@ def test_an_old_schema_that_cannot_be_replaced_yet_costs_nothing(
 def test_a_build_that_was_stopped_goes_on_after_the_next_start(place: Path, opened: Open) -> None:
     model, profile = BundledModel(), profile_named("fixed", 254)
     begun = GenerationStore(place / "index").create(model, profile)
-    Indexer(Repository(place / "repository"), model, profile).sync(begun, ProgressTracker())
+    sync(Indexer(Repository(place / "repository"), IndexRecipe(model, "fixed")), begun)
     begun.close()
     index = opened(chunks="fixed")
     eventually(lambda: is_ready(index) and index.status().generation == begun.name)
@@ -541,7 +542,7 @@ def test_a_build_that_was_stopped_goes_on_after_the_next_start(place: Path, open
 def test_a_build_that_its_model_failed_goes_on_when_the_model_works(
     place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild._AGAIN_SECONDS", 3600.0)
+    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild._RETRY_SECONDS", 3600.0)
     note(place, fingerprint="another model", recipe="another model")
     embed = BundledModel.embed
 
@@ -552,7 +553,7 @@ def test_a_build_that_its_model_failed_goes_on_when_the_model_works(
 
     monkeypatch.setattr(BundledModel, "embed", failing)
     monkeypatch.setattr("otterwiki_semantic.indexing.sync._TEXTS_PER_STEP", 8)
-    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild.check_whole", refusing)
+    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild.check_complete", refusing)
     index = opened()
     eventually(lambda: index.status().rebuild.state is RebuildState.FAILED)
     done = index.status().embedded_texts
