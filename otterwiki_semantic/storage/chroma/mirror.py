@@ -90,13 +90,15 @@ class VectorMirror:
         self._telemetry = telemetry
         self._writing = threading.Lock()
         self._state = MirrorState.UNVERIFIED
-        self._error: SemanticError | None = None
+        self.error: SemanticError | None = None
+        """Why the store is not used now; None if it is, or will be in a moment."""
         self._seal = _Seal(catalog)
         self._rest = Cooldown(_REST_SECONDS)
         self._replaced_lately = Cooldown(_REST_SECONDS)
         self._searched_lately = Cooldown(_SEARCHED_SECONDS)
         self._verified_lately = Cooldown(_STEADY_SECONDS)
-        self._store = self._open(catalog.meta("chroma") or self._new_directory())
+        self.store = self._open(catalog.meta("chroma") or self._new_directory())
+        """The store of the moment; a broken one is replaced."""
 
     def _open(self, directory: str) -> VectorStore:
         return self._open_store(self._directory / directory, self._collection)
@@ -119,16 +121,6 @@ class VectorMirror:
         return self.state is MirrorState.CURRENT
 
     @property
-    def store(self) -> VectorStore:
-        """The store of the moment; a broken one is replaced."""
-        return self._store
-
-    @property
-    def error(self) -> SemanticError | None:
-        """Why the store is not used now; None if it is, or will be in a moment."""
-        return self._error
-
-    @property
     def retry_in(self) -> float:
         """Seconds for which the store is left alone: 0 if it may be used, infinity if it is DEFERRED."""
         return {MirrorState.DEFERRED: math.inf, MirrorState.RESTING: self._rest.seconds_left}.get(self.state, 0.0)
@@ -142,7 +134,7 @@ class VectorMirror:
 
         `VectorStoreError` if it is broken; pass it to `handle_failure` outside of `Catalog.snapshot`.
         """
-        store = self._store
+        store = self.store
         if self.state is not MirrorState.CURRENT or count > store.max_results:
             return None
         try:
@@ -160,7 +152,7 @@ class VectorMirror:
         """
         if self.state is not MirrorState.UNVERIFIED:
             return
-        store = self._store
+        store = self.store
         if (manifest := store.manifest()) is not None:
             self._seal.open(manifest, store.place)
         wrong = self._catalog.outbox.reconcile(store.ids())
@@ -174,15 +166,15 @@ class VectorMirror:
     def probe(self) -> None:
         """Search for some vectors that the store holds; `VectorStoreError` if it does not find one of them."""
         for vector in self._catalog.outbox.sample_sent(_PROBES):
-            if min(self._store.query(vector.embedding, _PROBED_RESULTS).values(), default=2.0) > _SAME:
-                raise VectorStoreError(f"ChromaDB does not find its own vector {vector.id} ({self._store.place})")
+            if min(self.store.query(vector.embedding, _PROBED_RESULTS).values(), default=2.0) > _SAME:
+                raise VectorStoreError(f"ChromaDB does not find its own vector {vector.id} ({self.store.place})")
 
     def push(self, seconds: float = math.inf, check_stop: Callable[[], None] = lambda: None) -> None:
         """Send the outbox to the store: upserts for up to `seconds`, then deletes. A failing store is handled, not raised.
 
         `check_stop` is called before every write, and may raise to end the work.
         """
-        store = self._store
+        store = self.store
         try:
             self.verify()
             end = time.monotonic() + seconds
@@ -209,7 +201,7 @@ class VectorMirror:
         start = time.monotonic()
         with self._writing:
             self._seal.breach()
-            self._store.upsert(vectors)
+            self.store.upsert(vectors)
             self._catalog.outbox.mark_upserted(vectors)
         if self._searched_lately.is_active and len(vectors) == _UPSERTS_WHILE_SEARCHED:
             time.sleep(time.monotonic() - start)
@@ -220,7 +212,7 @@ class VectorMirror:
     def _delete(self, ids: list[str]) -> None:
         with self._writing:
             self._seal.breach()
-            self._store.delete(ids)
+            self.store.delete(ids)
             self._catalog.outbox.mark_deleted(ids)
 
     def _end_push(self) -> None:
@@ -228,9 +220,9 @@ class VectorMirror:
             if not self._is_open:
                 return
             self._state = MirrorState.CURRENT if self._catalog.outbox.is_empty else MirrorState.FILLING
-            self._error = None
+            self.error = None
             if self._state is MirrorState.CURRENT:
-                self._seal.close(self._store.manifest)
+                self._seal.close(self.store.manifest)
                 if not self._verified_lately.is_active:
                     self._seal.forget_crashes()
 
@@ -262,16 +254,16 @@ class VectorMirror:
             self._replaced_lately.start()
 
     def _start_rest(self, error: SemanticError) -> None:
-        if self._error is None:
+        if self.error is None:
             log.warning("%s; searching the catalog's vectors meanwhile", error)
-        self._error = error
+        self.error = error
         self._rest.start()
         self._state = MirrorState.RESTING
 
     def replace(self, store: VectorStore) -> bool:
         """Replace a store by an empty one, unless that has already been done; returns whether it was done now."""
         with self._writing:
-            if self._store is not store:
+            if self.store is not store:
                 return False
             self._start_collection()
         store.destroy()
@@ -281,7 +273,7 @@ class VectorMirror:
         self._state = MirrorState.UNVERIFIED
         self._catalog.outbox.refill()
         self._seal.discard()
-        self._store = self._open(self._new_directory())
+        self.store = self._open(self._new_directory())
 
     def defer(self) -> None:
         """Start an empty collection, and leave it alone until `resume`; for a generation that does not serve yet."""
@@ -300,7 +292,7 @@ class VectorMirror:
         limit = max(_MAX_TOMBSTONES, _MAX_TOMBSTONES_SHARE * self._catalog.counts().vectors)
         if tombstones > limit and self.state is MirrorState.CURRENT:
             log.info("ChromaDB keeps the places of %d vectors that are gone; it is filled anew from the catalog", tombstones)
-            self.replace(self._store)
+            self.replace(self.store)
 
     def remove_leftovers(self) -> None:
         """Remove the directories of replaced collections that a crash left behind."""
@@ -311,10 +303,10 @@ class VectorMirror:
     def close(self) -> None:
         """Close the store; failures are ignored."""
         with self._writing, suppress(CatalogError, VectorStoreError):
-            self._store.close()
+            self.store.close()
             if self._is_open:
                 self._seal.breach()
-                self._seal.close(self._store.manifest)
+                self._seal.close(self.store.manifest)
                 self._seal.forget_crashes()
 
 
