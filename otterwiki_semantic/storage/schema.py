@@ -142,7 +142,7 @@ def decode_list(value: str) -> tuple[str, ...]:
     try:
         return tuple(json.loads(value))
     except (TypeError, ValueError) as error:
-        raise CatalogCorruptError(f"the catalog has a list that is none: {error}") from error
+        raise CatalogCorruptError(f"the catalog has a list that cannot be read: {error}") from error
 
 
 def decode_vectors(embeddings: Sequence[bytes]) -> Matrix:
