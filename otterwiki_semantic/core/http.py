@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from otterwiki_semantic.core.errors import ModelError
-from otterwiki_semantic.core.settings import is_on_this_machine
+from otterwiki_semantic.core.network import is_on_this_machine
 from otterwiki_semantic.core.timeout import call_with_timeout
 
 if TYPE_CHECKING:

@@ -8,13 +8,14 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.legacy_settings import LegacySettings, move_in
+from otterwiki_semantic.core.network import is_on_this_machine
 
 PREFIX = "SEMANTIC_"
 BUNDLED = "minilm"
@@ -133,15 +134,6 @@ def _server_url(value: str) -> str:
     if found[2]:
         IPv6Address(found[2])
     return found[1]
-
-
-def is_on_this_machine(url: str) -> bool:
-    """Tell whether an address is on this host, to which no proxy leads and nobody listens on the way."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _secret(name: str) -> Callable[[str], str]:

@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from otterwiki_semantic.core.errors import ConfigError
+from otterwiki_semantic.core.network import is_loopback_host
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _ADDRESS = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/]*):)?(?P<port>[0-9]{1,5})")
@@ -58,17 +59,9 @@ def http_access(address: str, token: str | None, hosts: tuple[str, ...] = (), or
         raise ConfigError(f"--http is {address!r}; allowed: HOST:PORT, :PORT or PORT, an IPv6 address in brackets")
     host = (found["host"] or "127.0.0.1").strip("[]")
     token = (token or "").strip() or None
-    if token is None and not is_loopback(host):
+    if token is None and not is_loopback_host(host):
         raise ConfigError(f"other machines can reach {host}: set MCP_AUTH_TOKEN to the token that they have to send")
     return HttpAccess(host, int(found["port"]), token, hosts, origins)
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach an address; of a name other than localhost nothing is known."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def _is_any(host: str) -> bool:

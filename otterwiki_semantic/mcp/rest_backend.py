@@ -10,7 +10,7 @@ from urllib.parse import quote, urljoin, urlsplit
 import httpx
 
 from otterwiki_semantic.core.errors import ConfigError
-from otterwiki_semantic.core.settings import is_on_this_machine
+from otterwiki_semantic.core.network import is_on_this_machine
 from otterwiki_semantic.mcp.backend import BackendError, Json
 
 _CONNECT_SECONDS = 5.0

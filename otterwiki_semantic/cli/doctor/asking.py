@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from otterwiki_semantic.core.settings import is_on_this_machine
+from otterwiki_semantic.core.network import is_on_this_machine
 
 _CONNECT_SECONDS, _ANSWER_SECONDS = 3.0, 15.0
 

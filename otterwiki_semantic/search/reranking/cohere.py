@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from otterwiki_semantic.core.errors import RerankerError
+from otterwiki_semantic.core.network import is_on_this_machine
 from otterwiki_semantic.core.redact import quote
-from otterwiki_semantic.core.settings import is_on_this_machine
 
 if TYPE_CHECKING:
     import httpx

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedError, VectorStoreUnreachableError
+from otterwiki_semantic.core.network import is_on_this_machine
 from otterwiki_semantic.core.redact import quote
-from otterwiki_semantic.core.settings import is_on_this_machine
 
 if TYPE_CHECKING:
     import httpx
