@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 
+from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError, SemanticError
 from otterwiki_semantic.core.telemetry import Embedded, Telemetry
 from otterwiki_semantic.embedding.base import Embedder, Matrix
@@ -30,8 +30,9 @@ class QueryEmbedder:
         self._watcher = watcher
         self._threads = ThreadPoolExecutor(_THREADS_FOR_SERVER if embedder.asks_server else _THREADS, "query-embedding")
         self._remembered = lru_cache(_REMEMBERED)(self._embed)
-        self._failure: tuple[float, BaseException] | None = None
-        """When a query could not be embedded last, and why; None if the last one could."""
+        self._failure: BaseException | None = None
+        """Why the last query could not be embedded; None if it could."""
+        self._failure_is_fresh = Cooldown()
 
     def coming(self, queries: Sequence[str]) -> list[Future[Matrix]]:
         """Begin to embed queries."""
@@ -51,20 +52,21 @@ class QueryEmbedder:
         if not coming:
             return None
         error = next((error for error in map(_error, coming) if error is not None), None)
-        self._failure = None if error is None else (time.monotonic(), error)
+        self._failure = error
         if error is None:
             return None
+        self._failure_is_fresh.start(_FAILURE_TOLD_SECONDS)
         log.error("a query could not be embedded: %s", error, exc_info=None if isinstance(error, SemanticError) else error)
         return f"the embedding model failed, the answer is by words alone: {error}"
 
     @property
     def last_failure(self) -> ModelError | None:
         """What the last query failed of, for some minutes."""
-        if self._failure is None or time.monotonic() - self._failure[0] > _FAILURE_TOLD_SECONDS:
+        failure = self._failure
+        if failure is None or not self._failure_is_fresh.is_active:
             return None
-        cause = self._failure[1]
-        kind = ModelUnreachableError if isinstance(cause, ModelUnreachableError) else ModelError
-        return kind(f"a query could not be embedded: {cause}")
+        kind = ModelUnreachableError if isinstance(failure, ModelUnreachableError) else ModelError
+        return kind(f"a query could not be embedded: {failure}")
 
     @property
     def hits_and_misses(self) -> tuple[int, int]:

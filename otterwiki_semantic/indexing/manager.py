@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.core.backoff import Finishing
+from otterwiki_semantic.core.backoff import Backoff
 from otterwiki_semantic.core.errors import (
     CatalogCorruptError,
     CatalogError,
@@ -36,6 +36,10 @@ from otterwiki_semantic.search.evaluation import JudgedQuery
 from otterwiki_semantic.storage import Generation, GenerationStore
 
 _LONGEST_RETRY_SECONDS = 60.0
+_FINISH_SECONDS, _LONGEST_FINISH_SECONDS = 60.0, 3600.0
+"""When pages that the model failed on are tried again."""
+_LONGEST_UNREACHABLE_SECONDS = 300.0
+"""The same for a model whose server cannot be reached: pages are not to blame."""
 _TURN_SECONDS, _REFILL_SECONDS = 0.25, 0.1
 """How long ChromaDB is filled before HEAD is looked at again, and the pause between."""
 _WAKE_AGAIN_SECONDS = 1.0
@@ -78,7 +82,7 @@ class IndexManager:
         self._syncing = False
         self._failures = 0
         self._wake_not_before = 0.0
-        self._finishing = Finishing()
+        self._finishing = Backoff(_FINISH_SECONDS, _LONGEST_FINISH_SECONDS)
         self.last_sync: str | None = None
         self.error: Exception | None = None
         """What the last sync failed of; None once one has succeeded."""
@@ -263,7 +267,10 @@ class IndexManager:
         if done >= _ENOUGH_CHUNKS:
             unembedded = seconds - (self.indexer.embedding_seconds - embedded)
             generation.catalog.set_meta(PACE, f"{unembedded / done:.6f}")
-        self._finishing.tried(is_left=bool(generation.catalog.unfinished), is_unreachable=self.indexer.model_is_left_alone)
+        if generation.catalog.unfinished:
+            self._finishing.failed(_LONGEST_UNREACHABLE_SECONDS if self.indexer.model_is_left_alone else None)
+        else:
+            self._finishing.reset()
         self._jobs.run_once(self._note_recall)
 
     def _note_recall(self) -> None:

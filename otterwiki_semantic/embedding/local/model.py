@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from otterwiki_semantic.core.backoff import Breaker
+from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
 from otterwiki_semantic.core.redact import quote
 from otterwiki_semantic.core.settings import Settings
@@ -56,7 +55,7 @@ class LocalModel:
         self._open_encoder = open_encoder
         self._known = ModelInfoCache(settings)
         self._opening = threading.Lock()
-        self._breaker = Breaker(_PAUSE_SECONDS)
+        self._cooldown = Cooldown()
         self._encoder: Encoder | None = None
 
     @property
@@ -89,7 +88,7 @@ class LocalModel:
 
     def embed_queries(self, texts: Sequence[str], *, at_leisure: bool = False) -> Matrix:
         """See `Embedder`; fails soon while another thread opens the model."""
-        if not at_leisure and self._encoder is None and self._breaker.is_open(time.monotonic()):
+        if not at_leisure and self._encoder is None and self._cooldown.is_active:
             raise ModelUnreachableError(f"{self.name} could not be opened just now, and is tried again in some seconds")
         return self._embed(texts, is_query=True, is_waited_for=not at_leisure)
 
@@ -134,7 +133,7 @@ class LocalModel:
                 self._encoder = encoder
             return self._encoder
         except ModelError:
-            self._breaker.trip(time.monotonic())
+            self._cooldown.start(_PAUSE_SECONDS)
             raise
         finally:
             self._opening.release()

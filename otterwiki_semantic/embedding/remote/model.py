@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from otterwiki_semantic.core.backoff import Breaker
+from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
 from otterwiki_semantic.core.http import ProviderError
 from otterwiki_semantic.core.redact import quote
@@ -34,6 +34,8 @@ from otterwiki_semantic.embedding.vectors import embed_whole, halves, joined, un
 
 T = TypeVar("T")
 _SAMPLE = "The boiler in the cellar warms the radiators of every room from October to April."
+_PAUSE_SECONDS = 10.0
+"""How long queries fail at once after the server has failed."""
 _CONFIRMED_SECONDS = 3600.0
 """How long it is not asked again whether the model is the same, unless the server was away: it may come back with another."""
 _SAME = 0.995
@@ -108,9 +110,9 @@ class RemoteModel:
         self._known = ModelInfoCache(settings)
         self._prompts = {True: settings.query_prompt or "", False: settings.passage_prompt or ""}
         self._most_texts = service.most_texts
-        self._breaker = Breaker()
+        self._cooldown = Cooldown(pace.clock)
         self._asking = threading.Lock()
-        self._confirmed_until = float("-inf")
+        self._confirmed = Cooldown(pace.clock)
 
     @property
     def fingerprint(self) -> str:
@@ -135,9 +137,9 @@ class RemoteModel:
     def prepare(self) -> None:
         """Ask the server what its model is, once after each start; if it is another one, the fingerprint changes."""
         with self._asking:
-            if self._pace.clock() >= self._confirmed_until:
+            if not self._confirmed.is_active:
                 self._known.learn(self._asked())
-                self._confirmed_until = self._pace.clock() + _CONFIRMED_SECONDS
+                self._confirmed.start(_CONFIRMED_SECONDS)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """See `Embedder`."""
@@ -147,7 +149,7 @@ class RemoteModel:
         """See `Embedder`; fails at once for some seconds after the server has failed, and while its model is not known."""
         if at_leisure:
             return self._embed_at_leisure(texts, is_query=True)
-        if self._breaker.is_open(self._pace.clock()):
+        if self._cooldown.is_active:
             raise ModelUnreachableError(
                 f"{self.name}: {self._service.place} has just failed, and is asked again in some seconds"
             )
@@ -239,7 +241,7 @@ class RemoteModel:
             try:
                 if self.dimension != found:
                     self._known.learn(ModelInfo(found, 0, "", self._service.place))
-                    self._confirmed_until = float("-inf")
+                    self._confirmed.stop()
             finally:
                 self._asking.release()
         return ModelError(
@@ -255,9 +257,9 @@ class RemoteModel:
             if refusal.is_too_long or refusal.is_too_many:
                 raise
             if refusal.is_passing and (request.is_waited_for or not request.is_query):
-                self._breaker.trip(self._pace.clock())
+                self._cooldown.start(_PAUSE_SECONDS)
             raise self._error(refusal, self._told(refusal, request, texts)) from None
-        self._breaker.reset()
+        self._cooldown.stop()
         return answer
 
     def _told(self, refusal: ProviderError, request: _Request, texts: Sequence[str]) -> str:
@@ -272,7 +274,7 @@ class RemoteModel:
         text = f"{self.name}: {self._service.place} does not give vectors ({reason}); {self._service.cure(refusal.status)}"
         if not refusal.is_passing:
             return ModelError(text)
-        self._confirmed_until = float("-inf")
+        self._confirmed.stop()
         return ModelUnreachableError(text)
 
     def _asked(self) -> ModelInfo:

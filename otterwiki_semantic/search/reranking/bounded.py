@@ -10,6 +10,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
 
+from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import RerankerError
 from otterwiki_semantic.search.reranking.base import Reranker
 
@@ -42,7 +43,7 @@ class BoundedReranker:
         self._threads = ThreadPoolExecutor(_AT_A_TIME, "reranking")
         self._loading: Future[None] | None = None
         self._is_loaded = False
-        self._rests_until = 0.0
+        self._cooldown = Cooldown()
 
     @property
     def is_fast(self) -> bool:
@@ -82,7 +83,7 @@ class BoundedReranker:
     def _refusal(self) -> RerankerError | None:
         if self.is_loading:
             return RerankerError(f"{self.name} is being loaded; ask again in a while")
-        if self.error is not None and time.monotonic() < self._rests_until:
+        if self.error is not None and self._cooldown.is_active:
             return self.error
         if not self._is_loaded:
             self.load()
@@ -127,5 +128,5 @@ class BoundedReranker:
     def _fail(self, error: RerankerError) -> None:
         if self.error is None:
             log.warning("%s; answers are not reranked meanwhile", error)
-        self._rests_until = time.monotonic() + _REST_SECONDS
+        self._cooldown.start(_REST_SECONDS)
         self.error = error

@@ -31,7 +31,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.embedding.factory.Pace", lambda: Pace(jitter=lambda _least, _most: 0.0))
     monkeypatch.setattr("otterwiki_semantic.indexing.recipe.LEFT_ALONE_SECONDS", 0.2)
     monkeypatch.setattr("otterwiki_semantic.indexing.sync.LEFT_ALONE_SECONDS", 0.2)
-    monkeypatch.setattr("otterwiki_semantic.core.backoff._FIRST_SECONDS", 0.3)
+    monkeypatch.setattr("otterwiki_semantic.indexing.manager._FINISH_SECONDS", 0.3)
     monkeypatch.setattr("otterwiki_semantic.indexing.rebuild._AGAIN_SECONDS", 0.5)
 
 

@@ -336,7 +336,7 @@ def test_what_fails_is_left_alone_for_a_while(
     assert first.degraded == second.degraded != None  # noqa: E711
     reranker = index._rereading._reranker
     assert reranker is not None
-    reranker._rests_until = 0.0
+    reranker._cooldown.stop()
     server.reply = ranked
     assert search(index, "where does water come from").reranker
 
