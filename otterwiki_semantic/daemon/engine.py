@@ -47,7 +47,7 @@ from otterwiki_semantic.core.telemetry import Failure
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
-from otterwiki_semantic.embedding import QueryEmbedder, open_embedder, vector_if_made
+from otterwiki_semantic.embedding import QueryEmbedder, open_embedder, vector_or_none
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe
 from otterwiki_semantic.search import RerankScores, Shortlist, inspect_page, parse_query, related_pages, search_chunks
 from otterwiki_semantic.search.evaluation import JudgedQuery, read_judged_queries
@@ -119,7 +119,7 @@ class IndexEngine:
         """See `IndexService`."""
         parsed = [parse_query(query) for query in queries]
         texts = [query.text for query in parsed]
-        coming = self._vectors.coming(texts) if self._asks_by_meaning(options.mode) else []
+        pending_vectors = self._vectors.submit(texts) if self._asks_by_meaning(options.mode) else []
         if options.wait:
             self._keeper.wait_until_head(options.wait)
         start = time.perf_counter()
@@ -129,17 +129,17 @@ class IndexEngine:
             index = self._keeper.freshness(generation)
             by_words = self._way.why_words_alone(generation)
             calibration = self._way.calibration(generation)
-            if not coming and self._asks_by_meaning(options.mode):  # another generation serves since
-                coming.extend(self._vectors.coming(texts))
-            known = coming if coming and not by_words else [None] * len(parsed)
-            given = [partial(vector_if_made, vector) for vector in known]
+            if not pending_vectors and self._asks_by_meaning(options.mode):  # another generation serves since
+                pending_vectors.extend(self._vectors.submit(texts))
+            known = pending_vectors if pending_vectors and not by_words else [None] * len(parsed)
+            given = [partial(vector_or_none, vector) for vector in known]
             found = [
                 search_chunks(generation, query, vector, asked, calibration, reading)
                 for query, vector, reading in zip(parsed, given, readings, strict=True)
             ]
             if any(each.is_damaged for each in found):
                 self._keeper.replace(generation)
-            why = by_words or self._vectors.failure(coming)
+            why = by_words or self._vectors.report_failure(pending_vectors)
             return [
                 (
                     Answer(query, each.hits, index, each.confident, why or each.degraded or index.error, each.facets),
@@ -152,7 +152,7 @@ class IndexEngine:
             with self._places:
                 return self._ask(partial(answers, readings))
 
-        self._vectors.wait_for_server(coming)
+        self._vectors.wait_for_server(pending_vectors)
         try:
             found = self._rereading.answers(texts, options, ask)
         except Exception:
@@ -274,7 +274,7 @@ class IndexEngine:
 
     def metrics(self) -> str:
         """See `IndexService`."""
-        return self._monitoring.text(self.status(), self._keeper, *self._vectors.hits_and_misses)
+        return self._monitoring.text(self.status(), self._keeper, *self._vectors.cache_hits_and_misses)
 
     def status(self) -> IndexStatus:
         """See `IndexService`."""

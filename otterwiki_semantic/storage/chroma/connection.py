@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedError, VectorStoreUnreachableError
 from otterwiki_semantic.core.network import is_on_this_machine
-from otterwiki_semantic.core.redact import quote
+from otterwiki_semantic.core.redact import redact
 
 if TYPE_CHECKING:
     import httpx
@@ -162,7 +162,7 @@ class ChromaServer:
 
     def told(self, error: BaseException) -> str:
         """Give what an error says, on one line, not too long, and without the token, which a server may have repeated."""
-        return quote(str(error), (self.token,)) or type(error).__name__
+        return redact(str(error), (self.token,)) or type(error).__name__
 
 
 def _tls_error(error: BaseException | None) -> ssl.SSLError | None:

@@ -15,7 +15,7 @@ from otterwiki_semantic.core.records.status import RebuildState
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.embedding.remote.retry import Pace
+from tests.support.fake_time import set_jitter
 from tests.support.live_wiki import commit, eventually, make_repository
 from tests.support.model_servers import DIMENSION, ModelServer, serving
 
@@ -28,7 +28,7 @@ BEES = {"bees.md": "# Bees\n\nThe hives stand behind the hedge, and honey is tak
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask again soon, so that nobody has to wait for what is tested."""
-    monkeypatch.setattr("otterwiki_semantic.embedding.factory.Pace", lambda: Pace(jitter=lambda _least, _most: 0.0))
+    set_jitter(monkeypatch, share=0)
     monkeypatch.setattr("otterwiki_semantic.indexing.recipe.LEFT_ALONE_SECONDS", 0.2)
     monkeypatch.setattr("otterwiki_semantic.indexing.sync.LEFT_ALONE_SECONDS", 0.2)
     monkeypatch.setattr("otterwiki_semantic.indexing.manager._FINISH_SECONDS", 0.3)

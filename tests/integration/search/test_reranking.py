@@ -390,8 +390,8 @@ def asked(reranker: Reranker, texts: tuple[str, ...] = ("the cat sat", "a dog"))
     ("reranker", "told"),
     [
         (CohereReranker("rerank-v3.5"), "set SEMANTIC_RERANKER_KEY"),
-        (CohereReranker("rerank-v3.5", key=f"{KEY}\nX: y"), "characters in it that cannot be sent"),
-        (CohereReranker("rerank-v3.5", key=f"{KEY}é"), "characters in it that cannot be sent"),
+        (CohereReranker("rerank-v3.5", key=f"{KEY}\nX: y"), "characters that cannot be sent"),
+        (CohereReranker("rerank-v3.5", key=f"{KEY}é"), "characters that cannot be sent"),
     ],
 )
 def test_a_key_that_is_missing_or_cannot_be_sent_is_told_and_not_shown(reranker: CohereReranker, told: str) -> None:
