@@ -51,7 +51,7 @@ from otterwiki_semantic.embedding import QueryEmbedder, open_embedder, vector_or
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe
 from otterwiki_semantic.search import RerankScores, Shortlist, inspect_page, parse_query, related_pages, search_chunks
 from otterwiki_semantic.search.evaluation import JudgedQuery, read_judged_queries
-from otterwiki_semantic.search.reranking import BoundedReranker, RerankStage, open_reranker
+from otterwiki_semantic.search.reranking import RerankStage, open_reranker
 from otterwiki_semantic.storage import (
     ChromaServer,
     ChromaServerVectors,
@@ -86,8 +86,7 @@ class IndexEngine:
         self.embedder = open_embedder(settings)
         self._vectors = QueryEmbedder(self.embedder, self._watcher)
         self._places = BoundedSemaphore(_SEARCHES_AT_A_TIME)
-        reranker = open_reranker(settings)
-        self._rereading = RerankStage(BoundedReranker(reranker) if reranker else None, self._watcher)
+        self._rereading = RerankStage(open_reranker(settings), self._watcher)
         questions = partial(_questions, settings.eval_queries)
         self._way = IndexRecipe(self.embedder, settings.chunks, questions, self._vectors.vector_of)
         generations = GenerationStore(settings.data_dir, _store_opener(settings), self._watcher)
