@@ -46,7 +46,10 @@ class ProviderError(Exception):
 
 
 class ProviderTimeoutError(ProviderError):
-    """A server did not answer in time."""
+    """A server did not answer within `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(None, f"no answer within {seconds:.0f} s")
 
 
 class InvalidUrlError(ProviderError):
@@ -111,20 +114,24 @@ class JsonClient:
         # A lone surrogate, as damaged pages have, cannot be sent.
         content = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", errors="replace")
         try:
-            return call_with_timeout(seconds, lambda: self._send(self.url + path, seconds, content, params))
+            response, received = call_with_timeout(seconds, lambda: self._send(self.url + path, seconds, content, params))
         except (TimeoutError, httpx.TimeoutException):
-            raise ProviderTimeoutError(None, f"no answer within {seconds:.0f} s") from None
+            raise ProviderTimeoutError(seconds) from None
         except (httpx.InvalidURL, ValueError) as error:  # ValueError: of a host name, or of a proxy in the environment
             raise InvalidUrlError(None, f"the address is invalid: {error}") from None
         except httpx.RequestError as error:
             raise ProviderError(None, type(error).__name__, server_message=str(error)) from None
+        text = received[:_MAX_MESSAGE].decode("utf-8", "replace")
+        return JsonResponse(response.status_code, response.headers, _parse(received), text)
 
     def close(self) -> None:
         """Close the connections, for good."""
         if "_client" in self.__dict__:
             self._client.close()
 
-    def _send(self, url: str, seconds: float, content: bytes | None, params: Mapping[str, Any] | None) -> JsonResponse:
+    def _send(
+        self, url: str, seconds: float, content: bytes | None, params: Mapping[str, Any] | None
+    ) -> tuple[httpx.Response, bytearray]:
         import httpx
 
         deadline = time.monotonic() + seconds
@@ -141,8 +148,7 @@ class JsonClient:
                     raise httpx.ReadTimeout("too slow")
                 if len(received) > self._max_bytes:
                     raise ProviderError(None, f"the answer has more than {self._max_bytes:,} bytes")
-        text = received[:_MAX_MESSAGE].decode("utf-8", "replace")
-        return JsonResponse(response.status_code, response.headers, _parse(received), text)
+        return response, received
 
     @cached_property
     def _client(self) -> httpx.Client:
@@ -157,7 +163,7 @@ class JsonClient:
         return client
 
 
-def _parse(content: bytes | bytearray) -> Any:
+def _parse(content: bytearray) -> Any:
     try:
         return json.loads(content)
     except (ValueError, RecursionError):

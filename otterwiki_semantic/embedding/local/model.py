@@ -66,7 +66,7 @@ class LocalModel(ModelWithInfo):
         return self._embed(texts, is_query=False, interactive=False)
 
     def embed_queries(self, texts: Sequence[str], *, interactive: bool = True) -> Matrix:
-        """Fails soon while another thread opens the model, and at once after it could not be opened, if interactive."""
+        """If interactive, fails soon while another thread opens the model, and at once after it could not be opened."""
         if interactive and self._encoder is None and self._cooldown.is_active:
             raise ModelUnreachableError(f"{self.name} could not be opened just now; it is tried again in a minute")
         return self._embed(texts, is_query=True, interactive=interactive)

@@ -61,7 +61,7 @@ class ChromaFunctionProvider:
         try:
             return call_with_timeout(seconds, lambda: embed(function, list(texts)))
         except TimeoutError:
-            raise ProviderTimeoutError(None, f"no answer within {seconds:.0f} s") from None
+            raise ProviderTimeoutError(seconds) from None
         except Exception as error:  # noqa: BLE001 - each client library has errors of its own, which may hold the key
             raise self._refusal(error, None if is_query else texts) from None
 

@@ -94,7 +94,7 @@ class RemoteModel(ModelWithInfo):
         return self._embed_patiently(texts, is_query=False)
 
     def embed_queries(self, texts: Sequence[str], *, interactive: bool = True) -> Matrix:
-        """Fails at once for some seconds after the server has failed, and while its model is unknown, if interactive."""
+        """If interactive, fails at once for some seconds after the server has failed, and while its model is unknown."""
         if not interactive:
             return self._embed_patiently(texts, is_query=True)
         if self._cooldown.is_active:

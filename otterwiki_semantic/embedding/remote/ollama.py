@@ -59,6 +59,8 @@ class OllamaProvider:
             return KEY_REMEDY
         if status is not None and 400 <= status < 500 and status != 429:
             return f"see that {self._model} is a model for embeddings, and correct SEMANTIC_MODEL or SEMANTIC_MODEL_OPTIONS"
+        if status is not None and status < 400:
+            return "correct SEMANTIC_MODEL_URL: this is not an Ollama server"
         return "searches answer by words until it does; start it with `ollama serve`, or correct SEMANTIC_MODEL_URL"
 
     def _window(self, shown: Any) -> int | None:

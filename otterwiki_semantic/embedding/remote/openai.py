@@ -50,7 +50,7 @@ class OpenAIProvider:
     def remedy(self, status: int | None) -> str:
         if status in {401, 403}:
             return KEY_REMEDY
-        if status == 404:
+        if status == 404 or (status is not None and status < 400):  # a server, but not of this protocol
             return f"correct SEMANTIC_MODEL ({self._model}) or SEMANTIC_MODEL_URL, which for most servers ends in /v1"
         if status is not None and 400 <= status < 500 and status != 429:
             return "correct SEMANTIC_MODEL, SEMANTIC_MODEL_OPTIONS or SEMANTIC_MODEL_URL"

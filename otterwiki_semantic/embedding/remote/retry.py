@@ -55,7 +55,7 @@ def call_with_retries(call: Callable[[float], T], policy: RetryPolicy, deadline:
     def attempt() -> T:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise ProviderTimeoutError(None, f"no answer within {policy.total:.0f} s")
+            raise ProviderTimeoutError(policy.total)
         return call(min(policy.timeout, left))
 
     attempts = Retrying(
