@@ -48,7 +48,7 @@ def _measure_wiki(directory: Path, model: BundledModel, renderer: Any) -> Iterat
     texts = [chunk.text for page in pages for chunk in page.chunks]
     size = f"{directory.name}: {len(pages)} pages, {len(texts)} chunks"
     largest = max(model.count_tokens(texts)) + 2
-    yield at_most("largest chunk", largest, "word pieces", model.max_tokens, size)
+    yield at_most("largest chunk", largest, "word pieces", model.window, size)
     missing: Counter[str] = Counter()
     shown = 0
     for page, content in zip(pages, sources.values(), strict=True):

@@ -51,7 +51,7 @@ class GeneratedVectors(BundledModel):
         """Give unit vectors of texts (len(texts) x dimension)."""
         return np.stack([_vector(text, self.dimension) for text in texts])
 
-    def embed_queries(self, texts: Sequence[str], *, at_leisure: bool = False) -> Matrix:  # noqa: ARG002 - it is never slow
+    def embed_queries(self, texts: Sequence[str], *, interactive: bool = True) -> Matrix:  # noqa: ARG002 - it is never slow
         """Give unit vectors of queries (len(texts) x dimension)."""
         return self.embed(texts)
 

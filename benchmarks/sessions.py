@@ -23,7 +23,7 @@ from itertools import accumulate, count
 
 from benchmarks.options import Options
 from benchmarks.report import Figure
-from otterwiki_semantic.embedding.queries import _REMEMBERED
+from otterwiki_semantic.embedding.queries import CACHE_SIZE
 
 _SEARCHES = 40_000
 _WARM_UP = 10_000
@@ -55,7 +55,7 @@ def measure(_options: Options) -> list[Figure]:
     ]
 
 
-def hit_rate(habits: Habits, size: int = _REMEMBERED, seed: int = 1) -> float:
+def hit_rate(habits: Habits, size: int = CACHE_SIZE, seed: int = 1) -> float:
     """Give the share of searches (0 to 1) whose words are in a cache of so many that lets go of the longest unused."""
     remembered = lru_cache(size)(len)
     searches = _searches(habits, random.Random(seed))

@@ -1,4 +1,4 @@
-"""What is wrong with the index, in words, and what to do about it."""
+"""What to do about an error: the remedy that the status, the API and the doctor show next to its message."""
 
 from __future__ import annotations
 
@@ -21,28 +21,34 @@ from otterwiki_semantic.core.errors import (
 )
 from otterwiki_semantic.core.records.status import Problem
 
-_ROOM = "make room on the disk of the data directory, or set SEMANTIC_DATA_DIR to another one; the index goes on by itself"
-_CURES: tuple[tuple[type[BaseException], str], ...] = (
-    (RepositoryError, "see that REPOSITORY is a git repository that the wiki's user may read; git is asked again by itself"),
-    (DiskFullError, _ROOM),
-    (CatalogCorruptError, "nothing: it is built again by itself; if this comes back, look at the disk"),
-    (CatalogError, "see that the wiki's user may write to the data directory and that its disk works; it is tried again"),
-    (VectorStoreRefusedError, "do what it says and start the wiki again; the server is asked again every 30 s"),
-    (VectorStoreUnreachableError, "start the ChromaDB server, or correct SEMANTIC_CHROMA_URL; it is asked again every 30 s"),
-    (VectorStoreError, "nothing: ChromaDB is filled again by itself; if this comes back, look at the disk"),
-    (ModelUnreachableError, "do what it says; the model is asked again by itself, and words answer meanwhile"),
-    (ModelError, "do what it says; if it is about the bundled model, install the package again"),
-    (RerankerError, "do what it says; answers have their usual order meanwhile, and it is asked again every 30 s"),
-    (RebuildRefusedError, "do what it says, then reindex"),
-    (ParameterError, "correct the file that SEMANTIC_EVAL_QUERIES names"),
-    (DaemonUnavailableError, "do what it says; the next request starts the index process again"),
-)
-_DEFAULT = "see owner.log in the data directory; it is tried again by itself"
+_FREE_DISK = "make room on the disk of the data directory, or set SEMANTIC_DATA_DIR to another one; indexing then continues"
+_REMEDIES: dict[type[BaseException], str] = {
+    RepositoryError: "see that REPOSITORY is a git repository that the wiki's user may read; git is tried again automatically",
+    DiskFullError: _FREE_DISK,
+    CatalogCorruptError: "no action needed: the index is rebuilt automatically; if this happens again, check the disk",
+    CatalogError: "see that the wiki's user may write to the data directory and that its disk works; this is retried",
+    VectorStoreRefusedError: "correct the SEMANTIC_CHROMA settings and restart the wiki, or give it access to the server, "
+    "which is tried again every 30 s",
+    VectorStoreUnreachableError: "start the ChromaDB server, or correct SEMANTIC_CHROMA_URL; it is tried again every 30 s",
+    VectorStoreError: "no action needed: ChromaDB is refilled automatically; if this happens again, check the disk",
+    ModelUnreachableError: "see that the model's server or hub can be reached, or correct the SEMANTIC_MODEL settings; it is "
+    "tried again automatically, and searches answer by words until then",
+    ModelError: "install the package, or correct the SEMANTIC_MODEL settings, that the message names; if it is about the "
+    "bundled model, install otterwiki-semantic again",
+    RerankerError: "see that the reranker works, or correct the SEMANTIC_RERANKER settings; it is tried again every 30 s, and "
+    "answers keep their usual order until then",
+    RebuildRefusedError: "make room on the disk, or unset SEMANTIC_EVAL_QUERIES, as the message asks, then reindex",
+    ParameterError: "correct the file that SEMANTIC_EVAL_QUERIES names",
+    DaemonUnavailableError: "correct what the message names, or see owner.log in the data directory; the next request starts "
+    "the index process again",
+}
+"""The first that an error is an instance of counts."""
+_DEFAULT = "see owner.log in the data directory; it is tried again automatically"
 
 
 def problem(error: BaseException) -> Problem:
-    """Give what an error means for the person who runs the wiki."""
+    """Return an error and its remedy, for the person who runs the wiki."""
     if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
-        return Problem(str(error), _ROOM)
-    cure = next((cure for kind, cure in _CURES if isinstance(error, kind)), _DEFAULT)
-    return Problem(str(error) or type(error).__name__, cure)
+        return Problem(str(error), _FREE_DISK)
+    remedy = next((remedy for kind, remedy in _REMEDIES.items() if isinstance(error, kind)), _DEFAULT)
+    return Problem(str(error) or type(error).__name__, remedy)

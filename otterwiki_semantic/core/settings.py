@@ -9,13 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.legacy_settings import LegacySettings, from_legacy_variables
+from otterwiki_semantic.core.network import is_on_this_machine
 
 PREFIX = "SEMANTIC_"
 BUNDLED = "minilm"
@@ -298,15 +299,6 @@ def read_flag(value: str) -> bool:
     if text not in _FLAGS:
         raise ValueError(value)
     return _FLAGS[text]
-
-
-def is_on_this_machine(url: str) -> bool:
-    """Return whether an address is on this host: no proxy leads there, and nobody listens on the way."""
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def read_settings(

@@ -1,4 +1,4 @@
-"""A time limit for a call that has none of its own, or whose own cannot be trusted."""
+"""A time limit for calls that have none of their own, or none that can be relied on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 def call_with_timeout(seconds: float, call: Callable[[], T]) -> T:
     """Return what `call` returns, or raise what it raises; `TimeoutError` after `seconds`.
 
-    A call that takes longer goes on in its own thread, which does not keep the process from ending.
+    A call that takes longer continues in its own thread, which does not keep the process from ending.
     """
     outcome: Future[T] = Future()
 

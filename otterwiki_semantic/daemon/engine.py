@@ -46,7 +46,7 @@ from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.daemon.status import StatusReport
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
-from otterwiki_semantic.embedding import QueryEmbedder, open_embedder, vector_if_made
+from otterwiki_semantic.embedding import QueryEmbedder, open_embedder, vector_or_none
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, RecallGate
 from otterwiki_semantic.search import (
     NO_RESULT,
@@ -60,7 +60,7 @@ from otterwiki_semantic.search import (
     search_chunks,
 )
 from otterwiki_semantic.search.evaluation import JudgedQuery, read_judged_queries
-from otterwiki_semantic.search.reranking import BoundedReranker, RerankStage, open_reranker
+from otterwiki_semantic.search.reranking import RerankStage, open_reranker
 from otterwiki_semantic.storage import (
     ChromaServer,
     ChromaServerStore,
@@ -92,8 +92,7 @@ class IndexEngine:
         self.embedder = open_embedder(settings)
         self._queries = QueryEmbedder(self.embedder, self._telemetry)
         self._search_slots = BoundedSemaphore(_SEARCH_SLOTS)
-        reranker = open_reranker(settings)
-        self._reranking = RerankStage(BoundedReranker(reranker) if reranker else None, self._telemetry)
+        self._reranking = RerankStage(open_reranker(settings), self._telemetry)
         self._recipe = IndexRecipe(self.embedder, settings.chunks)
         self._model = ModelStatus(self._recipe)
         gate = RecallGate(self._recipe, partial(_judged_queries, settings.eval_queries), self._queries.vector_of)
@@ -172,7 +171,7 @@ class IndexEngine:
     ) -> list[tuple[Answer, Shortlist]]:
         """Search one state of the serving generation; return what a reranker is to read along with each answer."""
         texts = [query.text for query in queries]
-        pending = self._queries.coming(texts) if self._needs_vectors(options.mode) else []
+        pending = self._queries.submit(texts) if self._needs_vectors(options.mode) else []
         self._queries.wait_for_server(pending)
 
         def answers(generation: Generation) -> list[tuple[Answer, Shortlist]]:
@@ -180,15 +179,15 @@ class IndexEngine:
             keywords_only = self._model.why_keywords_only(generation)
             calibration = self._recipe.calibration(generation)
             is_late = not pending and self._needs_vectors(options.mode)  # another generation has taken over since
-            vectors = self._queries.coming(texts) if is_late else pending
+            vectors = self._queries.submit(texts) if is_late else pending
             given = vectors if vectors and not keywords_only else [None] * len(queries)
             found = [
-                search_chunks(generation, query, partial(vector_if_made, vector), options, calibration, scores, urls)
+                search_chunks(generation, query, partial(vector_or_none, vector), options, calibration, scores, urls)
                 for query, vector, scores in zip(queries, given, rerank_scores or [{}] * len(queries), strict=True)
             ]
             if any(each.is_keyword_index_corrupt for each in found):
                 self._manager.mark_keyword_index_damaged(generation)
-            degraded = keywords_only or self._queries.failure(vectors)
+            degraded = keywords_only or self._queries.report_failure(vectors)
             return [(_answer(text, each, index, degraded), each.shortlist) for text, each in zip(texts, found, strict=True)]
 
         with self._search_slots:
@@ -300,7 +299,7 @@ class IndexEngine:
         return self._insights.insight()
 
     def metrics(self) -> str:
-        return self._monitoring.text(self.status(), self._manager, *self._queries.hits_and_misses)
+        return self._monitoring.text(self.status(), self._manager, *self._queries.cache_hits_and_misses)
 
     def reindex(self, *, full: bool = False) -> RebuildStatus:
         return self._manager.reindex(full=full)

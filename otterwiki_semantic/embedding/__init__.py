@@ -5,7 +5,7 @@ from otterwiki_semantic.embedding.calibration import Calibration, Scale
 from otterwiki_semantic.embedding.factory import open_embedder
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.embedding.passages import embed_passages, profile_for, vector_fingerprint, vector_id
-from otterwiki_semantic.embedding.queries import QueryEmbedder, vector_if_made
+from otterwiki_semantic.embedding.queries import QueryEmbedder, vector_or_none
 
 __all__ = [
     "BundledModel",
@@ -19,5 +19,5 @@ __all__ = [
     "profile_for",
     "vector_fingerprint",
     "vector_id",
-    "vector_if_made",
+    "vector_or_none",
 ]

@@ -1,4 +1,4 @@
-"""Bring a model's similarities to one scale, and hold the relevance thresholds fitted for it."""
+"""From which similarity on a chunk is relevant, on a scale that all models share."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Scale(NamedTuple):
-    """Brings similarities of another model to the bundled model's scale: `shift` and `stretch` times each."""
+    """Maps a model's similarities to the bundled model's scale: `shift + stretch * similarity`."""
 
     shift: float
     stretch: float
@@ -15,28 +15,30 @@ class Scale(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The floor of one model, and what counts beside the similarity.
-
-    `coverage` is what all the question's words are worth. `spread` is the standard deviation of the similarity of passages that
-    have nothing to do with a question: chance gives the nearest of N of them that times the square root of 2 ln N.
-    `keyword_floor` is the least coverage that counts as relevant when there is no similarity. `related` is the least
-    similarity of two pages (see the module of that name) of which one is offered to readers of the other. All are on the
-    bundled model's scale, to which `scale` brings another model's similarities (None: they are on it).
-    """
+    """The relevance thresholds of one model, all on the bundled model's scale."""
 
     floor: float
+    """What similarity, coverage and chance of a relevant chunk add up to at least: see `search.relevance`."""
     coverage: float = 0.2
+    """What it is worth, as similarity, that a chunk has all words of the query."""
     spread: float = 0.06
+    """Standard deviation of the similarity of chunks unrelated to a query.
+
+    By chance, the nearest of N of them has that times the square root of 2 ln N.
+    """
     keyword_floor: float = 0.5
+    """The least coverage of a relevant chunk if there is no similarity."""
     related: float = 0.35
+    """The least similarity of two pages that are shown as related: see `search.related`."""
     scale: Scale | None = None
+    """Maps the model's similarities to the bundled model's scale; None if they are on it."""
 
     def on_scale(self, similarity: float) -> float:
-        """Give a similarity of the model on the bundled model's scale."""
+        """Convert a similarity of the model to the bundled model's scale."""
         return similarity if self.scale is None else self.scale.shift + self.scale.stretch * similarity
 
     def of_model(self, similarity: float) -> float:
-        """Give a similarity on the bundled model's scale as the model gives it."""
+        """Convert a similarity on the bundled model's scale to one of the model."""
         return similarity if self.scale is None else (similarity - self.scale.shift) / self.scale.stretch
 
 

@@ -1,6 +1,6 @@
-"""What is known of a model that has to be asked for it, kept in the data directory.
+"""What is known about a model that has to be asked for it, cached in the data directory.
 
-An index is opened with what was known of its model when it was made, so that it answers while the model's server is down.
+An index is opened with what was known about its model when it was built, so that it answers while the model's server is down.
 """
 
 from __future__ import annotations
@@ -14,106 +14,121 @@ from typing import Any
 
 from otterwiki_semantic.core.files import write_atomically
 from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.embedding.calibration import BUNDLED_CALIBRATION
 
 UNKNOWN_WINDOW = 512
 USUAL_OVERHEAD = 2
-_NAME = "model.json"
-_HARMLESS = frozenset({"cache_folder", "device", "keep_alive", "local_files_only", "profile", "region", "user"})
-"""Options that say where and how a model runs, not what it answers."""
+_NEUTRAL = frozenset({"cache_folder", "device", "keep_alive", "local_files_only", "profile", "region", "user"})
+"""Options that say where and how a model runs, and do not change its vectors."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelInfo:
-    """A model's answers about itself.
-
-    `window` is the most word pieces of one text (0: not known), `digest` tells its contents apart, `place` is where it was
-    asked, `sample` its vector of a text that is always the same, by which one without a digest of its own is recognised,
-    `overhead` see `Embedder`.
-    """
+    """What a model reports about itself."""
 
     dimension: int
     window: int
+    """The context window in tokens; 0 if it is unknown."""
     digest: str
+    """Identifies the version of the model."""
     place: str = ""
+    """Where the model was asked."""
     sample: tuple[float, ...] = ()
+    """The vector of a fixed text, by which a model without a digest of its own is recognised."""
     overhead: int = USUAL_OVERHEAD
+    """See `Embedder.overhead`."""
 
 
 class ModelInfoCache:
-    """The facts of the model that settings name: those of the last time, until others are learned."""
+    """What is known about a model, in a file: from an earlier process, until something else is learned.
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self._path = settings.data_dir / _NAME
-        self._options = {name: value for name, value in json.loads(settings.model_options).items() if name not in _HARMLESS}
-        self._model = _digest([settings.model, self._options])
-        self.facts: ModelInfo | None = self._read()
+    `model` identifies the configured model; what the file says about another one is ignored.
+    """
 
-    @property
-    def dimension(self) -> int:
-        """Length of a vector; 0 while it is not known."""
-        return self.facts.dimension if self.facts else 0
+    def __init__(self, path: Path, model: str) -> None:
+        self._path = path
+        self._model = model
+        self.info: ModelInfo | None = self._read()
 
-    @property
-    def window(self) -> int:
-        """The window that was set, else the model's own; a common one while it is not known."""
-        return self._settings.model_window or (self.facts and self.facts.window) or UNKNOWN_WINDOW
-
-    @property
-    def overhead(self) -> int:
-        """The word pieces that each passage takes besides its text; a usual number while it is not known."""
-        return self.facts.overhead if self.facts else USUAL_OVERHEAD
-
-    @property
-    def fingerprint(self) -> str:
-        """Whatever changes the vectors of passages: the model, its options, its window, the prompt."""
-        told = _digest([self._options, self._settings.passage_prompt])
-        digest = self.facts.digest if self.facts and self.facts.digest else "unknown"
-        return f"{shown_name(self._settings)}/{digest}/{self.dimension}/{self.window}/{told}"
-
-    def learn(self, facts: ModelInfo) -> None:
-        """Take other facts from now on, and keep them; where they cannot be kept, they are asked for after the next start."""
-        if facts == self.facts:
+    def learn(self, info: ModelInfo) -> None:
+        """Replace what is known, and write it; if that fails, the model is asked again after the next start."""
+        if info == self.info:
             return
-        self.facts = facts
+        self.info = info
         try:
-            self._write(facts)
+            self._write(info)
         except OSError as error:
-            log.warning("what is known of the model cannot be kept in %s: %s", self._path, error)
+            log.warning("what is known about the model cannot be written to %s: %s", self._path, error)
 
     def _read(self) -> ModelInfo | None:
         try:
-            kept = json.loads(self._path.read_bytes())
-            if kept.pop("model") != self._model:
+            content = json.loads(self._path.read_bytes())
+            if content.pop("model") != self._model:
                 return None
-            return _checked(ModelInfo(**kept | {"sample": tuple(map(float, kept["sample"]))}))
+            return _checked(ModelInfo(**content | {"sample": tuple(map(float, content["sample"]))}))
         except FileNotFoundError:
             return None
         except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            log.warning("what is known of the model cannot be read, and is asked for again: %s", error)
+            log.warning("what is known about the model cannot be read; the model is asked again: %s", error)
             return None
 
-    def _write(self, facts: ModelInfo) -> None:
+    def _write(self, info: ModelInfo) -> None:
+        """Write atomically."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomically(self._path, json.dumps({"model": self._model, **asdict(facts)}))
+        write_atomically(self._path, json.dumps({"model": self._model, **asdict(info)}))
 
 
-def shown_name(settings: Settings) -> str:
-    """Give a model's name for people: of a directory, its last part."""
+class ModelWithInfo:
+    """Base of the embedders that know their model only after it was asked; see `Embedder`."""
+
+    calibration = BUNDLED_CALIBRATION
+    is_calibrated = False
+
+    def __init__(self, settings: Settings) -> None:
+        self.name = _shown_name(settings)
+        self._settings = settings
+        options = json.loads(settings.model_options)
+        self._options = {name: value for name, value in options.items() if name not in _NEUTRAL}
+        self._cache = ModelInfoCache(settings.data_dir / "model.json", _digest([settings.model, self._options]))
+
+    @property
+    def dimension(self) -> int:
+        return self._cache.info.dimension if self._cache.info else 0
+
+    @property
+    def window(self) -> int:
+        """The configured context window, else the model's own; a usual one while that is unknown."""
+        return self._settings.model_window or (self._cache.info and self._cache.info.window) or UNKNOWN_WINDOW
+
+    @property
+    def overhead(self) -> int:
+        """A usual number while the model is unknown."""
+        return min(self._cache.info.overhead if self._cache.info else USUAL_OVERHEAD, self.window // 2)
+
+    @property
+    def fingerprint(self) -> str:
+        """Everything that changes the vectors of passages: the model, its options, its context window, the prompt."""
+        configured = _digest([self._options, self._settings.passage_prompt])
+        digest = self._cache.info.digest if self._cache.info and self._cache.info.digest else "unknown"
+        return f"{self.name}/{digest}/{self.dimension}/{self.window}/{configured}"
+
+
+def _shown_name(settings: Settings) -> str:
+    """Return a model's name as shown to people: of a directory, only its last part."""
     provider, _, name = settings.model.partition(":")
     return f"{provider}:{Path(name).name}" if Path(name).is_absolute() else settings.model
 
 
-def _checked(facts: ModelInfo) -> ModelInfo:
-    """Give facts that can be true. Errors: `ValueError`, `TypeError`."""
-    numbers = (facts.dimension, facts.window, facts.overhead)
-    if not all(type(number) is int and number >= 0 for number in numbers) or facts.dimension < 1:
-        raise ValueError("its numbers are none")
-    if type(facts.digest) is not str or type(facts.place) is not str:
-        raise TypeError("its names are none")
-    return facts
+def _checked(info: ModelInfo) -> ModelInfo:
+    """Return the info if it can be true. Errors: `ValueError`, `TypeError`."""
+    numbers = (info.dimension, info.window, info.overhead)
+    if not all(type(number) is int and number >= 0 for number in numbers) or info.dimension < 1:
+        raise ValueError("its numbers are invalid")
+    if type(info.digest) is not str or type(info.place) is not str:
+        raise TypeError("its names are invalid")
+    return info
 
 
 def _digest(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What a provider is told beside the model's name: SEMANTIC_MODEL_OPTIONS, taken apart and checked by name."""
+"""Options of a provider, from SEMANTIC_MODEL_OPTIONS."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.settings import Settings
 
 
-def options_of(settings: Settings) -> dict[str, Any]:
-    """Give the options by name."""
+def model_options(settings: Settings) -> dict[str, Any]:
+    """Return the options by name."""
     options: dict[str, Any] = json.loads(settings.model_options)
     return options
 
 
-def check_names(options: Mapping[str, Any], allowed: Collection[str], provider: str) -> None:
-    """See that options have names that a provider knows. Errors: `ModelError`, with those that are allowed."""
+def check_known(options: Mapping[str, Any], allowed: Collection[str], provider: str) -> None:
+    """Raise `ModelError` for options that the provider does not know; the message lists the allowed ones."""
     unknown = sorted(set(options) - set(allowed))
     if unknown:
         known = ", ".join(sorted(allowed)) or "none"
         raise ModelError(f"SEMANTIC_MODEL_OPTIONS has {', '.join(unknown)}, which {provider} does not take; allowed: {known}")
 
 
-def check_free(options: Mapping[str, Any], taken: Collection[str]) -> None:
-    """See that options do not say what is said already. Errors: `ModelError`."""
-    twice = sorted(set(options) & set(taken))
-    if twice:
+def check_not_reserved(options: Mapping[str, Any], reserved: Collection[str]) -> None:
+    """Raise `ModelError` for options whose values are set elsewhere."""
+    found = sorted(set(options) & set(reserved))
+    if found:
         raise ModelError(
-            f"SEMANTIC_MODEL_OPTIONS may not have {', '.join(twice)}: other settings, or this program, decide that"
+            f"SEMANTIC_MODEL_OPTIONS may not have {', '.join(found)}: this is decided by other settings, or by this program"
         )

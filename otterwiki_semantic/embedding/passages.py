@@ -1,7 +1,7 @@
-"""The vector of a passage: its text's, drawn a little towards its heading path's.
+"""The vector of a chunk: that of its text, moved a little towards that of its heading path.
 
-A model of this size reads a passage of 150 words as a blend of all it says, and a question is often as short as a heading. The
-weighted sum of the two vectors, made unit length again, keeps both in one vector and one cosine.
+A model of this size reads a passage of 150 words as a blend of everything in it, and a query is often as short as a heading.
+The weighted sum of the two vectors, normalised again, keeps both in one vector and one cosine.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from otterwiki_semantic.core.records import Chunk
 from otterwiki_semantic.embedding.base import Embedder, Matrix
 
 RECIPE = 1
-"""Raised with every change of how a passage's vector is made of the model's."""
+"""Raised whenever chunks' vectors are computed differently from the model's."""
 
 
 def vector_fingerprint(embedder: Embedder, heading_weight: float) -> str:
-    """Tells vectors of passages apart: under one fingerprint the same passage always gets the same vector."""
+    """Return what identifies vectors of chunks: under one fingerprint the same chunk always gets the same vector."""
     return f"{embedder.fingerprint}/{RECIPE}/{heading_weight}"
 
 
 def profile_for(embedder: Embedder, chunks: str) -> Profile:
-    """Give the chunk profile of this name that leaves room for what the model wants beside a passage's text."""
+    """Return the chunk profile of this name, for the part of the context window that is left for a chunk's text."""
     return profile_named(chunks, embedder.window - embedder.overhead)
 
 
 def vector_id(text: str) -> str:
-    """Give the id of the vector of a text: a hash of all that is embedded, so that the same text is embedded once."""
+    """Return the id of a text's vector: a hash of all that is embedded, so that equal texts share one vector."""
     return hashlib.blake2b(text.encode("utf-8", errors="surrogatepass"), digest_size=16).hexdigest()
 
 
 def embed_passages(embedder: Embedder, chunks: Sequence[Chunk], heading_weight: float) -> Matrix:
-    """Give the unit vectors of chunks (len(chunks) x dimension); a heading path that several share is embedded once."""
-    trails = [_trail(chunk) for chunk in chunks]
-    distinct = [trail for trail in dict.fromkeys(trails) if trail]
+    """Return the unit vectors of chunks (len(chunks) x dimension); a heading path that several share is embedded once."""
+    paths = [_heading_path(chunk) for chunk in chunks]
+    distinct = [path for path in dict.fromkeys(paths) if path]
     vectors = embedder.embed([*(chunk.text for chunk in chunks), *distinct])
-    texts, by_trail = vectors[: len(chunks)], dict(zip(distinct, vectors[len(chunks) :], strict=True))
-    headings = np.stack([by_trail.get(trail, text) for trail, text in zip(trails, texts, strict=True)])
+    texts, by_path = vectors[: len(chunks)], dict(zip(distinct, vectors[len(chunks) :], strict=True))
+    headings = np.stack([by_path.get(path, text) for path, text in zip(paths, texts, strict=True)])
     mixed = (1 - heading_weight) * texts + heading_weight * headings
     unit: Matrix = mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
     return unit
 
 
-def _trail(chunk: Chunk) -> str:
-    """Give the heading path without the brackets of the chunk's prefix."""
+def _heading_path(chunk: Chunk) -> str:
+    """Return the chunk's prefix without its brackets."""
     return chunk.text[: chunk.prefix_length].strip(" []")

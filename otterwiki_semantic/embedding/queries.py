@@ -1,95 +1,96 @@
-"""The vectors of queries: made while their words are looked up, remembered, and told of if they cannot be made."""
+"""Embeds queries in the background, and caches their vectors."""
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 
+from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError, SemanticError
 from otterwiki_semantic.core.telemetry import Embedded, Telemetry
 from otterwiki_semantic.embedding.base import Embedder, Matrix
 
-_REMEMBERED = 512
+CACHE_SIZE = 512
 _THREADS, _THREADS_FOR_SERVER = 2, 16
-_LONGEST_SECONDS = 10.0
-"""A model has limits of its own that are shorter; this one holds whatever it does."""
-_FAILURE_TOLD_SECONDS = 300.0
-"""How long a query that could not be embedded is told of, unless another one can be."""
+_TIMEOUT = 10.0
+"""Models have shorter timeouts of their own; this one holds whatever they do."""
+_FAILURE_SHOWN_SECONDS = 300.0
+"""How long a failure is reported, unless a later query succeeds."""
 
 log = logging.getLogger(__name__)
 
 
 class QueryEmbedder:
-    """Embeds queries with one model; what it is may change meanwhile."""
+    """Embeds queries with one model, which may turn out to be a different one at any time."""
 
-    def __init__(self, embedder: Embedder, watcher: Telemetry) -> None:
+    def __init__(self, embedder: Embedder, telemetry: Telemetry) -> None:
         self._embedder = embedder
-        self._watcher = watcher
+        self._telemetry = telemetry
         self._threads = ThreadPoolExecutor(_THREADS_FOR_SERVER if embedder.asks_server else _THREADS, "query-embedding")
-        self._remembered = lru_cache(_REMEMBERED)(self._embed)
-        self._failure: tuple[float, BaseException] | None = None
-        """When a query could not be embedded last, and why; None if the last one could."""
+        self._cached = lru_cache(CACHE_SIZE)(self._embed)
+        self._failure: BaseException | None = None
+        """Why the last query could not be embedded; None if it could."""
+        self._failure_is_recent = Cooldown(_FAILURE_SHOWN_SECONDS)
 
-    def coming(self, queries: Sequence[str]) -> list[Future[Matrix]]:
-        """Begin to embed queries."""
+    def submit(self, queries: Sequence[str]) -> list[Future[Matrix]]:
+        """Begin to embed queries; returns their pending vectors."""
         return [self._threads.submit(self.vector_of, query) for query in queries]
 
-    def wait_for_server(self, coming: Sequence[Future[Matrix]]) -> None:
-        """Wait, if a server embeds them: it takes none of this machine's time, and others can be answered meanwhile."""
+    def wait_for_server(self, pending_vectors: Sequence[Future[Matrix]]) -> None:
+        """Wait if a server computes the vectors: meanwhile this machine can answer other searches."""
         if self._embedder.asks_server:
-            wait(coming, _LONGEST_SECONDS)
+            wait(pending_vectors, _TIMEOUT)
 
     def vector_of(self, query: str) -> Matrix:
-        """Give the vector of a query by the model as it is known now. Errors: the model's."""
-        return self._remembered(query, self._embedder.fingerprint)
+        """Return the vector of a query. Errors: those of `Embedder`."""
+        return self._cached(query, self._embedder.fingerprint)
 
-    def failure(self, coming: Sequence[Future[Matrix]]) -> str | None:
-        """Tell why vectors could not be made, if so."""
-        if not coming:
+    def report_failure(self, pending_vectors: Sequence[Future[Matrix]]) -> str | None:
+        """Return why vectors could not be computed, after logging it; None if they could."""
+        if not pending_vectors:
             return None
-        error = next((error for error in map(_error, coming) if error is not None), None)
-        self._failure = None if error is None else (time.monotonic(), error)
+        error = next(filter(None, map(_error, pending_vectors)), None)
+        self._failure = error
         if error is None:
             return None
+        self._failure_is_recent.start()
         log.error("a query could not be embedded: %s", error, exc_info=None if isinstance(error, SemanticError) else error)
         return f"the embedding model failed, the answer is by words alone: {error}"
 
     @property
     def last_failure(self) -> ModelError | None:
-        """What the last query failed of, for some minutes."""
-        if self._failure is None or time.monotonic() - self._failure[0] > _FAILURE_TOLD_SECONDS:
+        """Why the most recent query could not be embedded; None if it could, or that was more than five minutes ago."""
+        failure = self._failure
+        if failure is None or not self._failure_is_recent.is_active:
             return None
-        cause = self._failure[1]
-        kind = ModelUnreachableError if isinstance(cause, ModelUnreachableError) else ModelError
-        return kind(f"a query could not be embedded: {cause}")
+        kind = ModelUnreachableError if isinstance(failure, ModelUnreachableError) else ModelError
+        return kind(f"a query could not be embedded: {failure}")
 
     @property
-    def hits_and_misses(self) -> tuple[int, int]:
-        """How many queries were remembered, and how many had to be embedded."""
-        known = self._remembered.cache_info()
+    def cache_hits_and_misses(self) -> tuple[int, int]:
+        """How many queries were found in the cache, and how many had to be embedded."""
+        known = self._cached.cache_info()
         return known.hits, known.misses
 
     def close(self) -> None:
-        """Let go of the threads."""
+        """End the threads; queries that wait for one are cancelled."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _embed(self, query: str, _fingerprint: str) -> Matrix:
-        with self._watcher.embedding(Embedded.QUERY, 1):
+        with self._telemetry.embedding(Embedded.QUERY, 1):
             vector: Matrix = self._embedder.embed_queries([query])[0]
         return vector
 
 
-def vector_if_made(coming: Future[Matrix] | None) -> Matrix | None:
-    """Give the vector of a query once it is there; None if the model failed, takes too long, or is not asked."""
-    return coming.result() if coming is not None and _error(coming) is None else None
+def vector_or_none(pending_vector: Future[Matrix] | None) -> Matrix | None:
+    """Wait for a query's vector; None if the model failed or took too long, or there is no such vector."""
+    return pending_vector.result() if pending_vector is not None and _error(pending_vector) is None else None
 
 
-def _error(coming: Future[Matrix]) -> BaseException | None:
-    """Give what a vector failed of, once it is there or ought to be."""
+def _error(pending_vector: Future[Matrix]) -> BaseException | None:
     try:
-        return coming.exception(_LONGEST_SECONDS)
+        return pending_vector.exception(_TIMEOUT)
     except (TimeoutError, CancelledError):
-        return ModelUnreachableError(f"it gave no vector of a query within {_LONGEST_SECONDS:.0f} s")
+        return ModelUnreachableError(f"it gave no vector of a query within {_TIMEOUT:.0f} s")

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.core.backoff import Cooldown, Finishing
+from otterwiki_semantic.core.backoff import Backoff, Cooldown
 from otterwiki_semantic.core.errors import (
     CatalogCorruptError,
     CatalogError,
@@ -34,6 +34,10 @@ from otterwiki_semantic.search.evaluation import JudgedQuery
 from otterwiki_semantic.storage import Generation, GenerationStore
 
 _MAX_RETRY_SECONDS = 60.0
+_RETRY_UNFINISHED_SECONDS, _MAX_RETRY_UNFINISHED_SECONDS = 60.0, 3600.0
+"""When pages that the model failed on are tried again."""
+_MAX_RETRY_UNREACHABLE_SECONDS = 300.0
+"""The same for a model whose server cannot be reached: pages are not to blame."""
 _PUSH_SECONDS, _PAUSE_SECONDS = 0.25, 0.1
 """How long ChromaDB is filled before HEAD is looked at again, and the pause between two turns."""
 _WAKE_COOLDOWN_SECONDS = 1.0
@@ -72,7 +76,7 @@ class IndexManager:
         self.history = SyncHistory(self.indexer, self._commit, telemetry)
         self._freshness = FreshnessMonitor(repository, self.progress)
         self._scheduler = Scheduler(self._sync, interval)
-        self._finishing = Finishing()
+        self._unfinished_backoff = Backoff(_RETRY_UNFINISHED_SECONDS, _MAX_RETRY_UNFINISHED_SECONDS)
         self._failures = 0
         self._wake_cooldown = Cooldown(_WAKE_COOLDOWN_SECONDS)
         self.last_sync: str | None = None
@@ -278,7 +282,7 @@ class IndexManager:
         self._invalidate_pages(generation)
         start, is_first = time.perf_counter(), generation.catalog.meta("commit") is None
         embed = self._recipe.matches_vectors(generation)
-        plan = self.indexer.plan(generation.catalog, embed=embed, retry_unfinished=embed and self._finishing.is_due)
+        plan = self.indexer.plan(generation.catalog, embed=embed, retry_unfinished=embed and self._unfinished_backoff.is_due)
         if plan is None:
             self.indexer.flush(generation)
             return
@@ -303,7 +307,10 @@ class IndexManager:
             pace = (seconds - result.embedding_seconds) / result.chunks
             generation.catalog.set_meta(PACE, f"{pace:.6f}")
         is_unreachable = self.indexer.embedding.is_resting
-        self._finishing.tried(is_left=bool(generation.catalog.unfinished), is_unreachable=is_unreachable)
+        if generation.catalog.unfinished:
+            self._unfinished_backoff.failed(_MAX_RETRY_UNREACHABLE_SECONDS if is_unreachable else None)
+        else:
+            self._unfinished_backoff.reset()
         self._scheduler.submit(self._record_recall)
 
     def _record_recall(self) -> None:

@@ -1,4 +1,4 @@
-"""Who may ask over HTTP: the address it listens on, the names it answers to, and the token that is asked for."""
+"""Who may use the MCP server over HTTP: the address it listens on, the names it answers to, and its bearer token."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from otterwiki_semantic.core.errors import ConfigError
+from otterwiki_semantic.core.network import is_loopback_host
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _ADDRESS = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/]*):)?(?P<port>[0-9]{1,5})")
@@ -19,56 +20,49 @@ _ADDRESS = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/]*):)?(?P<port>
 
 @dataclass(frozen=True, slots=True)
 class HttpAccess:
-    """An address to listen on (`port` 0: any that is free), and who may ask there.
-
-    `token` is what every request has to bring; `hosts` and `origins` are names beyond those of this machine.
-    """
+    """An address to listen on, and who may send requests to it."""
 
     host: str
     port: int
+    """0: any that is free."""
     token: str | None = field(default=None, repr=False)
+    """The bearer token that every request must have."""
     hosts: tuple[str, ...] = ()
+    """Host names that are accepted in addition to those of this machine."""
     origins: tuple[str, ...] = ()
+    """Origins that are accepted in addition to those of this machine."""
 
     @property
     def url_host(self) -> str:
-        """The host as it stands in an address."""
+        """The host as it is written in a URL."""
         return f"[{self.host}]" if ":" in self.host else self.host
 
     @property
     def allowed_hosts(self) -> list[str]:
-        """The values of the header Host that are answered, with any port."""
+        """The accepted values of the header Host, with any port."""
         names = [*_LOOPBACK, *([] if _is_any(self.host) else [self.url_host]), *self.hosts]
         return [value for name in names for value in (name, f"{name}:*")]
 
     @property
     def allowed_origins(self) -> list[str]:
-        """The values of the header Origin that are answered; a request without one is none of a browser's."""
+        """The accepted values of the header Origin; a request without it does not come from a browser."""
         own = [f"{scheme}://{name}" for name in _LOOPBACK for scheme in ("http", "https")]
         return [value for origin in own for value in (origin, f"{origin}:*")] + list(self.origins)
 
 
 def http_access(address: str, token: str | None, hosts: tuple[str, ...] = (), origins: tuple[str, ...] = ()) -> HttpAccess:
-    """Give who may ask at ``HOST:PORT``, ``:PORT`` or ``PORT`` (an IPv6 address stands in brackets).
+    """Parse an address: ``HOST:PORT``, ``:PORT`` or ``PORT``, an IPv6 address in brackets.
 
-    Errors: `ConfigError` for another address, and for one that other machines can reach if there is no token.
+    Errors: `ConfigError` if it is invalid, and if other machines can reach it but there is no token.
     """
     found = _ADDRESS.fullmatch(address.strip())
     if found is None or int(found["port"]) > 65535:
         raise ConfigError(f"--http is {address!r}; allowed: HOST:PORT, :PORT or PORT, an IPv6 address in brackets")
     host = (found["host"] or "127.0.0.1").strip("[]")
     token = (token or "").strip() or None
-    if token is None and not is_loopback(host):
+    if token is None and not is_loopback_host(host):
         raise ConfigError(f"other machines can reach {host}: set MCP_AUTH_TOKEN to the token that they have to send")
     return HttpAccess(host, int(found["port"]), token, hosts, origins)
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach an address; of a name other than localhost nothing is known."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"
 
 
 def _is_any(host: str) -> bool:
@@ -79,14 +73,13 @@ def _is_any(host: str) -> bool:
 
 
 class BearerToken:
-    """Lets only requests through that bring the token; every other one is answered with 401."""
+    """ASGI middleware that answers every request without the token with 401."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
         self._expected = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request of the ASGI protocol."""
         if scope["type"] == "http" and not self._is_right(Headers(scope=scope)):
             refusal = PlainTextResponse("a bearer token is needed\n", 401, {"WWW-Authenticate": "Bearer"})
             await refusal(scope, receive, send)

@@ -74,7 +74,7 @@ def find_scale(generation: Generation, embedder: Embedder, heading_weight: float
         return None
     questions = [heading for _path, heading in headings]
     bundled = BundledModel()
-    mean, spread = _moments(embedder.embed_queries(questions, at_leisure=True), matrix, elsewhere)
+    mean, spread = _moments(embedder.embed_queries(questions, interactive=False), matrix, elsewhere)
     passages = embed_passages(bundled, [_chunk(shown[chunk]) for chunk in known], heading_weight)
     wanted_mean, wanted_spread = _moments(bundled.embed_queries(questions), passages, elsewhere)
     stretch = wanted_spread / max(spread, 1e-6)

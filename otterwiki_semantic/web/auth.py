@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-from ipaddress import IPv6Address, ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -11,6 +10,7 @@ from flask import current_app, request
 from flask_login import current_user
 from flask_wtf.csrf import CSRFError
 
+from otterwiki_semantic.core.network import is_loopback_address, is_loopback_host
 from otterwiki_semantic.web.errors import ApiError
 
 _SCHEME = "bearer"
@@ -58,16 +58,7 @@ def _is_local() -> bool:
         name = urlsplit(f"//{request.host}").hostname or ""
     except ValueError:
         return False
-    return _is_loopback(request.remote_addr or "") and (name == "localhost" or _is_loopback(name))
-
-
-def _is_loopback(address: str) -> bool:
-    try:
-        found = ip_address(address)
-    except ValueError:
-        return False
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    return (mapped or found).is_loopback
+    return is_loopback_address(request.remote_addr or "") and is_loopback_host(name)
 
 
 def _bears_key(api_key: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""Servers of embedding models, over real HTTP: what they answer is made of the words of a text, so that it has a meaning."""
+"""Servers of embedding models, over real HTTP: vectors are sums of word vectors, so that similar texts are near."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def word_vector(word: str, seed: str = "") -> Any:
 
 @dataclass(slots=True)
 class Reply:
-    """What a server is to answer instead of vectors; `body` is text as it is sent."""
+    """An answer to send instead of vectors."""
 
     status: int
     body: str
@@ -37,23 +37,24 @@ class Reply:
 
 @dataclass
 class ModelServer:
-    """A server and what it does; every request is kept in `asked` as (path, headers, body)."""
+    """A server and what it does."""
 
     url: str = ""
     dimension: int = DIMENSION
     seed: str = ""
     longest: int | None = None
-    """Words of the longest text; longer ones are refused in `complaint`."""
+    """Words of the longest text; longer ones are refused with `complaint`."""
     complaint: tuple[int, str] = (400, "This model's maximum context length is 8 tokens, however you requested more")
     cut: int | None = None
-    """Words that are read of a text; the rest is cut off silently."""
+    """Words that are read of a text; the rest is silently cut off."""
     most: int = 4096
-    """Texts a request."""
+    """Texts in a request."""
     told: dict[str, Any] = field(default_factory=dict)
-    """What is told of the model, by path."""
+    """What the server says about the model, by path."""
     replies: deque[Reply] = field(default_factory=deque)
-    """For the next requests for vectors."""
+    """Answers to the next requests for vectors."""
     asked: list[tuple[str, dict[str, str], Any]] = field(default_factory=list)
+    """Every request: path, headers, body."""
 
     def embed(self, text: str) -> list[float]:
         words = re.findall(r"\w+", text)[: self.cut] or [""]
@@ -92,12 +93,12 @@ def _shaped(path: str, vectors: list[list[float]]) -> Any:
     if path == "/cloudflare":
         return {"result": {"data": vectors}}
     items = [{"index": number, "embedding": vector} for number, vector in enumerate(vectors)]
-    return {"data": items[::-1]}  # in another order: the index decides
+    return {"data": items[::-1]}  # out of order: the index decides
 
 
 @contextmanager
 def serving(server: ModelServer) -> Iterator[ModelServer]:
-    """Serve as long as the block lasts; a server that was served before comes back at its address."""
+    """Serve while the block runs, again at the same address if the server was served before."""
 
     connections: list[socket.socket] = []
 
@@ -108,7 +109,7 @@ def serving(server: ModelServer) -> Iterator[ModelServer]:
             super().setup()
             connections.append(self.connection)
 
-        wbufsize = -1  # an answer in one packet: the system would hold back the second one
+        wbufsize = -1  # one packet for each answer: a second one would be delayed
 
         def do_GET(self) -> None:
             self._reply(None)
@@ -140,7 +141,7 @@ def serving(server: ModelServer) -> Iterator[ModelServer]:
         finally:
             served.shutdown()
             thread.join()
-            for connection in connections:  # kept open, they would be answered yet
+            for connection in connections:  # left open, they would still be answered
                 with suppress(OSError):
                     connection.shutdown(socket.SHUT_RDWR)
 

@@ -1,4 +1,4 @@
-"""A server of ``POST /v2/rerank`` as Cohere's: it scores a text by the words it shares with the query, or fails as told."""
+"""A server with Cohere's ``POST /v2/rerank``, which scores texts by the words that they share with the query."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ Reply = tuple[int, bytes]
 
 
 def shared_words(query: str, text: str) -> float:
-    """Give how many different words of the query a text has, and a little less the longer it is."""
+    """Return how many different words of the query a text has, minus a little for its length."""
     words = set(re.findall(r"\w+", text.lower()))
     return len(words & set(re.findall(r"\w+", query.lower()))) - len(text) / 1e6
 
 
 def ranked(body: dict[str, Any], score: Callable[[str, str], float] = shared_words) -> Reply:
-    """Give the answer of a server that works: best first, each text by its place in the request."""
+    """Return the answer of a server that works: the best text first, each by its index in the request."""
     scores = [(score(body["query"], text), place) for place, text in enumerate(body["documents"])]
     results = [{"index": place, "relevance_score": value} for value, place in sorted(scores, reverse=True)]
     return 200, json.dumps({"id": "1", "results": results[: body["top_n"]]}).encode()
 
 
 def saying(status: int, message: str) -> Callable[[dict[str, Any]], Reply]:
-    """Give what answers with an error as Cohere puts it."""
+    """Return a reply that is an error in Cohere's format."""
     return lambda _: (status, json.dumps({"message": message}).encode())
 
 
 class RerankServer:
-    """The server, on a port of its own; use it in a `with` statement. `reply` makes its answers, `requests` is what it got."""
+    """The server, on a port of its own, in a `with` statement. `reply` makes its answers; `requests` are those it received."""
 
     def __init__(self) -> None:
         self.reply: Callable[[dict[str, Any]], Reply] = ranked
@@ -40,7 +40,7 @@ class RerankServer:
         self.paths: list[str] = []
         self.keys: list[str | None] = []
         self.goes_on = threading.Event()
-        """While it is not set no request is answered."""
+        """While it is not set, no request is answered."""
         self.goes_on.set()
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._http.daemon_threads = True

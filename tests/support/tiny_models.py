@@ -1,4 +1,4 @@
-"""Directories with models of a few words, made in a moment: every word piece has a vector of its own."""
+"""Directories with tiny models: each of a few words is a token with a vector of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 WORDS = ["boiler", "radiator", "warm", "room", "tomato", "plant", "garden", "may", "the", "in", "query", "passage"]
 TABLE = np.random.default_rng(7).standard_normal((len(WORDS) + 1, 8)).astype(np.float32)
-"""Vectors by word piece; the first is that of every other word."""
+"""Vectors by token; the first one is that of all other words."""
 
 
 def write_tokenizer(directory: Path) -> None:
@@ -28,7 +28,7 @@ def write_tokenizer(directory: Path) -> None:
 
 
 def write_onnx(directory: Path, output: str = "last_hidden_state", inputs: tuple[str, ...] = ("attention_mask",)) -> Path:
-    """Write an encoder whose graph looks the word pieces' vectors up; `inputs` it wants, but does not need."""
+    """Write an encoder whose graph looks up the vectors of tokens; it wants `inputs`, and does not use them."""
     directory.mkdir(parents=True, exist_ok=True)
     write_tokenizer(directory)
     weights = _ints(1, *TABLE.shape) + _int(2, 1) + _text(8, "table") + _bytes(9, TABLE.tobytes())
@@ -47,7 +47,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def write_sentence_transformer(directory: Path) -> Path:
-    """Write a model of that library with the same vectors; its prompts are one word each."""
+    """Write a model of sentence-transformers with the same vectors, and prompts of one word."""
     import torch
     from sentence_transformers import SentenceTransformer
     from sentence_transformers.sentence_transformer.modules import StaticEmbedding
@@ -64,7 +64,7 @@ def write_sentence_transformer(directory: Path) -> Path:
 
 
 def _value(name: str, kind: int, rank: int) -> bytes:
-    """Describe an input or output: its element type, and as many unnamed dimensions."""
+    """Describe an input or output: its element type, and `rank` unnamed dimensions."""
     shape = b"".join(_bytes(1, _text(2, f"{name}_{number}")) for number in range(rank))
     return _text(1, name) + _bytes(2, _bytes(1, _int(1, kind) + _bytes(2, shape)))
 

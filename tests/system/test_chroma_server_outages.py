@@ -121,7 +121,7 @@ def test_a_server_that_does_not_answer_delays_no_more_than_one_search(
         assert best(index, "a broken hard drive") == "machines/nas"
         assert time.monotonic() - start < 2
         save_bees(index, tmp_path)
-        rest.reset()
+        rest.stop()
     finally:
         os.kill(server.pid, signal.SIGCONT)
     index.notify()

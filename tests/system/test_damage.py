@@ -386,7 +386,7 @@ def test_a_model_that_fails_on_everything_leaves_the_words(settings: Settings, m
 
     monkeypatch.setattr(BundledModel, "embed", failing(BundledModel.embed, note))
     monkeypatch.setattr(BundledModel, "embed_queries", failing(BundledModel.embed_queries, lambda _: True))
-    monkeypatch.setattr("otterwiki_semantic.core.backoff._FIRST_SECONDS", 0.0)
+    monkeypatch.setattr("otterwiki_semantic.indexing.manager._RETRY_UNFINISHED_SECONDS", 0.0)
     index = opened(settings)
     assert len(asked) < 12, "it is not asked again and again"
     answer = index.search(["radiator"], SearchOptions(1, 1))[0]
@@ -396,7 +396,7 @@ def test_a_model_that_fails_on_everything_leaves_the_words(settings: Settings, m
     assert status.index.pending_pages == 5
     assert len(status.problems) == 2
     monkeypatch.undo()
-    index._manager._finishing._not_before = 0.0
+    index._manager._unfinished_backoff.reset()
     index.notify()
     eventually(lambda: index.status().index.pending_pages == 0)
     assert best(index, "insects that make honey", Mode.SEMANTIC)

@@ -23,7 +23,6 @@ from otterwiki_semantic.daemon.client import IndexClient
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.interface import IndexService
 from otterwiki_semantic.search.reranking.base import open_reranker
-from otterwiki_semantic.search.reranking.bounded import BoundedReranker
 from otterwiki_semantic.search.reranking.stage import RerankStage
 from otterwiki_semantic.web.api.routes import make_blueprint
 from tests.support.live_wiki import KEY, commit, eventually, git, make_repository
@@ -297,7 +296,7 @@ def test_a_reranker_that_fails_is_counted_and_one_that_is_missing_is_not(setting
         server.reply = saying(500, "oops")
         reranker = open_reranker(replace(settings, reranker="cohere:m", reranker_url=server.url, reranker_key=KEY))
         assert reranker is not None
-        index._reranking = RerankStage(BoundedReranker(reranker), index._telemetry)
+        index._reranking = RerankStage(reranker, index._telemetry)
         index._reranking.start()
         eventually(lambda: not index._reranking.is_loading)
         for _ in range(2):

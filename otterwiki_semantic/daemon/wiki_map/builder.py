@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from otterwiki_semantic.content.pages import page_name
+from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import MapError
 from otterwiki_semantic.core.files import write_atomically
 from otterwiki_semantic.core.records import Freshness, MapPoint, MapState, PageUrls, WikiMap
@@ -63,7 +64,8 @@ class WikiMapBuilder:
         """The generation and revision that the map was last found to be of."""
         self._trouble: str | None = None
         rested = _seconds_since(self._map.made) if self._map else 0.0
-        self._not_before = time.monotonic() + max(_FIRST_SECONDS, _rest_after(self._map) - rested)
+        self._cooldown = Cooldown(_FIRST_SECONDS)
+        self._cooldown.start(max(_FIRST_SECONDS, _rest_after(self._map) - rested))
 
     def stop(self) -> None:
         """End the making of a map, and begin no other."""
@@ -81,9 +83,8 @@ class WikiMapBuilder:
             generation = self._settled()
             if generation is None or self._seen == _state_of(generation):
                 return
-            rest = self._not_before - time.monotonic()
-            if rest > 0:
-                self._run_in(rest, self.look)
+            if self._cooldown.is_active:
+                self._run_in(self._cooldown.remaining, self.look)
             else:
                 self._make(generation)
         except Exception as error:  # noqa: BLE001 - the job's outermost frame: nothing above would tell anybody
@@ -103,7 +104,8 @@ class WikiMapBuilder:
             places = self._process.project(vectors, _last_places(self._map, paths))
             made = _map_of(content, paths, places, time.monotonic() - begin)
             self._trouble = None
-            self._map, self._is_kept, self._not_before = made, False, time.monotonic() + _rest_after(made)
+            self._map, self._is_kept = made, False
+            self._cooldown.start(_rest_after(made))
             log.info("a map of %d pages was made in %.1f s", len(paths), made.seconds)
             self._run_in(_rest_after(made), self.look)
         self._keep()
@@ -124,7 +126,7 @@ class WikiMapBuilder:
         if self._is_stopped:
             return
         self._trouble = str(error)
-        self._not_before = time.monotonic() + _AGAIN_SECONDS
+        self._cooldown.start(_AGAIN_SECONDS)
         log.warning("%s", error, exc_info=None if isinstance(error, MapError) else error)
 
     # Telling it

@@ -1,4 +1,4 @@
-"""A directory with an exported encoder: which of its files is what, and what they say."""
+"""The files of an exported encoder: which is which, and what they say about the model."""
 
 from __future__ import annotations
 
@@ -15,20 +15,23 @@ from otterwiki_semantic.core.errors import ModelError
 _CONFIGURATION = ("1_Pooling/config.json", "config_sentence_transformers.json", "sentence_bert_config.json", "modules.json")
 _NO_LIMIT = 1_000_000
 _OFFSET_MODELS = frozenset({"camembert", "mpnet", "roberta", "xlm-roberta"})
-"""Models whose positions begin behind two reserved ones."""
+"""Models whose first two positions are reserved."""
 Numbers = npt.NDArray[Any]
 
 
-class OnnxDirectory:
-    """The directory `root`. Errors: `ModelError` when it is none, or has no graph or tokenizer."""
+class ModelDirectory:
+    """A directory with an ONNX graph, its tokenizer, and the configuration of sentence-transformers where it has one.
+
+    Errors: `ModelError` if it is no directory, or has no graph or tokenizer.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         if not root.is_absolute() or not root.is_dir():
             raise ModelError(f"{root} is no directory: SEMANTIC_MODEL=onnx: wants the absolute path of one with a model.onnx")
-        self.graph = self._graph()
-        beside = [place / "tokenizer.json" for place in (root, self.graph.parent)]
-        found = next((path for path in beside if path.is_file()), None)
+        self.graph = self._find_graph()
+        candidates = [place / "tokenizer.json" for place in (root, self.graph.parent)]
+        found = next((path for path in candidates if path.is_file()), None)
         if found is None:
             raise ModelError(
                 f"{root} has no tokenizer.json; copy the one of the model that {self.graph.name} was exported from"
@@ -41,29 +44,29 @@ class OnnxDirectory:
             self._pooling.append(pooling["pooling_mode"])
 
     def window(self) -> int | None:
-        """Give the most word pieces of a text: the least that any of the files names; None if none does."""
+        """Return the context window in tokens: the smallest that any of the files names, or None."""
         config = self._read("config.json")
         positions = config.get("max_position_embeddings")
         if type(positions) is int and config.get("model_type") in _OFFSET_MODELS:
             positions -= 2
-        told = [
+        found = [
             self._read("sentence_bert_config.json").get("max_seq_length"),
             self._read("tokenizer_config.json").get("model_max_length"),
             positions,
         ]
-        return min((number for number in told if type(number) is int and 0 < number < _NO_LIMIT), default=None)
+        return min((number for number in found if type(number) is int and 0 < number < _NO_LIMIT), default=None)
 
     def prompt(self, *, is_query: bool) -> str:
-        """Give what sentence-transformers would put before a query, or a passage."""
+        """Return what sentence-transformers would put before a query, or a passage."""
         config = self._read("config_sentence_transformers.json")
         prompts = config.get("prompts") or {}
         names = ("query",) if is_query else ("document", "passage", "corpus")
-        told = [prompts[name] for name in (*names, config.get("default_prompt_name")) if name in prompts]
-        return str(told[0]) if told else ""
+        found = [prompts[name] for name in (*names, config.get("default_prompt_name")) if name in prompts]
+        return str(found[0]) if found else ""
 
     def pool(self, tokens: Numbers) -> Numbers:
-        """Make one vector of those of all tokens (tokens x dimension), as the model was trained: their mean if nobody tells."""
-        ways = {
+        """Return one vector for those of all tokens (tokens x dimension), as the model was trained: by default their mean."""
+        methods = {
             "mean_tokens": lambda: tokens.mean(axis=0),
             "cls_token": lambda: tokens[0],
             "max_tokens": lambda: tokens.max(axis=0),
@@ -71,15 +74,15 @@ class OnnxDirectory:
         }
         names = {"mean": "mean_tokens", "cls": "cls_token", "max": "max_tokens"}
         chosen = [names.get(name, name) for name in self._pooling if name != "include_prompt"] or ["mean_tokens"]
-        if len(set(chosen)) > 1 or chosen[0] not in ways:
+        if len(set(chosen)) > 1 or chosen[0] not in methods:
             raise ModelError(
-                f"{self.root}/1_Pooling pools by {', '.join(chosen)}, which is not known here; known: {', '.join(ways)}"
+                f"{self.root}/1_Pooling pools by {', '.join(chosen)}, which is not supported; supported: {', '.join(methods)}"
             )
-        pooled: Numbers = ways[chosen[0]]()
+        pooled: Numbers = methods[chosen[0]]()
         return pooled
 
     def check_modules(self) -> None:
-        """See that pooling is all that is left to do after the graph. Errors: `ModelError`."""
+        """Raise `ModelError` if anything but pooling follows the graph."""
         modules = self._read("modules.json")
         kinds = [
             str(module.get("type", "")).rpartition(".")[2] for module in modules.get("list", ()) if isinstance(module, dict)
@@ -92,13 +95,13 @@ class OnnxDirectory:
             )
 
     def files(self) -> Iterator[Path]:
-        """Give the files that vectors depend on: the graph with its weights, the tokenizer, what tells how to pool."""
+        """Yield the files that vectors depend on: the graph with its weights, the tokenizer, the configuration."""
         yield self.graph
         yield self.tokenizer
         yield from self.graph.parent.glob("*.onnx?data")
         yield from (self.root / name for name in _CONFIGURATION if (self.root / name).is_file())
 
-    def _graph(self) -> Path:
+    def _find_graph(self) -> Path:
         for path in (self.root / "model.onnx", self.root / "onnx" / "model.onnx"):
             if path.is_file():
                 return path
@@ -109,7 +112,7 @@ class OnnxDirectory:
         return found[0]
 
     def _read(self, name: str) -> dict[str, Any]:
-        """Give what a file says; of a list, an object with it as its `list`; nothing if there is none."""
+        """Return the JSON object in a file, a list as its `list`; an empty one if there is no such file."""
         path = self.root / name
         try:
             content = json.loads(path.read_bytes())
@@ -120,8 +123,8 @@ class OnnxDirectory:
         return content if isinstance(content, dict) else {"list": content}
 
 
-def digest_of(directory: Path, files: Iterable[Path]) -> str:
-    """Give a digest of the names, as they are below the directory, and contents of files. Errors: `ModelError`."""
+def files_digest(root: Path, files: Iterable[Path]) -> str:
+    """Return a digest of files: of their paths below `root`, and their contents. Errors: `ModelError`."""
     whole = hashlib.sha256()
     for path in sorted(files):
         try:
@@ -129,5 +132,5 @@ def digest_of(directory: Path, files: Iterable[Path]) -> str:
                 content = hashlib.file_digest(stream, "sha256").hexdigest()
         except OSError as error:
             raise ModelError(f"the model file {path} cannot be read: {error}") from error
-        whole.update(f"{path.relative_to(directory)}\0{content}\0".encode("utf-8", errors="surrogateescape"))
+        whole.update(f"{path.relative_to(root)}\0{content}\0".encode("utf-8", errors="surrogateescape"))
     return whole.hexdigest()[:24]

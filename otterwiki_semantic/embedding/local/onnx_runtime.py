@@ -1,7 +1,7 @@
-"""Running a graph with ONNX Runtime: one text an inference, one thread a text, the index's texts at low priority.
+"""Runs a graph with ONNX Runtime: one text at a time in each thread, the index's texts at low priority.
 
-A vector must not depend on its neighbours: padding costs time, and dynamic quantisation scales activations by the largest
-value of the whole batch. On the machines measured this is the fastest arrangement, too.
+A vector must not depend on the texts that are embedded with it: padding costs time, and dynamic quantisation scales activations
+by the largest value of the whole batch. On the machines measured this is also the fastest arrangement.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ R = TypeVar("R")
 _BACKGROUND_NICENESS = 10
 
 
-class Opened(NamedTuple):
-    """A model's two halves."""
+class OpenedGraph(NamedTuple):
+    """A graph that is ready to run, and its tokenizer, which neither pads nor truncates."""
 
     tokenizer: Tokenizer
     session: InferenceSession
 
 
-def open_graph(graph: Path, tokenizer: Path, *, is_optimised: bool) -> Opened:
-    """Open a model's files; an optimised graph is computed as it is. Errors: `ModelError`."""
+def open_graph(graph: Path, tokenizer: Path, *, is_optimised: bool) -> OpenedGraph:
+    """Open a model's files; an optimised graph is run unchanged. Errors: `ModelError`."""
     import onnxruntime
     from tokenizers import Tokenizer
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4  # what fails is raised
+    options.log_severity_level = 4  # errors are raised
     # Texts differ in length: buffers planned for one shape only pile up.
     options.enable_mem_pattern = False
     options.enable_cpu_mem_arena = False
@@ -46,8 +46,8 @@ def open_graph(graph: Path, tokenizer: Path, *, is_optimised: bool) -> Opened:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     try:
         session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-        opened = Opened(Tokenizer.from_file(str(tokenizer)), session)
-    except Exception as error:  # both libraries raise bare exceptions of their own
+        opened = OpenedGraph(Tokenizer.from_file(str(tokenizer)), session)
+    except Exception as error:  # both libraries raise bare exceptions
         raise ModelError(f"the model in {graph.parent} cannot be opened: {error}") from error
     opened.tokenizer.no_padding()
     opened.tokenizer.no_truncation()
@@ -55,15 +55,15 @@ def open_graph(graph: Path, tokenizer: Path, *, is_optimised: bool) -> Opened:
 
 
 class BackgroundThreads:
-    """Threads of low priority, started on first use; `threads` of None: one for each processor this process may use."""
+    """Threads of low priority, started on first use; by default one for each processor this process may use."""
 
     def __init__(self, threads: int | None) -> None:
         self._threads = threads or len(os.sched_getaffinity(0))
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
 
-    def each(self, work: Callable[[T], R], items: Sequence[T], size: Callable[[T], int]) -> list[R]:
-        """Give what `work` makes of each item, in their order; the largest are begun with."""
+    def map(self, work: Callable[[T], R], items: Sequence[T], size: Callable[[T], int]) -> list[R]:
+        """Return `work(item)` for each item, in their order; begins with the largest."""
         largest_first = sorted(range(len(items)), key=lambda index: -size(items[index]))
         done = dict(zip(largest_first, self._started().map(lambda index: work(items[index]), largest_first), strict=True))
         return [done[index] for index in range(len(items))]
@@ -76,5 +76,5 @@ class BackgroundThreads:
 
 
 def _lower_priority() -> None:
-    """Make the calling thread give way to the wiki's; Linux lowers single threads."""
+    """Lower the priority of the calling thread; Linux can do so for single threads."""
     os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _BACKGROUND_NICENESS)

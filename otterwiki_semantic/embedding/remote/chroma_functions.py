@@ -9,19 +9,19 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from inspect import Parameter, signature
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from otterwiki_semantic.core.errors import ModelError
-from otterwiki_semantic.core.http import ProviderError, retry_after
-from otterwiki_semantic.core.redact import quote
+from otterwiki_semantic.core.http import ProviderError, ProviderTimeoutError, retry_after
+from otterwiki_semantic.core.redact import redact
 from otterwiki_semantic.core.settings import CHROMA_PROVIDERS, Settings
 from otterwiki_semantic.core.timeout import call_with_timeout
-from otterwiki_semantic.embedding.options import check_names, options_of
-from otterwiki_semantic.embedding.remote.model import ModelDescription
+from otterwiki_semantic.embedding.options import check_known, model_options
+from otterwiki_semantic.embedding.remote.provider import KEY_REMEDY, ModelDescription
 
 if TYPE_CHECKING:
     import httpx
@@ -30,45 +30,44 @@ _KEY = "SEMANTIC_MODEL_KEY"
 _KEY_ATTRIBUTES = ("api_key", "_api_key")
 _NAMES_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _SHORTEST_SECRET = 8
-_OURS = frozenset({"self", "api_key", "api_key_env_var", "model", "model_name", "session", "kwargs"})
+_NO_OPTIONS = frozenset({"self", "api_key", "api_key_env_var", "model", "model_name", "session", "kwargs"})
+"""Parameters of the functions' constructors that are not for SEMANTIC_MODEL_OPTIONS."""
 _PACKAGE = re.compile(r"`pip install ([\w.-]+)`")
 
 
 class ChromaFunctionProvider:
-    """A `Service` of one of these functions, which are made on first use: one for passages and one for queries."""
+    """An `EmbeddingProvider` of one of these functions, of which one embeds passages and another one queries."""
 
-    most_texts = 64
-    most_tokens = 50_000
+    max_texts = 64
+    max_tokens = 50_000
 
     def __init__(self, settings: Settings) -> None:
         self._provider, _, self._model = settings.model.partition(":")
         self._settings = settings
-        self._quirks = QUIRKS.get(self._provider, Quirks())
+        self._workarounds = WORKAROUNDS.get(self._provider, Workarounds())
         self._lock = threading.Lock()
         self._functions: dict[bool, Any] = {}
         self.place = settings.model_url or f"the provider {self._provider}"
 
-    def describe(self, seconds: float) -> ModelDescription:  # noqa: ARG002 - nothing is asked
-        """Give nothing: these functions tell nothing of a model."""
+    def describe(self, seconds: float) -> ModelDescription:  # noqa: ARG002 - these functions report nothing about a model
         return ModelDescription()
 
     def embed(self, texts: Sequence[str], seconds: float, *, is_query: bool) -> Any:
-        """See `Service`."""
         function = self._function(is_query=is_query)
         session: Any = getattr(function, "_session", None)
         if hasattr(session, "timeout"):
             session.timeout = seconds
-        ask = self._quirks.ask_query if is_query else type(function).__call__
+        embed = self._workarounds.embed_query if is_query else type(function).__call__
         try:
-            return call_with_timeout(seconds, lambda: ask(function, list(texts)))
+            return call_with_timeout(seconds, lambda: embed(function, list(texts)))
         except TimeoutError:
-            raise ProviderError(None, f"no answer within {seconds:.0f} s") from None
+            raise ProviderTimeoutError(seconds) from None
         except Exception as error:  # noqa: BLE001 - each client library has errors of its own, which may hold the key
             raise self._refusal(error, None if is_query else texts) from None
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """See `Service`: the key that is set here, and whatever the functions and their client libraries may have found."""
+        """The configured key, and those that the functions and their client libraries may have found themselves."""
         functions = tuple(self._functions.values())
         attributes = (getattr(function, name, None) for function in functions for name in _KEY_ATTRIBUTES)
         variables = (value for name, value in os.environ.items() if _NAMES_SECRET.search(name))
@@ -76,54 +75,55 @@ class ChromaFunctionProvider:
         found = {self._settings.model_key, *(each for each in attributes if isinstance(each, str)), *named}
         return tuple({*filter(None, found), *(value for value in variables if len(value) >= _SHORTEST_SECRET)})
 
-    def cure(self, status: int | None) -> str:
-        """See `Service`."""
+    def remedy(self, status: int | None) -> str:
         if status in {401, 403}:
-            return self._quirks.credentials
+            return self._workarounds.key_remedy
         if status is not None and 400 <= status < 500 and status != 429:
             return f"correct SEMANTIC_MODEL ({self._model}) or SEMANTIC_MODEL_OPTIONS"
         return "searches answer by words until it does"
 
+    # The function
+
     def _function(self, *, is_query: bool) -> Any:
         with self._lock:
             if is_query not in self._functions:
-                self._functions[is_query] = self._made(is_query=is_query)
+                self._functions[is_query] = self._new_function(is_query=is_query)
             return self._functions[is_query]
 
-    def _made(self, *, is_query: bool) -> Any:
+    def _new_function(self, *, is_query: bool) -> Any:
         from chromadb.utils.embedding_functions import known_embedding_functions
 
-        made_by = known_embedding_functions[CHROMA_PROVIDERS[self._provider]]
-        taken = signature(made_by.__init__).parameters
-        options = options_of(self._settings)
-        check_names(options, {*taken} - _OURS | self._quirks.more_options, self._provider)
-        defaults = self._quirks.defaults(self._model, is_query)
-        given = {**defaults, **options, **self._identity(taken)}
+        constructor = known_embedding_functions[CHROMA_PROVIDERS[self._provider]]
+        parameters = signature(constructor.__init__).parameters
+        options = model_options(self._settings)
+        check_known(options, {*parameters} - _NO_OPTIONS | self._workarounds.more_options, self._provider)
+        defaults = self._workarounds.defaults(self._model, is_query)
+        arguments = {**defaults, **options, **self._model_and_key(parameters)}
         try:
             with warnings.catch_warnings(), self._key_in_environment():
                 warnings.simplefilter("ignore", DeprecationWarning)  # of keys that would be stored: nothing is stored here
-                function = made_by(**self._quirks.arguments(given))
+                function = constructor(**self._workarounds.arguments(arguments))
         except ModelError:
             raise
         except Exception as error:  # noqa: BLE001 - each client library has errors of its own, which may hold the key
-            raise self._not_made(error) from None
-        self._quirks.mend(function)
-        self._place(function)
+            raise self._constructor_error(error) from None
+        self._workarounds.patch(function)
+        self._patch_client(function)
         return function
 
-    def _identity(self, taken: Mapping[str, Parameter]) -> dict[str, Any]:
-        """Give the model's name and the key, as the function takes them; a key that is set here comes before all others."""
-        given: dict[str, Any] = {"model" if "model" in taken else "model_name": self._model}
+    def _model_and_key(self, parameters: Mapping[str, Parameter]) -> dict[str, Any]:
+        """Return the arguments for the model's name and the configured key, which precedes all others."""
+        arguments: dict[str, Any] = {"model" if "model" in parameters else "model_name": self._model}
         key = self._settings.model_key
-        if key and "api_key" in taken:
-            given["api_key"] = key
-        elif key and "api_key_env_var" in taken:
-            given["api_key_env_var"] = _KEY
-        return given
+        if key and "api_key" in parameters:
+            arguments["api_key"] = key
+        elif key and "api_key_env_var" in parameters:
+            arguments["api_key_env_var"] = _KEY
+        return arguments
 
     @contextmanager
     def _key_in_environment(self) -> Iterator[None]:
-        """Have the key where some functions read it while they are made; a process that is started meanwhile inherits it."""
+        """Put the key where some constructors read it; processes that start in the meantime inherit it."""
         before = os.environ.get(_KEY)
         if self._settings.model_key:
             os.environ[_KEY] = self._settings.model_key
@@ -135,13 +135,13 @@ class ChromaFunctionProvider:
             else:
                 os.environ[_KEY] = before
 
-    def _place(self, function: Any) -> None:
-        """Have the function's own client tell of refusals, and send it where SEMANTIC_MODEL_URL says."""
+    def _patch_client(self, function: Any) -> None:
+        """Make the function's HTTP client raise refusals, and send its requests to SEMANTIC_MODEL_URL."""
         import httpx
 
         session = getattr(function, "_session", None)
         if isinstance(session, httpx.Client):
-            session.event_hooks = {"response": [_refuse]}
+            session.event_hooks = {"response": [_raise_for_status]}
             weakref.finalize(self, session.close)
         if self._settings.model_url is None:
             return
@@ -152,11 +152,13 @@ class ChromaFunctionProvider:
             )
         function._api_url = self._settings.model_url
 
-    def _not_made(self, error: Exception) -> ModelError:
-        text = quote(str(error), self.secrets)
+    # Errors
+
+    def _constructor_error(self, error: Exception) -> ModelError:
+        text = redact(str(error), self.secrets)
         package = _PACKAGE.search(text)
         if package:
-            wanted = self._quirks.package or package[1]
+            wanted = self._workarounds.package or package[1]
             return ModelError(
                 f'{self._provider} needs a package that is not installed; install it with: pip install "{wanted}"'
             )
@@ -165,26 +167,26 @@ class ChromaFunctionProvider:
         return ModelError(f"{self._provider} cannot be used with these SEMANTIC_MODEL_OPTIONS: {text}")
 
     def _refusal(self, error: Exception, texts: Sequence[str] | None) -> ProviderError | ModelError:
-        """Give what a client library's error means: with the HTTP status, if it or one of its causes has one.
+        """Return what a client library's error means, with the HTTP status if it or one of its causes has one.
 
-        `texts` are what no word may repeat; None: no word of the error's own is to be told.
+        The message repeats none of `texts`; if they are None, it has nothing of the error's own words.
         """
         causes = _causes(error)
         status = next((found for cause in causes if (found := _status(cause)) is not None), None)
-        response = next((answer for cause in causes if (answer := _answer(cause)) is not None), None)
-        said = response.text if response is not None else getattr(error, "body", None)
-        kind, text = type(error).__name__, str(said or error)
-        if status is None and not any(_is_of_connection(cause) for cause in causes):
-            told = f"{kind}: {self._quoted(text, texts)}".removesuffix(": ")
-            return ModelError(f"{self.place} answered {self._model} nothing that makes sense ({told})")
+        response = next((answer for cause in causes if (answer := _response(cause)) is not None), None)
+        body = response.text if response is not None else getattr(error, "body", None)
+        kind, message = type(error).__name__, str(body or error)
+        if status is None and not any(_is_connection_error(cause) for cause in causes):
+            reason = f"{kind}: {self._redacted(message, texts)}".removesuffix(": ")
+            return ModelError(f"{self.place} gave no sensible answer for {self._model} ({reason})")
         wait = response.headers.get("retry-after") if response is not None else None
-        return ProviderError(status, "" if status else kind, retry_after(wait), said=text)
+        return ProviderError(status, "" if status else kind, retry_after(wait), server_message=message)
 
-    def _quoted(self, text: str, texts: Sequence[str] | None) -> str:
+    def _redacted(self, text: str, texts: Sequence[str] | None) -> str:
         if texts is None:
             return ""
         prompt = self._settings.passage_prompt or ""
-        return quote(text, self.secrets, [*texts, *(text.removeprefix(prompt) for text in texts if prompt)])
+        return redact(text, self.secrets, [*texts, *(text.removeprefix(prompt) for text in texts if prompt)])
 
 
 def _causes(error: BaseException) -> list[BaseException]:
@@ -204,20 +206,20 @@ def _status(error: BaseException) -> int | None:
     return next((number for number in found if type(number) is int and 400 <= number < 600), None)
 
 
-def _answer(error: BaseException) -> httpx.Response | None:
+def _response(error: BaseException) -> httpx.Response | None:
     import httpx
 
     return error.response if isinstance(error, httpx.HTTPStatusError) else None
 
 
-def _refuse(response: httpx.Response) -> None:
-    """Have a client tell of a status that is no answer; the functions do not look at it."""
+def _raise_for_status(response: httpx.Response) -> None:
+    """Raise an error for a status other than success, which the functions do not look at."""
     if not response.is_success:
         response.read()
         response.raise_for_status()
 
 
-def _is_of_connection(error: BaseException) -> bool:
+def _is_connection_error(error: BaseException) -> bool:
     import httpx
 
     name = type(error).__name__.lower()
@@ -228,81 +230,84 @@ def _no_defaults(model: str, is_query: bool) -> dict[str, Any]:  # noqa: ARG001 
     return {}
 
 
-def _ask_query(function: Any, texts: list[str]) -> Any:
+def _embed_query(function: Any, texts: list[str]) -> Any:
     return function.embed_query(texts)
 
 
-def _untouched(function: Any) -> None:
-    """Leave a function as it is."""
+def _unpatched(function: Any) -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
-class Quirks:
-    """What one function needs.
-
-    `defaults` are options by model, and by whether queries are embedded; `ask_query` embeds queries, `arguments` makes the
-    constructor's arguments of all that is given, `mend` changes a function that was made, `package` is the version of its
-    client library that it works with, `credentials` what to do where they are refused, `more_options` are options beside
-    those of the constructor.
-    """
+class Workarounds:
+    """What one function of ChromaDB 1.5 needs."""
 
     defaults: Callable[[str, bool], dict[str, Any]] = _no_defaults
-    ask_query: Callable[[Any, list[str]], Any] = _ask_query
+    """Options by model, and by whether queries are embedded."""
+    embed_query: Callable[[Any, list[str]], Any] = _embed_query
+    """Embeds queries with the function."""
     arguments: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
-    mend: Callable[[Any], None] = _untouched
+    """Turns all options, the model and the key into the constructor's arguments."""
+    patch: Callable[[Any], None] = _unpatched
+    """Changes the function after it was constructed."""
     package: str | None = None
-    credentials: str = "set SEMANTIC_MODEL_KEY to a key that it takes"
-    more_options: frozenset[str] = field(default_factory=frozenset)
+    """The version of its client library that it works with."""
+    key_remedy: str = KEY_REMEDY
+    """What to do if its credentials are refused."""
+    more_options: frozenset[str] = frozenset()
+    """Options besides those of the constructor."""
 
 
-def _with_session(given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Make a session of AWS, whose credentials are those of its own environment."""
+def _with_session(arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Add a session of AWS, which takes its credentials from its own environment."""
     try:
         boto3 = import_module("boto3")
     except ImportError:
         raise ModelError('bedrock needs a package that is not installed; install it with: pip install "boto3"') from None
-    rest = {name: value for name, value in given.items() if name not in {"region", "profile"}}
-    return {**rest, "session": boto3.Session(region_name=given.get("region"), profile_name=given.get("profile"))}
+    rest = {name: value for name, value in arguments.items() if name not in {"region", "profile"}}
+    return {**rest, "session": boto3.Session(region_name=arguments.get("region"), profile_name=arguments.get("profile"))}
 
 
-def _ask_cohere(function: Any, texts: list[str]) -> Any:
-    """Ask as for queries: the function itself embeds everything as a passage."""
+def _embed_query_with_cohere(function: Any, texts: list[str]) -> Any:
+    """Embed queries as such: the function itself embeds everything as a passage."""
     return function.client.embed(texts=texts, model=function.model_name, input_type="search_query").embeddings
 
 
-def _jina(model: str, is_query: bool) -> dict[str, Any]:  # noqa: ARG001 - it tells them apart itself
+def _jina(model: str, is_query: bool) -> dict[str, Any]:  # noqa: ARG001 - the function distinguishes them itself
     """The second generation knows no tasks."""
     if "-v2" in model:
         return {}
     return {"task": "retrieval.passage", "query_config": {"task": "retrieval.query"}}
 
 
-def _nomic(model: str, is_query: bool) -> dict[str, Any]:  # noqa: ARG001 - it tells them apart itself
+def _nomic(model: str, is_query: bool) -> dict[str, Any]:  # noqa: ARG001 - the function distinguishes them itself
     return {"task_type": "search_document", "query_config": {"task_type": "search_query"}}
 
 
-def _mend_nomic(function: Any) -> None:
+def _patch_nomic(function: Any) -> None:
     """The client answers a dictionary; the function expects an object of the kind that OpenAI's has."""
     text = function.embed.text
 
-    def answer(**asked: Any) -> Any:
-        vectors = text(**asked, long_text_mode="mean")["embeddings"]
+    def answer(**arguments: Any) -> Any:
+        vectors = text(**arguments, long_text_mode="mean")["embeddings"]
         return SimpleNamespace(data=[SimpleNamespace(embedding=vector) for vector in vectors])
 
     function.embed = SimpleNamespace(text=answer)
 
 
-QUIRKS = {
-    "bedrock": Quirks(
+WORKAROUNDS = {
+    "bedrock": Workarounds(
         arguments=_with_session,
-        credentials="see that AWS's credentials on this machine may invoke the model in that region",
+        key_remedy="see that AWS's credentials on this machine may invoke the model in that region",
         more_options=frozenset({"region", "profile", "endpoint_url"}),
     ),
-    "cohere": Quirks(ask_query=_ask_cohere),
-    "google": Quirks(defaults=lambda _, is_query: {"task_type": "RETRIEVAL_QUERY" if is_query else "RETRIEVAL_DOCUMENT"}),
-    "jina": Quirks(defaults=_jina),
-    "mistral": Quirks(package="mistralai<2"),
-    "nomic": Quirks(defaults=_nomic, mend=_mend_nomic),
-    "voyage": Quirks(defaults=lambda _, is_query: {"input_type": "query" if is_query else "document", "truncation": False}),
+    "cohere": Workarounds(embed_query=_embed_query_with_cohere),
+    "google": Workarounds(defaults=lambda _, is_query: {"task_type": "RETRIEVAL_QUERY" if is_query else "RETRIEVAL_DOCUMENT"}),
+    "jina": Workarounds(defaults=_jina),
+    "mistral": Workarounds(package="mistralai<2"),
+    "nomic": Workarounds(defaults=_nomic, patch=_patch_nomic),
+    "voyage": Workarounds(
+        defaults=lambda _, is_query: {"input_type": "query" if is_query else "document", "truncation": False}
+    ),
 }
-"""By what a provider is called here."""
+"""By the provider's name in SEMANTIC_MODEL."""

@@ -1,4 +1,4 @@
-"""A model on a server: asked once after each start what it is, never sent more than it reads, never trusted unchecked."""
+"""A model behind a server: identified once after each start, never sent more than it reads, never trusted unchecked."""
 
 from __future__ import annotations
 
@@ -7,183 +7,131 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
-from otterwiki_semantic.core.backoff import Breaker
+from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
 from otterwiki_semantic.core.http import ProviderError
-from otterwiki_semantic.core.redact import quote
+from otterwiki_semantic.core.redact import redact
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.embedding.calibration import BUNDLED_CALIBRATION
-from otterwiki_semantic.embedding.local.token_estimate import SPECIAL_TOKENS, estimate_tokens
-from otterwiki_semantic.embedding.model_info import ModelInfo, ModelInfoCache, shown_name
+from otterwiki_semantic.embedding.local.bundled import SPECIAL_TOKENS, estimate_tokens
+from otterwiki_semantic.embedding.model_info import ModelInfo, ModelWithInfo
+from otterwiki_semantic.embedding.remote.provider import (
+    EmbeddingProvider,
+    ModelDescription,
+    is_batch_too_large,
+    is_temporary,
+    is_text_too_long,
+)
 from otterwiki_semantic.embedding.remote.retry import (
-    ASKED_WHAT_IT_IS,
-    AT_LEISURE,
-    SOMEBODY_WAITS,
-    TRYING_ITS_WINDOW,
-    Pace,
+    IDENTIFICATION,
+    INDEXING,
+    INTERACTIVE,
+    WINDOW_PROBE,
     RetryPolicy,
-    ask_persistently,
+    call_with_retries,
 )
 from otterwiki_semantic.embedding.remote.window_probe import find_window
-from otterwiki_semantic.embedding.vectors import embed_whole, halves, joined, unit_vectors
+from otterwiki_semantic.embedding.vectors import embed_long_texts, mean_vector, split_in_half, unit_vectors
 
 T = TypeVar("T")
 _SAMPLE = "The boiler in the cellar warms the radiators of every room from October to April."
-_CONFIRMED_SECONDS = 3600.0
-"""How long it is not asked again whether the model is the same, unless the server was away: it may come back with another."""
+_PAUSE_SECONDS = 10.0
+"""How long queries fail at once after the server has failed."""
+_IDENTIFIED_SECONDS = 3600.0
+"""How long the model is taken to be the same, unless the server was away: it may come back with a different one."""
 _SAME = 0.995
 """The cosine from which on two vectors of one text are taken to be of one model: rounding makes less difference."""
 
 
-class ModelDescription(NamedTuple):
-    """What a server tells of its model: the most word pieces of a text, and a digest of the model; None where it does not."""
-
-    window: int | None = None
-    digest: str | None = None
-
-
-class EmbeddingProvider(Protocol):
-    """One kind of server. Its methods make one request within the seconds given; errors: `ProviderError`, `ModelError`."""
-
-    most_texts: int
-    most_tokens: int
-
-    @property
-    def place(self) -> str:
-        """Where it is, for people."""
-        ...
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """What may be shown to nobody."""
-        ...
-
-    def describe(self, seconds: float) -> ModelDescription:
-        """Give what it tells of the model."""
-        ...
-
-    def embed(self, texts: Sequence[str], seconds: float, *, is_query: bool) -> Any:
-        """Give a list of vectors, as they came."""
-        ...
-
-    def cure(self, status: int | None) -> str:
-        """Give what a person can do about a refusal with an HTTP status (None: no answer)."""
-        ...
-
-
 class _Request(NamedTuple):
-    """How texts are embedded: what is put before each, how long to wait, and the dimension to expect, if it is known.
-
-    `until` is the moment at which all of it has to be done; `is_waited_for` tells whether a person waits for it.
-    """
+    """How a list of texts is embedded."""
 
     prompt: str
-    patience: RetryPolicy
-    until: float
+    """What is put before each text."""
+    policy: RetryPolicy
+    deadline: float
+    """When all of it has to be done, in the time of `time.monotonic`."""
     is_query: bool
     dimension: int | None
+    """The expected one; None if it is unknown."""
 
     @property
-    def is_waited_for(self) -> bool:
-        return self.patience is SOMEBODY_WAITS
+    def is_interactive(self) -> bool:
+        return self.policy is INTERACTIVE
 
 
-class RemoteModel:
-    """An `Embedder` whose model a service has. `pace` is the clock and the chance of its pauses."""
+class RemoteModel(ModelWithInfo):
+    """An `Embedder` whose model is behind a server."""
 
-    calibration = BUNDLED_CALIBRATION
-    is_calibrated = False
     asks_server = True
 
-    def __init__(self, settings: Settings, service: EmbeddingProvider, pace: Pace) -> None:
-        self.name = shown_name(settings)
-        self._settings = settings
-        self._service = service
-        self._pace = pace
-        self._known = ModelInfoCache(settings)
+    def __init__(self, settings: Settings, provider: EmbeddingProvider) -> None:
+        super().__init__(settings)
+        self._provider = provider
         self._prompts = {True: settings.query_prompt or "", False: settings.passage_prompt or ""}
-        self._most_texts = service.most_texts
-        self._breaker = Breaker()
-        self._asking = threading.Lock()
-        self._confirmed_until = float("-inf")
-
-    @property
-    def fingerprint(self) -> str:
-        """See `Embedder`."""
-        return self._known.fingerprint
-
-    @property
-    def dimension(self) -> int:
-        """See `Embedder`."""
-        return self._known.dimension
-
-    @property
-    def window(self) -> int:
-        """See `Embedder`."""
-        return self._known.window
+        self._max_texts = provider.max_texts
+        self._cooldown = Cooldown(_PAUSE_SECONDS)
+        self._identifying = threading.Lock()
+        self._identified = Cooldown(_IDENTIFIED_SECONDS)
 
     @property
     def overhead(self) -> int:
-        """See `Embedder`; an estimate."""
-        return min(self._overhead, self.window // 2)
+        """An estimate."""
+        return min(SPECIAL_TOKENS + self._prompt_tokens, self.window // 2)
 
     def prepare(self) -> None:
-        """Ask the server what its model is, once after each start; if it is another one, the fingerprint changes."""
-        with self._asking:
-            if self._pace.clock() >= self._confirmed_until:
-                self._known.learn(self._asked())
-                self._confirmed_until = self._pace.clock() + _CONFIRMED_SECONDS
+        """Ask the server which model it has, unless it did lately; a different one changes the fingerprint."""
+        with self._identifying:
+            if not self._identified.is_active:
+                self._cache.learn(self._identify())
+                self._identified.start()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """See `Embedder`."""
-        return self._embed_at_leisure(texts, is_query=False)
+        return self._embed_patiently(texts, is_query=False)
 
-    def embed_queries(self, texts: Sequence[str], *, at_leisure: bool = False) -> Matrix:
-        """See `Embedder`; fails at once for some seconds after the server has failed, and while its model is not known."""
-        if at_leisure:
-            return self._embed_at_leisure(texts, is_query=True)
-        if self._breaker.is_open(self._pace.clock()):
-            raise ModelUnreachableError(
-                f"{self.name}: {self._service.place} has just failed, and is asked again in some seconds"
-            )
+    def embed_queries(self, texts: Sequence[str], *, interactive: bool = True) -> Matrix:
+        """If interactive, fails at once for some seconds after the server has failed, and while its model is unknown."""
+        if not interactive:
+            return self._embed_patiently(texts, is_query=True)
+        if self._cooldown.is_active:
+            raise ModelUnreachableError(f"{self.name}: {self._provider.place} has just failed; it is retried in a few seconds")
         if texts and not self.dimension:
             raise ModelUnreachableError(
-                f"{self.name}: what model {self._service.place} has is not known yet; it is being asked, if it can be reached"
+                f"{self.name}: the model of {self._provider.place} is not known yet; it is asked as soon as it can be reached"
             )
-        return self._embed(texts, self._request(SOMEBODY_WAITS, is_query=True))
+        return self._embed(texts, self._request(INTERACTIVE, is_query=True))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Give an estimate: the server's tokenizer is not here."""
+        """An estimate: the model's own tokenizer is on the server."""
         return estimate_tokens(texts)
 
     def input_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Give an estimate, with the prompt before passages and two special tokens."""
+        """An estimate."""
         prompt = self._prompts[False]
         return [count + SPECIAL_TOKENS for count in estimate_tokens([prompt + text for text in texts])]
 
     @cached_property
-    def _overhead(self) -> int:
+    def _prompt_tokens(self) -> int:
         prompt = self._prompts[False]
-        return SPECIAL_TOKENS + (estimate_tokens([prompt])[0] if prompt else 0)
+        return estimate_tokens([prompt])[0] if prompt else 0
 
-    def _request(self, patience: RetryPolicy, *, is_query: bool) -> _Request:
-        return _Request(
-            self._prompts[is_query], patience, self._pace.clock() + patience.total, is_query, self.dimension or None
-        )
+    # Embedding
 
-    def _embed_at_leisure(self, texts: Sequence[str], *, is_query: bool) -> Matrix:
-        """Embed texts that no person waits for, with the model that the server has now."""
+    def _request(self, policy: RetryPolicy, *, is_query: bool) -> _Request:
+        return _Request(self._prompts[is_query], policy, policy.deadline(), is_query, self.dimension or None)
+
+    def _embed_patiently(self, texts: Sequence[str], *, is_query: bool) -> Matrix:
+        """Embed texts that nobody waits for. Errors: `ModelError` if the server has a different model now."""
         if texts:
             before = self.fingerprint if self.dimension else None
             self.prepare()
             if before not in {None, self.fingerprint}:
-                raise ModelError(f"{self.name}: {self._service.place} has another model now; the index is built again with it")
-        return self._embed(texts, self._request(AT_LEISURE, is_query=is_query))
+                raise ModelError(f"{self.name}: {self._provider.place} has another model now; the index is rebuilt with it")
+        return self._embed(texts, self._request(INDEXING, is_query=is_query))
 
     def _embed(self, texts: Sequence[str], request: _Request) -> Matrix:
         if not texts:
@@ -192,113 +140,115 @@ class RemoteModel:
         def fits(text: str) -> bool:
             return estimate_tokens([request.prompt + text])[0] + SPECIAL_TOKENS <= self.window
 
-        return embed_whole(
-            texts, fits, lambda parts: np.concatenate([self._batch(batch, request) for batch in self._batches(parts, request)])
-        )
+        def embed(parts: Sequence[str]) -> Matrix:
+            return np.concatenate([self._embed_batch(batch, request) for batch in self._batches(parts, request)])
+
+        return embed_long_texts(texts, fits, embed)
 
     def _batches(self, texts: Sequence[str], request: _Request) -> Iterator[list[str]]:
         batch: list[str] = []
         tokens = 0
         for text, count in zip(texts, estimate_tokens([request.prompt + text for text in texts]), strict=True):
-            if batch and (len(batch) >= self._most_texts or tokens + count > self._service.most_tokens):
+            if batch and (len(batch) >= self._max_texts or tokens + count > self._provider.max_tokens):
                 yield batch
                 batch, tokens = [], 0
             batch.append(text)
             tokens += count
         yield batch
 
-    def _batch(self, texts: Sequence[str], request: _Request) -> Matrix:
-        """Give the vectors of one request; if it is too much for the server, of its halves."""
+    def _embed_batch(self, texts: Sequence[str], request: _Request) -> Matrix:
+        """Return the vectors of one request; of its halves if it is too large for the server."""
         try:
             vectors = self._vectors(texts, request)
         except ProviderError as refusal:
-            is_too_many = refusal.is_too_many
+            is_too_large = is_batch_too_large(refusal)
         else:
-            return self._checked(vectors, request)
+            if request.dimension not in {None, vectors.shape[1]}:
+                raise self._other_dimension(vectors.shape[1], request)
+            return vectors
         if len(texts) == 1:
-            pieces = halves(texts[0])
-            return joined(pieces, self._batch(pieces, request))
+            parts = split_in_half(texts[0])
+            return mean_vector(parts, self._embed_batch(parts, request))
         middle = len(texts) // 2
-        if is_too_many:
-            self._most_texts = middle
-        return np.concatenate([self._batch(half, request) for half in (texts[:middle], texts[middle:])])
-
-    def _checked(self, vectors: Matrix, request: _Request) -> Matrix:
-        if request.dimension not in {None, vectors.shape[1]}:
-            raise self._other_dimension(vectors.shape[1], request)
-        return vectors
+        if is_too_large:
+            self._max_texts = middle
+        return np.concatenate([self._embed_batch(half, request) for half in (texts[:middle], texts[middle:])])
 
     def _vectors(self, texts: Sequence[str], request: _Request) -> Matrix:
         prompted = [request.prompt + text for text in texts]
-        ask = partial(self._service.embed, prompted, is_query=request.is_query)
-        return unit_vectors(self._ask(ask, request, texts), len(texts), self._service.place)
+        embed = partial(self._provider.embed, prompted, is_query=request.is_query)
+        return unit_vectors(self._call(embed, request, texts), len(texts), self._provider.place)
 
     def _other_dimension(self, found: int, request: _Request) -> ModelError:
-        """Forget what was known, since it is of another model."""
-        if self._asking.acquire(blocking=False):  # else the server is being asked what it has
+        """Forget what was known about the model: the server has a different one."""
+        if self._identifying.acquire(blocking=False):  # else the server is being asked
             try:
                 if self.dimension != found:
-                    self._known.learn(ModelInfo(found, 0, "", self._service.place))
-                    self._confirmed_until = float("-inf")
+                    self._cache.learn(ModelInfo(found, 0, "", self._provider.place))
+                    self._identified.stop()
             finally:
-                self._asking.release()
+                self._identifying.release()
         return ModelError(
-            f"{self.name}: {self._service.place} answered vectors of {found} numbers, not {request.dimension} as before: "
-            "it has another model; the index is built again with it"
+            f"{self.name}: {self._provider.place} answered vectors of {found} numbers, not {request.dimension} as before: "
+            "it has another model; the index is rebuilt with it"
         )
 
-    def _ask(self, ask: Callable[[float], T], request: _Request, texts: Sequence[str] = ()) -> T:
-        """Give the answer. Errors: `ProviderError` of what is too long or too many, else `ModelError`."""
+    # Calling the provider
+
+    def _call(self, call: Callable[[float], T], request: _Request, texts: Sequence[str] = ()) -> T:
+        """Return the answer. Errors: `ProviderError` if the batch or a text is too large, else `ModelError`."""
         try:
-            answer = ask_persistently(ask, request.patience, self._pace, request.until)
+            answer = call_with_retries(call, request.policy, request.deadline)
         except ProviderError as refusal:
-            if refusal.is_too_long or refusal.is_too_many:
+            if is_text_too_long(refusal) or is_batch_too_large(refusal):
                 raise
-            if refusal.is_passing and (request.is_waited_for or not request.is_query):
-                self._breaker.trip(self._pace.clock())
-            raise self._error(refusal, self._told(refusal, request, texts)) from None
-        self._breaker.reset()
+            if refusal.is_temporary and (request.is_interactive or not request.is_query):
+                self._cooldown.start()
+            raise self._error(refusal, self._reason(refusal, request, texts)) from None
+        self._cooldown.stop()
         return answer
 
-    def _told(self, refusal: ProviderError, request: _Request, texts: Sequence[str]) -> str:
-        """Give why a server refuses: in its own words only what repeats no text, and nothing at all of what a person asks."""
+    def _reason(self, refusal: ProviderError, request: _Request, texts: Sequence[str]) -> str:
+        """Return why the server refused, in its own words only if they repeat no text; never for a query."""
         if request.is_query or refusal.status in {401, 403}:
             return refusal.reason
         prompted = [request.prompt + text for text in texts] if request.prompt else []
-        return quote(refusal.said, self._service.secrets, [*texts, *prompted]) or refusal.reason
+        return redact(refusal.server_message, self._provider.secrets, [*texts, *prompted]) or refusal.reason
 
-    def _error(self, refusal: ProviderError, told: str) -> ModelError:
-        reason = ", ".join(filter(None, (f"HTTP {refusal.status}" if refusal.status else "", told)))
-        text = f"{self.name}: {self._service.place} does not give vectors ({reason}); {self._service.cure(refusal.status)}"
-        if not refusal.is_passing:
+    def _error(self, refusal: ProviderError, reason: str) -> ModelError:
+        reason = ", ".join(filter(None, (f"HTTP {refusal.status}" if refusal.status else "", reason)))
+        text = f"{self.name}: {self._provider.place} does not give vectors ({reason}); {self._provider.remedy(refusal.status)}"
+        if not is_temporary(refusal):
             return ModelError(text)
-        self._confirmed_until = float("-inf")
+        self._identified.stop()
         return ModelUnreachableError(text)
 
-    def _asked(self) -> ModelInfo:
-        request = self._request(ASKED_WHAT_IT_IS, is_query=False)._replace(prompt="", dimension=None)
-        told = self._ask(self._service.describe, request)
-        sample = self._batch([_SAMPLE], request)[0]
-        known = self._known.facts
-        if known is None or not _is_same(known, told, sample):
-            digest = told.digest or hashlib.blake2b(sample.tobytes(), digest_size=12).hexdigest()
-            known = ModelInfo(len(sample), 0, digest, self._service.place, tuple(map(float, sample)))
-        window = told.window or (known.window if known.place == self._service.place else 0)
-        if not window and not self._settings.model_window:
-            window = find_window(partial(self._tried, request._replace(patience=TRYING_ITS_WINDOW)))
-        return replace(known, window=window, place=self._service.place)
+    # Identifying the model
 
-    def _tried(self, request: _Request, texts: Sequence[str]) -> Matrix | None:
+    def _identify(self) -> ModelInfo:
+        request = self._request(IDENTIFICATION, is_query=False)._replace(prompt="", dimension=None)
+        description = self._call(self._provider.describe, request)
+        sample = self._embed_batch([_SAMPLE], request)[0]
+        info = self._cache.info
+        if info is None or not _is_same(info, description, sample):
+            digest = description.digest or hashlib.blake2b(sample.tobytes(), digest_size=12).hexdigest()
+            info = ModelInfo(len(sample), 0, digest, self._provider.place, tuple(map(float, sample)))
+        window = description.window or (info.window if info.place == self._provider.place else 0)
+        if not window and not self._settings.model_window:
+            window = find_window(partial(self._embed_if_short_enough, request._replace(policy=WINDOW_PROBE)))
+        return replace(info, window=window, place=self._provider.place)
+
+    def _embed_if_short_enough(self, request: _Request, texts: Sequence[str]) -> Matrix | None:
         try:
             return self._vectors(texts, request)
         except ProviderError:
             return None
 
 
-def _is_same(known: ModelInfo, told: ModelDescription, sample: Matrix) -> bool:
-    """Tell whether a model is the one that is known: by its digest, else by its vector of the sample."""
-    if len(sample) != known.dimension:
+def _is_same(info: ModelInfo, description: ModelDescription, sample: Matrix) -> bool:
+    """Whether a model is the known one: by its digest, or else by its vector of the sample."""
+    if len(sample) != info.dimension:
         return False
-    if told.digest:
-        return told.digest == known.digest
-    return len(known.sample) == len(sample) and float(np.dot(known.sample, sample)) >= _SAME
+    if description.digest:
+        return description.digest == info.digest
+    return len(info.sample) == len(sample) and float(np.dot(info.sample, sample)) >= _SAME

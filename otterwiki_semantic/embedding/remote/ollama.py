@@ -1,4 +1,4 @@
-"""Models that an Ollama server has."""
+"""Models of an Ollama server."""
 
 from __future__ import annotations
 
@@ -8,71 +8,71 @@ from functools import cached_property
 from typing import Any
 
 from otterwiki_semantic.core.errors import ModelError
-from otterwiki_semantic.core.http import JsonServer
+from otterwiki_semantic.core.http import JsonClient
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.embedding.options import check_free, options_of
-from otterwiki_semantic.embedding.remote.model import ModelDescription
+from otterwiki_semantic.embedding.options import check_not_reserved, model_options
+from otterwiki_semantic.embedding.remote.provider import KEY_REMEDY, ModelDescription, model_client
 
-_FIXED = ("input", "model", "truncate")
+_RESERVED = ("input", "model", "truncate")
 _PORT = 11434
 
 
 class OllamaProvider:
-    """A `Service` of Ollama's own protocol, which tells a model's window and digest; few texts a request: it may be slow."""
+    """An `EmbeddingProvider` of Ollama's own protocol, which reports a model's context window and digest."""
 
-    most_texts = 64
-    most_tokens = 50_000
+    max_texts = 64
+    """Few, since the server may be slow."""
+    max_tokens = 50_000
 
     def __init__(self, settings: Settings, environment: Mapping[str, str] = os.environ) -> None:
         self._model = settings.model.partition(":")[2]
         self._url, self._key = settings.model_url, settings.model_key
         self._host = environment.get("OLLAMA_HOST", "")
-        self._options = options_of(settings)
+        self._options = model_options(settings)
         self.secrets = (settings.model_key,) if settings.model_key else ()
 
     @property
     def place(self) -> str:
-        """See `Service`."""
-        return self._url or ("the server that OLLAMA_HOST names" if "@" in self._host else host_url(self._host))
+        return self._url or ("the server in OLLAMA_HOST" if "@" in self._host else host_url(self._host))
 
     @cached_property
-    def _server(self) -> JsonServer:
-        return JsonServer(self._url or host_url(self._host), self._key)
+    def _client(self) -> JsonClient:
+        return model_client(self._url or host_url(self._host), self._key)
 
     def describe(self, seconds: float) -> ModelDescription:
-        """See `Service`."""
-        shown = self._server.ask("/api/show", seconds, {"model": self._model})
-        return ModelDescription(self._window(shown), self._digest(self._server.ask("/api/tags", seconds)))
+        shown = self._client.send("/api/show", seconds, {"model": self._model}).answer()
+        tags = self._client.send("/api/tags", seconds).answer()
+        return ModelDescription(self._window(shown), self._digest(tags))
 
-    def embed(self, texts: Sequence[str], seconds: float, *, is_query: bool) -> Any:  # noqa: ARG002 - one way for both
-        """See `Service`; what is too long is refused, not cut."""
-        check_free(self._options, _FIXED)
+    def embed(self, texts: Sequence[str], seconds: float, *, is_query: bool) -> Any:  # noqa: ARG002 - the protocol has no such distinction
+        check_not_reserved(self._options, _RESERVED)
         body = {**self._options, "model": self._model, "input": list(texts), "truncate": False}
-        answer = self._server.ask("/api/embed", seconds, body)
+        answer = self._client.send("/api/embed", seconds, body).answer()
         if not isinstance(answer, dict) or "embeddings" not in answer:
             raise ModelError(f'{self.place} answered no {{"embeddings": […]}}: is it an Ollama server?')
         return answer["embeddings"]
 
-    def cure(self, status: int | None) -> str:
-        """See `Service`."""
+    def remedy(self, status: int | None) -> str:
         if status == 404:
             return f"run `ollama pull {self._model}` there"
         if status in {401, 403}:
-            return "set SEMANTIC_MODEL_KEY to a key that it takes"
+            return KEY_REMEDY
         if status is not None and 400 <= status < 500 and status != 429:
             return f"see that {self._model} is a model for embeddings, and correct SEMANTIC_MODEL or SEMANTIC_MODEL_OPTIONS"
+        if status is not None and status < 400:
+            return "correct SEMANTIC_MODEL_URL: this is not an Ollama server"
         return "searches answer by words until it does; start it with `ollama serve`, or correct SEMANTIC_MODEL_URL"
 
     def _window(self, shown: Any) -> int | None:
-        """Give the least of what the model can take and what it is run with."""
+        """Return the smallest of the model's own context window and those that it is run with."""
         shown = shown if isinstance(shown, dict) else {}
         info = shown.get("model_info")
-        told = [value for name, value in info.items() if name.endswith(".context_length")] if isinstance(info, dict) else []
+        found = [value for name, value in info.items() if name.endswith(".context_length")] if isinstance(info, dict) else []
         lines = [line.split() for line in str(shown.get("parameters") or "").splitlines()]
-        told += [int(line[1]) for line in lines if len(line) == 2 and line[0] == "num_ctx" and line[1].isdigit()]
+        found += [int(line[1]) for line in lines if len(line) == 2 and line[0] == "num_ctx" and line[1].isdigit()]
         run_with = self._options.get("options")
-        told += [run_with.get("num_ctx")] if isinstance(run_with, dict) else []
-        return min((number for number in told if type(number) is int and number > 0), default=None)
+        found += [run_with.get("num_ctx")] if isinstance(run_with, dict) else []
+        return min((number for number in found if type(number) is int and number > 0), default=None)
 
     def _digest(self, tags: Any) -> str | None:
         models = tags.get("models") if isinstance(tags, dict) else None
@@ -83,9 +83,9 @@ class OllamaProvider:
 
 
 def host_url(host: str) -> str:
-    """Give the address that OLLAMA_HOST means, as Ollama's own programs read it; this machine's if it is empty.
+    """Return the URL that OLLAMA_HOST means, as Ollama's own programs read it; this machine's if it is empty.
 
-    Errors: `ModelError` for a user name or a password in it.
+    Errors: `ModelError` if it holds a user name or a password.
     """
     if "@" in host:  # the value is not repeated
         raise ModelError("OLLAMA_HOST holds a user name or a password, which it may not; set SEMANTIC_MODEL_KEY instead")

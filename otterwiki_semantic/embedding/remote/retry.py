@@ -1,15 +1,24 @@
-"""Asking a server that may be busy, slow or down: again and again, but not for longer than whoever waits for the answer."""
+"""Retries with backoff, bounded by the caller's deadline."""
 
 from __future__ import annotations
 
-import random
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import count
 from typing import TypeVar
 
-from otterwiki_semantic.core.http import ProviderError
+from tenacity import (
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    stop_after_attempt,
+    stop_before_delay,
+    wait_random_exponential,
+)
+
+from otterwiki_semantic.core.http import ProviderError, ProviderTimeoutError
+from otterwiki_semantic.embedding.remote.provider import is_temporary
 
 T = TypeVar("T")
 _LONGEST_PAUSE = 30.0
@@ -17,52 +26,55 @@ _LONGEST_PAUSE = 30.0
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long to wait for one answer, how often to ask again, and how long all of it may take (in seconds)."""
+    """How patiently a server is asked; times in seconds."""
 
-    answer: float
+    timeout: float
+    """For one answer."""
     retries: int
-    total: float
-    first_pause: float
+    first_pause: float = 0
+    """Before the first retry at most; twice as long before each further one, and less by chance."""
+    total: float = math.inf
+    """For all attempts and the pauses between them."""
+
+    def deadline(self) -> float:
+        """Return the moment at which a request that begins now has to be done, in the time of `time.monotonic`."""
+        return time.monotonic() + self.total
 
 
-AT_LEISURE = RetryPolicy(answer=60, retries=3, total=float("inf"), first_pause=1)
-ASKED_WHAT_IT_IS = RetryPolicy(answer=30, retries=0, total=float("inf"), first_pause=0)
-"""While a server is asked what its model is HEAD is not followed, and it is asked again soon; a model may have to be loaded."""
-TRYING_ITS_WINDOW = RetryPolicy(answer=60, retries=0, total=float("inf"), first_pause=0)
-"""That is done once, with the longest texts of all."""
-SOMEBODY_WAITS = RetryPolicy(answer=2.4, retries=1, total=5, first_pause=0.1)
+INDEXING = RetryPolicy(timeout=60, retries=3, first_pause=1)
+IDENTIFICATION = RetryPolicy(timeout=30, retries=0)
+"""HEAD is not followed meanwhile, and the server is asked again soon; a model may have to be loaded."""
+WINDOW_PROBE = RetryPolicy(timeout=60, retries=0)
+"""Happens once, with the longest texts of all."""
+INTERACTIVE = RetryPolicy(timeout=2.4, retries=1, first_pause=0.1, total=5)
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """The clock and the chance that pauses come from: up to twice as long after each failure, drawn at random."""
+def call_with_retries(call: Callable[[float], T], policy: RetryPolicy, deadline: float) -> T:
+    """Return what `call` returns, given the seconds it may take. Errors: the last `ProviderError`, and any other at once."""
 
-    jitter: Callable[[float, float], float] = random.uniform
-    sleep: Callable[[float], None] = time.sleep
-    clock: Callable[[], float] = time.monotonic
-
-
-def ask_persistently(ask: Callable[[float], T], patience: RetryPolicy, pace: Pace, until: float) -> T:
-    """Give the answer of `ask`, which is told how many seconds it has, none after the moment `until` of the pace's clock.
-
-    Errors: `ProviderError`, the last one.
-    """
-    for attempt in count():
-        left = until - pace.clock()
+    def attempt() -> T:
+        left = deadline - time.monotonic()
         if left <= 0:
-            raise ProviderError(None, f"no answer within {patience.total:.0f} s")
-        try:
-            return ask(min(patience.answer, left))
-        except ProviderError as refusal:
-            pause = _pause(refusal, attempt, patience, pace)
-            is_over = pace.clock() + pause >= until
-            if not refusal.is_passing or attempt >= patience.retries or is_over:
-                raise
-        pace.sleep(pause)
-    raise AssertionError
+            raise ProviderTimeoutError(policy.total)
+        return call(min(policy.timeout, left))
+
+    attempts = Retrying(
+        retry=retry_if_exception(is_temporary),
+        wait=_pause(policy),
+        stop=stop_after_attempt(policy.retries + 1) | stop_before_delay(deadline - time.monotonic()),
+        reraise=True,
+    )
+    return attempts(attempt)
 
 
-def _pause(refusal: ProviderError, attempt: int, patience: RetryPolicy, pace: Pace) -> float:
-    if refusal.retry_after is not None:
-        return min(refusal.retry_after, _LONGEST_PAUSE)
-    return pace.jitter(0, min(patience.first_pause * 2**attempt, _LONGEST_PAUSE))
+def _pause(policy: RetryPolicy) -> Callable[[RetryCallState], float]:
+    """Pause as long as the server asks for, or else for a random and growing time."""
+    growing = wait_random_exponential(multiplier=policy.first_pause, max=_LONGEST_PAUSE)
+
+    def pause(state: RetryCallState) -> float:
+        error = state.outcome.exception() if state.outcome else None
+        if isinstance(error, ProviderError) and error.retry_after is not None:
+            return min(error.retry_after, _LONGEST_PAUSE)
+        return growing(state)
+
+    return pause

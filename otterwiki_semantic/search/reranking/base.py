@@ -1,4 +1,4 @@
-"""Models that read the best candidates of a search again, each together with the query, and say how well it answers."""
+"""Models that score the best chunks of a search by reading each together with the query."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from otterwiki_semantic.core.settings import Settings
 
 
 class Reranker(Protocol):
-    """A reranking model. Errors of its methods: `RerankerError`, whose text says what to do, and never shows a key."""
+    """A reranking model. Errors of its methods: `RerankerError`, whose text says what to do and never shows a key."""
 
     @property
     def name(self) -> str:
-        """Its provider and model, such as ``cohere:rerank-v3.5``; nothing in it is private."""
+        """Its provider and model, such as ``cohere:rerank-v3.5``, without anything private."""
         ...
 
     @property
     def is_fast(self) -> bool:
-        """Whether it is used when nobody said; false until that is known."""
+        """Whether it is used by default; false until that is known."""
         ...
 
     def load(self) -> None:
-        """Make it ready; that may take minutes."""
+        """Make it ready, which may take minutes."""
         ...
 
     def scores(self, query: str, texts: Sequence[str], seconds: float) -> list[float]:
-        """Give one score a text, the higher the better; gives up soon after so many seconds. Several threads may ask."""
+        """Return one score per text, the higher the better; give up soon after `seconds`. Several threads may call it."""
         ...
 
     def close(self) -> None:
-        """Let go of what it holds, for good."""
+        """Release what it holds, for good."""
         ...
 
 
 def open_reranker(settings: Settings) -> Reranker | None:
-    """Give the reranker that is configured, None if none is; asks nobody and loads nothing."""
+    """Return the configured reranker, if there is one; asks no server and loads nothing."""
     from otterwiki_semantic.search.reranking.cohere import CohereReranker
     from otterwiki_semantic.search.reranking.cross_encoder import CrossEncoderReranker
 

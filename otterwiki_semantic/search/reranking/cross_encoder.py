@@ -1,4 +1,4 @@
-"""Cross-encoders of sentence-transformers, run by this process on its processor or its GPU."""
+"""Cross-encoders of sentence-transformers, run in this process on its processor or its GPU."""
 
 from __future__ import annotations
 
@@ -12,74 +12,72 @@ from typing import Any
 from otterwiki_semantic.core.errors import RerankerError
 
 _BATCH = 8
-"""Texts of one step; between two it is seen whether there is time for another."""
-_LONGEST_REASON = 300
+"""Texts that are scored before the time is looked at again."""
+_MAX_REASON = 300
 
 log = logging.getLogger(__name__)
 
 
 class CrossEncoderReranker:
-    """A `Reranker` of a model's name on the hub, which is then downloaded, or of a directory that holds one.
+    """A `Reranker` with a model of the hub, which is downloaded by its name, or of a directory.
 
-    Scores are what the model makes of its one output; what is longer than its window it cuts off.
+    Scores are the model's single output; text beyond its context window is cut off.
     """
 
     def __init__(self, model: str) -> None:
         directory = Path(model).expanduser()
-        is_here = directory.is_dir()
-        self.name = f"cross-encoder:{directory.resolve().name if is_here else model}"
+        is_directory = directory.is_dir()
+        self.name = f"cross-encoder:{directory.resolve().name if is_directory else model}"
         self.is_fast = False
-        self._source = str(directory) if is_here else model
+        self._source = str(directory) if is_directory else model
         self._model: Any = None
-        self._asking = Lock()
+        self._scoring = Lock()
 
     def load(self) -> None:
-        """See `Reranker`."""
         try:
             from sentence_transformers import CrossEncoder
         except ImportError as error:
             raise RerankerError(
                 f"{self.name} needs sentence-transformers ({error}): "
-                'pip install "otterwiki-semantic[sentence-transformers]", and start the wiki again'
+                'pip install "otterwiki-semantic[sentence-transformers]", and restart the wiki'
             ) from None
         try:
             model = CrossEncoder(self._source)
             outputs = model.predict([("a", "b")], show_progress_bar=False).size
         except Exception as error:
             log.exception("the reranker %s cannot be loaded", self.name)
-            told = f"{type(error).__name__}: {error}".replace(self._source, self.name)  # the log tells where it is
-            reason = " ".join(told.split())[:_LONGEST_REASON]
+            message = f"{type(error).__name__}: {error}".replace(self._source, self.name)  # the log has the path
+            reason = " ".join(message.split())[:_MAX_REASON]
             raise RerankerError(f"{self.name} cannot be loaded ({reason}); correct SEMANTIC_RERANKER") from None
         if outputs != 1:
             raise RerankerError(
-                f"{self.name} gives {outputs} numbers for a text, a reranker one; set SEMANTIC_RERANKER to another"
+                f"{self.name} gives {outputs} numbers for a text, a reranker one; set SEMANTIC_RERANKER to another model"
             )
         self._model = model
         self.is_fast = model.device.type != "cpu"
 
     def scores(self, query: str, texts: Sequence[str], seconds: float) -> list[float]:
-        """See `Reranker`. One question is read at a time, the longest of its texts first."""
+        """One query is scored at a time, the longest of its texts first."""
         deadline = time.monotonic() + seconds
-        if not self._asking.acquire(timeout=seconds):
-            raise self._late()
+        if not self._scoring.acquire(timeout=seconds):
+            raise self._timeout()
         try:
             order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
             model = self._model
             found: dict[int, float] = {}
             for start in range(0, len(order), _BATCH):
                 if time.monotonic() > deadline:
-                    raise self._late()
+                    raise self._timeout()
                 places = order[start : start + _BATCH]
                 pairs = [(query, texts[place]) for place in places]
                 numbers = model.predict(pairs, batch_size=_BATCH, show_progress_bar=False)
                 found |= zip(places, numbers.tolist(), strict=True)
             return [found[place] for place in range(len(texts))]
         finally:
-            self._asking.release()
+            self._scoring.release()
 
     def close(self) -> None:
-        """See `Reranker`."""
         self._model = None
 
-    def _late(self) -> RerankerError:
+    def _timeout(self) -> RerankerError:
         return RerankerError(f"{self.name} takes too long here; set SEMANTIC_RERANKER to a smaller model, or use a GPU")

@@ -1,23 +1,46 @@
 """The reranking stage: a reranker reads the best candidates of a search.
 
-Neither a state of the catalog nor a search slot is held while it reads, so that a slow reranker delays only those who ask for
-it. Its scores belong to the chunks' texts, so that a sync in between does no harm.
+Neither a snapshot of the catalog nor a search slot is held while it reads, so that a slow reranker delays only those who ask
+for it. Its scores belong to the texts of chunks, so that a sync in between does no harm.
 """
 
 from __future__ import annotations
 
+import logging
+import math
+import time
 from collections.abc import Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from threading import Lock
+from typing import NamedTuple
 
 from msgspec import structs
 
+from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import RerankerError
 from otterwiki_semantic.core.records import Answer, Mode, SearchOptions
 from otterwiki_semantic.core.telemetry import Failure, Telemetry
 from otterwiki_semantic.search.pipeline import RerankScores, Shortlist
-from otterwiki_semantic.search.reranking.bounded import BoundedReranker, Question
+from otterwiki_semantic.search.reranking.base import Reranker
 
 NONE_CONFIGURED = "the answer is not reranked: no reranker is configured; set SEMANTIC_RERANKER"
+_TIMEOUT = 2.0
+"""Seconds for all questions of one search together."""
+_PAUSE_SECONDS = 30.0
+"""How long the reranker is left alone after a failure."""
+_CONCURRENCY = 4
+_MAX_CHARACTERS = 4_000
+"""Of each text. A chunk of 150 words has about 1,000, and most rerankers read about 2,000."""
+
+log = logging.getLogger(__name__)
+
+
+class Question(NamedTuple):
+    """A query, and the texts that are scored for it."""
+
+    query: str
+    texts: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,48 +48,54 @@ class Reranking:
     """What a reranker made of the candidates of one query."""
 
     scores: RerankScores = field(default_factory=dict)
-    """Empty if it has read none."""
+    """Empty if there was nothing to order, or the reranker failed."""
     failure: str | None = None
-    """Why not, if it should have."""
+    """Why there are no scores although they were wanted."""
     reranker: str | None = None
 
     def applied_to(self, answer: Answer) -> Answer:
-        """Return an answer that says who ordered it, or why nobody has."""
+        """Return an answer that also says which reranker ordered it, or why none did."""
         degraded = "; ".join(filter(None, (answer.degraded, self.failure))) or None
         return structs.replace(answer, degraded=degraded, reranker=self.reranker if self.scores else None)
 
 
 class RerankStage:
-    """Lets a reranker, where there is one, read the candidates of those searches that want it."""
+    """Reranks the searches that want it, if a reranker is configured, and lets no search wait for it longer than two seconds.
 
-    def __init__(self, reranker: BoundedReranker | None, watcher: Telemetry) -> None:
-        self._reranker = reranker
-        self._watcher = watcher
-        self._counted: RerankerError | None = None
+    The reranker is loaded in the background, and left alone for a while after a failure.
+    """
+
+    def __init__(self, reranker: Reranker | None, telemetry: Telemetry) -> None:
         self.name = reranker.name if reranker else None
+        self.error: RerankerError | None = None
+        """Why the reranker could not be used the last time; None if it could, or there is none."""
+        self._reranker = reranker
+        self._telemetry = telemetry
+        self._counted: RerankerError | None = None
+        self._deciding = Lock()
+        self._threads = ThreadPoolExecutor(_CONCURRENCY, "reranking")
+        self._loading: Future[None] | None = None
+        self._is_loaded = False
+        self._cooldown = Cooldown(_PAUSE_SECONDS)
 
     @property
     def is_loading(self) -> bool:
-        """Whether the reranker is not there yet."""
-        return self._reranker is not None and self._reranker.is_loading
-
-    @property
-    def error(self) -> RerankerError | None:
-        """Why the reranker was of no use when it was asked last; None if it was, or there is none."""
-        return self._reranker.error if self._reranker else None
+        """Whether the reranker is being loaded."""
+        return self._loading is not None and not self._loading.done()
 
     def start(self) -> None:
-        """Begin to load the reranker."""
+        """Begin to load the reranker, in the background."""
         if self._reranker is not None:
-            self._reranker.load()
+            self._loading = self._threads.submit(self._load, self._reranker)
 
     def close(self) -> None:
-        """Ask the reranker no more."""
+        """Stop asking the reranker; requests under way are not waited for."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
         if self._reranker is not None:
             self._reranker.close()
 
     def is_wanted(self, options: SearchOptions) -> bool:
-        """Tell whether a search is reranked: if it says so, else if that is fast and the ranking is left to us."""
+        """Whether a search is reranked: if it asks for that, or if it leaves the ranking to us and the reranker is fast."""
         if self._reranker is None:
             return False
         if options.rerank is None:
@@ -75,23 +104,92 @@ class RerankStage:
 
     def rerank(self, queries: Sequence[str], shortlists: Sequence[Shortlist], options: SearchOptions) -> list[Reranking]:
         """Return the scores of each query's shortlist, if the search is to be reranked."""
-        reranker = self._reranker
-        if reranker is None or not self.is_wanted(options):
-            return [Reranking(failure=NONE_CONFIGURED if options.rerank and reranker is None else None) for _ in queries]
-        worth = [at for at, shortlist in enumerate(shortlists) if len(shortlist) > 1 and queries[at].strip()]
-        given = reranker.scores([Question(queries[at], list(shortlists[at].values())) for at in worth])
-        self._count_failure(reranker, [each for each in given if isinstance(each, RerankerError)], len(given))
-        found = [Reranking(reranker=reranker.name) for _ in queries]
-        for at, scores in zip(worth, given, strict=True):
+        if not self.is_wanted(options):
+            return [Reranking(failure=NONE_CONFIGURED if options.rerank and self._reranker is None else None) for _ in queries]
+        rerankable = [at for at, shortlist in enumerate(shortlists) if len(shortlist) > 1 and queries[at].strip()]
+        scored = self.scores([Question(queries[at], list(shortlists[at].values())) for at in rerankable])
+        self._count_failure([each for each in scored if isinstance(each, RerankerError)], len(scored))
+        found = [Reranking(reranker=self.name) for _ in queries]
+        for at, scores in zip(rerankable, scored, strict=True):
             if isinstance(scores, RerankerError):
                 found[at] = Reranking(failure=f"the answer is not reranked: {scores}")
             else:
-                found[at] = Reranking(dict(zip(shortlists[at], scores, strict=True)), reranker=reranker.name)
+                found[at] = Reranking(dict(zip(shortlists[at], scores, strict=True)), reranker=self.name)
         return found
 
-    def _count_failure(self, reranker: BoundedReranker, failures: Sequence[RerankerError], asked: int) -> None:
-        """Count a search that it failed; not again while it is left alone after that, and not while it is being loaded."""
-        failure = reranker.error if len(failures) == asked else failures[0] if failures else None
+    def _count_failure(self, failures: Sequence[RerankerError], asked: int) -> None:
+        """Count a search that failed; once while the reranker is left alone after that, and not while it is being loaded."""
+        failure = self.error if len(failures) == asked else failures[0] if failures else None
         if failure is not None and failure is not self._counted:
             self._counted = failure
-            self._watcher.failed(Failure.RERANKER)
+            self._telemetry.failed(Failure.RERANKER)
+
+    # Asking the reranker
+
+    def scores(self, questions: Sequence[Question]) -> list[list[float] | RerankerError]:
+        """Return for each question one score per text, the higher the better, or why there are none."""
+        with self._deciding:
+            refusal = self._refusal()
+        if refusal is not None:
+            return [refusal for _ in questions]
+        deadline = time.monotonic() + _TIMEOUT
+        pending = [self._threads.submit(self._ask, question, deadline) for question in questions]
+        found = [self._result(future, deadline) for future in pending]
+        failures = [each for each in found if isinstance(each, RerankerError)]
+        if len(failures) < len(found):
+            self.error = None
+        elif failures:
+            self._fail(failures[0])
+        return found
+
+    def _refusal(self) -> RerankerError | None:
+        """Return why the reranker is not asked now; begins to load it if that is why."""
+        if not self.is_loading:
+            if self.error is not None and self._cooldown.is_active:
+                return self.error
+            if self._is_loaded:
+                return None
+            self.start()
+        return RerankerError(f"{self.name} is being loaded; try again in a while")
+
+    def _ask(self, question: Question, deadline: float) -> list[float]:
+        assert self._reranker is not None
+        seconds = deadline - time.monotonic()
+        if seconds <= 0:
+            raise self._timeout()
+        texts = [text[:_MAX_CHARACTERS] for text in question.texts]
+        scores = self._reranker.scores(question.query, texts, seconds)
+        if len(scores) != len(texts) or not all(map(math.isfinite, scores)):
+            raise RerankerError(f"{self.name} gives scores that make no sense; set SEMANTIC_RERANKER to another model")
+        return scores
+
+    def _result(self, future: Future[list[float]], deadline: float) -> list[float] | RerankerError:
+        try:
+            error = future.exception(max(0.0, deadline - time.monotonic()))
+        except (TimeoutError, CancelledError):
+            future.cancel()
+            return self._timeout()
+        return future.result() if error is None else self._known(error)
+
+    def _timeout(self) -> RerankerError:
+        return RerankerError(f"{self.name} did not answer within {_TIMEOUT:g} s; see that it runs, or use a faster one")
+
+    def _known(self, error: BaseException) -> RerankerError:
+        if isinstance(error, RerankerError):
+            return error
+        log.error("%s failed", self.name, exc_info=error)
+        return RerankerError(f"{self.name} failed ({type(error).__name__}); see owner.log")
+
+    def _load(self, reranker: Reranker) -> None:
+        try:
+            reranker.load()
+        except Exception as error:  # noqa: BLE001 - reported to searches
+            self._fail(self._known(error))
+        else:
+            self.error, self._is_loaded = None, True
+
+    def _fail(self, error: RerankerError) -> None:
+        if self.error is None:
+            log.warning("%s; answers are not reranked meanwhile", error)
+        self._cooldown.start()
+        self.error = error

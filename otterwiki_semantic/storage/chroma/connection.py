@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedError, VectorStoreUnreachableError
-from otterwiki_semantic.core.redact import quote
-from otterwiki_semantic.core.settings import is_on_this_machine
+from otterwiki_semantic.core.network import is_on_this_machine
+from otterwiki_semantic.core.redact import redact
 
 if TYPE_CHECKING:
     import httpx
@@ -160,7 +160,7 @@ class ChromaServer:
 
     def _redact(self, error: BaseException) -> str:
         """Return the message of an error on one line, shortened, and without the token, which a server may repeat."""
-        return quote(str(error), (self.token,)) or type(error).__name__
+        return redact(str(error), (self.token,)) or type(error).__name__
 
 
 def _tls_error(error: BaseException | None) -> ssl.SSLError | None:

@@ -123,7 +123,7 @@ class VectorMirror:
     @property
     def retry_in(self) -> float:
         """Seconds for which the store is left alone: 0 if it may be used, infinity if it is DEFERRED."""
-        return {MirrorState.DEFERRED: math.inf, MirrorState.RESTING: self._rest.seconds_left}.get(self.state, 0.0)
+        return {MirrorState.DEFERRED: math.inf, MirrorState.RESTING: self._rest.remaining}.get(self.state, 0.0)
 
     def note_search(self) -> None:
         """Let writes make way for searches for the next two seconds."""

@@ -59,7 +59,7 @@ class ChromaServerStore(ChromaStore):
         self._is_lost = False
 
     def delete(self, ids: Sequence[str]) -> None:
-        self._trusted.reset()
+        self._trusted.stop()
         super().delete(ids)
 
     def query(self, vector: Matrix, count: int) -> dict[str, float]:

@@ -15,7 +15,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, render_page, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, Chip, found
-from otterwiki_semantic.web.pages.suggestions import Unasked, likely_pages, near_pages
+from otterwiki_semantic.web.pages.suggestions import CircuitBreaker, likely_pages, near_pages
 from otterwiki_semantic.web.pages.wiki_map import MapView
 
 SEARCH = "/-/semantic-search"
@@ -59,7 +59,7 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
 class _Views:
     def __init__(self, service: IndexService) -> None:
         self._service = service
-        self._unasked = Unasked()
+        self._breaker = CircuitBreaker()
 
     def search(self) -> ResponseReturnValue:
         values, status = self._found()
@@ -75,7 +75,7 @@ class _Views:
         status = 200
         try:
             path = page_path(QueryText().parse(request.args.get("path"), "path"))
-            values |= {"path": path, "related": self._unasked.ask(lambda: near_pages(self._service, path, page_url))}
+            values |= {"path": path, "related": self._breaker.call(lambda: near_pages(self._service, path, page_url))}
         except PageNotFoundError:
             pass  # it is not indexed yet: nothing is near
         except SemanticError as error:
@@ -89,7 +89,7 @@ class _Views:
         try:
             name = QueryText().parse(request.args.get("name"), "name")
             is_path = "missing" in request.args
-            pages = self._unasked.ask(lambda: likely_pages(self._service, name, page_url, is_path=is_path))
+            pages = self._breaker.call(lambda: likely_pages(self._service, name, page_url, is_path=is_path))
         except SemanticError as error:
             return render_template("semantic_search/likely.html", pages=(), name=""), status_of(error)
         return render_template("semantic_search/likely.html", pages=pages, name=name)

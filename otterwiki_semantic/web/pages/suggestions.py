@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
+from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundError
 from otterwiki_semantic.core.records import RelatedPage, SearchOptions
 from otterwiki_semantic.daemon import IndexService
@@ -18,23 +18,20 @@ _PAUSE_SECONDS = 30.0
 _NOT_IN_LINKS = set("[]|\n")
 
 
-class Unasked:
-    """Questions that nobody asked: after one that the index process did not answer, none is put to it for a while.
-
-    Each would hold one of the wiki's threads for as long as a search waits.
-    """
+class CircuitBreaker:
+    """Circuit breaker for requests that nobody waits for: each would hold one of the wiki's threads as long as a search may."""
 
     def __init__(self) -> None:
-        self._not_before = 0.0
+        self._cooldown = Cooldown(_PAUSE_SECONDS)
 
-    def ask(self, question: Callable[[], T]) -> T:
-        """Give the answer; `DaemonUnavailableError` if there is none, or was none lately."""
-        if time.monotonic() < self._not_before:
+    def call(self, request: Callable[[], T]) -> T:
+        """Return what `request` returns; `DaemonUnavailableError` if the index process does not answer, or did not lately."""
+        if self._cooldown.is_active:
             raise DaemonUnavailableError("the index process did not answer lately")
         try:
-            return question()
+            return request()
         except DaemonUnavailableError:
-            self._not_before = time.monotonic() + _PAUSE_SECONDS
+            self._cooldown.start()
             raise
 
 

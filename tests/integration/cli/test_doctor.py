@@ -703,7 +703,7 @@ def test_a_chromadb_server_is_asked_as_the_index_asks_it(
         (tmp_path / "empty.pem").touch()
         unreadable = the_problem(of_server(guarded.url, chroma_ca=tmp_path / "empty.pem"))
         assert "empty.pem, has no certificate that can be read" in unreadable.detail
-        assert unreadable.cure.startswith("do what it says")
+        assert unreadable.cure.startswith("correct the SEMANTIC_CHROMA settings")
     finally:
         guarded.close()
 

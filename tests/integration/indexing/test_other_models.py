@@ -14,7 +14,7 @@ from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOp
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.embedding.remote.retry import Pace
+from tests.support.fake_time import set_jitter
 from tests.support.live_wiki import commit, eventually, make_repository
 from tests.support.model_servers import DIMENSION, ModelServer, serving
 
@@ -27,10 +27,10 @@ BEES = {"bees.md": "# Bees\n\nThe hives stand behind the hedge, and honey is tak
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask again soon, so that nobody has to wait for what is tested."""
-    monkeypatch.setattr("otterwiki_semantic.embedding.factory.Pace", lambda: Pace(jitter=lambda _least, _most: 0.0))
+    set_jitter(monkeypatch, share=0)
     monkeypatch.setattr("otterwiki_semantic.indexing.recipe.MODEL_COOLDOWN_SECONDS", 0.2)
     monkeypatch.setattr("otterwiki_semantic.indexing.embedding_stage.MODEL_COOLDOWN_SECONDS", 0.2)
-    monkeypatch.setattr("otterwiki_semantic.core.backoff._FIRST_SECONDS", 0.3)
+    monkeypatch.setattr("otterwiki_semantic.indexing.manager._RETRY_UNFINISHED_SECONDS", 0.3)
     monkeypatch.setattr("otterwiki_semantic.indexing.rebuild._RETRY_SECONDS", 0.5)
 
 

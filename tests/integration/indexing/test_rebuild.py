@@ -488,7 +488,7 @@ def test_damaged_words_are_built_again_once_there_is_room(opened: Open, monkeypa
     eventually(lambda: index.status().problems)
     assert "0 MB are free" in index.status().problems[0].trouble
     monkeypatch.undo()
-    index._manager.rebuilds.tracker._cooldown.reset()
+    index._manager.rebuilds.tracker._cooldown.stop()
     index.notify()
     eventually(lambda: index._manager.serving is not serving)
     eventually(lambda: is_ready(index))

@@ -12,18 +12,20 @@ from typing import Any
 
 import pytest
 
+from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ParameterError, RerankerError
 from otterwiki_semantic.core.parameters import parse_parameters
 from otterwiki_semantic.core.records import Answer, SearchOptions
 from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.core.telemetry import NO_TELEMETRY
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.serialization import status_json
-from otterwiki_semantic.search.reranking import bounded
+from otterwiki_semantic.search.reranking import stage
 from otterwiki_semantic.search.reranking.base import Reranker, open_reranker
-from otterwiki_semantic.search.reranking.bounded import BoundedReranker, Question
 from otterwiki_semantic.search.reranking.cohere import CohereReranker
 from otterwiki_semantic.search.reranking.cross_encoder import CrossEncoderReranker
+from otterwiki_semantic.search.reranking.stage import Question, RerankStage
 from tests.support.live_wiki import eventually, make_repository
 from tests.support.rerank_server import Reply, RerankServer, ranked, saying
 
@@ -71,8 +73,8 @@ def shared_index(server: RerankServer, tmp_path_factory: pytest.TempPathFactory)
 @pytest.fixture
 def index(shared_index: IndexEngine, server: RerankServer, monkeypatch: pytest.MonkeyPatch) -> Iterator[IndexEngine]:
     """The index of the module, with a reranker that works and was not yet asked."""
-    monkeypatch.setattr(bounded, "_REST_SECONDS", 0.0)
-    monkeypatch.setattr(bounded, "_ASKED_SECONDS", 30.0)
+    monkeypatch.setattr(shared_index._reranking, "_cooldown", Cooldown(0.0))
+    monkeypatch.setattr(stage, "_TIMEOUT", 30.0)
     server.reply = ranked
     server.requests.clear()
     server.keys.clear()
@@ -309,20 +311,20 @@ def test_a_search_at_the_end_of_loading_does_not_load_again(server: RerankServer
         CohereReranker.load(reranker)
 
     monkeypatch.setattr(reranker, "load", load)
-    guarded = BoundedReranker(reranker)
-    submit = guarded._threads.submit
+    made = RerankStage(reranker, NO_TELEMETRY)
+    submit = made._threads.submit
 
     def watched(*given: Any) -> Any:
         future = submit(*given)
         if not found and not begun.is_set():
-            future.add_done_callback(lambda _: found.extend(guarded.scores([Question("cat", ["the cat sat", "a dog"])])))
+            future.add_done_callback(lambda _: found.extend(made.scores([Question("cat", ["the cat sat", "a dog"])])))
         return future
 
-    monkeypatch.setattr(guarded._threads, "submit", watched)
-    guarded.load()
+    monkeypatch.setattr(made._threads, "submit", watched)
+    made.start()
     begun.set()
     eventually(lambda: found)
-    guarded.close()
+    made.close()
     assert loads == [1]
     assert not isinstance(found[0], RerankerError)
 
@@ -331,13 +333,11 @@ def test_what_fails_is_left_alone_for_a_while(
     index: IndexEngine, server: RerankServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.reply = saying(500, "oops")
-    monkeypatch.setattr(bounded, "_REST_SECONDS", 3600.0)
+    monkeypatch.setattr(index._reranking, "_cooldown", Cooldown(3600.0))
     first, second = search(index, "where does water come from"), search(index, "where does water come from")
     assert len(server.requests) == 1
     assert first.degraded == second.degraded != None  # noqa: E711
-    reranker = index._reranking._reranker
-    assert reranker is not None
-    reranker._rests_until = 0.0
+    index._reranking._cooldown.stop()
     server.reply = ranked
     assert search(index, "where does water come from").reranker
 
@@ -361,7 +361,7 @@ def test_one_that_does_not_answer_slows_nobody_else(index: IndexEngine, server: 
 def test_one_that_does_not_answer_in_time_is_not_waited_for(
     index: IndexEngine, server: RerankServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bounded, "_ASKED_SECONDS", 0.1)
+    monkeypatch.setattr(stage, "_TIMEOUT", 0.1)
     server.goes_on.clear()
     answer = search(index, "where does water come from")
     assert answer.results == search(index, "where does water come from", rerank=False).results
@@ -379,11 +379,11 @@ def test_one_that_cannot_be_reached_is_told() -> None:
 
 def asked(reranker: Reranker, texts: tuple[str, ...] = ("the cat sat", "a dog")) -> list[list[float] | RerankerError]:
     """Give what a reranker says of a question, after it was loaded or could not be."""
-    guarded = BoundedReranker(reranker)
-    guarded.load()
-    eventually(lambda: not guarded.is_loading)
-    found = guarded.scores([Question("cat", texts)])
-    guarded.close()
+    made = RerankStage(reranker, NO_TELEMETRY)
+    made.start()
+    eventually(lambda: not made.is_loading)
+    found = made.scores([Question("cat", texts)])
+    made.close()
     return found
 
 
@@ -391,8 +391,8 @@ def asked(reranker: Reranker, texts: tuple[str, ...] = ("the cat sat", "a dog"))
     ("reranker", "told"),
     [
         (CohereReranker("rerank-v3.5"), "set SEMANTIC_RERANKER_KEY"),
-        (CohereReranker("rerank-v3.5", key=f"{KEY}\nX: y"), "characters in it that cannot be sent"),
-        (CohereReranker("rerank-v3.5", key=f"{KEY}é"), "characters in it that cannot be sent"),
+        (CohereReranker("rerank-v3.5", key=f"{KEY}\nX: y"), "characters that cannot be sent"),
+        (CohereReranker("rerank-v3.5", key=f"{KEY}é"), "characters that cannot be sent"),
     ],
 )
 def test_a_key_that_is_missing_or_cannot_be_sent_is_told_and_not_shown(reranker: CohereReranker, told: str) -> None:
@@ -530,13 +530,14 @@ def test_searches_go_on_while_a_model_is_loaded(index: IndexEngine, monkeypatch:
         def load(self) -> None:
             self.is_there.wait()
 
-    guarded = BoundedReranker(Loading("m"))
-    guarded.load()
-    monkeypatch.setattr(index._reranking, "_reranker", guarded)
+    made = RerankStage(Loading("m"), NO_TELEMETRY)
+    made.start()
+    monkeypatch.setattr(index, "_reranking", made)
+    monkeypatch.setattr(index._status, "_reranking", made)
     answer = search(index, "where does water come from")
     assert "is being loaded" in str(answer.degraded)
     assert answer.results
     status = index.status()
     assert (status.reranker_is_loading, status.problems) == (True, ())
     Loading.is_there.set()
-    guarded.close()
+    made.close()

@@ -359,7 +359,7 @@ def test_without_the_model_words_answer(index: IndexEngine, monkeypatch: pytest.
     def fail(_query: str, _model: str) -> None:
         raise ModelError("the model's file is gone")
 
-    monkeypatch.setattr(index._queries, "_remembered", fail)
+    monkeypatch.setattr(index._queries, "_cached", fail)
     for mode in Mode:
         answer = ask(index, "pump water", mode=mode)
         assert answer.results[0].path.startswith("garden/")

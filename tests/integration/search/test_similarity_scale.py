@@ -37,7 +37,7 @@ class NarrowModel:
         self.dimension = self._model.dimension + 1
         self.window = self._model.window
         self.overhead = self._model.overhead
-        self.at_leisure: list[bool] = []
+        self.interactive: list[bool] = []
         self.calibration = self._model.calibration
 
     def prepare(self) -> None:
@@ -46,8 +46,8 @@ class NarrowModel:
     def embed(self, texts: Sequence[str]) -> Matrix:
         return _narrowed(self._model.embed(texts))
 
-    def embed_queries(self, texts: Sequence[str], *, at_leisure: bool = False) -> Matrix:
-        self.at_leisure.append(at_leisure)
+    def embed_queries(self, texts: Sequence[str], *, interactive: bool = True) -> Matrix:
+        self.interactive.append(interactive)
         return _narrowed(self._model.embed_queries(texts))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
@@ -116,7 +116,7 @@ def test_related_pages_are_offered_as_with_the_bundled_model(narrow: IndexEngine
 
 def test_nobody_waits_for_the_questions_that_it_is_found_with(narrow: IndexEngine) -> None:
     assert isinstance(narrow.embedder, NarrowModel)
-    assert narrow.embedder.at_leisure[0] is True
+    assert narrow.embedder.interactive[0] is False
 
 
 def test_the_bundled_models_similarities_are_taken_as_they_are(demo: IndexEngine) -> None:

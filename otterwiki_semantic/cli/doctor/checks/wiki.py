@@ -7,10 +7,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from otterwiki_semantic import __version__
-from otterwiki_semantic.cli.doctor.asking import Reply, ask
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
+from otterwiki_semantic.core.http import JsonClient, JsonResponse, ProviderError
 
 _KEY = "OTTERWIKI_API_KEY"
+_CONNECT_SECONDS, _ANSWER_SECONDS = 3.0, 15.0
 _REFUSALS = {
     "wrong_key": (
         f"the wiki was started with another {_KEY}",
@@ -36,7 +37,14 @@ def check_wiki(case: DoctorContext) -> Iterator[Finding]:
         )
         return
     url = case.url.rstrip("/")
-    yield from _read(url, ask(f"{url}/api/v1/semantic-search/status", key or None))
+    client = JsonClient(url, key or None, connect_seconds=_CONNECT_SECONDS)
+    try:
+        response = client.send("/api/v1/semantic-search/status", _ANSWER_SECONDS)
+    except ProviderError as error:
+        reason = error.server_message or error.reason
+        yield problem("wiki", f"{url} cannot be reached: {reason}", "see that it runs, and that the address is right")
+    else:
+        yield from _read(url, response)
 
 
 def _is_address(url: str) -> bool:
@@ -47,23 +55,23 @@ def _is_address(url: str) -> bool:
         return False
 
 
-def _read(url: str, reply: Reply) -> Iterator[Finding]:
-    body = reply.json if isinstance(reply.json, dict) else {}
-    if reply.trouble:
-        yield problem("wiki", f"{url} cannot be reached: {reply.trouble}", "see that it runs, and that the address is right")
-    elif reply.status == 200 and "indexed_commit" in body:
+def _read(url: str, response: JsonResponse) -> Iterator[Finding]:
+    body = response.body if isinstance(response.body, dict) else {}
+    location = response.headers.get("location")
+    if response.status == 200 and "indexed_commit" in body:
         yield _answered(url, body)
     elif "error" in body:
-        yield from _refused(url, reply.status, body)
-    elif reply.location:
-        yield problem("wiki", f"{url} leads to {reply.location}", "give the address that it leads to")
-    elif reply.status == 404:
+        yield from _refused(url, response.status, body)
+    elif location:
+        yield problem("wiki", f"{url} leads to {location}", "give the address that it leads to")
+    elif response.status == 404:
         cure = (
             "see in the wiki's log for: Loaded plugin: otterwiki-semantic; install it into the wiki's own environment, restart"
         )
         yield problem("wiki", f"{url} answers, without the plugin (404)", cure)
     else:
-        yield problem("wiki", f"{url} answers with status {reply.status}, not as a wiki would", "see that the address is right")
+        detail = f"{url} answers with status {response.status}, not as a wiki would"
+        yield problem("wiki", detail, "see that the address is right")
 
 
 def _answered(url: str, body: dict[str, Any]) -> Finding:
