@@ -1,4 +1,4 @@
-"""Pages from tidy to absurd, and what has to hold for the chunks of each; `tests/test_chunking.py` says it, too."""
+"""Pages from tidy to absurd, and what has to hold for the chunks of each."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from otterwiki_semantic.content.chunking.profiles import PROFILES, Profile
 from otterwiki_semantic.content.markdown.parser import parse
 from otterwiki_semantic.content.pages.page import read_page
-from otterwiki_semantic.core.records.document import Chunk, Page
+from otterwiki_semantic.core.records.document import Page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.chaos.fuzzing import Batch, Finding, attempt
-from tests.integration.content.test_chunker import body, is_subsequence, new_text, page_words
+from tests.support.chunks import body, is_subsequence, new_text, page_words, shown_path
 from tests.support.markdown_strategies import _BLOCK_MARKS, _INLINE_MARKS, PAGES, RAW
 
 _DEMO = Path(__file__).parents[2] / "demo" / "pages"
@@ -70,7 +70,7 @@ def fault_of_page(page: Page, source: bytes, profile: Profile) -> str:
     """Say what is wrong with the chunks of a page."""
     chunks = page.chunks
     text = source.decode("utf-8", errors="replace")
-    found = [word for chunk in chunks for part in (_trail(chunk), new_text(chunk)) for word in part.split()]
+    found = [word for chunk in chunks for part in (shown_path(chunk), new_text(chunk)) for word in part.split()]
     wanted = [word for word in page_words(parse(text)) if len(word) < _LONGEST_WORD]
     if not is_subsequence(wanted, found):
         return "not every word stands in a chunk in order"
@@ -83,11 +83,6 @@ def fault_of_page(page: Page, source: bytes, profile: Profile) -> str:
     if not all(1 <= chunk.start_line <= chunk.end_line <= last for chunk in chunks):
         return "a chunk stands on lines that are not there"
     return _unstorable(page)
-
-
-def _trail(chunk: Chunk) -> str:
-    """Give the heading path that a chunk's text begins with, without its brackets."""
-    return chunk.text[: chunk.prefix_length].strip()[1:-1]
 
 
 def _unstorable(page: Page) -> str:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from otterwiki_semantic.cli.evaluate.drafts import draft_questions
 from otterwiki_semantic.content.markdown.parser import parse
 from otterwiki_semantic.content.pages.links import linked_pages, target_of
 from otterwiki_semantic.core.records.document import Link
@@ -69,20 +68,3 @@ def test_a_link_leads_where_a_browser_would_go(url: str, target: tuple[str, str]
 def test_linked_pages_are_named_once() -> None:
     links = [Link("/A", ""), Link("/a#x", ""), Link("b", ""), Link("https://example.org", "")]
     assert linked_pages(links, "dir/page") == ("a", "dir/b")
-
-
-def test_questions_are_drafted_from_link_texts() -> None:
-    links = {
-        "home": [Link("/Backup", "getting files back"), Link("/backup", "here"), Link("/gone", "a page that is not")],
-        "Backup": [Link("/home", "the start"), Link("https://example.org", "elsewhere")],
-        "diary": [Link("/backup", "Getting files back"), Link("/home", "/home"), Link("home", "the Start")],
-    }
-    assert draft_questions(links) == [
-        {"query": "getting files back", "relevant": ["Backup"], "exclude": ["diary", "home"]},
-        {"query": "the start", "relevant": ["home"], "exclude": ["Backup", "diary"]},
-    ]
-
-
-def test_a_text_that_leads_to_a_page_and_from_it_is_no_question() -> None:
-    links = {"a": [Link("/b", "the other one")], "b": [Link("/a", "the other one")]}
-    assert draft_questions(links) == []
