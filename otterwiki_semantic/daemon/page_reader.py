@@ -12,7 +12,7 @@ from typing import Any
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.content.chunking import count_words
-from otterwiki_semantic.content.markdown import parse, plain_values
+from otterwiki_semantic.content.markdown import json_safe, parse_markdown
 from otterwiki_semantic.content.pages import (
     find_section,
     outline,
@@ -84,7 +84,7 @@ class PageReader:
         lines = arguments.get("lines")
         around = checked_number(arguments.get("around"), "around", 0, MAX_AROUND, least=0)
         source = self._source(path, arguments.get("revision"))
-        document = parse(source.text)
+        document = parse_markdown(source.text)
         entries, title = outline(document, len(source.lines)), page_title(source.path, document)
         body = self._body(source, document, entries, title)
         parts = [_part(source, find_section(entries, name, title)) for name in sections]
@@ -103,7 +103,7 @@ class PageReader:
             "path": source.path,
             "title": title,
             "content": source.text,
-            "frontmatter": plain_values(document.front_matter) or None,
+            "frontmatter": json_safe(document.front_matter) or None,
             "revision": last.revision if last else source.commit,
             "last_commit": shallow_dict(last) if last else None,
             **shallow_dict(links),

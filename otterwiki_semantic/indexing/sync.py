@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from otterwiki_semantic.content import PageFile, Repository
 from otterwiki_semantic.content.chunking import BytesAsTokens, Profile, TokenCounter
-from otterwiki_semantic.content.markdown import parse, parse_plain
+from otterwiki_semantic.content.markdown import parse_markdown, parse_plain_text
 from otterwiki_semantic.content.pages import read_page
 from otterwiki_semantic.core.errors import CatalogError, ModelError, ModelUnreachableError, VectorStoreError
 from otterwiki_semantic.core.records import Chunk, Document, Page
@@ -213,8 +213,8 @@ class Indexer:
     def _read(self, file: PageFile, content: bytes) -> Page:
         """Give the page; one that the parser or the tokenizer cannot take is indexed as plain text, and stops no other."""
         ways: tuple[tuple[Callable[[str], Document], TokenCounter], ...] = (
-            (parse, self._embedder),
-            (parse_plain, self._embedder),
+            (parse_markdown, self._embedder),
+            (parse_plain_text, self._embedder),
         )
         for parser, counter in ways:
             try:
@@ -223,7 +223,7 @@ class Indexer:
                 return read_page(file.path, file.blob, content, BytesAsTokens(), self.profile, parser)
             except Exception as error:
                 log.exception("the page %s is indexed as plain text: %s", file.path, error)
-        return read_page(file.path, file.blob, content, BytesAsTokens(), self.profile, parse_plain)
+        return read_page(file.path, file.blob, content, BytesAsTokens(), self.profile, parse_plain_text)
 
     def _index(
         self,

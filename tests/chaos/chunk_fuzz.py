@@ -11,7 +11,7 @@ from random import Random
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from otterwiki_semantic.content.chunking.profiles import PROFILES, Profile
-from otterwiki_semantic.content.markdown.parser import parse
+from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.records.document import Page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
@@ -71,7 +71,7 @@ def fault_of_page(page: Page, source: bytes, profile: Profile) -> str:
     chunks = page.chunks
     text = source.decode("utf-8", errors="replace")
     found = [word for chunk in chunks for part in (shown_path(chunk), new_text(chunk)) for word in part.split()]
-    wanted = [word for word in page_words(parse(text)) if len(word) < _LONGEST_WORD]
+    wanted = [word for word in page_words(parse_markdown(text)) if len(word) < _LONGEST_WORD]
     if not is_subsequence(wanted, found):
         return "not every word stands in a chunk in order"
     if not all(body(chunk).strip() for chunk in chunks):

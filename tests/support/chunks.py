@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from otterwiki_semantic.content.chunking.chunker import TokenCounter, chunk_document
 from otterwiki_semantic.content.chunking.profiles import Profile
-from otterwiki_semantic.content.markdown.parser import parse
+from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.core.records.document import Chunk, Document
 
 MINILM = Profile()
@@ -33,7 +33,7 @@ WORD_PIECES = WordPieceCounter()
 def chunks_of(
     source: str, title: str = "Title", profile: Profile = MINILM, counter: TokenCounter = WORD_PIECES
 ) -> tuple[Chunk, ...]:
-    return chunk_document(parse(source), title, counter, profile)
+    return chunk_document(parse_markdown(source), title, counter, profile)
 
 
 def body(chunk: Chunk) -> str:

@@ -27,7 +27,7 @@ from otterwiki_semantic.cli.common import (
 from otterwiki_semantic.cli.evaluate.drafts import draft_questions
 from otterwiki_semantic.cli.evaluate.runs import Run, comparison, drawer, failures, measure, read_run, table
 from otterwiki_semantic.content.chunking import PROFILES
-from otterwiki_semantic.content.markdown import parse
+from otterwiki_semantic.content.markdown import parse_markdown
 from otterwiki_semantic.core.parameters import MAX_RESULTS
 from otterwiki_semantic.core.records import Mode, SearchOptions
 from otterwiki_semantic.daemon import IndexService
@@ -154,7 +154,7 @@ def make_command(repository: Path | None, output: Path | None) -> None:
     files = git.pages(head) if head else {}
     contents = git.read(file.blob for file in files.values())
     pages = zip(files, contents, strict=True)
-    drafts = draft_questions({path: parse(content.decode("utf-8", errors="replace")).links for path, content in pages})
+    drafts = draft_questions({path: parse_markdown(content.decode("utf-8", errors="replace")).links for path, content in pages})
     written = json.dumps(drafts, ensure_ascii=False, indent=1)
     if output:
         _write(output, written)

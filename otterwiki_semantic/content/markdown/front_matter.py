@@ -60,12 +60,12 @@ def tags_field(front_matter: dict[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for tag in map(_clean, values) if tag))
 
 
-def plain_values(value: Any) -> Any:
+def json_safe(value: Any) -> Any:
     """Give front matter as JSON can hold it: dates and what else JSON has no kind for as text."""
     if isinstance(value, dict):
-        return {_clean(name): plain_values(part) for name, part in value.items()}
+        return {_clean(name): json_safe(part) for name, part in value.items()}
     if isinstance(value, list | tuple | set):
-        return [plain_values(part) for part in value]
+        return [json_safe(part) for part in value]
     is_number = isinstance(value, int | float) and math.isfinite(value) and abs(value) < _LARGEST_NUMBER
     if value is None or isinstance(value, bool) or is_number:
         return value

@@ -60,7 +60,7 @@ class _BlockParser(mistune.BlockParser):
 _PARSER = mistune.Markdown(block=_BlockParser(), plugins=[url, strikethrough, *wikisyntax.PLUGINS])
 
 
-def parse(text: str) -> Document:
+def parse_markdown(text: str) -> Document:
     """Parse a page. No input raises: where the parser gives up, the page is one section of plain paragraphs."""
     source = _LINE_END.sub("\n", text.replace("\0", "\ufffd").removeprefix("\ufeff"))
     lines = source.split("\n")
@@ -75,8 +75,8 @@ def parse(text: str) -> Document:
         return Document(front_matter, _plain_sections(lines, skipped))
 
 
-def parse_plain(text: str) -> Document:
-    """Give a page as one section of plain paragraphs, without front matter: what is left if `parse` should fail."""
+def parse_plain_text(text: str) -> Document:
+    """Give a page as one section of plain paragraphs, without front matter: what is left if `parse_markdown` should fail."""
     return Document({}, _plain_sections(_LINE_END.sub("\n", text).split("\n"), 0))
 
 

@@ -14,7 +14,7 @@ from otterwiki_semantic.content.chunking.chunker import (
     shortened,
 )
 from otterwiki_semantic.content.markdown.front_matter import tags_field, text_field
-from otterwiki_semantic.content.markdown.parser import parse as parse_markdown
+from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.links import linked_pages
 from otterwiki_semantic.core.errors import PageNotFoundError
 from otterwiki_semantic.core.records import Document, Page

@@ -8,7 +8,7 @@ import pytest
 from flask import Flask
 from hypothesis import given
 
-from otterwiki_semantic.content.markdown.parser import parse
+from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.core.records.document import Document
 from tests.support.markdown_strategies import PAGES
 
@@ -29,7 +29,7 @@ def nested_anchors_are_absent(document: Document, rendered: list[tuple[int, str]
 @given(source=PAGES)
 def test_anchors_are_those_the_wiki_renders(renderer: Any, source: str) -> None:
     rendered = [(level, anchor) for _, _, level, _, anchor in renderer.markdown(source)[1]]
-    assert nested_anchors_are_absent(parse(source), rendered), rendered
+    assert nested_anchors_are_absent(parse_markdown(source), rendered), rendered
 
 
 def test_anchors_of_odd_headings_are_those_the_wiki_renders(renderer: Any) -> None:
@@ -54,4 +54,4 @@ def test_anchors_of_odd_headings_are_those_the_wiki_renders(renderer: Any) -> No
     ]
     source = "\n\n".join(headings)
     rendered = [anchor for _, _, _, _, anchor in renderer.markdown(source)[1]]
-    assert [section.anchor for section in parse(source).sections] == rendered
+    assert [section.anchor for section in parse_markdown(source).sections] == rendered

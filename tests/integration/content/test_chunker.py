@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from otterwiki_semantic.content.chunking.chunker import chunk_document
 from otterwiki_semantic.content.chunking.profiles import AUTO, PROFILES, Profile, profile_named
-from otterwiki_semantic.content.markdown.parser import parse
+from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.core.records.document import Chunk, Document
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.support.chunks import MINILM, body, chunks_of, is_subsequence, new_text, page_words, sentences, shown_path
@@ -29,7 +29,7 @@ def shrunk(profile: Profile, by: int) -> Profile:
 @given(source=PAGES | RAW, scale=st.sampled_from([1, 4]))
 def test_every_profile_keeps_the_promises_of_chunks(model: BundledModel, name: str, source: str, scale: int) -> None:
     profile = shrunk(PROFILES[name], scale)
-    document = parse(source)
+    document = parse_markdown(source)
     chunks = chunk_document(document, "Title", model, profile)
     assert chunks == chunk_document(document, "Title", model, profile)
     assert all(body(chunk).strip() for chunk in chunks)

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from otterwiki_semantic.content.chunking.chunker import BytesAsTokens, chunk_document, count_words
 from otterwiki_semantic.content.chunking.profiles import PROFILES, Profile
-from otterwiki_semantic.content.markdown.parser import parse
+from otterwiki_semantic.content.markdown.parser import parse_markdown
 from tests.support.chunks import body, chunks_of, is_subsequence, new_text, page_words, sentences, shown_path
 from tests.support.markdown_strategies import PAGES, RAW
 
@@ -18,7 +18,7 @@ def test_every_word_stands_in_a_chunk_in_order(source: str) -> None:
     """The words of all chunks, prefixes included, contain those of the page in order, but for words no window can hold."""
     chunks = chunks_of(source)
     found = [word for chunk in chunks for word in (*shown_path(chunk).split(), *new_text(chunk).split())]
-    wanted = [word for word in page_words(parse(source)) if len(word) < 50]
+    wanted = [word for word in page_words(parse_markdown(source)) if len(word) < 50]
     assert is_subsequence(wanted, found)
 
 
@@ -33,7 +33,7 @@ def test_a_heading_that_comes_again_at_once_is_kept() -> None:
 def test_the_new_text_of_the_chunks_is_the_page(source: str) -> None:
     """Without prefixes and overlaps the chunks are the page, but for the headings that prefixes show."""
     found = [word for chunk in chunks_of(source) for word in new_text(chunk).split()]
-    document = parse(source)
+    document = parse_markdown(source)
     assert is_subsequence(found, page_words(document))
     text_words = [word for s in document.sections for block in s.blocks for line in block.lines for word in line.text.split()]
     assert is_subsequence(text_words, found)
@@ -159,6 +159,6 @@ class _Counted(BytesAsTokens):
 def work(part: str, count: int, profile: Profile) -> int:
     counter = _Counted()
     chunk_document(
-        parse("".join(part.replace("{}", str(number)) for number in range(1000, 1000 + count))), "T", counter, profile
+        parse_markdown("".join(part.replace("{}", str(number)) for number in range(1000, 1000 + count))), "T", counter, profile
     )
     return counter.work

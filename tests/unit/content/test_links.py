@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from otterwiki_semantic.content.markdown.parser import parse
+from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.links import linked_pages, target_of
 from otterwiki_semantic.core.records.document import Link
 
@@ -28,7 +28,7 @@ A [link *with* marks](/a "title"), [[Page]], [[Shown|dir/Other#part]], <https://
 
 [r]: /reference
 """
-    assert [(link.url, link.text) for link in parse(text).links if not link.url.startswith("https")] == [
+    assert [(link.url, link.text) for link in parse_markdown(text).links if not link.url.startswith("https")] == [
         ("/head", "Head"),
         ("/a", "link with marks"),
         ("/Page", "Page"),

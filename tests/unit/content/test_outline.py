@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otterwiki_semantic.content.chunking.chunker import shortened
-from otterwiki_semantic.content.markdown.parser import parse
+from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.outline import find_section, outline, short_names, shown_names
 from otterwiki_semantic.core.errors import AmbiguousSectionError, SectionNotFoundError
 
@@ -53,7 +53,7 @@ Second *one*.
 
 Much.
 """
-ENTRIES = outline(parse(PAGE), len(PAGE.splitlines()))
+ENTRIES = outline(parse_markdown(PAGE), len(PAGE.splitlines()))
 
 
 def lines_of(name: str) -> tuple[int, int]:
@@ -140,7 +140,7 @@ def test_the_shortest_name_of_a_section_is_as_long_as_it_has_to_be() -> None:
 
 def test_a_page_without_headings_says_so() -> None:
     with pytest.raises(SectionNotFoundError, match="the page has no headings"):
-        find_section(outline(parse("Just text."), 1), "Any")
+        find_section(outline(parse_markdown("Just text."), 1), "Any")
 
 
 _HEADING = st.text("aAbB /->#1 ü`*", min_size=1, max_size=8)
@@ -151,7 +151,7 @@ _LINES = st.one_of(
 
 @given(st.lists(_LINES, max_size=25).map("\n".join))
 def test_every_section_is_found_by_the_name_that_is_shown_of_it(source: str) -> None:
-    document = parse(source)
+    document = parse_markdown(source)
     entries = outline(document, source.count("\n") + 1)
     headed = [entry for entry in entries if entry.level]
     for entry, name in zip(headed, shown_names(headed), strict=True):
@@ -164,7 +164,7 @@ def test_every_section_is_found_by_the_name_that_is_shown_of_it(source: str) -> 
 
 @given(st.lists(_LINES, max_size=25).map("\n".join))
 def test_sections_are_nested_and_their_words_are_those_of_their_own_text(source: str) -> None:
-    document = parse(source)
+    document = parse_markdown(source)
     entries = outline(document, source.count("\n") + 1)
     for entry, following in pairwise(entries):
         inside = following.level > entry.level > 0
@@ -174,25 +174,25 @@ def test_sections_are_nested_and_their_words_are_those_of_their_own_text(source:
 
 def test_a_path_is_meant_as_it_is_written() -> None:
     source = "# TCP/IP\n\nText.\n\n# TCP\n\n## IP\n\nText.\n"
-    entries = outline(parse(source), 9)
+    entries = outline(parse_markdown(source), 9)
     assert find_section(entries, "TCP/IP").start_line == 1
     assert find_section(entries, "TCP > IP").start_line == 7
     assert find_section(entries, "tcp / ip").start_line == 1
 
 
 def test_text_before_the_first_heading_takes_no_name_away() -> None:
-    entries = outline(parse("Intro.\n\n# Travel\n\nText.\n"), 5)
+    entries = outline(parse_markdown("Intro.\n\n# Travel\n\nText.\n"), 5)
     assert short_names(entries, "Travel") == ["", "Travel"]
     assert find_section(entries, "Travel", "Travel").start_line == 3
 
 
 def test_a_long_heading_is_found_as_search_results_cut_it() -> None:
     heading = "word " * 100 + "end"
-    entries = outline(parse(f"# Top\n\n## {heading}\n\nText.\n"), 5)
+    entries = outline(parse_markdown(f"# Top\n\n## {heading}\n\nText.\n"), 5)
     assert find_section(entries, f"Top > {shortened(heading)}").start_line == 3
 
 
 def test_headings_that_share_an_anchor_have_names_of_their_own() -> None:
-    entries = outline(parse("# A\n# A\n# A-1\n"), 3)
+    entries = outline(parse_markdown("# A\n# A\n# A-1\n"), 3)
     assert [entry.anchor for entry in entries] == ["a", "a-1", "a-1"]
     assert [find_section(entries, name) for name in shown_names(entries)] == list(entries)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from otterwiki_semantic.content.markdown.parser import parse
+from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.core.records.document import Document
 from tests.support.markdown_strategies import RAW
 
@@ -48,7 +48,7 @@ def lines_of(document: Document) -> list[tuple[int, str]]:
 
 
 def test_sections_have_levels_anchors_and_lines() -> None:
-    assert outline(parse(PAGE)) == [
+    assert outline(parse_markdown(PAGE)) == [
         (0, "", "", 1, 5),
         (1, "Storage", "storage", 6, 9),
         (2, "Disks", "disks", 10, 21),
@@ -58,7 +58,7 @@ def test_sections_have_levels_anchors_and_lines() -> None:
 
 
 def test_sections_know_their_heading_path() -> None:
-    assert [section.path for section in parse(PAGE).sections] == [
+    assert [section.path for section in parse_markdown(PAGE).sections] == [
         (),
         ("Storage",),
         ("Storage", "Disks"),
@@ -69,7 +69,7 @@ def test_sections_know_their_heading_path() -> None:
 
 def test_every_line_knows_where_it_stands() -> None:
     source = "# A\n\none\ntwo\n\n- x\n- y\n  - z\n\n| a | b |\n|---|---|\n| c | d |\n\n```\ncode\n\nmore\n```\n\n> said\n"
-    assert lines_of(parse(source)) == [
+    assert lines_of(parse_markdown(source)) == [
         (3, "one"),
         (4, "two"),
         (6, "- x"),
@@ -85,26 +85,26 @@ def test_every_line_knows_where_it_stands() -> None:
 
 def test_lines_that_only_look_like_a_table_keep_their_words() -> None:
     source = "revenue | 2014 | 2013\ncash | $7385 | $6823\nnet | $154 | $369\n"
-    assert "$7385" in " ".join(text for _, text in lines_of(parse(source)))
+    assert "$7385" in " ".join(text for _, text in lines_of(parse_markdown(source)))
 
 
 def test_footnotes_stay_where_they_are_written() -> None:
     source = "Text[^1] and more.\n\n[^1]: single\n\nEnd.\n"
-    assert [text for _, text in lines_of(parse(source))] == ["Text[^1] and more.", "[^1]: single", "End."]
+    assert [text for _, text in lines_of(parse_markdown(source))] == ["Text[^1] and more.", "[^1]: single", "End."]
 
 
 def test_wiki_links_show_their_title() -> None:
-    assert lines_of(parse("go [[Home|/start]] or [[Garden]]\n")) == [(1, "go Home or Garden")]
+    assert lines_of(parse_markdown("go [[Home|/start]] or [[Garden]]\n")) == [(1, "go Home or Garden")]
 
 
 def test_windows_line_ends_and_byte_order_mark_are_no_matter() -> None:
-    unix = parse("# A\n\ntext\n\n## B\n\nmore\n")
-    assert outline(parse("\ufeff# A\r\n\r\ntext\r\n\r\n## B\r\n\r\nmore\r\n")) == outline(unix)
+    unix = parse_markdown("# A\n\ntext\n\n## B\n\nmore\n")
+    assert outline(parse_markdown("\ufeff# A\r\n\r\ntext\r\n\r\n## B\r\n\r\nmore\r\n")) == outline(unix)
 
 
 @given(source=RAW)
 def test_no_input_raises(source: str) -> None:
-    document = parse(source)
+    document = parse_markdown(source)
     starts = [section.start_line for section in document.sections]
     assert starts == sorted(starts)
     assert all(section.start_line <= section.end_line for section in document.sections)
