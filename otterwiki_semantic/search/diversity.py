@@ -8,21 +8,26 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from otterwiki_semantic.content.analysis.minhash import SHARED, SKETCH, Passage, Sketches
+from otterwiki_semantic.content.analysis.minhash import MIN_SHARED, SIGNATURE_SIZE, ShingledText, Signatures
 from otterwiki_semantic.embedding import Matrix
 
 
 class Repeats:
     """The passages kept so far, and which of them another one nearly repeats; by the ids of chunks.
 
-    `sketches` are those of the chunks, one a row; `read` gives texts, of the few that have to be compared word for word.
+    `signatures` are those of the chunks, one a row; `read` gives texts, of the few that have to be compared word for word.
     """
 
-    def __init__(self, chunks: Sequence[int], sketches: Sketches, read: Callable[[Sequence[int]], Mapping[int, str]]) -> None:
-        self._near = _alike(chunks, sketches)
+    def __init__(
+        self,
+        chunks: Sequence[int],
+        signatures: Signatures,
+        read: Callable[[Sequence[int]], Mapping[int, str]],
+    ) -> None:
+        self._near = _alike(chunks, signatures)
         self._read = read
         self._texts: dict[int, str] = {}
-        self._passages: dict[int, Passage] = {}
+        self._passages: dict[int, ShingledText] = {}
         self._kept: dict[int, None] = {}
 
     def original(self, chunk: int) -> int | None:
@@ -31,7 +36,7 @@ class Repeats:
         if not alike:
             return None
         same = (other for other in alike if self._text(other) == self._text(chunk))
-        near = (other for other in alike if self._passage(chunk).nearly_repeats(self._passage(other)))
+        near = (other for other in alike if self._passage(chunk).is_near_duplicate_of(self._passage(other)))
         return next(same, None) or next(near, None)
 
     def copies(self, chunk: int) -> list[int]:
@@ -47,35 +52,35 @@ class Repeats:
             self._texts.update(self._read([chunk, *self._near.get(chunk, ())]))
         return self._texts.setdefault(chunk, "")
 
-    def _passage(self, chunk: int) -> Passage:
+    def _passage(self, chunk: int) -> ShingledText:
         if chunk not in self._passages:
-            self._passages[chunk] = Passage(self._text(chunk))
+            self._passages[chunk] = ShingledText(self._text(chunk))
         return self._passages[chunk]
 
 
-def _alike(chunks: Sequence[int], sketches: Sketches) -> dict[int, list[int]]:
+def _alike(chunks: Sequence[int], signatures: Signatures) -> dict[int, list[int]]:
     """Give for each chunk the others that it may nearly repeat, if there are any."""
-    rows = _agreeing(sketches)
+    rows = _agreeing(signatures)
     shared = np.zeros((len(rows), len(rows)), dtype=np.uint8)
-    for number in range(SKETCH):
-        shared += np.equal.outer(sketches[rows, number], sketches[rows, number])
+    for number in range(SIGNATURE_SIZE):
+        shared += np.equal.outer(signatures[rows, number], signatures[rows, number])
     np.fill_diagonal(shared, 0)
     near: dict[int, list[int]] = {}
-    for row, other in zip(*(rows[places].tolist() for places in np.nonzero(shared >= SHARED)), strict=True):
+    for row, other in zip(*(rows[places].tolist() for places in np.nonzero(shared >= MIN_SHARED)), strict=True):
         near.setdefault(chunks[row], []).append(chunks[other])
     return near
 
 
-def _agreeing(sketches: Sketches) -> npt.NDArray[np.intp]:
+def _agreeing(signatures: Signatures) -> npt.NDArray[np.intp]:
     """Give the rows with enough numbers that some other row has, too: mostly a few, and no others can be alike."""
-    order = np.argsort(sketches, axis=0)
-    ranked = np.take_along_axis(sketches, order, axis=0)
-    agrees = np.zeros(sketches.shape, dtype=bool)
+    order = np.argsort(signatures, axis=0)
+    ranked = np.take_along_axis(signatures, order, axis=0)
+    agrees = np.zeros(signatures.shape, dtype=bool)
     agrees[1:] = ranked[1:] == ranked[:-1]
     agrees[:-1] |= agrees[1:]
-    counts = np.zeros(sketches.shape, dtype=bool)
+    counts = np.zeros(signatures.shape, dtype=bool)
     np.put_along_axis(counts, order, agrees, axis=0)
-    return np.flatnonzero(counts.sum(axis=1) >= SHARED)
+    return np.flatnonzero(counts.sum(axis=1) >= MIN_SHARED)
 
 
 def diverse_order(

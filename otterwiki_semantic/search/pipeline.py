@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from otterwiki_semantic.content.analysis.minhash import compared_words
+from otterwiki_semantic.content.analysis.minhash import comparison_text
 from otterwiki_semantic.core.records import Explanation, Facet, Facets, Hit, RetrieverScore, SearchOptions
 from otterwiki_semantic.embedding import Calibration
 from otterwiki_semantic.search.diversity import Repeats, diverse_order
@@ -173,7 +173,7 @@ class _Selection:
 
         Who asks for one passage a page asks for a ranking of pages: a page then keeps its place, with its next best passage.
         """
-        repeats = Repeats(self._ranked, self._flat.sketches(self._ranked), self._compared_words)
+        repeats = Repeats(self._ranked, self._flat.sketches(self._ranked), self._comparison_texts)
         used: set[int] = set()
         for place, chunk in enumerate(self._ranked):
             if chunk in used:
@@ -194,8 +194,8 @@ class _Selection:
                     repeats.keep(stand_in)
                     yield stand_in
 
-    def _compared_words(self, chunks: Sequence[int]) -> dict[int, str]:
-        return {chunk: compared_words(*texts) for chunk, texts in self._lookup.stored_words(chunks).items()}
+    def _comparison_texts(self, chunks: Sequence[int]) -> dict[int, str]:
+        return {chunk: comparison_text(*texts) for chunk, texts in self._lookup.stored_words(chunks).items()}
 
     def _note_copies(self, chunk: int, repeats: Repeats) -> None:
         for copy in repeats.copies(chunk):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from otterwiki_semantic.content.analysis import fold, indexed_text, name_key
-from otterwiki_semantic.content.analysis.minhash import compared_words, sketch
+from otterwiki_semantic.content.analysis.minhash import comparison_text, minhash_signature
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.records import Chunk, Page
 from otterwiki_semantic.embedding import Matrix
@@ -361,7 +361,7 @@ def _insert(connection: sqlite3.Connection, page: Page, vectors: Sequence[str]) 
         headings = dict.fromkeys((*chunk.section_path, *chunk.headings))
         headings.pop(page.title, None)
         heading_words, body = indexed_text(" / ".join(headings)), indexed_text(chunk.text[chunk.prefix_length :])
-        mark = sketch(compared_words(f"{title_words} {heading_words}", body))
+        mark = minhash_signature(comparison_text(f"{title_words} {heading_words}", body))
         row = (number, page.path, ordinal, vector, *_chunk_facts(chunk), mark)
         identity = connection.execute(f"INSERT INTO chunks VALUES (NULL, {placeholders(row)})", row).lastrowid
         connection.execute(

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from otterwiki_semantic.content.analysis.minhash import Sketches, sketches
+from otterwiki_semantic.content.analysis.minhash import Signatures, read_signatures
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage.sqlite import SqliteFile
@@ -57,7 +57,7 @@ class ExactIndex:
         candidates: Sequence[Candidate],
         ids: npt.NDArray[np.int64],
         pages: npt.NDArray[np.int64],
-        sketches: Sketches,
+        sketches: Signatures,
         blocks: Sequence[Matrix],
         embedded: Mask,
         live: Mask,
@@ -133,7 +133,7 @@ class ExactIndex:
         has_one = self._embedded[rows]
         return self._gather(rows[has_one]), [chunk for chunk, has in zip(known, has_one.tolist(), strict=True) if has]
 
-    def sketches(self, ids: Sequence[int]) -> Sketches:
+    def sketches(self, ids: Sequence[int]) -> Signatures:
         """Give the sketches of chunks that are known, one a row."""
         return self._sketches[self._rows(ids)[0]]
 
@@ -249,7 +249,7 @@ class _Added:
 
     candidates: list[Candidate]
     pages: list[int]
-    sketches: Sketches
+    sketches: Signatures
     matrix: Matrix
     embedded: Mask
 
@@ -288,7 +288,7 @@ class ExactIndexCache:
 
 
 _EMPTY = ExactIndex(
-    -1, [], np.empty(0, np.int64), np.empty(0, np.int64), sketches(()), [], np.empty(0, np.bool_), np.empty(0, np.bool_)
+    -1, [], np.empty(0, np.int64), np.empty(0, np.int64), read_signatures(()), [], np.empty(0, np.bool_), np.empty(0, np.bool_)
 )
 
 
@@ -318,7 +318,7 @@ def _added(connection: sqlite3.Connection, last_id: int) -> Iterator[_Added]:
         matrix = np.zeros((len(part), vectors.shape[1]), dtype=np.float32)
         matrix[embedded] = vectors
         try:
-            marks = sketches([row[6] for row in part])
+            marks = read_signatures([row[6] for row in part])
         except ValueError as error:
             raise CatalogCorruptError(f"the catalog has sketches of odd sizes: {error}") from error
         yield _Added(candidates, [row[4] for row in part], marks, matrix, embedded)

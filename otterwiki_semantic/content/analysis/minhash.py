@@ -13,19 +13,19 @@ _SHINGLE = 3
 _NEARLY_THE_SAME = 0.9
 _LONG_ENOUGH = 30
 """Words of a passage from which on its heading does not make it another one."""
-SKETCH = 8
-SHARED = 4
+SIGNATURE_SIZE = 8
+MIN_SHARED = 4
 """Numbers of two sketches that agree where one text nearly repeats the other: with 4 of 8, one in 2,000 is missed."""
 _NUMBERS = Random(1997)
 _PLACES = np.array([_NUMBERS.getrandbits(64) | 1 for _ in range(_SHINGLE)], dtype=np.uint64)
-_ORDERS = np.array([_NUMBERS.getrandbits(64) | 1 for _ in range(SKETCH)], dtype=np.uint64)
+_ORDERS = np.array([_NUMBERS.getrandbits(64) | 1 for _ in range(SIGNATURE_SIZE)], dtype=np.uint64)
 _HIGH = np.uint64(32)
 
-Sketches = npt.NDArray[np.uint32]
+Signatures = npt.NDArray[np.uint32]
 """Sketches, one a row: number of texts x 8."""
 
 
-def sketch(text: str) -> bytes:
+def minhash_signature(text: str) -> bytes:
     """Give the sketch of a text of stored words: for each of 8 orders of all runs of three words, the first one (Broder, 1997).
 
     Two texts agree in as large a share of the numbers, on average, as they share of their runs.
@@ -36,21 +36,21 @@ def sketch(text: str) -> bytes:
         (found[place : len(found) - _SHINGLE + 1 + place] * factor for place, factor in enumerate(_PLACES)), np.uint64(0)
     )
     runs ^= runs >> _HIGH
-    first: Sketches = ((runs * _ORDERS[:, np.newaxis]) >> _HIGH).min(axis=1).astype(np.uint32)
+    first: Signatures = ((runs * _ORDERS[:, np.newaxis]) >> _HIGH).min(axis=1).astype(np.uint32)
     return first.tobytes()
 
 
-def compared_words(headings: str, body: str) -> str:
+def comparison_text(headings: str, body: str) -> str:
     """Give the words by which passages are told apart: a few words say one thing here and another thing there."""
     return body if body.count(" ") >= _LONG_ENOUGH else f"{headings} {body}"
 
 
-def sketches(stored: Sequence[bytes]) -> Sketches:
+def read_signatures(stored: Sequence[bytes]) -> Signatures:
     """Give stored sketches; `ValueError` if one is none."""
-    return np.frombuffer(b"".join(stored), dtype=np.uint32).reshape(len(stored), SKETCH)
+    return np.frombuffer(b"".join(stored), dtype=np.uint32).reshape(len(stored), SIGNATURE_SIZE)
 
 
-class Passage:
+class ShingledText:
     """A text of stored words, to be compared with others."""
 
     def __init__(self, text: str) -> None:
@@ -58,7 +58,7 @@ class Passage:
         self._vocabulary = frozenset(self._words)
         self._runs: frozenset[tuple[str, ...]] | None = None
 
-    def nearly_repeats(self, other: Passage) -> bool:
+    def is_near_duplicate_of(self, other: ShingledText) -> bool:
         """Tell whether two texts share nine tenths of all their runs of three words (resemblance: Broder, 1997)."""
         own, others = len(self._vocabulary), len(other._vocabulary)
         if own < _NEARLY_THE_SAME * others or others < _NEARLY_THE_SAME * own:

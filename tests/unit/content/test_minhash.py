@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.content.analysis.minhash import Passage, sketch, sketches
+from otterwiki_semantic.content.analysis.minhash import ShingledText, minhash_signature, read_signatures
 
 BOILERPLATE = " ".join(f"word{number}" for number in range(60))
 
@@ -23,13 +23,13 @@ BOILERPLATE = " ".join(f"word{number}" for number in range(60))
     ],
 )
 def test_only_what_differs_in_next_to_nothing_is_nearly_the_same(other: str, expected: bool) -> None:
-    assert Passage(BOILERPLATE).nearly_repeats(Passage(other)) is expected
-    assert Passage(other).nearly_repeats(Passage(BOILERPLATE)) is expected
+    assert ShingledText(BOILERPLATE).is_near_duplicate_of(ShingledText(other)) is expected
+    assert ShingledText(other).is_near_duplicate_of(ShingledText(BOILERPLATE)) is expected
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=40), st.lists(st.sampled_from(["a", "b", "x"]), max_size=40))
 def test_sketches_tell_the_same_text_and_any_text_has_one(one: list[str], other: list[str]) -> None:
-    found = sketches([sketch(" ".join(words)) for words in (one, one, other)])
+    found = read_signatures([minhash_signature(" ".join(words)) for words in (one, one, other)])
     assert found.shape == (3, 8)
     assert (found[0] == found[1]).all()
 
@@ -40,6 +40,6 @@ def test_nearly_the_same_texts_have_nearly_the_same_sketch(length: int, seed: in
     words = [f"word{random.randrange(5_000)}" for _ in range(length)]
     other = [*words]
     other[random.randrange(length)] = "another"
-    assume(Passage(" ".join(words)).nearly_repeats(Passage(" ".join(other))))
-    one, two = sketches([sketch(" ".join(words)), sketch(" ".join(other))])
+    assume(ShingledText(" ".join(words)).is_near_duplicate_of(ShingledText(" ".join(other))))
+    one, two = read_signatures([minhash_signature(" ".join(words)), minhash_signature(" ".join(other))])
     assert np.count_nonzero(one == two) >= 3  # 4 are asked for, and are missed once in 2,000 pairs

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from otterwiki_semantic.content.analysis.minhash import sketch, sketches
+from otterwiki_semantic.content.analysis.minhash import minhash_signature, read_signatures
 from otterwiki_semantic.search.diversity import Repeats, diverse_order
 
 BOILERPLATE = " ".join(f"word{number}" for number in range(60))
@@ -18,7 +18,7 @@ def test_a_repeated_passage_knows_the_one_that_was_kept() -> None:
         read.extend(chunks)
         return {chunk: texts[chunk] for chunk in chunks}
 
-    repeats = Repeats(list(texts), sketches([sketch(text) for text in texts.values()]), reading)
+    repeats = Repeats(list(texts), read_signatures([minhash_signature(text) for text in texts.values()]), reading)
     assert repeats.original(3) is None
     repeats.keep(3)
     assert repeats.original(1) == 3
