@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.content.pages import page_unknown
+from otterwiki_semantic.content.pages import page_not_found
 from otterwiki_semantic.core.errors import (
     CatalogCorruptError,
     CatalogError,
@@ -366,7 +366,7 @@ def _known_path(generation: Generation, path: str) -> str:
     """Give a page's path as the index has it, whatever the case; `PageNotFoundError` for one that it does not have."""
     known = generation.catalog.directory.path_like(path)
     if known is None:
-        raise page_unknown("the index", path, generation.catalog.blobs())
+        raise page_not_found("the index", path, generation.catalog.blobs())
     return known
 
 

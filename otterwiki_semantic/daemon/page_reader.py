@@ -15,14 +15,14 @@ from otterwiki_semantic.content.chunking import count_words
 from otterwiki_semantic.content.markdown import json_safe, parse_markdown
 from otterwiki_semantic.content.pages import (
     find_section,
+    full_names,
     outline,
     page_key,
     page_name,
+    page_not_found,
     page_title,
-    page_unknown,
-    page_words,
+    page_word_count,
     short_names,
-    shown_names,
 )
 from otterwiki_semantic.core.errors import (
     PageNotFoundError,
@@ -107,7 +107,7 @@ class PageReader:
             "revision": last.revision if last else source.commit,
             "last_commit": shallow_dict(last) if last else None,
             **shallow_dict(links),
-            "word_count": page_words(document),
+            "word_count": page_word_count(document),
             "total_lines": len(source.lines),
             "sections": [
                 {"name": name, **shallow_dict(entry)} for name, entry in zip(short_names(entries, title), entries, strict=True)
@@ -152,7 +152,7 @@ class PageReader:
                 there = path if path in same else same[0]
                 return there, blobs[there]
         path = spellings[-1]
-        raise page_unknown("the wiki", path, blobs)
+        raise page_not_found("the wiki", path, blobs)
 
 
 def _spellings(path: str) -> list[str]:
@@ -187,7 +187,7 @@ def _lines_part(source: _Source, entries: Sequence[OutlineEntry], lines: object,
 
 
 def _names(entries: Sequence[OutlineEntry]) -> list[str]:
-    return shown_names([entry for entry in entries if entry.level])
+    return full_names([entry for entry in entries if entry.level])
 
 
 def _part_json(entry: OutlineEntry | None, first: int, last: int, words: int, content: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from otterwiki_semantic.content import PageFile, Repository
-from otterwiki_semantic.content.chunking import BytesAsTokens, Profile, TokenCounter
+from otterwiki_semantic.content.chunking import ByteCounter, Profile, TokenCounter
 from otterwiki_semantic.content.markdown import parse_markdown, parse_plain_text
 from otterwiki_semantic.content.pages import read_page
 from otterwiki_semantic.core.errors import CatalogError, ModelError, ModelUnreachableError, VectorStoreError
@@ -220,10 +220,10 @@ class Indexer:
             try:
                 return read_page(file.path, file.blob, content, counter, self.profile, parser)
             except ModelError:  # what it fails of is told where it embeds; its tokenizer is not there now
-                return read_page(file.path, file.blob, content, BytesAsTokens(), self.profile, parser)
+                return read_page(file.path, file.blob, content, ByteCounter(), self.profile, parser)
             except Exception as error:
                 log.exception("the page %s is indexed as plain text: %s", file.path, error)
-        return read_page(file.path, file.blob, content, BytesAsTokens(), self.profile, parse_plain_text)
+        return read_page(file.path, file.blob, content, ByteCounter(), self.profile, parse_plain_text)
 
     def _index(
         self,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import accumulate
 
-from otterwiki_semantic.content.analysis import Finder
+from otterwiki_semantic.content.analysis import WordMatcher
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
 from otterwiki_semantic.core.records import Mode, RetrieverScore, SearchOptions
 from otterwiki_semantic.embedding import Calibration, Matrix
@@ -249,8 +249,8 @@ class _Gathering:
             return found
         # A plain word is an identifier only where it is written as one, such as TargetWords.
         shown = self._lookup.hits([candidate.id for candidate in found])
-        in_parts = Finder(lambda parts, whole: len(parts) > 1 and whole == identifier)
-        written = {chunk for chunk, hit in shown.items() if any(in_parts.places(hit.snippet))}
+        in_parts = WordMatcher(lambda parts, whole: len(parts) > 1 and whole == identifier)
+        written = {chunk for chunk, hit in shown.items() if any(in_parts.spans(hit.snippet))}
         return [candidate for candidate in found if candidate.id in written]
 
     def _place(self, candidates: Iterable[Candidate], rule: Rule) -> None:

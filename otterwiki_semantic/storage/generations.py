@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from otterwiki_semantic.content.analysis import tokenizer as terms
+from otterwiki_semantic.content.analysis import ANALYSIS_VERSION
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 def index_fingerprint(embedder: Embedder, profile: Profile) -> str:
     """Give what tells this way of indexing from others."""
-    parts = (str(SCHEMA), vector_fingerprint(embedder, profile.heading_weight), profile.fingerprint, terms.ALGORITHM)
+    parts = (str(SCHEMA), vector_fingerprint(embedder, profile.heading_weight), profile.fingerprint, ANALYSIS_VERSION)
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import regex
 import Stemmer
 
-ALGORITHM = f"1/{version('PyStemmer')}"
+ANALYSIS_VERSION = f"1/{version('PyStemmer')}"
 """What the stored words depend on: with another one, the index is built again."""
 
 _CACHED_WORDS = 20_000
@@ -48,7 +48,7 @@ class Word(NamedTuple):
     """A word and where it stands in its text (`start` to before `end`).
 
     `parts` are its pieces as they are stored, `exact` the same not stemmed, `whole` all of them as one. A pair of characters of
-    a script without spaces is a word, too; the last character of a run once more stands alone, as `is_tail`.
+    a script without spaces is a word, too; the last character of a run once more stands alone, as `is_unigram`.
     """
 
     start: int
@@ -56,10 +56,10 @@ class Word(NamedTuple):
     parts: tuple[str, ...]
     exact: tuple[str, ...]
     whole: str
-    is_tail: bool = False
+    is_unigram: bool = False
 
 
-class Finder:
+class WordMatcher:
     """Finds those words in texts that are wanted, by their parts and their whole; asks once for each spelling.
 
     With `initials` only words are wanted of which a part begins with one of these, folded: stemming leaves the first letter.
@@ -70,7 +70,7 @@ class Finder:
         self._initials = initials
         self._known: dict[str, bool] = {}
 
-    def places(self, text: str) -> Iterator[tuple[int, int]]:
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Give where the wanted words of a text stand, in order (start to before end)."""
         known = self._known
         runs, starts = _spelled(text) if len(text) <= _LONGEST_CACHED_TEXT else _spelled.__wrapped__(text)
@@ -181,4 +181,4 @@ def _pairs(run: str, start: int) -> Iterator[Word]:
         pair = first + second
         yield Word(start + place, start + end, (pair,), (pair,), pair)
     place, last = characters[-1]
-    yield Word(start + place, start + len(run), (last,), (last,), last, is_tail=True)
+    yield Word(start + place, start + len(run), (last,), (last,), last, is_unigram=True)

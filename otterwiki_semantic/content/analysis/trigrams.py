@@ -11,7 +11,7 @@ _LONGEST = 80
 _RUN = 3
 
 
-def likeness(one: str, other: str) -> float:
+def trigram_similarity(one: str, other: str) -> float:
     """Give how alike two names are spelled, 0 to 1: what they share of their runs of three characters (Dice, 1945)."""
     return _share(_runs(one), _runs(other))
 

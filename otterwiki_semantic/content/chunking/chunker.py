@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from otterwiki_semantic.content.chunking.packer import Packer
 from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.chunking.splitter import (
-    BytesAsTokens,
+    ByteCounter,
     Segment,
     TokenCounter,
     block_pieces,
@@ -30,12 +30,12 @@ from otterwiki_semantic.content.chunking.splitter import (
 )
 from otterwiki_semantic.core.records import Chunk, Document, Section
 
-__all__ = ["BytesAsTokens", "Profile", "TokenCounter", "chunk_document", "count_words", "section_words", "shortened"]
+__all__ = ["ByteCounter", "Profile", "TokenCounter", "chunk_document", "count_words", "section_words", "shorten_heading"]
 
 _LONGEST_HEADING = 300
 
 
-def shortened(heading: str) -> str:
+def shorten_heading(heading: str) -> str:
     """Give a heading as it is named in every chunk of its section: cut if it is a text of its own."""
     return heading if len(heading) <= _LONGEST_HEADING else f"{heading[:_LONGEST_HEADING]}…"
 
@@ -206,9 +206,9 @@ class _Chunker:
             text=text,
             prefix_length=len(prefix),
             overlap_length=len(joined([piece for piece in shown if piece.is_overlap])),
-            section=shortened(section.heading),
-            section_path=tuple(map(shortened, section.path)),
-            headings=tuple(dict.fromkeys(shortened(found.heading) for found in sections if found.heading)),
+            section=shorten_heading(section.heading),
+            section_path=tuple(map(shorten_heading, section.path)),
+            headings=tuple(dict.fromkeys(shorten_heading(found.heading) for found in sections if found.heading)),
             anchor=section.anchor,
             start_line=min(piece.first_line for piece in pieces),
             end_line=max(piece.last_line for piece in pieces),

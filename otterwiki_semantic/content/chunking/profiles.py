@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from otterwiki_semantic.core.errors import ConfigError
 
-ALGORITHM = 2
+CHUNKING_VERSION = 2
 """Raised with every change that makes other chunks of the same text: the index is then built again."""
 AUTO = "auto"
 _LONG_WINDOW = 1_000
@@ -63,7 +63,7 @@ class Profile:
         values = astuple(self)
         others = zip(fields(self)[_ALWAYS_NAMED:], values[_ALWAYS_NAMED:], strict=True)
         named = (f"{field.name}={value}" for field, value in others if value != field.default)
-        return "/".join(map(str, (ALGORITHM, *values[:_ALWAYS_NAMED], *named)))
+        return "/".join(map(str, (CHUNKING_VERSION, *values[:_ALWAYS_NAMED], *named)))
 
 
 PROFILES = {

@@ -28,7 +28,7 @@ class TokenCounter(Protocol):
         ...
 
 
-class BytesAsTokens:
+class ByteCounter:
     """Counts a word piece for each byte of UTF-8, of which no tokenizer makes more; for texts that one fails on."""
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:

@@ -15,7 +15,7 @@ def page_key(path: str) -> str:
     return fold(path)
 
 
-def target_of(link: Link, source: str) -> tuple[str, str] | None:
+def resolve_link(link: Link, source: str) -> tuple[str, str] | None:
     """Give the path and the anchor a link on the page `source` leads to; None if it leads elsewhere or to the same page."""
     try:
         parts = urlsplit(link.url.strip())
@@ -33,5 +33,5 @@ def target_of(link: Link, source: str) -> tuple[str, str] | None:
 
 def linked_pages(links: Iterable[Link], source: str) -> tuple[str, ...]:
     """Give the keys of the pages that links on the page `source` lead to, each once and in order."""
-    targets = (target_of(link, source) for link in links)
+    targets = (resolve_link(link, source) for link in links)
     return tuple(dict.fromkeys(page_key(target[0]) for target in targets if target))

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from otterwiki_semantic.content.analysis.tokenizer import fold, name_key
-from otterwiki_semantic.content.analysis.trigrams import likeness
-from otterwiki_semantic.content.chunking.chunker import count_words, section_words, shortened
+from otterwiki_semantic.content.analysis.trigrams import trigram_similarity
+from otterwiki_semantic.content.chunking.chunker import count_words, section_words, shorten_heading
 from otterwiki_semantic.core.errors import AmbiguousSectionError, SectionNotFoundError
 from otterwiki_semantic.core.records import Document, OutlineEntry
 
@@ -105,7 +105,7 @@ def _any_key(text: str) -> str:
 def _suffixes(entry: OutlineEntry, title: str, sign: str = "/") -> list[str]:
     """Give the headings that lead to a section, from each of them on; each as it is shown, and as search results cut it."""
     path = (title, *entry.path) if title else entry.path
-    cut = tuple(map(shortened, path))
+    cut = tuple(map(shorten_heading, path))
     paths = (path,) if cut == path else (path, cut)
     return [sign.join(each[start:]) for each in paths for start in range(len(each))]
 
@@ -115,7 +115,7 @@ def _in_order(parts: Iterable[str], path: Iterable[str]) -> bool:
     return all(part in rest for part in parts)
 
 
-def shown_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
+def full_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
     """Give a name for each section that stands for it alone: its path, with its anchor where others could be meant, too.
 
     The text before the first heading has none.
@@ -124,7 +124,7 @@ def shown_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
 
 
 def _whole_names(entries: Sequence[OutlineEntry], counts: Counter[str]) -> list[str]:
-    names = [" > ".join(map(shortened, entry.path)) for entry in entries]
+    names = [" > ".join(map(shorten_heading, entry.path)) for entry in entries]
     return [
         f"{name} (#{entry.anchor})" if entry.level and counts[_any_key(name)] > 1 else name
         for name, entry in zip(names, entries, strict=True)
@@ -136,7 +136,7 @@ def short_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
     counts = _meanings(entries, title)
     names = []
     for entry, whole in zip(entries, _whole_names(entries, counts), strict=True):
-        trails = (" > ".join(map(shortened, entry.path[start:])) for start in range(len(entry.path) - 1, -1, -1))
+        trails = (" > ".join(map(shorten_heading, entry.path[start:])) for start in range(len(entry.path) - 1, -1, -1))
         names.append(next((trail for trail in trails if counts[_any_key(trail)] == 1), whole))
     return names
 
@@ -149,7 +149,7 @@ def _meanings(entries: Iterable[OutlineEntry], title: str) -> Counter[str]:
 
 def _ambiguous(name: str, found: Sequence[OutlineEntry], headed: Sequence[OutlineEntry], title: str) -> AmbiguousSectionError:
     meant = {id(entry) for entry in found}
-    names = [shown for entry, shown in zip(headed, shown_names(headed, title), strict=True) if id(entry) in meant]
+    names = [shown for entry, shown in zip(headed, full_names(headed, title), strict=True) if id(entry) in meant]
     listed = "; ".join(names[:_MOST_NAMED])
     return AmbiguousSectionError(f"{len(found)} sections are named {name!r}; ask for one of them: {listed}", names)
 
@@ -160,9 +160,9 @@ def _unknown(name: str, headed: Sequence[OutlineEntry], title: str) -> SectionNo
     last = _SEPARATOR.split(name.strip())[-1]
 
     def distance(entry: OutlineEntry) -> float:
-        return -max(likeness(last, entry.heading), likeness(name, " > ".join(entry.path)))
+        return -max(trigram_similarity(last, entry.heading), trigram_similarity(name, " > ".join(entry.path)))
 
-    nearest = sorted(zip(headed, shown_names(headed, title), strict=True), key=lambda item: distance(item[0]))
+    nearest = sorted(zip(headed, full_names(headed, title), strict=True), key=lambda item: distance(item[0]))
     names = [shown for _, shown in nearest[:_MOST_LISTED]]
     listed = "; ".join(names[:_MOST_NAMED])
     return SectionNotFoundError(f"there is no section {name!r}; the page has, nearest first: {listed}", names)

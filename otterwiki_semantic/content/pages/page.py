@@ -11,7 +11,7 @@ from otterwiki_semantic.content.chunking.chunker import (
     chunk_document,
     count_words,
     section_words,
-    shortened,
+    shorten_heading,
 )
 from otterwiki_semantic.content.markdown.front_matter import tags_field, text_field
 from otterwiki_semantic.content.markdown.parser import parse_markdown
@@ -27,7 +27,7 @@ def page_name(path: str) -> str:
     return path.rsplit("/", 1)[-1]
 
 
-def page_unknown(whose: str, path: str, paths: Iterable[str]) -> PageNotFoundError:
+def page_not_found(whose: str, path: str, paths: Iterable[str]) -> PageNotFoundError:
     """Give the error that tells that there is no such page, with those that are spelled like it."""
     names: dict[str, str] = {}
     for other in paths:
@@ -45,10 +45,10 @@ def page_title(path: str, document: Document) -> str:
     title = text_field(document.front_matter, "title")
     first = next((section for section in document.sections if section.level), None)
     heading = first.heading if first is not None and first.level == 1 else None
-    return shortened(title or heading or page_name(path))
+    return shorten_heading(title or heading or page_name(path))
 
 
-def page_words(document: Document) -> int:
+def page_word_count(document: Document) -> int:
     """Give the number of words of a page as a reader sees it, headings included."""
     return sum(count_words(section.heading) + section_words(section) for section in document.sections)
 
@@ -70,7 +70,7 @@ def read_page(
         title=title,
         category=text_field(document.front_matter, "category"),
         tags=tags_field(document.front_matter),
-        word_count=page_words(document),
+        word_count=page_word_count(document),
         chunks=chunk_document(document, title, counter, profile),
         links_to=linked_pages(document.links, path),
     )

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 
-from otterwiki_semantic.content.chunking.chunker import BytesAsTokens, chunk_document, count_words
+from otterwiki_semantic.content.chunking.chunker import ByteCounter, chunk_document, count_words
 from otterwiki_semantic.content.chunking.profiles import PROFILES, Profile
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from tests.support.chunks import body, chunks_of, is_subsequence, new_text, page_words, sentences, shown_path
@@ -47,7 +47,7 @@ def test_the_same_page_gives_the_same_chunks(source: str) -> None:
 @given(source=PAGES | RAW)
 def test_no_chunk_exceeds_the_window_though_joining_segments_adds_tokens(source: str) -> None:
     small = Profile("small", window=64, target=40, least=10, overlap=8)
-    chunks = chunks_of(source, profile=small, counter=BytesAsTokens())
+    chunks = chunks_of(source, profile=small, counter=ByteCounter())
     assert all(body(chunk).strip() for chunk in chunks)
     assert all(len(chunk.text.encode()) <= small.window for chunk in chunks)
 
@@ -145,7 +145,7 @@ def test_the_work_grows_as_the_page_does(name: str, part: str) -> None:
     assert work(part, 800, PROFILES[name]) < 2.3 * work(part, 400, PROFILES[name])
 
 
-class _Counted(BytesAsTokens):
+class _Counted(ByteCounter):
     """Notes how many characters were counted, and in how many texts."""
 
     def __init__(self) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from otterwiki_semantic.content.markdown.parser import parse_markdown
-from otterwiki_semantic.content.pages.links import linked_pages, target_of
+from otterwiki_semantic.content.pages.links import linked_pages, resolve_link
 from otterwiki_semantic.core.records.document import Link
 
 
@@ -62,7 +62,7 @@ A [link *with* marks](/a "title"), [[Page]], [[Shown|dir/Other#part]], <https://
     ],
 )
 def test_a_link_leads_where_a_browser_would_go(url: str, target: tuple[str, str] | None) -> None:
-    assert target_of(Link(url, "text"), "dir/page") == target
+    assert resolve_link(Link(url, "text"), "dir/page") == target
 
 
 def test_linked_pages_are_named_once() -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.content.chunking.chunker import shortened
+from otterwiki_semantic.content.chunking.chunker import shorten_heading
 from otterwiki_semantic.content.markdown.parser import parse_markdown
-from otterwiki_semantic.content.pages.outline import find_section, outline, short_names, shown_names
+from otterwiki_semantic.content.pages.outline import find_section, full_names, outline, short_names
 from otterwiki_semantic.core.errors import AmbiguousSectionError, SectionNotFoundError
 
 PAGE = """\
@@ -154,7 +154,7 @@ def test_every_section_is_found_by_the_name_that_is_shown_of_it(source: str) -> 
     document = parse_markdown(source)
     entries = outline(document, source.count("\n") + 1)
     headed = [entry for entry in entries if entry.level]
-    for entry, name in zip(headed, shown_names(headed), strict=True):
+    for entry, name in zip(headed, full_names(headed), strict=True):
         if entry.heading:
             assert find_section(entries, name) is entry
     for entry, name in zip(headed, short_names(headed), strict=True):
@@ -189,10 +189,10 @@ def test_text_before_the_first_heading_takes_no_name_away() -> None:
 def test_a_long_heading_is_found_as_search_results_cut_it() -> None:
     heading = "word " * 100 + "end"
     entries = outline(parse_markdown(f"# Top\n\n## {heading}\n\nText.\n"), 5)
-    assert find_section(entries, f"Top > {shortened(heading)}").start_line == 3
+    assert find_section(entries, f"Top > {shorten_heading(heading)}").start_line == 3
 
 
 def test_headings_that_share_an_anchor_have_names_of_their_own() -> None:
     entries = outline(parse_markdown("# A\n# A\n# A-1\n"), 3)
     assert [entry.anchor for entry in entries] == ["a", "a-1", "a-1"]
-    assert [find_section(entries, name) for name in shown_names(entries)] == list(entries)
+    assert [find_section(entries, name) for name in full_names(entries)] == list(entries)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.content.analysis.tokenizer import _ASCII_WORD, _WORD, Finder, fold, indexed_text, name_key, words
+from otterwiki_semantic.content.analysis.tokenizer import _ASCII_WORD, _WORD, WordMatcher, fold, indexed_text, name_key, words
 
 
 @pytest.mark.parametrize(
@@ -65,14 +65,14 @@ def test_the_quick_pattern_finds_the_same_words(text: str) -> None:
 @given(
     st.lists(st.text("abcdefgyABCY", min_size=1, max_size=9) | st.sampled_from(["dying", "skies", "C++", "e-mail", "fooBar"]))
 )
-def test_a_finder_that_looks_at_initials_first_misses_nothing(spellings: list[str]) -> None:
+def test_a_matcher_that_looks_at_initials_first_misses_nothing(spellings: list[str]) -> None:
     text = " ".join(spellings)
     for part in {part for word in words(text) for part in word.parts}:
 
         def is_wanted(parts: Sequence[str], whole: str, part: str = part) -> bool:
             return part in parts or part == whole
 
-        assert list(Finder(is_wanted, {part[0]}).places(text)) == list(Finder(is_wanted).places(text)) != []
+        assert list(WordMatcher(is_wanted, {part[0]}).spans(text)) == list(WordMatcher(is_wanted).spans(text)) != []
 
 
 @given(st.text(max_size=100))
