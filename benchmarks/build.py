@@ -140,7 +140,7 @@ def _chunks(repository: Repository, model: BundledModel) -> list[Chunk]:
     head = repository.head()
     assert head is not None
     files = sorted(repository.pages(head).values(), key=lambda file: (file.size, file.path))
-    contents = repository.read(file.blob for file in files)
+    contents = repository.read_blobs(file.blob for file in files)
     pairs = zip(files, contents, strict=True)
     return [chunk for file, text in pairs for chunk in read_page(file.path, file.blob, text, model, Profile()).chunks]
 
@@ -169,8 +169,8 @@ class _CountingRepository(Repository):
 
     pages_read = 0
 
-    def read(self, blobs: Iterable[str]) -> Iterator[bytes]:
-        for content in super().read(blobs):
+    def read_blobs(self, blobs: Iterable[str]) -> Iterator[bytes]:
+        for content in super().read_blobs(blobs):
             self.pages_read += 1
             yield content
 

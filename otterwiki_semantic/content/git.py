@@ -102,9 +102,9 @@ class Repository:
 
     def pages(self, commit: str) -> dict[str, PageFile]:
         """Give the pages of a commit by path: see `blobs`."""
-        return {file.path: file for file in self.files(self.blobs(commit))}
+        return {file.path: file for file in self.page_files(self.page_blobs(commit))}
 
-    def blobs(self, commit: str) -> dict[str, str]:
+    def page_blobs(self, commit: str) -> dict[str, str]:
         r"""Give the id of each page's content in a commit, by path. Symbolic links and submodules are no pages.
 
         A name that is not UTF-8 is shown with its odd bytes as ``\\xNN``.
@@ -116,7 +116,7 @@ class Repository:
                 found[path] = facts.rpartition(b" ")[2].decode("ascii")
         return found
 
-    def files(self, blobs: Mapping[str, str]) -> list[PageFile]:
+    def page_files(self, blobs: Mapping[str, str]) -> list[PageFile]:
         """Give pages with the sizes of their contents, which git has to look up one by one."""
         asked = "".join(f"{blob}\n" for blob in blobs.values()).encode("ascii")
         sizes = self._git("cat-file", "--batch-check=%(objectsize)", given=asked).splitlines() if blobs else []
@@ -125,7 +125,7 @@ class Repository:
         except ValueError:
             raise RepositoryError(f"git lacks objects of {self.directory}; try: git fsck") from None
 
-    def updated(self, commit: str, since: str | None = None) -> dict[str, int]:
+    def last_changed(self, commit: str, since: str | None = None) -> dict[str, int]:
         """Give when each page was last changed up to a commit, in seconds since 1970: the time of its last commit.
 
         With `since`, only what was changed after that commit; but everything if there are merges among the commits since then,
@@ -191,7 +191,7 @@ class Repository:
                 gone.append(path)
         return changed, sorted(gone)
 
-    def commit_of(self, revision: str) -> str | None:
+    def resolve_commit(self, revision: str) -> str | None:
         """Give the commit with a name or the beginning of one, in hexadecimal; None if there is none, or several begin so."""
         answer = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         commit = answer.stdout.decode("ascii").strip()
@@ -204,7 +204,7 @@ class Repository:
         is_page = facts.startswith(_REGULAR_FILE) and _page(name) == path
         return facts.rpartition(b" ")[2].decode("ascii") if is_page else None
 
-    def last_change(self, commit: str, path: str) -> Commit | None:
+    def last_commit(self, commit: str, path: str) -> Commit | None:
         """Give the last commit up to another one that changed a page; None if its name is not UTF-8."""
         shown = "--format=%H%x00%an%x00%cI%x00%B"
         name = f":(top,literal){path}{_PAGE.decode()}"
@@ -212,7 +212,7 @@ class Repository:
         revision, author, date, message = (answer.split("\0", 3) + [""] * 4)[:4]
         return Commit(revision, author, date, message.strip()) if revision else None
 
-    def read(self, blobs: Iterable[str]) -> Iterator[bytes]:
+    def read_blobs(self, blobs: Iterable[str]) -> Iterator[bytes]:
         """Give the content of each object, in order, through one git process."""
         command = ["git", "-C", str(self.directory), "cat-file", "--batch"]
         with subprocess.Popen(

@@ -96,7 +96,7 @@ class PageReader:
         return body | {"url": page_url(source.path, "")} if page_url else body
 
     def _body(self, source: _Source, document: Document, entries: Sequence[OutlineEntry], title: str) -> dict[str, Any]:
-        last = self._repository.last_change(source.commit, source.path)
+        last = self._repository.last_commit(source.commit, source.path)
         links, failure = self._links(source.path)
         return {
             "name": page_name(source.path),
@@ -129,7 +129,7 @@ class PageReader:
         commit = self._commit(revision)
         found = ((each, self._repository.page_blob(commit, each)) for each in spellings if commit)
         there, blob = next(((each, blob) for each, blob in found if blob), None) or self._as_spelled(commit, spellings)
-        text = next(self._repository.read([blob])).decode("utf-8", errors="replace")
+        text = next(self._repository.read_blobs([blob])).decode("utf-8", errors="replace")
         lines = tuple(match[0] for match in _LINE.finditer(text) if match[0])
         return _Source(there, commit or "", text, lines or ("",))
 
@@ -138,14 +138,14 @@ class PageReader:
             return self._repository.head()
         if not isinstance(revision, str) or not _REVISION.fullmatch(revision):
             raise ParameterError(f"revision is {revision!r}; it takes a commit's name: 4 to 64 hexadecimal digits")
-        commit = self._repository.commit_of(revision)
+        commit = self._repository.resolve_commit(revision)
         if commit is None:
             raise RevisionNotFoundError(f"there is no revision {revision!r}")
         return commit
 
     def _as_spelled(self, commit: str | None, spellings: Sequence[str]) -> tuple[str, str]:
         """Give the page's path as the commit spells it, and the id of its content; `PageNotFoundError` if there is none."""
-        blobs = self._repository.blobs(commit) if commit else {}
+        blobs = self._repository.page_blobs(commit) if commit else {}
         for path in spellings:
             same = sorted(other for other in blobs if page_key(other) == page_key(path))
             if same:

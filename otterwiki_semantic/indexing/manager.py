@@ -183,7 +183,7 @@ class IndexManager:
 
     def _count_pending(self, generation: Generation | None, _commit: str | None, head: str | None) -> int:
         if generation is None:
-            return len(self._repository.blobs(head)) if head else 0
+            return len(self._repository.page_blobs(head)) if head else 0
         changed, gone = self.indexer.difference(generation.catalog, head)
         return len(changed) + len(gone)
 

@@ -118,11 +118,11 @@ class Indexer:
         equals = None if catalog.unfinished else catalog.commit
         changes = self._repository.changes(equals, head) if equals and head else None
         if changes is None:  # every page is compared
-            blobs, known = self._repository.blobs(head) if head else {}, catalog.blobs()
+            blobs, known = self._repository.page_blobs(head) if head else {}, catalog.blobs()
             others = {path: blob for path, blob in blobs.items() if known.get(path) != blob}
             changes = others, sorted(known.keys() - blobs.keys())
         changed, gone = changes
-        return sorted(self._repository.files(changed), key=lambda file: (file.size, file.path)), gone
+        return sorted(self._repository.page_files(changed), key=lambda file: (file.size, file.path)), gone
 
     def sync(
         self,
@@ -146,7 +146,7 @@ class Indexer:
         is_changing = catalog.is_changing
         if head == catalog.meta("commit") and not is_changing and not (finish and catalog.unfinished):
             return False
-        times = self._repository.updated(head, None if is_changing else catalog.meta("commit")) if head else {}
+        times = self._repository.last_changed(head, None if is_changing else catalog.meta("commit")) if head else {}
         changed, gone = self.difference(catalog, head)
         tracker.begin(changed, len(gone))
         self._failures = 0
@@ -197,7 +197,7 @@ class Indexer:
     def _batches(self, files: Sequence[PageFile], tracker: ProgressTracker, times: Mapping[str, int]) -> Iterator[list[Page]]:
         batch: list[Page] = []
         chunks = 0
-        contents = self._repository.read(file.blob for file in files)
+        contents = self._repository.read_blobs(file.blob for file in files)
         for file, content in zip(files, contents, strict=True):
             self._check_stop()
             page = replace(self._read(file, content), updated=times.get(file.path))

@@ -152,7 +152,7 @@ def make_command(repository: Path | None, output: Path | None) -> None:
     git = named_repository(repository)
     head = git.head()
     files = git.pages(head) if head else {}
-    contents = git.read(file.blob for file in files.values())
+    contents = git.read_blobs(file.blob for file in files.values())
     pages = zip(files, contents, strict=True)
     drafts = draft_questions({path: parse_markdown(content.decode("utf-8", errors="replace")).links for path, content in pages})
     written = json.dumps(drafts, ensure_ascii=False, indent=1)

@@ -23,7 +23,7 @@ def test_pages_of_a_commit_and_what_they_say(tmp_path: Path) -> None:
     pages = repository.pages(head)
     assert sorted(pages) == ["a", "d/b c"]
     assert pages["d/b c"].size == 2
-    assert list(repository.read(page.blob for page in pages.values())) == [b"A", "ß".encode()]
+    assert list(repository.read_blobs(page.blob for page in pages.values())) == [b"A", "ß".encode()]
 
 
 def test_head_is_found_wherever_git_keeps_it(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_repository_that_is_made_later_is_found(tmp_path: Path) -> None:
 def test_a_missing_object_is_named(tmp_path: Path) -> None:
     make_repository(tmp_path, {"a.md": "A"})
     with pytest.raises(RepositoryError, match="0000000000000000000000000000000000000000"):
-        list(Repository(tmp_path).read(["0" * 40]))
+        list(Repository(tmp_path).read_blobs(["0" * 40]))
 
 
 def test_a_missing_git_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +125,7 @@ def updated(place: Path, since: str | None = None) -> dict[str, int]:
     repository = Repository(place)
     head = repository.head()
     assert head is not None
-    return repository.updated(head, since)
+    return repository.last_changed(head, since)
 
 
 def test_a_page_was_last_changed_by_the_last_commit_that_touched_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,7 @@ def test_pages_with_odd_names_have_their_times(tmp_path: Path) -> None:
     repository = Repository(tmp_path)
     head = repository.head()
     assert head is not None
-    assert set(repository.updated(head)) == set(repository.pages(head)) == {name.strip("/") for name in names}
+    assert set(repository.last_changed(head)) == set(repository.pages(head)) == {name.strip("/") for name in names}
 
 
 def test_a_merge_that_keeps_what_was_here_leaves_the_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,7 +221,7 @@ def test_changes_are_what_comparing_every_page_gives(tmp_path: Path) -> None:
     )
     repository = Repository(tmp_path)
     for since, until in ((first, last), (last, first), (last, last)):
-        before, after = repository.blobs(since), repository.blobs(until)
+        before, after = repository.page_blobs(since), repository.page_blobs(until)
         changed = {path: blob for path, blob in after.items() if before.get(path) != blob}
         assert repository.changes(since, until) == (changed, sorted(before.keys() - after.keys()))
     forward = repository.changes(first, last)
@@ -248,7 +248,7 @@ def test_changes_between_any_two_commits_are_what_comparing_every_page_gives(
         known = tree
     repository = Repository(place)
     for since, until in permutations(commits, 2):
-        before, after = repository.blobs(since), repository.blobs(until)
+        before, after = repository.page_blobs(since), repository.page_blobs(until)
         changed = {path: blob for path, blob in after.items() if before.get(path) != blob}
         assert repository.changes(since, until) == (changed, sorted(before.keys() - after.keys()))
 
