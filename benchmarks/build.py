@@ -13,7 +13,7 @@ from benchmarks.options import Options
 from benchmarks.processes import in_fresh_process
 from benchmarks.report import Figure, at_least, at_most, say
 from benchmarks.wikis import BuiltWiki, built, copied, generated, scratch
-from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.records.document import Chunk

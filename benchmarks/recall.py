@@ -15,7 +15,7 @@ from benchmarks.options import Options
 from benchmarks.processes import in_fresh_process
 from benchmarks.report import Figure, at_least, say
 from benchmarks.wikis import BuiltWiki, built
-from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from otterwiki_semantic.content.chunking.chunker import TokenCounter, chunk_document
+from otterwiki_semantic.content.chunking import TokenCounter, chunk_document
 from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.core.records.document import Chunk, Document

@@ -12,9 +12,10 @@ from functools import lru_cache
 
 from otterwiki_semantic.content.analysis.tokenizer import fold, name_key
 from otterwiki_semantic.content.analysis.trigrams import trigram_similarity
-from otterwiki_semantic.content.chunking.chunker import count_words, section_words, shorten_heading
+from otterwiki_semantic.content.chunking.chunker import shorten_heading
+from otterwiki_semantic.content.chunking.sizes import Unit, count_words, section_size
 from otterwiki_semantic.core.errors import AmbiguousSectionError, SectionNotFoundError
-from otterwiki_semantic.core.records import Document, OutlineEntry
+from otterwiki_semantic.core.records import Document, OutlineEntry, Section
 
 _SEPARATOR = re.compile(r"\s*[>/]\s*")
 _SPACED_SIGN = re.compile(r"\s*([>/])\s*")
@@ -29,7 +30,7 @@ _MOST_LISTED = 200
 def outline(document: Document, last_line: int) -> tuple[OutlineEntry, ...]:
     """Give the sections of a page of so many lines; the text before the first heading is one of level 0, without a heading."""
     sections = document.sections
-    words = [count_words(section.heading) + section_words(section) for section in sections]
+    words = [section_word_count(section) for section in sections]
     entries = []
     for number, section in enumerate(sections):
         below = number + 1
@@ -47,6 +48,11 @@ def outline(document: Document, last_line: int) -> tuple[OutlineEntry, ...]:
             )
         )
     return tuple(entries)
+
+
+def section_word_count(section: Section) -> int:
+    """Return the number of words of a section without its subsections, heading included."""
+    return count_words(section.heading) + section_size(section, Unit.WORDS)
 
 
 def find_section(entries: Sequence[OutlineEntry], name: str, title: str = "") -> OutlineEntry:

@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from otterwiki_semantic.content.analysis.trigrams import nearest_names
-from otterwiki_semantic.content.chunking.chunker import (
-    Profile,
-    TokenCounter,
-    chunk_document,
-    count_words,
-    section_words,
-    shorten_heading,
-)
+from otterwiki_semantic.content.chunking.chunker import chunk_document, shorten_heading
+from otterwiki_semantic.content.chunking.profiles import Profile
+from otterwiki_semantic.content.chunking.sizes import TokenCounter
 from otterwiki_semantic.content.markdown.front_matter import tags_field, text_field
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.links import linked_pages
+from otterwiki_semantic.content.pages.outline import section_word_count
 from otterwiki_semantic.core.errors import PageNotFoundError
 from otterwiki_semantic.core.records import Document, Page
 
@@ -50,7 +46,7 @@ def page_title(path: str, document: Document) -> str:
 
 def page_word_count(document: Document) -> int:
     """Give the number of words of a page as a reader sees it, headings included."""
-    return sum(count_words(section.heading) + section_words(section) for section in document.sections)
+    return sum(map(section_word_count, document.sections))
 
 
 def read_page(

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from otterwiki_semantic.content.chunking.chunker import chunk_document
+from otterwiki_semantic.content.chunking import chunk_document
 from otterwiki_semantic.content.chunking.profiles import AUTO, PROFILES, Profile, profile_named
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.core.records.document import Chunk, Document
@@ -20,7 +20,7 @@ from tests.support.markdown_strategies import PAGES, RAW, WORDS
 
 def shrunk(profile: Profile, by: int) -> Profile:
     """Give a profile whose numbers are so small that generated pages are divided, too."""
-    sizes = {name: getattr(profile, name) // by for name in ("window", "target", "least", "overlap", "whole_page")}
+    sizes = {name: getattr(profile, name) // by for name in ("window", "target", "min_size", "overlap", "whole_page")}
     return replace(profile, **sizes)
 
 
@@ -79,7 +79,7 @@ def test_a_long_heading_path_gives_way_and_loses_no_word(model: BundledModel, ti
     assert all(any(word in found for found in shown) for word in heading.split())
 
 
-@pytest.mark.parametrize("profile", [Profile("small", window=64, target=40, least=10, overlap=8), MINILM])
+@pytest.mark.parametrize("profile", [Profile("small", window=64, target=40, min_size=10, overlap=8), MINILM])
 @given(source=PAGES)
 def test_every_profile_keeps_its_window(model: BundledModel, profile: Profile, source: str) -> None:
     chunks = chunks_of(source, profile=profile, counter=model)

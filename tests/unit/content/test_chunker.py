@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 
-from otterwiki_semantic.content.chunking.chunker import ByteCounter, chunk_document, count_words
+from otterwiki_semantic.content.chunking import ByteCounter, chunk_document, count_words
 from otterwiki_semantic.content.chunking.profiles import PROFILES, Profile
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from tests.support.chunks import body, chunks_of, is_subsequence, new_text, page_words, sentences, shown_path
@@ -46,7 +46,7 @@ def test_the_same_page_gives_the_same_chunks(source: str) -> None:
 
 @given(source=PAGES | RAW)
 def test_no_chunk_exceeds_the_window_though_joining_segments_adds_tokens(source: str) -> None:
-    small = Profile("small", window=64, target=40, least=10, overlap=8)
+    small = Profile("small", window=64, target=40, min_size=10, overlap=8)
     chunks = chunks_of(source, profile=small, counter=ByteCounter())
     assert all(body(chunk).strip() for chunk in chunks)
     assert all(len(chunk.text.encode()) <= small.window for chunk in chunks)

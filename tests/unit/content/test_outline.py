@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.content.chunking.chunker import shorten_heading
+from otterwiki_semantic.content.chunking import shorten_heading
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.outline import find_section, full_names, outline, short_names
 from otterwiki_semantic.core.errors import AmbiguousSectionError, SectionNotFoundError

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from otterwiki_semantic.content.chunking.chunker import count_words
+from otterwiki_semantic.content.chunking import count_words
 from otterwiki_semantic.content.chunking.profiles import AUTO, PROFILES, profile_named
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.settings import CHUNKS
