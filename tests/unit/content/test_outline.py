@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from otterwiki_semantic.content.chunking import shorten_heading
 from otterwiki_semantic.content.markdown.parser import parse_markdown
-from otterwiki_semantic.content.pages.outline import find_section, full_names, outline, short_names
+from otterwiki_semantic.content.pages.outline import MATCHERS, find_section, full_names, outline, short_names
 from otterwiki_semantic.core.errors import AmbiguousSectionError, SectionNotFoundError
 
 PAGE = """\
@@ -101,6 +101,42 @@ def test_a_section_is_found_by_what_it_is_called(name: str, line: str) -> None:
         assert first_line(name) == line
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "anchors"),
+    [
+        ("heading", "  pakistan ", ["pakistan", "pakistan-1"]),
+        ("heading", "## Asia", []),
+        ("heading", "asia/pakistan", []),
+        ("path", "asia/pakistan", ["pakistan"]),
+        ("path", "Travel > Countries > Asia", ["asia"]),
+        ("path", "Countries > Pakistan", []),
+        ("path", "Countries > Asia/Pakistan", []),
+        ("path with any separators", "Countries > Asia/Pakistan", ["pakistan"]),
+        ("path with any separators", "Dependencies > Permits", ["dependencies-permits"]),
+        ("heading without #", "## Asia", ["asia"]),
+        ("heading without #", "Asia", []),
+        ("path without #", "### Asia > Pakistan", ["pakistan"]),
+        ("path without #", "### Countries > Asia/Pakistan", []),
+        ("path without #, with any separators", "### Countries > Asia/Pakistan", ["pakistan"]),
+        ("path and anchor", "Countries > Notes (#notes-1)", ["notes-1"]),
+        ("path and anchor", "Asia (#notes-1)", []),
+        ("path and anchor", "#notes-1", []),
+        ("anchor", "#notes-1", ["notes-1"]),
+        ("anchor", "notes-1", []),
+        ("anchor", "Elsewhere (#notes-1)", ["notes-1"]),
+        ("path with headings left out", "Countries/Pakistan", ["pakistan", "pakistan-1"]),
+        ("path with headings left out", "Travel > Country Dependencies > Pakistan", ["pakistan-1"]),
+        ("path with headings left out", "Pakistan > Countries", []),
+        ("letters and digits", "what, costs money", ["what-costs-money"]),
+        ("letters and digits", "asia: pakistan", ["pakistan"]),
+        ("letters and digits", "asi", []),
+    ],
+)
+def test_a_name_is_read_in_one_way_at_a_time(kind: str, name: str, anchors: list[str]) -> None:
+    is_meant = dict(MATCHERS)[kind](name, "Travel")
+    assert [entry.anchor for entry in ENTRIES if entry.level and is_meant(entry)] == anchors
+
+
 def test_headings_above_narrow_a_name_though_some_are_left_out() -> None:
     assert lines_of("Country Dependencies/Pakistan") != lines_of("Countries/Asia/Pakistan") == lines_of("Asia/Pakistan")
     with pytest.raises(AmbiguousSectionError):
@@ -113,7 +149,7 @@ def test_a_heading_in_a_code_block_is_none() -> None:
 
 
 def test_an_ambiguous_name_is_answered_with_names_that_are_not() -> None:
-    with pytest.raises(AmbiguousSectionError, match="2 sections are named 'pakistan'") as raised:
+    with pytest.raises(AmbiguousSectionError, match="2 sections match 'pakistan' by heading; ask for one of them: ") as raised:
         lines_of("pakistan")
     assert raised.value.nearest == ("Countries > Asia > Pakistan", "Countries > Country Dependencies > Pakistan")
     with pytest.raises(AmbiguousSectionError) as raised:
