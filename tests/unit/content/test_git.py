@@ -56,7 +56,7 @@ def test_a_branch_that_git_packed_is_read_without_git(tmp_path: Path, monkeypatc
     first = commit(tmp_path, {"a.md": "two\n"})
     git(tmp_path, "pack-refs", "--all")
     assert repository.head() == first
-    monkeypatch.setattr(Repository, "_ask_for_head", lambda _: pytest.fail("git was asked"))
+    monkeypatch.setattr(Repository, "_head_from_git", lambda _: pytest.fail("git was asked"))
     assert repository.head() == first
     second = commit(tmp_path, {"a.md": "three\n"})
     assert repository.head() == second, "a file of its own counts before the packed line"
