@@ -17,11 +17,9 @@ _REGULAR_FILE = b"100"
 _TIMEOUT_SECONDS = 120
 _LINE_BYTES = 4096
 _HINT_TO_INIT = "; to make it one, there: git init && git add -A && git commit -m pages"
-_UNWANTED_VARIABLES = frozenset(
-    (
-        *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE"),
-        *("GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"),
-    )
+_UNWANTED_VARIABLES = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE"),
+    *("GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"),
 )
 """Set in a git hook, these would lead git to a different repository, or to read paths in a different way."""
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from otterwiki_semantic.content.chunking.grouping import Group, split
+from otterwiki_semantic.content.chunking.grouping import Group, split_sections
 from otterwiki_semantic.content.chunking.packer import Packer
 from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.chunking.sizes import TokenCounter
@@ -64,13 +64,13 @@ class _Chunker:
         self._prefixes = {section: self._fitting_prefix(section) for section in sections}
 
     def chunks(self) -> Iterator[Chunk]:
-        profile = self._profile
+        sections, profile = self._sections, self._profile
         if profile.whole_page:
-            page = Group.of(self._sections, profile.unit)
+            page = Group.of(sections, profile.unit)
             if self._fits(page, profile.whole_page):
                 yield from self._chunks_of(page, profile.whole_page)
                 return
-        for group in split(self._sections, profile.boundaries, profile, lambda group: self._fits(group, profile.target)):
+        for group in split_sections(sections, profile.boundaries, profile, lambda group: self._fits(group, profile.target)):
             yield from self._chunks_of(group, profile.target)
 
     def _fits(self, group: Group, max_size: int) -> bool:

@@ -41,7 +41,7 @@ class Group:
         return self.sections[0].level
 
 
-def split(
+def split_sections(
     sections: Sequence[Section], levels: Sequence[int], profile: Profile, fits: Callable[[Group], bool]
 ) -> Iterator[Group]:
     """Yield groups of sections, in order: divided at the first of `levels`, and while they do not fit, at the next ones."""
@@ -50,7 +50,7 @@ def split(
         return
     for group in merge_stubs(divide(sections, levels[0], profile.unit), profile.min_size):
         if levels[1:] and not fits(group):
-            yield from split(group.sections, levels[1:], profile, fits)
+            yield from split_sections(group.sections, levels[1:], profile, fits)
         else:
             yield group
 

@@ -110,13 +110,8 @@ def join(segments: Sequence[Segment]) -> str:
 
 
 def fit(segments: Sequence[Segment], max_size: int, max_tokens: int) -> bool:
-    """Whether the segments together have at most this size and so many tokens."""
-    return total_size(segments) <= max_size and total_tokens(segments) <= max_tokens
-
-
-def total_size(segments: Iterable[Segment]) -> int:
-    """Return the sum of the sizes."""
-    return sum(segment.size for segment in segments)
+    """Whether the segments together are within these limits."""
+    return sum(segment.size for segment in segments) <= max_size and total_tokens(segments) <= max_tokens
 
 
 def total_tokens(segments: Iterable[Segment]) -> int:

@@ -57,100 +57,6 @@ def section_word_count(section: Section) -> int:
 # Finding a section
 
 
-def find_section(entries: Sequence[OutlineEntry], name: str, title: str = "") -> OutlineEntry:
-    """Return the section that a name stands for; the first of `MATCHERS` that matches any section decides.
-
-    Case, accents and spaces never count. `title` is the page's, which may precede the headings of a path. Errors:
-    `SectionNotFoundError` and `AmbiguousSectionError`, both with names that can be asked for, nearest first.
-    """
-    headed = [entry for entry in entries if entry.level]
-    for kind, matcher in MATCHERS:
-        found = list(filter(matcher(name.strip(), title), headed))
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise _ambiguous(name, kind, found, headed, title)
-    raise _not_found(name, headed, title)
-
-
-_Predicate = Callable[[OutlineEntry], bool]
-_Matcher = Callable[[str, str], _Predicate]
-"""Returns which entries a name stands for, given the page's title."""
-
-
-def _no_entry(_entry: OutlineEntry) -> bool:
-    return False
-
-
-def _heading(name: str, _title: str) -> _Predicate:
-    key = _key(name)
-    return lambda entry: _key(entry.heading) == key
-
-
-def _path(name: str, title: str) -> _Predicate:
-    key = _key(name)
-    return lambda entry: any(key == _key(path) for separator in (" > ", "/") for path in _paths(entry, title, separator))
-
-
-def _path_with_any_separators(name: str, title: str) -> _Predicate:
-    key = _path_key(name)
-    return lambda entry: key in _path_keys(entry, title)
-
-
-def _without_hashes(matcher: _Matcher) -> _Matcher:
-    """Match a name that is written like a heading in markdown, ``## A``."""
-
-    def match(name: str, title: str) -> _Predicate:
-        plain = _LEADING_HASHES.sub("", name)
-        return _no_entry if plain == name else matcher(plain, title)
-
-    return match
-
-
-def _path_and_anchor(name: str, title: str) -> _Predicate:
-    """Two headings can share an anchor: the wiki gives A, A and A-1 the anchors a, a-1 and a-1."""
-    found = _ANCHORED.match(name)
-    if not found or not found["path"]:
-        return _no_entry
-    key = _path_key(found["path"])
-    return lambda entry: entry.anchor == found["anchor"] and key in _path_keys(entry, title)
-
-
-def _anchor(name: str, _title: str) -> _Predicate:
-    found = _ANCHORED.match(name)
-    return (lambda entry: entry.anchor == found["anchor"]) if found else _no_entry
-
-
-def _path_with_gaps(name: str, title: str) -> _Predicate:
-    keys = [_key(part) for part in _SEPARATOR.split(_LEADING_HASHES.sub("", name))[::2]]
-
-    def matches(entry: OutlineEntry) -> bool:
-        rest = map(_key, (title, *entry.path))
-        return _key(entry.heading) == keys[-1] and all(key in rest for key in keys)
-
-    return matches
-
-
-def _letters_and_digits(name: str, title: str) -> _Predicate:
-    key = name_key(_LEADING_HASHES.sub("", name))
-    return lambda entry: any(key == name_key(path) for path in _paths(entry, title))
-
-
-MATCHERS: tuple[tuple[str, _Matcher], ...] = (
-    ("heading", _heading),
-    ("path", _path),
-    ("path with any separators", _path_with_any_separators),
-    ("heading without #", _without_hashes(_heading)),
-    ("path without #", _without_hashes(_path)),
-    ("path without #, with any separators", _without_hashes(_path_with_any_separators)),
-    ("path and anchor", _path_and_anchor),
-    ("anchor", _anchor),
-    ("path with headings left out", _path_with_gaps),
-    ("letters and digits", _letters_and_digits),
-)
-"""What a name can be, the strictest reading first. A path is the section's heading after any number of those above it."""
-
-
 @lru_cache(_CACHED)
 def _key(text: str) -> str:
     """Return a name without case, accents and needless spaces."""
@@ -162,6 +68,10 @@ def _path_key(path: str) -> str:
     return _key(path).replace(">", "/")
 
 
+def _written_keys(entry: OutlineEntry, title: str) -> set[str]:
+    return {_key(path) for separator in (" > ", "/") for path in _paths(entry, title, separator)}
+
+
 def _path_keys(entry: OutlineEntry, title: str) -> set[str]:
     return set(map(_path_key, _paths(entry, title)))
 
@@ -171,6 +81,62 @@ def _paths(entry: OutlineEntry, title: str, separator: str = "/") -> list[str]:
     path = (title, *entry.path) if title else entry.path
     cut = tuple(map(shorten_heading, path))
     return [separator.join(each[start:]) for each in dict.fromkeys((path, cut)) for start in range(len(each))]
+
+
+class SectionName:
+    """A name that a section was asked for by, in the forms in which it is compared."""
+
+    def __init__(self, text: str, title: str) -> None:
+        plain = _LEADING_HASHES.sub("", text)
+        anchored = _ANCHORED.match(text)
+        self.key, self.path_key = _key(text), _path_key(text)
+        self.plain_key, self.plain_path_key = _key(plain), _path_key(plain)
+        self.parts = [_key(part) for part in _SEPARATOR.split(plain)[::2]]
+        self.letters = name_key(plain)
+        self.anchor = anchored["anchor"] if anchored else None
+        self.anchored = _path_key(anchored["path"]) if anchored and anchored["path"] else None
+        """The path before the anchor."""
+        self.title = title
+        """The page's, with which a path may begin."""
+
+
+MATCHERS: tuple[tuple[str, Callable[[SectionName, OutlineEntry], bool]], ...] = (
+    ("heading", lambda name, entry: name.key == _key(entry.heading)),
+    ("path", lambda name, entry: name.key in _written_keys(entry, name.title)),
+    ("path with any separators", lambda name, entry: name.path_key in _path_keys(entry, name.title)),
+    ("heading without #", lambda name, entry: name.plain_key == _key(entry.heading)),
+    ("path without #", lambda name, entry: name.plain_key in _written_keys(entry, name.title)),
+    ("path without #, with any separators", lambda name, entry: name.plain_path_key in _path_keys(entry, name.title)),
+    # Two headings can share an anchor: the wiki gives A, A and A-1 the anchors a, a-1 and a-1.
+    ("path and anchor", lambda name, entry: name.anchor == entry.anchor and name.anchored in _path_keys(entry, name.title)),
+    ("anchor", lambda name, entry: name.anchor == entry.anchor),
+    ("path with headings left out", lambda name, entry: name.parts[-1] == _key(entry.heading) and _is_on_path(name, entry)),
+    ("letters and digits", lambda name, entry: name.letters in map(name_key, _paths(entry, name.title))),
+)
+"""What a name can be, the strictest reading first. A path is the section's heading after any number of those above it."""
+
+
+def find_section(entries: Sequence[OutlineEntry], name: str, title: str = "") -> OutlineEntry:
+    """Return the section that a name stands for: the first of `MATCHERS` that matches any section decides.
+
+    Case, accents and spaces never count. `title` is the page's. Errors: `SectionNotFoundError` and `AmbiguousSectionError`,
+    both with names that can be asked for, nearest first.
+    """
+    headed = [entry for entry in entries if entry.level]
+    wanted = SectionName(name.strip(), title)
+    for kind, matches in MATCHERS:
+        found = [entry for entry in headed if matches(wanted, entry)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise _ambiguous(name, kind, found, headed, title)
+    raise _not_found(name, headed, title)
+
+
+def _is_on_path(name: SectionName, entry: OutlineEntry) -> bool:
+    """Whether the parts of a name are headings that lead to the section, in order."""
+    rest = map(_key, (name.title, *entry.path))
+    return all(part in rest for part in name.parts)
 
 
 # Naming sections
@@ -205,9 +171,6 @@ def short_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
 def _count_meanings(entries: Iterable[OutlineEntry], title: str) -> Counter[str]:
     """Count the sections that each path could mean."""
     return Counter(key for entry in entries if entry.level for key in _path_keys(entry, title))
-
-
-# Errors
 
 
 def _ambiguous(

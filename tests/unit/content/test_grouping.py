@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.content.chunking.grouping import Group, divide, merge_stubs, split
+from otterwiki_semantic.content.chunking.grouping import Group, divide, merge_stubs, split_sections
 from otterwiki_semantic.content.chunking.profiles import PROFILES, Profile
 from otterwiki_semantic.content.chunking.sizes import Unit
 from otterwiki_semantic.core.records.document import Block, BlockKind, Line, Section
@@ -67,14 +67,14 @@ def test_a_stub_is_merged_with_the_next_group_unless_its_level_is_higher(sources
 
 def test_a_group_that_is_too_large_is_divided_at_the_next_level() -> None:
     profile = replace(PROFILES["heading2"], min_size=300)
-    groups = list(split(sections(*GARDEN), (2, 3), profile, fits(2_000)))
+    groups = list(split_sections(sections(*GARDEN), (2, 3), profile, fits(2_000)))
     assert headings(groups) == ["Garden Beds", "Tools", "Saws Links"]
     assert [group.size for group in groups] == [920, 1200, 1540]
-    assert headings(list(split(sections(*GARDEN), (2,), profile, fits(2_000)))) == ["Garden Beds", "Tools Saws Links"]
+    assert headings(list(split_sections(sections(*GARDEN), (2,), profile, fits(2_000)))) == ["Garden Beds", "Tools Saws Links"]
 
 
 def test_without_boundaries_a_page_is_one_group() -> None:
-    (group,) = split(sections(*GARDEN), (), PROFILES["fixed"], fits(1))
+    (group,) = split_sections(sections(*GARDEN), (), PROFILES["fixed"], fits(1))
     assert (len(group.sections), group.size) == (5, 3660)
 
 
@@ -84,7 +84,7 @@ _PAGES = st.lists(st.builds("{} A {}".format, st.integers(1, 6), st.integers(0, 
 @given(page=_PAGES, levels=st.sets(st.integers(1, 6), max_size=3).map(sorted), room=st.integers(0, 200))
 def test_the_groups_are_the_page_in_order(page: list[Section], levels: list[int], room: int) -> None:
     profile = Profile("any", min_size=20, unit=Unit.CHARACTERS)
-    groups = list(split(page, levels, profile, fits(room)))
+    groups = list(split_sections(page, levels, profile, fits(room)))
     assert [section for group in groups for section in group.sections] == page
     assert all(group.size == Group.of(group.sections, Unit.CHARACTERS).size for group in groups)
 
