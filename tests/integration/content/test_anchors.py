@@ -21,7 +21,7 @@ def renderer(app: Flask) -> Any:
 
 
 def nested_anchors_are_absent(document: Document, rendered: list[tuple[int, str]]) -> bool:
-    """Tell whether the sections are a subsequence of the headings that the wiki renders."""
+    """Whether the sections are a subsequence of the headings that the wiki renders."""
     remaining = iter(rendered)
     return all((section.level, section.anchor) in remaining for section in document.sections if section.level)
 

@@ -19,7 +19,7 @@ from tests.support.markdown_strategies import PAGES, RAW, WORDS
 
 
 def shrunk(profile: Profile, by: int) -> Profile:
-    """Give a profile whose numbers are so small that generated pages are divided, too."""
+    """Return a profile whose sizes are small enough to divide generated pages."""
     sizes = {name: getattr(profile, name) // by for name in ("window", "target", "min_size", "overlap", "whole_page")}
     return replace(profile, **sizes)
 
@@ -56,7 +56,7 @@ def repeats_the_end_of(before: Chunk, following: Chunk) -> bool:
     return letters(before.text).endswith(repeated)
 
 
-def test_the_bundled_model_is_indexed_as_ever(model: BundledModel) -> None:
+def test_the_fingerprint_of_the_bundled_model_is_unchanged(model: BundledModel) -> None:
     """Another fingerprint would build every index of the bundled model again."""
     for name in (AUTO, "minilm"):
         profile = profile_named(name, model.window - 2)
@@ -72,7 +72,7 @@ def test_no_chunk_is_empty_or_larger_than_the_window(model: BundledModel, source
 
 
 @given(title=st.lists(WORDS, max_size=400).map(" ".join), heading=st.lists(WORDS, min_size=1, max_size=400).map(" ".join))
-def test_a_long_heading_path_gives_way_and_loses_no_word(model: BundledModel, title: str, heading: str) -> None:
+def test_a_long_heading_path_is_shortened_and_loses_no_word(model: BundledModel, title: str, heading: str) -> None:
     chunks = chunks_of(f"# {heading}\n\n{sentences(30)}", title, counter=model)
     assert all(tokens <= MINILM.window for tokens in model.count_tokens([chunk.text for chunk in chunks]))
     shown = " ".join(chunk.text for chunk in chunks).split()

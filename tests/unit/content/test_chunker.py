@@ -22,7 +22,7 @@ def test_every_word_stands_in_a_chunk_in_order(source: str) -> None:
     assert is_subsequence(wanted, found)
 
 
-def test_a_heading_that_comes_again_at_once_is_kept() -> None:
+def test_a_heading_repeated_at_once_is_kept() -> None:
     (chunk,) = chunks_of("# A\n\n## B\n\n## B\n\ntext\n")
     assert chunk.text.split("] ", 1)[1].split() == ["B", "text"]
     (chunk,) = chunks_of("# A\n\n## B\n\n# A\n\n## B\n\ntext\n")
@@ -129,7 +129,7 @@ def test_links_do_not_count() -> None:
     assert chunk.text == "[Title] See the manual and a map."
 
 
-def test_a_heading_as_long_as_a_text_is_named_in_short_and_kept_in_full() -> None:
+def test_a_heading_as_long_as_a_text_is_cut_in_names_and_kept_in_full() -> None:
     heading = " ".join(f"giraffe{i}" for i in range(2_000))
     chunks = chunks_of(f"# {heading}\n\ntext\n")
     assert max(len(part) for chunk in chunks for part in (chunk.section, *chunk.section_path, *chunk.headings)) <= 301
@@ -141,7 +141,7 @@ def test_a_heading_as_long_as_a_text_is_named_in_short_and_kept_in_full() -> Non
     "part",
     ["## Heading {}\n\nA few words.\n\n", "# {}\n\n", "###### {}\n\nword\n\n## {}\n\n", "Sentence {} has its words. ", "a\n\n"],
 )
-def test_the_work_grows_as_the_page_does(name: str, part: str) -> None:
+def test_the_work_grows_linearly_with_the_page(name: str, part: str) -> None:
     assert work(part, 800, PROFILES[name]) < 2.3 * work(part, 400, PROFILES[name])
 
 

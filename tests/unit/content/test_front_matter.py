@@ -20,14 +20,14 @@ def test_front_matter_is_stripped_and_read() -> None:
 
 
 @pytest.mark.parametrize("source", ["just two words", "- a\n- list", "title: [unclosed", "a: b: c: d"])
-def test_what_is_no_mapping_stays_text(source: str) -> None:
+def test_yaml_that_is_not_a_mapping_stays_text(source: str) -> None:
     document = parse_markdown(f"---\n{source}\n---\n\nText.\n")
     assert document.front_matter == {}
     for word in source.replace("-", " ").split():
         assert word in words(document)
 
 
-def test_a_rule_at_the_top_is_no_front_matter() -> None:
+def test_a_rule_at_the_top_is_not_front_matter() -> None:
     document = parse_markdown("---\n\nfirst\n\n---\n\nsecond\n")
     assert document.front_matter == {}
     assert words(document) == "first second"

@@ -62,7 +62,7 @@ def test_a_page_is_divided_at_headings_up_to_a_level() -> None:
 def test_a_stub_is_merged_with_the_next_group_unless_its_level_is_higher(sources: list[str], merged: list[str]) -> None:
     groups = [Group.of([section(source)], Unit.CHARACTERS) for source in sources]
     assert headings(merge_stubs(groups, 20)) == merged
-    assert [len(group.sections) for group in groups] == [1] * len(groups), "what is given stays as it is"
+    assert [len(group.sections) for group in groups] == [1] * len(groups), "the arguments are unchanged"
 
 
 def test_a_group_that_is_too_large_is_divided_at_the_next_level() -> None:

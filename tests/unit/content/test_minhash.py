@@ -22,20 +22,20 @@ BOILERPLATE = " ".join(f"word{number}" for number in range(60))
         ("", False),
     ],
 )
-def test_only_what_differs_in_next_to_nothing_is_nearly_the_same(other: str, expected: bool) -> None:
+def test_near_duplicates_differ_in_a_few_words_at_most(other: str, expected: bool) -> None:
     assert ShingledText(BOILERPLATE).is_near_duplicate_of(ShingledText(other)) is expected
     assert ShingledText(other).is_near_duplicate_of(ShingledText(BOILERPLATE)) is expected
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=40), st.lists(st.sampled_from(["a", "b", "x"]), max_size=40))
-def test_sketches_tell_the_same_text_and_any_text_has_one(one: list[str], other: list[str]) -> None:
+def test_equal_texts_have_equal_signatures_and_every_text_has_one(one: list[str], other: list[str]) -> None:
     found = read_signatures([minhash_signature(" ".join(words)) for words in (one, one, other)])
     assert found.shape == (3, 8)
     assert (found[0] == found[1]).all()
 
 
 @given(st.integers(60, 200), st.integers(0, 10_000))
-def test_nearly_the_same_texts_have_nearly_the_same_sketch(length: int, seed: int) -> None:
+def test_near_duplicates_share_numbers_of_their_signatures(length: int, seed: int) -> None:
     random = Random(seed)
     words = [f"word{random.randrange(5_000)}" for _ in range(length)]
     other = [*words]

@@ -65,7 +65,7 @@ def first_line(name: str) -> str:
     return PAGE.splitlines()[lines_of(name)[0] - 1]
 
 
-def test_a_section_goes_on_to_the_next_of_the_same_or_a_higher_level() -> None:
+def test_a_section_ends_before_the_next_of_the_same_or_a_higher_level() -> None:
     source = PAGE.splitlines()
     start, end = lines_of("Countries")
     assert source[start - 1] == "# Countries"
@@ -136,18 +136,18 @@ def test_a_name_is_read_in_one_way_at_a_time(kind: str, name: str, anchors: list
     assert [entry.anchor for entry in ENTRIES if entry.level and matches(wanted, entry)] == anchors
 
 
-def test_headings_above_narrow_a_name_though_some_are_left_out() -> None:
+def test_headings_of_the_path_can_be_left_out() -> None:
     assert lines_of("Country Dependencies/Pakistan") != lines_of("Countries/Asia/Pakistan") == lines_of("Asia/Pakistan")
     with pytest.raises(AmbiguousSectionError):
         lines_of("Countries/Pakistan")
 
 
-def test_a_heading_in_a_code_block_is_none() -> None:
+def test_a_heading_in_a_code_block_is_not_a_section() -> None:
     with pytest.raises(SectionNotFoundError):
         lines_of("Not a heading")
 
 
-def test_an_ambiguous_name_is_answered_with_names_that_are_not() -> None:
+def test_the_error_for_an_ambiguous_name_lists_unique_names() -> None:
     with pytest.raises(AmbiguousSectionError, match="2 sections match 'pakistan' by heading; ask for one of them: ") as raised:
         lines_of("pakistan")
     assert raised.value.nearest == ("Countries > Asia > Pakistan", "Countries > Country Dependencies > Pakistan")
@@ -157,14 +157,14 @@ def test_an_ambiguous_name_is_answered_with_names_that_are_not() -> None:
     assert lines_of(raised.value.nearest[1]) == lines_of("#notes-1") != lines_of(raised.value.nearest[0])
 
 
-def test_an_unknown_name_is_answered_with_all_sections_the_nearest_first() -> None:
+def test_the_error_for_an_unknown_name_lists_all_sections_the_nearest_first() -> None:
     with pytest.raises(SectionNotFoundError, match="no section 'Pakistn'; the page has, nearest first: Countries > ") as raised:
         lines_of("Pakistn")
     assert {name.rpartition(" ")[2] for name in raised.value.nearest[:2]} == {"Pakistan"}
     assert len(raised.value.nearest) == len([entry for entry in ENTRIES if entry.level])
 
 
-def test_the_shortest_name_of_a_section_is_as_long_as_it_has_to_be() -> None:
+def test_the_shortest_name_of_a_section_is_unique() -> None:
     assert short_names(ENTRIES, "Travel")[:6] == [
         *("", "Countries", "Asia", "Asia > Pakistan", "Dependencies / Permits", "Country Dependencies")
     ]
@@ -185,7 +185,7 @@ _LINES = st.one_of(
 
 
 @given(st.lists(_LINES, max_size=25).map("\n".join))
-def test_every_section_is_found_by_the_name_that_is_shown_of_it(source: str) -> None:
+def test_every_section_is_found_by_its_full_and_its_short_name(source: str) -> None:
     document = parse_markdown(source)
     entries = outline(document, source.count("\n") + 1)
     headed = [entry for entry in entries if entry.level]
@@ -207,7 +207,7 @@ def test_sections_are_nested_and_their_words_are_those_of_their_own_text(source:
         assert not inside or following.word_count <= entry.word_count
 
 
-def test_a_path_is_meant_as_it_is_written() -> None:
+def test_a_path_is_first_read_as_it_is_written() -> None:
     source = "# TCP/IP\n\nText.\n\n# TCP\n\n## IP\n\nText.\n"
     entries = outline(parse_markdown(source), 9)
     assert find_section(entries, "TCP/IP").start_line == 1

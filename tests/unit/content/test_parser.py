@@ -97,7 +97,7 @@ def test_wiki_links_show_their_title() -> None:
     assert lines_of(parse_markdown("go [[Home|/start]] or [[Garden]]\n")) == [(1, "go Home or Garden")]
 
 
-def test_windows_line_ends_and_byte_order_mark_are_no_matter() -> None:
+def test_windows_line_ends_and_a_byte_order_mark_change_nothing() -> None:
     unix = parse_markdown("# A\n\ntext\n\n## B\n\nmore\n")
     assert outline(parse_markdown("\ufeff# A\r\n\r\ntext\r\n\r\n## B\r\n\r\nmore\r\n")) == outline(unix)
 

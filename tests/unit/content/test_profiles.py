@@ -33,7 +33,7 @@ def test_no_two_profiles_make_one_index() -> None:
     assert len({replace(profile, name="x").fingerprint for profile in profiles}) == len(profiles)
 
 
-def test_an_unknown_profile_is_told_with_those_there_are() -> None:
+def test_the_error_for_an_unknown_profile_lists_the_others() -> None:
     with pytest.raises(ConfigError, match="no chunk profile 'short'; there are: auto, minilm, long, heading2, fixed"):
         profile_named("short", 254)
 

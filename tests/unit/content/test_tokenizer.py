@@ -33,7 +33,7 @@ def test_a_text_is_stored_folded_stemmed_in_parts_and_whole(text: str, stored: s
     assert indexed_text(text) == stored
 
 
-def test_a_word_says_where_it_stands() -> None:
+def test_a_word_knows_its_place_in_the_text() -> None:
     text = "See  TargetWords, 数据库."
     assert [text[word.start : word.end] for word in words(text)] == ["See", "TargetWords", "数据", "据库", "库"]
 
@@ -57,7 +57,7 @@ def test_every_word_lies_within_its_text_and_no_text_raises(text: str) -> None:
 
 
 @given(st.text("aZ09_-+#.' ’\n(", max_size=40) | st.text(st.characters(max_codepoint=127), max_size=100))
-def test_the_quick_pattern_finds_the_same_words(text: str) -> None:
+def test_the_pattern_for_ascii_finds_the_same_words(text: str) -> None:
     text = text.encode("ascii", "replace").decode("ascii")
     assert [match.span() for match in _ASCII_WORD.finditer(text)] == [match.span() for match in _WORD.finditer(text)]
 
