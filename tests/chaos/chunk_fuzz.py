@@ -17,7 +17,7 @@ from otterwiki_semantic.core.records.document import Page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.chaos.fuzzing import Batch, Finding, attempt
 from tests.support.chunks import body, is_subsequence, new_text, page_words, shown_path
-from tests.support.markdown_strategies import _BLOCK_MARKS, _INLINE_MARKS, PAGES, RAW
+from tests.support.markdown_strategies import BLOCK_MARKUP, INLINE_MARKUP, PAGES, RAW
 
 _DEMO = Path(__file__).parents[2] / "demo" / "pages"
 _PATH = "folder/Some page"
@@ -31,7 +31,7 @@ _LONGEST_WORD = 50
 _LESS_TRIES = 300
 _ODD = "\x00\x0b\x0c\x1c\x85\u2028\u00a0\u200b\u200d\u202e\ufeff\ufffd\u0301\u3000漢ก😀İß\r\t"
 _FRONT = ("---\n", "title: ", "tags: [", "]\n", "category: ", '"', "'", "\\ud800", "&a ", "*a", "!!int ", "- ", ": ", "\n---\n")
-_MARKS = (*_BLOCK_MARKS, *_INLINE_MARKS, *_FRONT, *_ODD)
+_MARKS = (*BLOCK_MARKUP, *INLINE_MARKUP, *_FRONT, *_ODD)
 
 
 @cache

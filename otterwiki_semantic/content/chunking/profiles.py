@@ -13,7 +13,7 @@ AUTO = "auto"
 _LONG_WINDOW = 1_000
 _EVERY_LEVEL = 6
 _ALWAYS_NAMED = 6
-"""Fields that every fingerprint contains; the others are added by name where they differ from their defaults."""
+"""Fields that every fingerprint contains; the others are added by name where they differ from their defaults, so names stay."""
 
 
 @dataclass(frozen=True, slots=True)

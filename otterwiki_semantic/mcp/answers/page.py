@@ -165,6 +165,4 @@ def _parts(body: Json) -> list[NotePart]:
 
 def _part(trail: Sequence[str], first: int, last: int, content: str) -> NotePart:
     text = content.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
-    return NotePart(
-        section_path=[shorten_heading(heading) for heading in trail] or None, start_line=first, end_line=last, text=text
-    )
+    return NotePart(section_path=list(map(shorten_heading, trail)) or None, start_line=first, end_line=last, text=text)
