@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from otterwiki_semantic.core.records.insight import SearchHour
+from otterwiki_semantic.core.records import SearchHour
 from otterwiki_semantic.web.pages.admin import HEIGHT, WIDTH, duration, latency_chart, moment
 from tests.support.browser import LOOKS, is_scrolling_sideways, opened, picture, violations
 from tests.support.live_wiki import LiveWiki, demo_pages, eventually, make_repository

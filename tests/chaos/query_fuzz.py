@@ -13,10 +13,10 @@ from functools import cache, partial
 from pathlib import Path
 from random import Random
 
-from otterwiki_semantic.core.records.search import Answer, Filters, Hit, Mode, SearchOptions
+from otterwiki_semantic.core.records import Answer, Filters, Hit, Mode, SearchOptions
+from otterwiki_semantic.core.serialization import decode, encode
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
-from otterwiki_semantic.daemon.protocol import encode, revive
 from otterwiki_semantic.search.query import Query, has_phrases, parse_query
 from tests.chaos.fuzzing import Batch, Finding, attempt
 from tests.chaos.victim import wait_until_whole
@@ -80,21 +80,21 @@ def _fault_of(demo: Demo, text: str, options: SearchOptions) -> str:
     if parse_query(text) != query:
         return "it is not the same query each time"
     (answer,) = demo.index.search([text], options)
-    line = json.dumps(json.loads(encode({"answer": answer})), allow_nan=False)
-    if revive(Answer, json.loads(line)["answer"]) != answer:
+    line = json.dumps(json.loads(encode(answer)), allow_nan=False)
+    if decode(line.encode(), Answer) != answer:
         return "the answer does not survive its way through JSON"
     if answer.query != text or answer.degraded:
         return f"the answer is to {answer.query!r}, and {answer.degraded}"
-    if len(answer.hits) > options.n:
-        return f"{len(answer.hits)} results instead of {options.n}"
-    if max(Counter(hit.path for hit in answer.hits).values(), default=0) > options.max_chunks_per_page:
+    if len(answer.results) > options.n:
+        return f"{len(answer.results)} results instead of {options.n}"
+    if max(Counter(hit.path for hit in answer.results).values(), default=0) > options.max_chunks_per_page:
         return "a page has more than its share"
-    if answer.confident != any(hit.relevant for hit in answer.hits):
+    if answer.confident != any(hit.relevant for hit in answer.results):
         return "it is not said rightly whether any result is relevant"
     run = _plain_run(demo, text)
-    if run and not answer.hits and options.filters == Filters() and options.min_similarity is None:
+    if run and not answer.results and options.filters == Filters() and options.min_similarity is None:
         return "a phrase of a page is not found"
-    return next((fault for hit in answer.hits if (fault := _fault_of_hit(demo, hit, query, run))), "")
+    return next((fault for hit in answer.results if (fault := _fault_of_hit(demo, hit, query, run))), "")
 
 
 def _plain_run(demo: Demo, text: str) -> str:

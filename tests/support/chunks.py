@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from otterwiki_semantic.content.chunking import TokenCounter, chunk_document
 from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.markdown.parser import parse_markdown
-from otterwiki_semantic.core.records.document import Chunk, Document
+from otterwiki_semantic.core.records import Chunk, Document
 
 MINILM = Profile()
 _WORD = re.compile(r"[\u3040-\u9fff\uac00-\ud7a3]|[^\W_]+|[^\w\s]|_")

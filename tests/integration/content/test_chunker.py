@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from otterwiki_semantic.content.chunking import chunk_document
 from otterwiki_semantic.content.chunking.profiles import AUTO, PROFILES, Profile, profile_named
 from otterwiki_semantic.content.markdown.parser import parse_markdown
-from otterwiki_semantic.core.records.document import Chunk, Document
+from otterwiki_semantic.core.records import Chunk, Document
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.support.chunks import MINILM, body, chunks_of, is_subsequence, new_text, page_words, sentences, shown_path
 from tests.support.markdown_strategies import PAGES, RAW, WORDS

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from otterwiki_semantic.cli.evaluate.drafts import draft_questions
-from otterwiki_semantic.core.records.document import Link
+from otterwiki_semantic.core.records import Link
 
 
 def test_questions_are_drafted_from_link_texts() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.links import linked_pages, resolve_link
-from otterwiki_semantic.core.records.document import Link
+from otterwiki_semantic.core.records import Link
 
 
 def test_links_are_found_wherever_they_stand() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from otterwiki_semantic.content.chunking.sizes import ByteCounter, Unit, count_words
 from otterwiki_semantic.content.chunking.splitter import PARAGRAPH, Segment, join, measure, split_block, split_in_half, tail
-from otterwiki_semantic.core.records.document import Block, BlockKind, Line, Section
+from otterwiki_semantic.core.records import Block, BlockKind, Line, Section
 
 SECTION = Section(1, "Heading", "heading", ("Heading",), 1, 9, ())
 
