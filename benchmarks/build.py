@@ -13,7 +13,7 @@ from benchmarks.options import Options
 from benchmarks.processes import in_fresh_process
 from benchmarks.report import Figure, at_least, at_most, say
 from benchmarks.wikis import BuiltWiki, built, copied, generated, scratch
-from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.records import Chunk, RebuildState, SearchOptions
@@ -139,7 +139,7 @@ def _chunks(repository: Repository, model: BundledModel) -> list[Chunk]:
     head = repository.head()
     assert head is not None
     files = sorted(repository.pages(head).values(), key=lambda file: (file.size, file.path))
-    contents = repository.read(file.blob for file in files)
+    contents = repository.read_blobs(file.blob for file in files)
     pairs = zip(files, contents, strict=True)
     return [chunk for file, text in pairs for chunk in read_page(file.path, file.blob, text, model, Profile()).chunks]
 
@@ -168,8 +168,8 @@ class _CountingRepository(Repository):
 
     pages_read = 0
 
-    def read(self, blobs: Iterable[str]) -> Iterator[bytes]:
-        for content in super().read(blobs):
+    def read_blobs(self, blobs: Iterable[str]) -> Iterator[bytes]:
+        for content in super().read_blobs(blobs):
             self.pages_read += 1
             yield content
 

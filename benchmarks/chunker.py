@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks.options import Options
 from benchmarks.processes import in_fresh_process
 from benchmarks.report import Figure, at_most
-from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.embedding.local.bundled import BundledModel

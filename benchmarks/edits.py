@@ -13,7 +13,7 @@ from benchmarks.options import Options
 from benchmarks.percentiles import p50, p95
 from benchmarks.report import Figure, at_most, say
 from benchmarks.serving import FLASK, GUNICORN, ServedWiki, Server, served
-from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 

@@ -6,7 +6,7 @@ import time
 
 from benchmarks.options import Options
 from benchmarks.report import Figure, at_most
-from otterwiki_semantic.content.markdown.parser import parse
+from otterwiki_semantic.content.markdown.parser import parse_markdown
 
 _UNITS = (
     *(
@@ -50,6 +50,6 @@ def _seconds(unit: str, size: int) -> float:
     times = []
     for _ in range(_ATTEMPTS):
         start = time.process_time()
-        parse(source)
+        parse_markdown(source)
         times.append(time.process_time() - start)
     return min(times)

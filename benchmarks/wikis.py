@@ -18,7 +18,7 @@ from benchmarks.local import opened, wait_until_settled
 from benchmarks.options import ROOT
 from benchmarks.processes import in_fresh_process
 from benchmarks.report import say
-from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.storage.generations import GenerationStore, index_fingerprint

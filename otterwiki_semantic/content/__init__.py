@@ -1,7 +1,7 @@
-"""What the wiki says, read from git.
+"""What the wiki says: from git objects to pages, chunks and words.
 
-`Repository` gives the pages' files and their history. The rest is in rooms of its own: `pages` (titles, outlines, links),
-`markdown`, `chunking` and `analysis`.
+`git` reads the pages' files and their history, `markdown` parses them into sections, `pages` knows titles, outlines and links,
+`chunking` divides a page into the chunks that are embedded and shown, `analysis` makes the words of the keyword index.
 """
 
 from otterwiki_semantic.content.git import PageFile, Repository

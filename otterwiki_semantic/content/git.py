@@ -1,4 +1,4 @@
-"""The wiki's git repository: what HEAD is, which pages it holds, and what they say. Reads objects only, never the work tree."""
+"""Read a wiki's git repository: HEAD, its pages, what changed and when. Reads objects only, never the work tree."""
 
 from __future__ import annotations
 
@@ -16,59 +16,64 @@ _PAGE = b".md"
 _REGULAR_FILE = b"100"
 _TIMEOUT_SECONDS = 120
 _LINE_BYTES = 4096
-_TO_MAKE_ONE = "; to make it one, there: git init && git add -A && git commit -m pages"
-_OTHER_REPOSITORY = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE")
-"""Set in a git hook, these would lead git to another repository than the one asked about."""
-_OTHER_PATHSPECS = ("GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS")
+_HINT_TO_INIT = "; to make it one, there: git init && git add -A && git commit -m pages"
+_UNWANTED_VARIABLES = (
+    *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE"),
+    *("GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"),
+)
+"""Set in a git hook, these would lead git to a different repository, or to read paths in a different way."""
 
 
 @dataclass(frozen=True, slots=True)
 class PageFile:
-    """A page in a commit: its path without ``.md``, the id of its content, and its size in bytes."""
+    """A page in a commit."""
 
     path: str
+    """Without ``.md``."""
     blob: str
+    """The id of its content."""
     size: int
+    """In bytes."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Commit:
-    """A commit: its time in seconds since 1970, its parents, and the files that it changed."""
+class _LoggedCommit:
+    """A commit of the log."""
 
-    time: int
-    name: str
+    id: str
     parents: list[str]
-    names: list[bytes]
+    time: int
+    """In seconds since 1970."""
+    files: list[bytes]
+    """Those that it changed."""
 
 
 class Repository:
-    """Git objects of one repository, bare or with a work tree.
+    """A git repository, bare or with a work tree.
 
-    Errors: `RepositoryError` when git is missing, the directory is no repository, or an object cannot be read.
+    Errors: `RepositoryError` if git is missing, the directory is not a repository, or an object cannot be read.
     """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        unwanted = {*_OTHER_REPOSITORY, *_OTHER_PATHSPECS}
-        inherited = {name: value for name, value in os.environ.items() if name not in unwanted}
         self._environment = {
-            **inherited,
+            **{name: value for name, value in os.environ.items() if name not in _UNWANTED_VARIABLES},
             "LC_ALL": "C",
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_NO_LAZY_FETCH": "1",
-            "GIT_NO_REPLACE_OBJECTS": "1",  # what a commit's name stands for must not change
+            "GIT_NO_REPLACE_OBJECTS": "1",  # a commit's content must not change
         }
 
     @cached_property
     def _directories(self) -> tuple[Path, Path]:
-        """Where git keeps HEAD, and where the branches; asked for when needed: a repository may be there only later."""
+        """Where git keeps HEAD, and where the branches. Looked up on first use: the repository may be created later."""
         own, common = self._git("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir").splitlines()
         return Path(os.fsdecode(own)), Path(os.fsdecode(common))
 
     @property
     def root(self) -> Path:
-        """The directory the repository is known by: the top of the work tree, or a bare repository itself."""
+        """The top of the work tree, or the directory of a bare repository."""
         top = self._run("rev-parse", "--show-toplevel")
         if top.returncode == 0:
             return Path(os.fsdecode(top.stdout.removesuffix(b"\n")))
@@ -77,22 +82,22 @@ class Repository:
         raise RepositoryError(f"{self.directory} is the inside of a repository; name the directory that holds .git")
 
     def head(self) -> str | None:
-        """Give the commit that HEAD is; None in a repository without a commit.
+        """Return HEAD's commit; None in a repository without a commit.
 
-        Reads the small files git keeps it in, as every search asks for it; asks git when the branch is kept otherwise.
+        Every search needs it, so it is read from git's own small files, and git is only asked if they do not have it.
         """
         own, common = self._directories
         try:
-            head = _read_small(f"{own}/HEAD")
+            head = _read_line(f"{own}/HEAD")
             if head.startswith("ref: "):
-                head = _commit_of(head.removeprefix("ref: "), common)
+                head = _branch_head(head.removeprefix("ref: "), common)
             if len(head) in {40, 64} and int(head, 16) >= 0:
                 return head
         except (OSError, ValueError):
             pass
-        return self._ask_for_head()
+        return self._head_from_git()
 
-    def _ask_for_head(self) -> str | None:
+    def _head_from_git(self) -> str | None:
         answer = self._run("rev-parse", "--verify", "--quiet", "HEAD^{commit}")
         if answer.returncode == 0:
             return answer.stdout.decode("ascii").strip()
@@ -101,119 +106,118 @@ class Repository:
         raise RepositoryError(f"git cannot read HEAD of {self.directory}: {_message(answer.stderr)}")
 
     def pages(self, commit: str) -> dict[str, PageFile]:
-        """Give the pages of a commit by path: see `blobs`."""
-        return {file.path: file for file in self.files(self.blobs(commit))}
+        """Return the pages of a commit by path."""
+        return {file.path: file for file in self.page_files(self.page_blobs(commit))}
 
-    def blobs(self, commit: str) -> dict[str, str]:
-        r"""Give the id of each page's content in a commit, by path. Symbolic links and submodules are no pages.
+    def page_blobs(self, commit: str) -> dict[str, str]:
+        r"""Return the blob ids of a commit's pages by path. Symbolic links and submodules are not pages.
 
-        A name that is not UTF-8 is shown with its odd bytes as ``\\xNN``.
+        In a path that is not UTF-8 the invalid bytes are replaced by ``\\xNN``.
         """
         found: dict[str, str] = {}
         for entry in self._git("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
-            facts, _, name = entry.partition(b"\t")
-            if facts.startswith(_REGULAR_FILE) and (path := _page(name)) is not None:
-                found[path] = facts.rpartition(b" ")[2].decode("ascii")
+            mode_and_id, _, name = entry.partition(b"\t")
+            if mode_and_id.startswith(_REGULAR_FILE) and (path := _page_path(name)) is not None:
+                found[path] = mode_and_id.rpartition(b" ")[2].decode("ascii")
         return found
 
-    def files(self, blobs: Mapping[str, str]) -> list[PageFile]:
-        """Give pages with the sizes of their contents, which git has to look up one by one."""
-        asked = "".join(f"{blob}\n" for blob in blobs.values()).encode("ascii")
-        sizes = self._git("cat-file", "--batch-check=%(objectsize)", given=asked).splitlines() if blobs else []
+    def page_files(self, blobs: Mapping[str, str]) -> list[PageFile]:
+        """Return pages with their sizes, which git has to look up one by one."""
+        ids = "".join(f"{blob}\n" for blob in blobs.values()).encode("ascii")
+        sizes = self._git("cat-file", "--batch-check=%(objectsize)", stdin=ids).splitlines() if blobs else []
         try:
             return [PageFile(path, blob, int(size)) for (path, blob), size in zip(blobs.items(), sizes, strict=True)]
         except ValueError:
             raise RepositoryError(f"git lacks objects of {self.directory}; try: git fsck") from None
 
-    def updated(self, commit: str, since: str | None = None) -> dict[str, int]:
-        """Give when each page was last changed up to a commit, in seconds since 1970: the time of its last commit.
+    def last_changed(self, commit: str, since: str | None = None) -> dict[str, int]:
+        """Return when each page was last changed up to a commit: the time of its last commit, in seconds since 1970.
 
-        With `since`, only what was changed after that commit; but everything if there are merges among the commits since then,
-        or it is no ancestor of theirs: then they alone cannot tell.
+        With `since`, only pages changed after that commit; but all pages if it is not an ancestor, or there was a merge since,
+        which can bring in earlier changes.
         """
         if since is not None and (log := self._log(f"{since}..{commit}")) is not None and _is_straight(log, since, commit):
-            return _newest(log)
+            return _last_changes(log)
         log = self._log(commit, "--", ":(top)*.md")
         if log is None:
             raise RepositoryError(f"git cannot read the history of {self.directory}; try: git fsck")
-        return _newest(log)
+        return _last_changes(log)
 
-    def _log(self, *span: str) -> list[_Commit] | None:
-        """Give commits, newest first; None if git knows no such span, or cannot read it."""
-        shown = ("--format=%x00//%ct %H %P", "--encoding=UTF-8", "--name-only", "-c", "-z", "--no-renames", "--no-relative")
-        answer = self._run("-c", "log.showRoot=true", "log", *shown, *span, timeout=None)
+    def _log(self, *span: str) -> list[_LoggedCommit] | None:
+        """Return commits, newest first; None if git does not know the span, or cannot read it."""
+        options = ("--format=%x00//%ct %H %P", "--encoding=UTF-8", "--name-only", "-c", "-z", "--no-renames", "--no-relative")
+        answer = self._run("-c", "log.showRoot=true", "log", *options, *span, timeout=None)
         if answer.returncode:
             return None
-        commits: list[_Commit] = []
-        before = b""
-        for field in answer.stdout.split(b"\0"):  # two slashes and what is known of the commit, which begin no path; then paths
-            if field.startswith(b"//"):
-                time, name, *parents = field[2:].split()
-                commits.append(_Commit(int(time), name.decode("ascii"), [parent.decode("ascii") for parent in parents], []))
+        commits: list[_LoggedCommit] = []
+        for field in answer.stdout.split(b"\0"):
+            if field.startswith(b"//"):  # as no path does
+                time, identity, *parents = field[2:].decode("ascii").split()
+                commits.append(_LoggedCommit(identity, parents, int(time), []))
             elif field:
-                commits[-1].names.append(field.removeprefix(b"\n") if before.startswith(b"//") else field)
-            before = field
+                files = commits[-1].files
+                files.append(field if files else field.removeprefix(b"\n"))
         return commits
 
-    def commits_between(self, since: str | None, commit: str, most: int) -> int | None:
-        """Count the commits that lead to one and not to another one, `most` at most; None if git cannot.
+    def commits_between(self, since: str | None, commit: str, limit: int) -> int | None:
+        """Count up to `limit` commits that are reachable from `commit` and not from `since`; None if git cannot.
 
-        Of all that lead to it, if there is no other one, or git does not know it any more.
+        Without `since`, or if git no longer knows it, all commits reachable from `commit` count.
         """
         for span in ([commit, f"^{since}"] if since else [commit], [commit]):
-            answer = self._run("rev-list", "--count", f"--max-count={most}", "--end-of-options", *span)
+            answer = self._run("rev-list", "--count", f"--max-count={limit}", "--end-of-options", *span)
             if answer.returncode == 0:
                 return int(answer.stdout)
         return None
 
     def changes(self, since: str, commit: str) -> tuple[dict[str, str], list[str]] | None:
-        """Give the ids of the pages of a commit that differ from those of another one, and the pages that are gone.
+        """Return the blob ids of the pages that are new or changed since another commit, and the paths of those removed.
 
-        None if git cannot compare them: one may have been collected as garbage. None, too, if a name among them is not UTF-8,
-        since two such can be shown as one.
+        None if git cannot compare the commits (one may have been garbage-collected), or a path is not UTF-8: two such paths can
+        be shown alike.
         """
         answer = self._run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-relative", since, commit)
         if answer.returncode:
             return None
         changed: dict[str, str] = {}
-        gone: list[str] = []
+        removed: list[str] = []
         fields = answer.stdout.split(b"\0")
-        for facts, name in zip(fields[::2], fields[1::2], strict=False):
-            if (path := _page(name)) is None:
+        for modes_and_ids, name in zip(fields[::2], fields[1::2], strict=False):
+            if (path := _page_path(name)) is None:
                 continue
             if "\\x" in path:
                 return None
-            mode_before, mode, blob_before, blob, _ = facts.removeprefix(b":").split()
-            was_page, is_page = mode_before.startswith(_REGULAR_FILE), mode.startswith(_REGULAR_FILE)
-            if is_page and not (was_page and blob == blob_before):
+            old_mode, mode, old_blob, blob, _ = modes_and_ids.removeprefix(b":").split()
+            was_page, is_page = old_mode.startswith(_REGULAR_FILE), mode.startswith(_REGULAR_FILE)
+            if is_page and not (was_page and blob == old_blob):
                 changed[path] = blob.decode("ascii")
             elif was_page and not is_page:
-                gone.append(path)
-        return changed, sorted(gone)
+                removed.append(path)
+        return changed, sorted(removed)
 
-    def commit_of(self, revision: str) -> str | None:
-        """Give the commit with a name or the beginning of one, in hexadecimal; None if there is none, or several begin so."""
+    def resolve_commit(self, revision: str) -> str | None:
+        """Return the commit with this id, or a unique prefix of one, in hexadecimal; None if there is none."""
         answer = self._run("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
         commit = answer.stdout.decode("ascii").strip()
-        return commit if commit.startswith(revision.lower()) and commit else None  # else a branch has that name
+        return commit if commit.startswith(revision.lower()) and commit else None  # else a branch has this name
 
     def page_blob(self, commit: str, path: str) -> str | None:
-        """Give the id of a page's content in a commit; None if there is no such page, or its name is not UTF-8."""
-        answer = self._run("ls-tree", "-z", "--full-tree", commit, "--", f"{path}{_PAGE.decode()}").stdout  # none: outside
-        facts, _, name = answer.partition(b"\0")[0].partition(b"\t")
-        is_page = facts.startswith(_REGULAR_FILE) and _page(name) == path
-        return facts.rpartition(b" ")[2].decode("ascii") if is_page else None
+        """Return the blob id of a page in a commit; None if there is no such page, or its name is not UTF-8."""
+        entry = self._run("ls-tree", "-z", "--full-tree", commit, "--", f"{path}{_PAGE.decode()}").stdout  # empty if outside
+        mode_and_id, _, name = entry.partition(b"\0")[0].partition(b"\t")
+        is_page = mode_and_id.startswith(_REGULAR_FILE) and _page_path(name) == path
+        return mode_and_id.rpartition(b" ")[2].decode("ascii") if is_page else None
 
-    def last_change(self, commit: str, path: str) -> Commit | None:
-        """Give the last commit up to another one that changed a page; None if its name is not UTF-8."""
-        shown = "--format=%H%x00%an%x00%cI%x00%B"
+    def last_commit(self, commit: str, path: str) -> Commit | None:
+        """Return the last commit up to `commit` that changed a page; None if the page's name is not UTF-8."""
+        fields = "--format=%H%x00%an%x00%cI%x00%B"
         name = f":(top,literal){path}{_PAGE.decode()}"
-        answer = self._git("log", "-1", shown, "--encoding=UTF-8", commit, "--", name).decode("utf-8", errors="replace")
+        answer = self._git("log", "-1", fields, "--encoding=UTF-8", commit, "--", name).decode("utf-8", errors="replace")
         revision, author, date, message = (answer.split("\0", 3) + [""] * 4)[:4]
         return Commit(revision, author, date, message.strip()) if revision else None
 
-    def read(self, blobs: Iterable[str]) -> Iterator[bytes]:
-        """Give the content of each object, in order, through one git process."""
+    def read_blobs(self, blobs: Iterable[str]) -> Iterator[bytes]:
+        """Yield the content of each blob, in order, from one git process."""
         command = ["git", "-C", str(self.directory), "cat-file", "--batch"]
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self._environment
@@ -231,21 +235,21 @@ class Repository:
                 yield content
             process.stdin.close()
 
-    def _git(self, *arguments: str, given: bytes | None = None) -> bytes:
-        answer = self._run(*arguments, given=given)
+    def _git(self, *arguments: str, stdin: bytes | None = None) -> bytes:
+        answer = self._run(*arguments, stdin=stdin)
         if answer.returncode:
             reason = _message(answer.stderr)
-            cure = _TO_MAKE_ONE if "not a git repository" in reason else ""
-            raise RepositoryError(f"git cannot read the repository {self.directory}: {reason}{cure}")
+            hint = _HINT_TO_INIT if "not a git repository" in reason else ""
+            raise RepositoryError(f"git cannot read the repository {self.directory}: {reason}{hint}")
         return answer.stdout
 
     def _run(
-        self, *arguments: str, given: bytes | None = None, timeout: float | None = _TIMEOUT_SECONDS
+        self, *arguments: str, stdin: bytes | None = None, timeout: float | None = _TIMEOUT_SECONDS
     ) -> subprocess.CompletedProcess[bytes]:
         command = ["git", "-C", str(self.directory), *arguments]
         try:
             return subprocess.run(
-                command, input=given, capture_output=True, env=self._environment, timeout=timeout, check=False
+                command, input=stdin, capture_output=True, env=self._environment, timeout=timeout, check=False
             )
         except FileNotFoundError:
             raise RepositoryError("git is not installed, or not on the PATH of this process") from None
@@ -253,8 +257,8 @@ class Repository:
             raise RepositoryError(f"git did not answer within {timeout} s: {' '.join(command)}") from None
 
 
-def _read_small(path: str) -> str:
-    """Give the line that a file holds, in a quarter of the time that a file object takes."""
+def _read_line(path: str) -> str:
+    """Return the only line of a file, in a quarter of the time that a file object takes."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(file, _LINE_BYTES).decode("ascii").strip()
@@ -262,36 +266,36 @@ def _read_small(path: str) -> str:
         os.close(file)
 
 
-def _commit_of(branch: str, common: Path) -> str:
-    """Give the commit of a branch, which has a file of its own, or a line in the file of those that `git gc` packed."""
+def _branch_head(branch: str, common: Path) -> str:
+    """Return the commit of a branch, from its own file, or from that of the branches that `git gc` packed."""
     try:
-        return _read_small(f"{common}/{branch}")
+        return _read_line(f"{common}/{branch}")
     except FileNotFoundError:
         lines = (common / "packed-refs").read_text(encoding="utf-8").splitlines()
         return next((line.partition(" ")[0] for line in lines if line.endswith(f" {branch}")), "")
 
 
-def _page(name: bytes) -> str | None:
-    """Give the path of the page that a file is; None if it is none. A file named ``.md`` has no name as a page."""
+def _page_path(name: bytes) -> str | None:
+    """Return a file's path as a page; None if it is not one, as a file that is only named ``.md``."""
     path = name.removesuffix(_PAGE).decode("utf-8", errors="backslashreplace")
     return path if name.endswith(_PAGE) and path and not path.endswith("/") else None
 
 
-def _is_straight(log: Sequence[_Commit], since: str, commit: str) -> bool:
-    """Whether these commits of one parent each lead from one commit to the other."""
+def _is_straight(log: Sequence[_LoggedCommit], since: str, commit: str) -> bool:
+    """Whether these commits, each of one parent, lead from `commit` back to `since`."""
     for each in log:
-        if each.name != commit or len(each.parents) != 1:
+        if each.id != commit or len(each.parents) != 1:
             return False
         commit = each.parents[0]
     return commit == since
 
 
-def _newest(log: Iterable[_Commit]) -> dict[str, int]:
-    """Give the time of the last of these commits that changed a page."""
+def _last_changes(log: Iterable[_LoggedCommit]) -> dict[str, int]:
+    """Return for each page the time of the first of these commits, newest first, that changed it."""
     times: dict[str, int] = {}
     for commit in log:
-        for name in commit.names:
-            if (path := _page(name)) is not None:
+        for name in commit.files:
+            if (path := _page_path(name)) is not None:
                 times.setdefault(path, commit.time)
     return times
 

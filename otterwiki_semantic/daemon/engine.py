@@ -14,7 +14,7 @@ from typing import TypeVar
 from msgspec import structs
 
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.content.pages import page_unknown
+from otterwiki_semantic.content.pages import page_not_found
 from otterwiki_semantic.core.errors import (
     CatalogCorruptError,
     CatalogError,
@@ -336,7 +336,7 @@ def _known_path(generation: Generation, path: str) -> str:
     """Return a page's path as the index has it, whatever the case; `PageNotFoundError` if it has no such page."""
     known = generation.catalog.pages.find_path(path)
     if known is None:
-        raise page_unknown("the index", path, generation.catalog.blobs())
+        raise page_not_found("the index", path, generation.catalog.blobs())
     return known
 
 

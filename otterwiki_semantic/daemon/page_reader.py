@@ -13,17 +13,17 @@ from msgspec import structs
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.content.chunking import count_words
-from otterwiki_semantic.content.markdown import parse, plain_values
+from otterwiki_semantic.content.markdown import json_safe, parse_markdown
 from otterwiki_semantic.content.pages import (
     find_section,
+    full_names,
     outline,
     page_key,
     page_name,
+    page_not_found,
     page_title,
-    page_unknown,
-    page_words,
+    page_word_count,
     short_names,
-    shown_names,
 )
 from otterwiki_semantic.core.errors import PageNotFoundError, RevisionNotFoundError, SectionNotFoundError, SemanticError
 from otterwiki_semantic.core.parameters import MAX_PATH_CHARACTERS
@@ -57,12 +57,12 @@ class PageReader:
     def page(self, path: str, request: PageRequest, urls: PageUrls = NO_URLS) -> PageView:
         """Return a page as HEAD or a revision has it: whole, or the sections and lines asked for."""
         source = self._source(path, request.revision)
-        document = parse(source.text)
+        document = parse_markdown(source.text)
         entries, title = outline(document, len(source.lines)), page_title(source.path, document)
         parts = [_part(source, find_section(entries, name, title)) for name in request.section]
         if request.lines is not None:
             parts.append(_lines_part(source, entries, request.lines, request.around))
-        last = self._repository.last_change(source.commit, source.path)
+        last = self._repository.last_commit(source.commit, source.path)
         links, failure = self._links(source.path)
         names = short_names(entries, title)
         return PageView(
@@ -70,12 +70,12 @@ class PageReader:
             path=source.path,
             title=title,
             content="\n".join(part.content for part in parts) if parts else source.text,
-            frontmatter=plain_values(document.front_matter) or None,
+            frontmatter=json_safe(document.front_matter) or None,
             revision=last.revision if last else source.commit,
             last_commit=last,
             links_to=links.links_to,
             linked_from=links.linked_from,
-            word_count=page_words(document),
+            word_count=page_word_count(document),
             total_lines=len(source.lines),
             sections=tuple(structs.replace(entry, name=name) for entry, name in zip(entries, names, strict=True)),
             parts=tuple(parts) or None,
@@ -97,28 +97,28 @@ class PageReader:
         commit = self._commit(revision)
         found = ((each, self._repository.page_blob(commit, each)) for each in spellings if commit)
         there, blob = next(((each, blob) for each, blob in found if blob), None) or self._as_spelled(commit, spellings)
-        text = next(self._repository.read([blob])).decode("utf-8", errors="replace")
+        text = next(self._repository.read_blobs([blob])).decode("utf-8", errors="replace")
         lines = tuple(match[0] for match in _LINE.finditer(text) if match[0])
         return _Source(there, commit or "", text, lines or ("",))
 
     def _commit(self, revision: str | None) -> str | None:
         if revision is None:
             return self._repository.head()
-        commit = self._repository.commit_of(revision)
+        commit = self._repository.resolve_commit(revision)
         if commit is None:
             raise RevisionNotFoundError(f"there is no revision {revision!r}")
         return commit
 
     def _as_spelled(self, commit: str | None, spellings: Sequence[str]) -> tuple[str, str]:
         """Give the page's path as the commit spells it, and the id of its content; `PageNotFoundError` if there is none."""
-        blobs = self._repository.blobs(commit) if commit else {}
+        blobs = self._repository.page_blobs(commit) if commit else {}
         for path in spellings:
             same = sorted(other for other in blobs if page_key(other) == page_key(path))
             if same:
                 there = path if path in same else same[0]
                 return there, blobs[there]
         path = spellings[-1]
-        raise page_unknown("the wiki", path, blobs)
+        raise page_not_found("the wiki", path, blobs)
 
 
 def _spellings(path: str) -> list[str]:
@@ -150,7 +150,7 @@ def _lines_part(source: _Source, entries: Sequence[OutlineEntry], lines: tuple[i
 
 
 def _names(entries: Sequence[OutlineEntry]) -> list[str]:
-    return shown_names([entry for entry in entries if entry.level])
+    return full_names([entry for entry in entries if entry.level])
 
 
 def _page_part(entry: OutlineEntry | None, first: int, last: int, words: int, content: str) -> PagePart:

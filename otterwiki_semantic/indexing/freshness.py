@@ -55,6 +55,6 @@ class FreshnessMonitor:
 
     def _count_pending(self, generation: Generation | None, _commit: str | None, head: str | None) -> int:
         if generation is None:
-            return len(self._repository.blobs(head)) if head else 0
+            return len(self._repository.page_blobs(head)) if head else 0
         changed, removed = changed_pages(self._repository, generation.catalog, head)
         return len(changed) + len(removed)

@@ -15,8 +15,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
 from otterwiki_semantic.content import PageFile, Repository
-from otterwiki_semantic.content.chunking import BytesAsTokens, Profile, TokenCounter
-from otterwiki_semantic.content.markdown import parse, parse_plain
+from otterwiki_semantic.content.chunking import ByteCounter, Profile, TokenCounter
+from otterwiki_semantic.content.markdown import parse_markdown, parse_plain_text
 from otterwiki_semantic.content.pages import read_page
 from otterwiki_semantic.core.errors import CatalogError, ModelError
 from otterwiki_semantic.core.records import Document, Page
@@ -98,11 +98,11 @@ def changed_pages(repository: Repository, catalog: Catalog, head: str | None) ->
     equals = None if catalog.unfinished else catalog.commit
     changes = repository.changes(equals, head) if equals and head else None
     if changes is None:
-        blobs, known = repository.blobs(head) if head else {}, catalog.blobs()
+        blobs, known = repository.page_blobs(head) if head else {}, catalog.blobs()
         others = {path: blob for path, blob in blobs.items() if known.get(path) != blob}
         changes = others, sorted(known.keys() - blobs.keys())
     changed, removed = changes
-    return sorted(repository.files(changed), key=lambda file: (file.size, file.path)), removed
+    return sorted(repository.page_files(changed), key=lambda file: (file.size, file.path)), removed
 
 
 class Indexer:
@@ -138,7 +138,7 @@ class Indexer:
         head, commit, is_changing = self._repository.head(), catalog.meta("commit"), catalog.is_changing
         if head == commit and not is_changing and not (retry_unfinished and catalog.unfinished):
             return None
-        updated = self._repository.updated(head, None if is_changing else commit) if head else {}
+        updated = self._repository.last_changed(head, None if is_changing else commit) if head else {}
         changed, removed = changed_pages(self._repository, catalog, head)
         return SyncPlan(head, changed, removed, updated, self._recipe.profile, embed, previous)
 
@@ -185,7 +185,7 @@ class Indexer:
     def _read(self, catalog: Catalog, plan: SyncPlan, tracker: ProgressTracker) -> Iterator[Page]:
         """Read the changed pages and divide them into chunks."""
         updated = {**catalog.updated([file.path for file in plan.changed]), **plan.updated}
-        contents = self._repository.read(file.blob for file in plan.changed)
+        contents = self._repository.read_blobs(file.blob for file in plan.changed)
         for file, content in zip(plan.changed, contents, strict=True):
             self._check_stop()
             page = replace(self._read_page(file, content, plan.profile), updated=updated.get(file.path))
@@ -195,15 +195,18 @@ class Indexer:
     def _read_page(self, file: PageFile, content: bytes, profile: Profile) -> Page:
         """Return a page, as plain text if the parser or the tokenizer fails on it."""
         embedder = self._recipe.embedder
-        attempts: tuple[tuple[Callable[[str], Document], TokenCounter], ...] = ((parse, embedder), (parse_plain, embedder))
+        attempts: tuple[tuple[Callable[[str], Document], TokenCounter], ...] = (
+            (parse_markdown, embedder),
+            (parse_plain_text, embedder),
+        )
         for parser, counter in attempts:
             try:
                 return read_page(file.path, file.blob, content, counter, profile, parser)
             except ModelError:  # the embedding stage reports the failure; here we only lack the tokenizer
-                return read_page(file.path, file.blob, content, BytesAsTokens(), profile, parser)
+                return read_page(file.path, file.blob, content, ByteCounter(), profile, parser)
             except Exception as error:
                 log.exception("the page %s is indexed as plain text: %s", file.path, error)
-        return read_page(file.path, file.blob, content, BytesAsTokens(), profile, parse_plain)
+        return read_page(file.path, file.blob, content, ByteCounter(), profile, parse_plain_text)
 
     def _embed_ahead(
         self, batches: Iterable[list[Page]], catalog: Catalog, plan: SyncPlan, executor: Executor

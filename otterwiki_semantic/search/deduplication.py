@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from otterwiki_semantic.content.analysis.minhash import SHARED, SKETCH, Passage, Sketches, compared_words
+from otterwiki_semantic.content.analysis.minhash import MIN_SHARED, SIGNATURE_SIZE, ShingledText, Signatures, comparison_text
 from otterwiki_semantic.search.retrieval import Candidate, Tier
 
 
@@ -22,7 +22,7 @@ class Deduplicator:
     def __init__(
         self,
         ranked: Sequence[Candidate],
-        signatures: Sketches,
+        signatures: Signatures,
         words_of: Callable[[Sequence[int]], Mapping[int, tuple[str, str]]],
         *,
         ranks_pages: bool = False,
@@ -33,7 +33,7 @@ class Deduplicator:
         self._alike = _possible_duplicates([each.id for each in ranked], signatures)
         self._paths = {each.id: each.path for each in ranked}
         self._texts: dict[int, str] = {}
-        self._passages: dict[int, Passage] = {}
+        self._passages: dict[int, ShingledText] = {}
         self._kept: dict[int, None] = {}
         self.also_on: defaultdict[int, set[str]] = defaultdict(set)
         """The paths of other pages that repeat a chunk, as far as they were seen."""
@@ -70,7 +70,7 @@ class Deduplicator:
         if not alike:
             return None
         same = (other for other in alike if self._text(other) == self._text(chunk))
-        near = (other for other in alike if self._passage(chunk).nearly_repeats(self._passage(other)))
+        near = (other for other in alike if self._passage(chunk).is_near_duplicate_of(self._passage(other)))
         return next(same, None) or next(near, None)
 
     def _copies(self, chunk: int) -> list[int]:
@@ -84,29 +84,29 @@ class Deduplicator:
     def _text(self, chunk: int) -> str:
         if chunk not in self._texts:
             stored = self._words_of([chunk, *self._alike.get(chunk, ())])
-            self._texts.update((other, compared_words(*words)) for other, words in stored.items())
+            self._texts.update((other, comparison_text(*words)) for other, words in stored.items())
         return self._texts.setdefault(chunk, "")
 
-    def _passage(self, chunk: int) -> Passage:
+    def _passage(self, chunk: int) -> ShingledText:
         if chunk not in self._passages:
-            self._passages[chunk] = Passage(self._text(chunk))
+            self._passages[chunk] = ShingledText(self._text(chunk))
         return self._passages[chunk]
 
 
-def _possible_duplicates(chunks: Sequence[int], signatures: Sketches) -> dict[int, list[int]]:
+def _possible_duplicates(chunks: Sequence[int], signatures: Signatures) -> dict[int, list[int]]:
     """Return for each chunk the others that it may nearly repeat, if there are any."""
     rows = _agreeing(signatures)
     shared = np.zeros((len(rows), len(rows)), dtype=np.uint8)
-    for number in range(SKETCH):
+    for number in range(SIGNATURE_SIZE):
         shared += np.equal.outer(signatures[rows, number], signatures[rows, number])
     np.fill_diagonal(shared, 0)
     alike: dict[int, list[int]] = {}
-    for row, other in zip(*(rows[places].tolist() for places in np.nonzero(shared >= SHARED)), strict=True):
+    for row, other in zip(*(rows[places].tolist() for places in np.nonzero(shared >= MIN_SHARED)), strict=True):
         alike.setdefault(chunks[row], []).append(chunks[other])
     return alike
 
 
-def _agreeing(signatures: Sketches) -> npt.NDArray[np.intp]:
+def _agreeing(signatures: Signatures) -> npt.NDArray[np.intp]:
     """Return the rows that share enough numbers with any other row: mostly a few, and no others can be alike."""
     order = np.argsort(signatures, axis=0)
     ranked = np.take_along_axis(signatures, order, axis=0)
@@ -115,4 +115,4 @@ def _agreeing(signatures: Sketches) -> npt.NDArray[np.intp]:
     agrees[:-1] |= agrees[1:]
     counts = np.zeros(signatures.shape, dtype=bool)
     np.put_along_axis(counts, order, agrees, axis=0)
-    return np.flatnonzero(counts.sum(axis=1) >= SHARED)
+    return np.flatnonzero(counts.sum(axis=1) >= MIN_SHARED)

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import regex
 
-from otterwiki_semantic.content.analysis import UNSPACED, Finder, Word, name_key, stem, words
+from otterwiki_semantic.content.analysis import UNSPACED, Word, WordMatcher, name_key, stem, words
 from otterwiki_semantic.core.records import Filters
 from otterwiki_semantic.storage import Filter, page_filter
 
@@ -97,7 +97,7 @@ def _query(
     text: str, phrases: tuple[tuple[Word, ...], ...], without: tuple[tuple[Word, ...], ...], literals: tuple[str, ...]
 ) -> Query:
     found = _run(text)
-    parts = [part for word in found if not word.is_tail for part in word.parts]
+    parts = [part for word in found if not word.is_unigram for part in word.parts]
     sought = [part for part in parts if part not in _FUNCTION_WORDS]
     return Query(
         text=text,
@@ -105,7 +105,7 @@ def _query(
         sought=tuple(dict.fromkeys(sought or parts)),
         wholes=tuple(dict.fromkeys(word.whole for word in found if len(word.parts) > 1)),
         pairs=tuple(dict.fromkeys(pairwise(parts))),
-        prefixes=tuple(dict.fromkeys(word.whole for word in found if word.is_tail)),
+        prefixes=tuple(dict.fromkeys(word.whole for word in found if word.is_unigram)),
         phrases=phrases,
         without=without,
         literals=literals,
@@ -117,7 +117,9 @@ def _run(text: str | None) -> tuple[Word, ...]:
     """Give the words of a text; the last character of a run without spaces only if it stands alone."""
     found = list(words(text or ""))
     ends = [0, *(word.end for word in found)]
-    return tuple(word for word, end_before in zip(found, ends, strict=False) if not (word.is_tail and end_before == word.end))
+    return tuple(
+        word for word, end_before in zip(found, ends, strict=False) if not (word.is_unigram and end_before == word.end)
+    )
 
 
 # The keyword index's expressions: the one place where text of a user is quoted for FTS5
@@ -148,7 +150,7 @@ def _phrase(run: Sequence[Word]) -> str:
     if len(run) == 1:
         word = run[0]
         spellings = dict.fromkeys((" ".join(word.parts), word.whole))
-        return f"{_quoted(word.whole)} *" if word.is_tail else " OR ".join(map(_quoted, spellings))
+        return f"{_quoted(word.whole)} *" if word.is_unigram else " OR ".join(map(_quoted, spellings))
     return _quoted(" ".join(part for word in run for part in word.parts))
 
 
@@ -160,7 +162,7 @@ def _quoted(text: str) -> str:
 def has_phrases(text: str, phrases: Sequence[Sequence[Word]]) -> bool:
     """Tell whether a text has every one of these runs of words as they are, not only their stems."""
     found = list(words(text))
-    parts = [part for word in found if not word.is_tail for part in word.exact]
+    parts = [part for word in found if not word.is_unigram for part in word.exact]
     return all(_has_phrase(found, parts, phrase) for phrase in phrases)
 
 
@@ -168,7 +170,7 @@ def _has_phrase(found: Sequence[Word], parts: Sequence[str], phrase: Sequence[Wo
     wanted = [part for word in phrase for part in word.exact]
     if len(phrase) == 1:
         whole = "".join(wanted)
-        if any(whole in word.exact[0] if phrase[0].is_tail else whole == "".join(word.exact) for word in found):
+        if any(whole in word.exact[0] if phrase[0].is_unigram else whole == "".join(word.exact) for word in found):
             return True
     return any(parts[start : start + len(wanted)] == wanted for start in range(len(parts) - len(wanted) + 1))
 
@@ -182,12 +184,12 @@ class Highlighter:
         def is_wanted(parts: Sequence[str], whole: str) -> bool:
             return whole in wanted or not wanted.isdisjoint(parts) or (bool(prefixes) and whole.startswith(prefixes))
 
-        self._finder = Finder(is_wanted, initials={word[:1] for word in (*wanted, *prefixes)})
+        self._matcher = WordMatcher(is_wanted, initials={word[:1] for word in (*wanted, *prefixes)})
 
     def ranges(self, text: str) -> tuple[tuple[int, int], ...]:
         """Give the ranges of a text that match (start to before end), in order and apart from each other."""
         ranges: list[tuple[int, int]] = []
-        for start, end in self._finder.places(text):
+        for start, end in self._matcher.spans(text):
             if ranges and start <= ranges[-1][1]:
                 ranges[-1] = (ranges[-1][0], max(end, ranges[-1][1]))
             else:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import accumulate
 
-from otterwiki_semantic.content.analysis import Finder
+from otterwiki_semantic.content.analysis import WordMatcher
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
 from otterwiki_semantic.core.records import Mode, SearchOptions
 from otterwiki_semantic.embedding import Calibration, Matrix
@@ -269,8 +269,8 @@ class _KeywordRetriever:
             return found
         # A plain word is an identifier only where it is written as one, such as TargetWords.
         texts = self._reader.chunks([chunk.id for chunk in found])
-        in_parts = Finder(lambda parts, whole: len(parts) > 1 and whole == identifier)
-        written = {chunk for chunk, stored in texts.items() if any(in_parts.places(stored.text))}
+        in_parts = WordMatcher(lambda parts, whole: len(parts) > 1 and whole == identifier)
+        written = {chunk for chunk, stored in texts.items() if any(in_parts.spans(stored.text))}
         return [chunk for chunk in found if chunk.id in written]
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from otterwiki_semantic.content.analysis.minhash import Sketches, sketches
+from otterwiki_semantic.content.analysis.minhash import Signatures, read_signatures
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage.schema import decode_vectors, read_revision
@@ -58,7 +58,7 @@ class Columns:
     ids: npt.NDArray[np.int64]
     pages: npt.NDArray[np.int64]
     """The numbers of their pages."""
-    signatures: Sketches
+    signatures: Signatures
     """Their MinHash signatures."""
     embedded: Mask
     """Whether a chunk has a vector."""
@@ -66,7 +66,7 @@ class Columns:
     """Whether a chunk is still in the catalog."""
 
     @classmethod
-    def of(cls, candidates: list[ChunkRef], pages: Sequence[int], signatures: Sketches, embedded: Mask) -> Columns:
+    def of(cls, candidates: list[ChunkRef], pages: Sequence[int], signatures: Signatures, embedded: Mask) -> Columns:
         """Return the columns of chunks that are in the catalog."""
         ids = np.array([candidate.id for candidate in candidates], dtype=np.int64)
         live = np.ones(len(candidates), dtype=np.bool_)
@@ -183,7 +183,7 @@ class ExactIndex:
         has_one = self._columns.embedded[rows]
         return self._gather(rows[has_one]), [chunk for chunk, has in zip(known, has_one.tolist(), strict=True) if has]
 
-    def signatures(self, ids: Sequence[int]) -> Sketches:
+    def signatures(self, ids: Sequence[int]) -> Signatures:
         """Return the MinHash signatures of the known chunks, one a row."""
         return self._columns.signatures[self._find(ids)[0]]
 
@@ -307,7 +307,7 @@ class ExactIndexCache:
         return index
 
 
-_EMPTY = ExactIndex(-1, Columns.of([], [], sketches(()), np.empty(0, np.bool_)), [])
+_EMPTY = ExactIndex(-1, Columns.of([], [], read_signatures(()), np.empty(0, np.bool_)), [])
 
 
 def _read_after(connection: sqlite3.Connection, last_id: int) -> Iterator[tuple[Columns, Matrix]]:
@@ -328,7 +328,7 @@ def _read_after(connection: sqlite3.Connection, last_id: int) -> Iterator[tuple[
         matrix = np.zeros((len(part), vectors.shape[1]), dtype=np.float32)
         matrix[embedded] = vectors
         try:
-            signatures = sketches([row[6] for row in part])
+            signatures = read_signatures([row[6] for row in part])
         except ValueError as error:
             raise CatalogCorruptError(f"the catalog has sketches of odd sizes: {error}") from error
         yield Columns.of(candidates, [row[4] for row in part], signatures, embedded), matrix

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from otterwiki_semantic.content.analysis import tokenizer
+from otterwiki_semantic.content.analysis import ANALYSIS_VERSION
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.files import write_atomically
@@ -40,7 +40,7 @@ def index_fingerprint(embedder: Embedder, profile: Profile) -> str:
         str(SCHEMA_VERSION),
         vector_fingerprint(embedder, profile.heading_weight),
         profile.fingerprint,
-        tokenizer.ALGORITHM,
+        ANALYSIS_VERSION,
     )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from otterwiki_semantic.content.analysis import fold, indexed_text, name_key
-from otterwiki_semantic.content.analysis.minhash import compared_words, sketch
+from otterwiki_semantic.content.analysis.minhash import comparison_text, minhash_signature
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.records import Chunk, Page
@@ -94,7 +94,7 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
         headings = dict.fromkeys((*chunk.section_path, *chunk.headings))
         headings.pop(page.title, None)
         heading_words, body = indexed_text(" / ".join(headings)), indexed_text(chunk.text[chunk.prefix_length :])
-        signature = sketch(compared_words(f"{title_words} {heading_words}", body))
+        signature = minhash_signature(comparison_text(f"{title_words} {heading_words}", body))
         chunk_row = (number, page.path, ordinal, vector, *_chunk_columns(chunk), signature)
         chunk_id = connection.execute(f"INSERT INTO chunks VALUES (NULL, {placeholders(chunk_row)})", chunk_row).lastrowid
         connection.execute(

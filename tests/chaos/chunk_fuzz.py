@@ -1,4 +1,4 @@
-"""Pages from tidy to absurd, and what has to hold for the chunks of each; `tests/test_chunking.py` says it, too."""
+"""Pages from tidy to absurd, and what has to hold for the chunks of each."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from random import Random
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from otterwiki_semantic.content.chunking.profiles import PROFILES, Profile
-from otterwiki_semantic.content.markdown.parser import parse
+from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.page import read_page
-from otterwiki_semantic.core.records import Chunk, Page
+from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.chaos.fuzzing import Batch, Finding, attempt
-from tests.integration.content.test_chunker import body, is_subsequence, new_text, page_words
-from tests.support.markdown_strategies import _BLOCK_MARKS, _INLINE_MARKS, PAGES, RAW
+from tests.support.chunks import body, is_subsequence, new_text, page_words, shown_path
+from tests.support.markdown_strategies import BLOCK_MARKUP, INLINE_MARKUP, PAGES, RAW
 
 _DEMO = Path(__file__).parents[2] / "demo" / "pages"
 _PATH = "folder/Some page"
@@ -31,7 +31,7 @@ _LONGEST_WORD = 50
 _LESS_TRIES = 300
 _ODD = "\x00\x0b\x0c\x1c\x85\u2028\u00a0\u200b\u200d\u202e\ufeff\ufffd\u0301\u3000漢ก😀İß\r\t"
 _FRONT = ("---\n", "title: ", "tags: [", "]\n", "category: ", '"', "'", "\\ud800", "&a ", "*a", "!!int ", "- ", ": ", "\n---\n")
-_MARKS = (*_BLOCK_MARKS, *_INLINE_MARKS, *_FRONT, *_ODD)
+_MARKS = (*BLOCK_MARKUP, *INLINE_MARKUP, *_FRONT, *_ODD)
 
 
 @cache
@@ -70,8 +70,8 @@ def fault_of_page(page: Page, source: bytes, profile: Profile) -> str:
     """Say what is wrong with the chunks of a page."""
     chunks = page.chunks
     text = source.decode("utf-8", errors="replace")
-    found = [word for chunk in chunks for part in (_trail(chunk), new_text(chunk)) for word in part.split()]
-    wanted = [word for word in page_words(parse(text)) if len(word) < _LONGEST_WORD]
+    found = [word for chunk in chunks for part in (shown_path(chunk), new_text(chunk)) for word in part.split()]
+    wanted = [word for word in page_words(parse_markdown(text)) if len(word) < _LONGEST_WORD]
     if not is_subsequence(wanted, found):
         return "not every word stands in a chunk in order"
     if not all(body(chunk).strip() for chunk in chunks):
@@ -83,11 +83,6 @@ def fault_of_page(page: Page, source: bytes, profile: Profile) -> str:
     if not all(1 <= chunk.start_line <= chunk.end_line <= last for chunk in chunks):
         return "a chunk stands on lines that are not there"
     return _unstorable(page)
-
-
-def _trail(chunk: Chunk) -> str:
-    """Give the heading path that a chunk's text begins with, without its brackets."""
-    return chunk.text[: chunk.prefix_length].strip()[1:-1]
 
 
 def _unstorable(page: Page) -> str:

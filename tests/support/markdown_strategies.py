@@ -25,7 +25,7 @@ HTML = st.builds(lambda text: f"<div>\n<p>{text}</p>\n</div>", LINE)
 BLOCK = st.one_of(PARAGRAPH, HEADING, HEADING, SETEXT, CODE, LIST, NESTED, TABLE, QUOTE, LINK, BOX, FOLD, HTML)
 PAGES = st.lists(BLOCK, max_size=14).map("\n\n".join)
 
-_BLOCK_MARKS = ["#", "##", "\n", "\n\n", "```", "~~~", ">", "-", "1.", "|", "|-|", "---", "===", "<!--", "-->", "$$", ":::"]
-_INLINE_MARKS = ["[", "](", ")", "<", ">", "{{", "}}", "[[", "]]", "*", "_", "`", "\\", "&amp;", "\t", "word", "漢字", "\x00"]
-MARKUP = st.sampled_from([*_BLOCK_MARKS, *_INLINE_MARKS, " ", "    ", "\u3000"])
+BLOCK_MARKUP = ["#", "##", "\n", "\n\n", "```", "~~~", ">", "-", "1.", "|", "|-|", "---", "===", "<!--", "-->", "$$", ":::"]
+INLINE_MARKUP = ["[", "](", ")", "<", ">", "{{", "}}", "[[", "]]", "*", "_", "`", "\\", "&amp;", "\t", "word", "漢字", "\x00"]
+MARKUP = st.sampled_from([*BLOCK_MARKUP, *INLINE_MARKUP, " ", "    ", "\u3000"])
 RAW = st.one_of(st.text(max_size=400), st.lists(MARKUP, max_size=120).map("".join))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.chaos import chunk_fuzz, query_fuzz

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from otterwiki_semantic.content.markdown.parser import parse
+from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import Document, IndexStatus, Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
@@ -336,9 +336,9 @@ def test_a_page_that_breaks_the_parser_is_plain_text(settings: Settings, monkeyp
     def choke(text: str) -> Document:
         if "quokka" in text:
             raise RecursionError("too deep")
-        return parse(text)
+        return parse_markdown(text)
 
-    monkeypatch.setattr("otterwiki_semantic.indexing.sync.parse", choke)
+    monkeypatch.setattr("otterwiki_semantic.indexing.sync.parse_markdown", choke)
     commit(settings.repository, POISON)
     index = opened(settings)
     assert best(index, "quokka") == "poison"

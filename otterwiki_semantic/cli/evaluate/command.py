@@ -27,7 +27,7 @@ from otterwiki_semantic.cli.common import (
 from otterwiki_semantic.cli.evaluate.drafts import draft_questions
 from otterwiki_semantic.cli.evaluate.runs import Run, comparison, drawer, failures, measure, read_run, table
 from otterwiki_semantic.content.chunking import PROFILES
-from otterwiki_semantic.content.markdown import parse
+from otterwiki_semantic.content.markdown import parse_markdown
 from otterwiki_semantic.core.records import MAX_RESULTS, Mode, SearchOptions
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.search.evaluation import GAINS, JudgedQuery, read_judged_queries
@@ -151,9 +151,9 @@ def make_command(repository: Path | None, output: Path | None) -> None:
     git = named_repository(repository)
     head = git.head()
     files = git.pages(head) if head else {}
-    contents = git.read(file.blob for file in files.values())
+    contents = git.read_blobs(file.blob for file in files.values())
     pages = zip(files, contents, strict=True)
-    drafts = draft_questions({path: parse(content.decode("utf-8", errors="replace")).links for path, content in pages})
+    drafts = draft_questions({path: parse_markdown(content.decode("utf-8", errors="replace")).links for path, content in pages})
     written = json.dumps(drafts, ensure_ascii=False, indent=1)
     if output:
         _write(output, written)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from otterwiki_semantic.content.analysis import fold, name_key
-from otterwiki_semantic.content.pages import page_key, target_of
+from otterwiki_semantic.content.pages import page_key, resolve_link
 from otterwiki_semantic.core.records import Link
 
 _LEAST_LETTERS = 3
@@ -28,7 +28,7 @@ def draft_questions(links: Mapping[str, Iterable[Link]]) -> list[dict[str, Any]]
     drafts: dict[str, dict[str, Any]] = {}
     for source, links_of_page in links.items():
         for link in links_of_page:
-            target = target_of(link, source)
+            target = resolve_link(link, source)
             path = paths.get(page_key(target[0])) if target else None
             if path is None or not _asks_something(link.text):
                 continue

@@ -51,7 +51,7 @@ def mean_words(repository: Repository, counter: TokenCounter, profile: Profile) 
     """Give the mean number of words of HEAD's chunks, overlaps included, heading paths not."""
     head = repository.head()
     files = list(repository.pages(head).values()) if head else []
-    contents = repository.read(file.blob for file in files)
+    contents = repository.read_blobs(file.blob for file in files)
     chunks = (
         chunk
         for file, content in zip(files, contents, strict=True)

@@ -1,8 +1,9 @@
-"""Whether two texts say nearly the same, and sketches that tell it of many at once."""
+"""Near-duplicates: which texts say nearly the same, compared exactly, or many at once by MinHash signatures."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from random import Random
 from zlib import crc32
 
@@ -10,68 +11,64 @@ import numpy as np
 import numpy.typing as npt
 
 _SHINGLE = 3
-_NEARLY_THE_SAME = 0.9
-_LONG_ENOUGH = 30
-"""Words of a passage from which on its heading does not make it another one."""
-SKETCH = 8
-SHARED = 4
-"""Numbers of two sketches that agree where one text nearly repeats the other: with 4 of 8, one in 2,000 is missed."""
-_NUMBERS = Random(1997)
-_PLACES = np.array([_NUMBERS.getrandbits(64) | 1 for _ in range(_SHINGLE)], dtype=np.uint64)
-_ORDERS = np.array([_NUMBERS.getrandbits(64) | 1 for _ in range(SKETCH)], dtype=np.uint64)
-_HIGH = np.uint64(32)
+"""Words of a shingle."""
+_NEAR_DUPLICATE = 0.9
+_MIN_WORDS = 30
+"""Words from which on a chunk is compared without its headings."""
+SIGNATURE_SIZE = 8
+MIN_SHARED = 4
+"""Equal numbers in the signatures of near-duplicates: with 4 of 8, one pair in 2,000 is missed."""
+_RANDOM = Random(1997)
+_POSITION_FACTORS = np.array([_RANDOM.getrandbits(64) | 1 for _ in range(_SHINGLE)], dtype=np.uint64)
+_PERMUTATION_FACTORS = np.array([_RANDOM.getrandbits(64) | 1 for _ in range(SIGNATURE_SIZE)], dtype=np.uint64)
+_HIGH_BITS = np.uint64(32)
 
-Sketches = npt.NDArray[np.uint32]
-"""Sketches, one a row: number of texts x 8."""
+Signatures = npt.NDArray[np.uint32]
+"""One signature a row: number of texts x 8."""
 
 
-def sketch(text: str) -> bytes:
-    """Give the sketch of a text of stored words: for each of 8 orders of all runs of three words, the first one (Broder, 1997).
+def minhash_signature(text: str) -> bytes:
+    """Return the MinHash signature of stored words: their least shingle in each of 8 permutations (Broder, 1997).
 
-    Two texts agree in as large a share of the numbers, on average, as they share of their runs.
+    The share of equal numbers in two signatures estimates the share of shingles that the texts have in common.
     """
-    found = np.array([crc32(word.encode()) for word in text.split()] or [0], dtype=np.uint64)
-    found = np.pad(found, (0, max(0, _SHINGLE - len(found))))
-    runs = sum(
-        (found[place : len(found) - _SHINGLE + 1 + place] * factor for place, factor in enumerate(_PLACES)), np.uint64(0)
-    )
-    runs ^= runs >> _HIGH
-    first: Sketches = ((runs * _ORDERS[:, np.newaxis]) >> _HIGH).min(axis=1).astype(np.uint32)
-    return first.tobytes()
+    hashes = np.array([crc32(word.encode()) for word in text.split()] or [0], dtype=np.uint64)
+    hashes = np.pad(hashes, (0, max(0, _SHINGLE - len(hashes))))
+    count = len(hashes) - _SHINGLE + 1
+    shingles = sum((hashes[start : start + count] * factor for start, factor in enumerate(_POSITION_FACTORS)), np.uint64(0))
+    shingles ^= shingles >> _HIGH_BITS
+    least: Signatures = ((shingles * _PERMUTATION_FACTORS[:, np.newaxis]) >> _HIGH_BITS).min(axis=1).astype(np.uint32)
+    return least.tobytes()
 
 
-def compared_words(headings: str, body: str) -> str:
-    """Give the words by which passages are told apart: a few words say one thing here and another thing there."""
-    return body if body.count(" ") >= _LONG_ENOUGH else f"{headings} {body}"
+def read_signatures(stored: Sequence[bytes]) -> Signatures:
+    """Return stored signatures as an array; `ValueError` if one has another size."""
+    return np.frombuffer(b"".join(stored), dtype=np.uint32).reshape(len(stored), SIGNATURE_SIZE)
 
 
-def sketches(stored: Sequence[bytes]) -> Sketches:
-    """Give stored sketches; `ValueError` if one is none."""
-    return np.frombuffer(b"".join(stored), dtype=np.uint32).reshape(len(stored), SKETCH)
+def comparison_text(headings: str, body: str) -> str:
+    """Return the stored words that a chunk is compared by: a few words can say something else under another heading."""
+    return body if body.count(" ") >= _MIN_WORDS else f"{headings} {body}"
 
 
-class Passage:
+class ShingledText:
     """A text of stored words, to be compared with others."""
 
     def __init__(self, text: str) -> None:
         self._words = text.split()
         self._vocabulary = frozenset(self._words)
-        self._runs: frozenset[tuple[str, ...]] | None = None
 
-    def nearly_repeats(self, other: Passage) -> bool:
-        """Tell whether two texts share nine tenths of all their runs of three words (resemblance: Broder, 1997)."""
+    def is_near_duplicate_of(self, other: ShingledText) -> bool:
+        """Whether nine tenths of all shingles of the two texts are common to both (Jaccard similarity; Broder, 1997)."""
         own, others = len(self._vocabulary), len(other._vocabulary)
-        if own < _NEARLY_THE_SAME * others or others < _NEARLY_THE_SAME * own:
+        if own < _NEAR_DUPLICATE * others or others < _NEAR_DUPLICATE * own:
             return False
-        if len(self._vocabulary & other._vocabulary) < _NEARLY_THE_SAME * max(own, others):
-            return False  # quick, and right for passages of ordinary text: other words make other runs
-        one, two = self._shingles(), other._shingles()
-        common = len(one & two)
-        return common >= _NEARLY_THE_SAME * (len(one) + len(two) - common)
+        if len(self._vocabulary & other._vocabulary) < _NEAR_DUPLICATE * max(own, others):
+            return False  # quick, and right for ordinary text: different words make different shingles
+        common = len(self._shingles & other._shingles)
+        return common >= _NEAR_DUPLICATE * (len(self._shingles) + len(other._shingles) - common)
 
+    @cached_property
     def _shingles(self) -> frozenset[tuple[str, ...]]:
-        if self._runs is None:
-            found = self._words
-            starts = range(max(1, len(found) - _SHINGLE + 1))
-            self._runs = frozenset(tuple(found[start : start + _SHINGLE]) for start in starts)
-        return self._runs
+        starts = range(max(1, len(self._words) - _SHINGLE + 1))
+        return frozenset(tuple(self._words[start : start + _SHINGLE]) for start in starts)

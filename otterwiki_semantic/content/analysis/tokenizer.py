@@ -1,8 +1,8 @@
-"""The words of a text as the keyword index knows them: folded, stemmed, and identifiers both in parts and whole.
+"""Divide text into the words of the keyword index: folded, stemmed, and identifiers both in parts and whole.
 
-Case, accents and compatibility forms fold away (NFKD, Unicode Standard Annex 15). `TargetWords`, ``max_chunks_per_page`` and
-``10.0.0.5`` are found by their parts, in their order, and whole, whatever stands between the parts. English words are stemmed
-(Porter, 1980, as revised in Snowball). Scripts written without spaces become overlapping pairs of characters.
+Case, accents and compatibility forms are folded (NFKD, Unicode Standard Annex 15). `TargetWords`, ``max_chunks_per_page`` and
+``10.0.0.5`` are found by consecutive parts and as a whole, however these are joined. English words are stemmed (Porter, 1980,
+as revised in Snowball). Scripts written without spaces become bigrams: overlapping pairs of characters.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from typing import NamedTuple
 import regex
 import Stemmer
 
-ALGORITHM = f"1/{version('PyStemmer')}"
-"""What the stored words depend on: with another one, the index is built again."""
+ANALYSIS_VERSION = f"1/{version('PyStemmer')}"
+"""What the stored words depend on: if it changes, indexes are rebuilt."""
 
 _CACHED_WORDS = 20_000
-_LONGEST_CACHED = 64
+_LONGEST_CACHED_WORD = 64
 _CACHED_TEXTS, _LONGEST_CACHED_TEXT = 2_000, 5_000
-"""Texts shown lately, of which it is remembered where their words stand, in some 3 KB each."""
+"""Recently searched texts, whose words are kept in some 3 KB each."""
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc"
 """Scripts written without spaces, as part of a character class."""
 _LETTER = r"[\p{L}\p{M}\p{N}_]"
@@ -33,11 +33,11 @@ _LANGUAGE = rf"[A-Za-z](?:\+\+|\#)(?!{_LETTER})"
 """``C++``, ``C#``: the signs are part of the name."""
 _WORD = regex.compile(rf"(?<!{_LETTER}){_LANGUAGE}|{_LETTER}+(?:[-._'’]{_LETTER}+)*")
 _ASCII_WORD = re.compile(r"\b[A-Za-z](?:\+\+|\#)(?!\w)|\w+(?:[-._']\w+)*", re.ASCII)
-"""What `_WORD` finds in a text of ASCII characters alone, in half the time."""
+"""Finds the same as `_WORD` in ASCII text, in half the time."""
 _UNSPACED_RUN = regex.compile(rf"([{UNSPACED}][{UNSPACED}\p{{M}}]*)")
-_PIECE = regex.compile(r"[^\W_][\p{L}\p{M}\p{N}]*")
-_NAME_PIECE = regex.compile(rf"(?<!{_LETTER}){_LANGUAGE}|{_PIECE.pattern}")
-_HUMP = regex.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+[a-z]*")
+_ALPHANUMERIC = regex.compile(r"[^\W_][\p{L}\p{M}\p{N}]*")
+_NAME_PART = regex.compile(rf"(?<!{_LETTER}){_LANGUAGE}|{_ALPHANUMERIC.pattern}")
+_CAMEL_CASE = regex.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+[a-z]*")
 _POSSESSIVE = regex.compile(r"['’]s$", regex.IGNORECASE)
 _COMBINING = regex.compile(r"[\u0300-\u036f]")
 _NO_DECOMPOSITION = str.maketrans({"ø": "o", "đ": "d", "ł": "l", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d"})
@@ -45,80 +45,106 @@ _STEMMER = Stemmer.Stemmer("english")
 
 
 class Word(NamedTuple):
-    """A word and where it stands in its text (`start` to before `end`).
-
-    `parts` are its pieces as they are stored, `exact` the same not stemmed, `whole` all of them as one. A pair of characters of
-    a script without spaces is a word, too; the last character of a run once more stands alone, as `is_tail`.
-    """
+    """A word of a text; in scripts written without spaces, a bigram."""
 
     start: int
     end: int
+    """Where it stands in the text: from `start` to before `end`."""
     parts: tuple[str, ...]
+    """Its parts as they are stored: one for each word of an identifier."""
     exact: tuple[str, ...]
+    """The parts before stemming."""
     whole: str
-    is_tail: bool = False
-
-
-class Finder:
-    """Finds those words in texts that are wanted, by their parts and their whole; asks once for each spelling.
-
-    With `initials` only words are wanted of which a part begins with one of these, folded: stemming leaves the first letter.
-    """
-
-    def __init__(self, is_wanted: Callable[[Sequence[str], str], bool], initials: Container[str] | None = None) -> None:
-        self._is_wanted = is_wanted
-        self._initials = initials
-        self._known: dict[str, bool] = {}
-
-    def places(self, text: str) -> Iterator[tuple[int, int]]:
-        """Give where the wanted words of a text stand, in order (start to before end)."""
-        known = self._known
-        runs, starts = _spelled(text) if len(text) <= _LONGEST_CACHED_TEXT else _spelled.__wrapped__(text)
-        for place, run in enumerate(runs):
-            is_wanted = known.get(run)
-            if is_wanted is None and run.isascii():
-                is_wanted = known[run] = self._wants(run)
-            if is_wanted:
-                yield starts[place], starts[place] + len(run)
-            elif is_wanted is None:
-                found = _words_of_scripts(run, starts[place])
-                yield from ((word.start, word.end) for word in found if self._is_wanted(word.parts, word.whole))
-
-    def _wants(self, run: str) -> bool:
-        """Whether a word of ASCII characters is wanted."""
-        if self._initials is not None and run.isalpha() and _is_plain(run) and run[0].lower() not in self._initials:
-            return False
-        parts, _, whole = _analysis(run)
-        return bool(parts) and self._is_wanted(parts, whole)
-
-
-@lru_cache(_CACHED_TEXTS)
-def _spelled(text: str) -> tuple[tuple[str, ...], array[int]]:
-    """Give the words of a text as they are spelled, and where each begins."""
-    found = [(match.start(), sys.intern(match[0])) for match in _runs(text)]
-    return tuple(run for _, run in found), array("I", [start for start, _ in found])
-
-
-def _runs(text: str) -> Iterator[re.Match[str]] | Iterator[regex.Match[str]]:
-    return _ASCII_WORD.finditer(text) if text.isascii() else _WORD.finditer(text)
+    """All parts as one."""
+    is_unigram: bool = False
+    """Whether it is the last character of a run without spaces, stored once more for searches by a single character."""
 
 
 def words(text: str) -> Iterator[Word]:
-    """Give the words of a text in order."""
-    for match in _runs(text):
-        run, start = match[0], match.start()
-        if run.isascii():
-            parts, exact, whole = _analysis(run)
+    """Yield the words of a text in order."""
+    for match in _spelled_words(text):
+        spelled, start = match[0], match.start()
+        if spelled.isascii():
+            parts, exact, whole = _analysis(spelled)
             if parts:
                 yield Word(start, match.end(), parts, exact, whole)
         else:
-            yield from _words_of_scripts(run, start)
+            yield from _words_of_scripts(spelled, start)
 
 
-def _words_of_scripts(text: str, start: int) -> Iterator[Word]:
-    for run in _UNSPACED_RUN.split(text):
+def indexed_text(text: str) -> str:
+    """Return a text as the keyword index stores it: the parts of its words in order, then words of several parts as a whole."""
+    found = list(words(text))
+    parts = [part for word in found for part in word.parts]
+    return " ".join((*parts, *(word.whole for word in found if len(word.parts) > 1)))
+
+
+def name_key(text: str) -> str:
+    """Return what spellings of a name have in common: its folded letters and digits; if it has none, all but the spaces."""
+    return "".join(fold(match[0]) for match in _NAME_PART.finditer(text)) or "".join(fold(text).split())
+
+
+def fold(text: str) -> str:
+    """Return a text without case, accents and compatibility forms."""
+    bare = _COMBINING.sub("", unicodedata.normalize("NFKD", text))
+    return unicodedata.normalize("NFC", bare).casefold().translate(_NO_DECOMPOSITION)
+
+
+@lru_cache(_CACHED_WORDS)
+def stem(word: str) -> str:
+    """Return the stem of a folded English word; other words change little."""
+    return str(_STEMMER.stemWord(word)) if word.isascii() and word.isalpha() else word
+
+
+class WordMatcher:
+    """Finds the words of texts that satisfy a predicate on their parts and their whole, which is called once for each spelling.
+
+    With `initials` only words match that have a part beginning with one of these, folded: stemming keeps the first letter.
+    """
+
+    def __init__(self, is_match: Callable[[Sequence[str], str], bool], initials: Container[str] | None = None) -> None:
+        self._is_match = is_match
+        self._initials = initials
+        self._known: dict[str, bool] = {}
+
+    def spans(self, text: str) -> Iterator[tuple[int, int]]:
+        """Yield where the matching words of a text stand, in order (start to before end)."""
+        known = self._known
+        spellings, starts = _spellings(text) if len(text) <= _LONGEST_CACHED_TEXT else _spellings.__wrapped__(text)
+        for place, spelled in enumerate(spellings):
+            is_match = known.get(spelled)
+            if is_match is None and spelled.isascii():
+                is_match = known[spelled] = self._matches(spelled)
+            if is_match:
+                yield starts[place], starts[place] + len(spelled)
+            elif is_match is None:
+                found = _words_of_scripts(spelled, starts[place])
+                yield from ((word.start, word.end) for word in found if self._is_match(word.parts, word.whole))
+
+    def _matches(self, spelled: str) -> bool:
+        """Whether a word of ASCII characters matches."""
+        if self._initials is not None and spelled.isalpha() and _is_plain(spelled) and spelled[0].lower() not in self._initials:
+            return False
+        parts, _, whole = _analysis(spelled)
+        return bool(parts) and self._is_match(parts, whole)
+
+
+@lru_cache(_CACHED_TEXTS)
+def _spellings(text: str) -> tuple[tuple[str, ...], array[int]]:
+    """Return the words of a text as they are spelled, and where each begins."""
+    found = [(match.start(), sys.intern(match[0])) for match in _spelled_words(text)]
+    return tuple(spelled for _, spelled in found), array("I", [start for start, _ in found])
+
+
+def _spelled_words(text: str) -> Iterator[re.Match[str]] | Iterator[regex.Match[str]]:
+    return _ASCII_WORD.finditer(text) if text.isascii() else _WORD.finditer(text)
+
+
+def _words_of_scripts(spelled: str, start: int) -> Iterator[Word]:
+    """Yield what is in a word of several scripts: runs with spaces as words, those without as bigrams."""
+    for run in _UNSPACED_RUN.split(spelled):
         if _UNSPACED_RUN.fullmatch(run):
-            yield from _pairs(run, start)
+            yield from _bigrams(run, start)
         elif run:
             parts, exact, whole = _analysis(run)
             if parts:
@@ -126,59 +152,35 @@ def _words_of_scripts(text: str, start: int) -> Iterator[Word]:
         start += len(run)
 
 
-def indexed_text(text: str) -> str:
-    """Give a text as the keyword index stores it: the parts of its words in order, then the words of several parts whole."""
-    found = list(words(text))
-    parts = [part for word in found for part in word.parts]
-    return " ".join((*parts, *(word.whole for word in found if len(word.parts) > 1)))
-
-
-def name_key(text: str) -> str:
-    """Give what spellings of a name have in common: its letters and digits, folded; of one without any, all but the spaces."""
-    return "".join(fold(match[0]) for match in _NAME_PIECE.finditer(text)) or "".join(fold(text).split())
-
-
-def fold(text: str) -> str:
-    """Give a text without case, accents and compatibility forms."""
-    bare = _COMBINING.sub("", unicodedata.normalize("NFKD", text))
-    return unicodedata.normalize("NFC", bare).casefold().translate(_NO_DECOMPOSITION)
-
-
-@lru_cache(_CACHED_WORDS)
-def stem(word: str) -> str:
-    """Give the stem of a folded English word; others stay nearly as they are."""
-    return str(_STEMMER.stemWord(word)) if word.isascii() and word.isalpha() else word
+def _bigrams(run: str, start: int) -> Iterator[Word]:
+    characters = [(match.start(), fold(match[0])) for match in regex.finditer(r"\X", run)]
+    ends = [place for place, _ in characters[1:]] + [len(run)]
+    for (place, first), (_, second), end in zip(characters, characters[1:], ends[1:], strict=False):
+        bigram = first + second
+        yield Word(start + place, start + end, (bigram,), (bigram,), bigram)
+    place, last = characters[-1]
+    yield Word(start + place, start + len(run), (last,), (last,), last, is_unigram=True)
 
 
 def _analysis(word: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """Give a word's parts as stored and as they are, and the whole; those of a long one are not remembered."""
-    return _analysed(word) if len(word) <= _LONGEST_CACHED else _analysed.__wrapped__(word)
+    """Return the parts of a word, the same before stemming, and the whole; of a long word without using the cache."""
+    return _analyse(word) if len(word) <= _LONGEST_CACHED_WORD else _analyse.__wrapped__(word)
 
 
 @lru_cache(_CACHED_WORDS)
-def _analysed(word: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+def _analyse(word: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     if word.endswith(("+", "#")):
         language = word.casefold()
         return (language,), (language,), language
     word = _POSSESSIVE.sub("", word)
-    exact = tuple(folded for piece in _PIECE.findall(word) for hump in _humps(piece) if (folded := fold(hump)))
+    exact = tuple(folded for run in _ALPHANUMERIC.findall(word) for part in _split_camel_case(run) if (folded := fold(part)))
     return tuple(stem(part) for part in exact), exact, stem("".join(exact))
 
 
-def _humps(piece: str) -> list[str]:
-    """Divide ``camelCase``; a word with only a first capital, or with none, stays whole."""
-    return [piece] if not piece.isascii() or _is_plain(piece) else _HUMP.findall(piece)
+def _split_camel_case(word: str) -> list[str]:
+    return [word] if not word.isascii() or _is_plain(word) else _CAMEL_CASE.findall(word)
 
 
-def _is_plain(piece: str) -> bool:
-    return piece.islower() or piece.isupper() or piece[1:].islower()
-
-
-def _pairs(run: str, start: int) -> Iterator[Word]:
-    characters = [(match.start(), fold(match[0])) for match in regex.finditer(r"\X", run)]
-    ends = [place for place, _ in characters[1:]] + [len(run)]
-    for (place, first), (_, second), end in zip(characters, characters[1:], ends[1:], strict=False):
-        pair = first + second
-        yield Word(start + place, start + end, (pair,), (pair,), pair)
-    place, last = characters[-1]
-    yield Word(start + place, start + len(run), (last,), (last,), last, is_tail=True)
+def _is_plain(word: str) -> bool:
+    """Whether a word is not camelCase: at most its first letter is a capital, or all are."""
+    return word.islower() or word.isupper() or word[1:].islower()

@@ -1,4 +1,4 @@
-"""Names that are spelled like another one, for who mistyped it."""
+"""How similarly two names are spelled: suggestions for a mistyped one."""
 
 from __future__ import annotations
 
@@ -6,28 +6,30 @@ from collections.abc import Mapping
 
 from otterwiki_semantic.content.analysis.tokenizer import fold
 
-_LONGEST = 80
+_MAX_CHARACTERS = 80
 """Characters of a name that are compared."""
-_RUN = 3
+_LENGTH = 3
 
 
-def likeness(one: str, other: str) -> float:
-    """Give how alike two names are spelled, 0 to 1: what they share of their runs of three characters (Dice, 1945)."""
-    return _share(_runs(one), _runs(other))
+def trigram_similarity(one: str, other: str) -> float:
+    """Return how similarly two names are spelled, 0 to 1: the share of trigrams they have in common (Dice, 1945)."""
+    return _dice(_trigrams(one), _trigrams(other))
 
 
-def nearest_names(name: str, others: Mapping[str, str], most: int, least: float) -> list[str]:
-    """Give the values of those keys that are spelled most like a name, best first: at most so many, and at least so alike."""
-    wanted = _runs(name)
-    scored = ((_share(wanted, _runs(key)), value) for key, value in others.items())
-    ranked = sorted(((score, value) for score, value in scored if score >= least), key=lambda item: (-item[0], item[1]))
-    return list(dict.fromkeys(value for _, value in ranked))[:most]
+def nearest_names(name: str, others: Mapping[str, str], limit: int, min_similarity: float) -> list[str]:
+    """Return the values of the keys that are spelled most like `name`, best first."""
+    wanted = _trigrams(name)
+    scored = ((_dice(wanted, _trigrams(key)), value) for key, value in others.items())
+    ranked = sorted(
+        ((score, value) for score, value in scored if score >= min_similarity), key=lambda item: (-item[0], item[1])
+    )
+    return list(dict.fromkeys(value for _, value in ranked))[:limit]
 
 
-def _runs(name: str) -> frozenset[str]:
-    padded = f"  {fold(name[:_LONGEST])} "
-    return frozenset(padded[start : start + _RUN] for start in range(len(padded) - _RUN + 1))
+def _trigrams(name: str) -> frozenset[str]:
+    padded = f"  {fold(name[:_MAX_CHARACTERS])} "
+    return frozenset(padded[start : start + _LENGTH] for start in range(len(padded) - _LENGTH + 1))
 
 
-def _share(one: frozenset[str], other: frozenset[str]) -> float:
+def _dice(one: frozenset[str], other: frozenset[str]) -> float:
     return 2 * len(one & other) / (len(one) + len(other))

@@ -1,4 +1,4 @@
-"""Puts pieces together to chunks of about the profile's target, which repeat the end of the one before them."""
+"""Pack segments into chunks of about the target size, each repeating the end of the one before it."""
 
 from __future__ import annotations
 
@@ -7,113 +7,107 @@ from dataclasses import replace
 from itertools import dropwhile
 
 from otterwiki_semantic.content.chunking.profiles import Profile
-from otterwiki_semantic.content.chunking.splitter import (
-    PARAGRAPH,
-    Segment,
-    TokenCounter,
-    measured,
-    tail,
-    total_size,
-    total_tokens,
-)
+from otterwiki_semantic.content.chunking.sizes import TokenCounter
+from otterwiki_semantic.content.chunking.splitter import PARAGRAPH, Segment, fit, measure, tail, total_tokens
 
 
-class Pack:
-    """The pieces of a chunk in the making, and how much of its room they take."""
+class _ChunkBuilder:
+    """The segments of a chunk, and what of its limits they take."""
 
-    def __init__(self, room: int, target: int) -> None:
-        self.room = room
-        self.target = target
-        self.pieces: list[Segment] = []
+    def __init__(self, max_size: int, max_tokens: int) -> None:
+        self.max_size = max_size
+        self.max_tokens = max_tokens
+        self.segments: list[Segment] = []
         self.new: list[Segment] = []
-        """The pieces that are no overlap."""
+        """Those that are no overlap."""
         self.new_size = 0
         self.size = 0
         self.tokens = 0
 
-    def fits(self, pieces: Sequence[Segment]) -> bool:
-        """Whether there is room for these pieces, too; always for the first new ones."""
-        return not self.new or (
-            self.size + total_size(pieces) <= self.target and self.tokens + total_tokens(pieces) <= self.room
-        )
+    def add(self, segment: Segment) -> None:
+        self.segments.append(segment)
+        self.size += segment.size
+        self.tokens += segment.tokens
+        if not segment.is_overlap:
+            self.new.append(segment)
+            self.new_size += segment.size
 
-    def would_fit_alone(self, pieces: Sequence[Segment]) -> bool:
-        """Whether these pieces would fit if there were no others."""
-        return total_size(pieces) <= self.target and total_tokens(pieces) <= self.room
+    def has_room_for(self, segments: Sequence[Segment]) -> bool:
+        """Whether these segments also fit; the first new ones always do."""
+        return not self.new or fit(segments, self.max_size - self.size, self.max_tokens - self.tokens)
 
-    def add(self, piece: Segment) -> None:
-        """Put a piece behind the others."""
-        self.pieces.append(piece)
-        self.size += piece.size
-        self.tokens += piece.tokens
-        if not piece.is_overlap:
-            self.new.append(piece)
-            self.new_size += piece.size
+    def could_hold(self, segments: Sequence[Segment]) -> bool:
+        """Whether these segments would fit if there were no others."""
+        return fit(segments, self.max_size, self.max_tokens)
 
 
 class Packer:
-    """Makes packs of measured pieces, for one profile."""
+    """Packs measured segments into chunks, for one profile."""
 
     def __init__(self, counter: TokenCounter, profile: Profile) -> None:
         self._counter = counter
         self._profile = profile
 
-    def pack(self, blocks: Sequence[Sequence[Segment]], room: int, target: int) -> list[list[Segment]]:
-        """Give the pieces of each chunk; `room` is in word pieces. A block that fits into a chunk is not divided lightly."""
-        packs = [Pack(room, target)]
+    def pack(self, blocks: Sequence[Sequence[Segment]], max_size: int, max_tokens: int) -> list[list[Segment]]:
+        """Return the segments of each chunk.
+
+        A block that would fit into a chunk is divided only if the current chunk would otherwise stay below the minimum size.
+        """
+        chunks = [_ChunkBuilder(max_size, max_tokens)]
         for block in blocks:
-            current = packs[-1]
-            if not current.fits(block) and current.new_size >= self._profile.least and current.would_fit_alone(block):
-                current = self._next(packs, block[0])
-            for piece in block:
-                if not current.fits([piece]):
-                    current = self._next(packs, piece)
-                current.add(piece)
-        return [pack.pieces for pack in _join_short_tail(packs, self._profile.least)]
+            chunk = chunks[-1]
+            if not chunk.has_room_for(block) and chunk.new_size >= self._profile.min_size and chunk.could_hold(block):
+                chunk = self._begin_chunk(chunks, block[0])
+            for segment in block:
+                if not chunk.has_room_for([segment]):
+                    chunk = self._begin_chunk(chunks, segment)
+                chunk.add(segment)
+        return [chunk.segments for chunk in _merge_short_end(chunks, self._profile.min_size)]
 
-    def _next(self, packs: list[Pack], following: Segment) -> Pack:
-        pack = Pack(packs[-1].room, packs[-1].target)
-        overlap = self._overlap(packs[-1].pieces, following)
-        if total_tokens(overlap) + following.tokens <= pack.room:
-            for piece in overlap:
-                pack.add(piece)
-        packs.append(pack)
-        return pack
+    def _begin_chunk(self, chunks: list[_ChunkBuilder], following: Segment) -> _ChunkBuilder:
+        """Append a chunk that begins with the end of the last one, if `following` still fits behind it."""
+        last = chunks[-1]
+        chunk = _ChunkBuilder(last.max_size, last.max_tokens)
+        overlap = self._overlap(last.segments, following)
+        if total_tokens(overlap) + following.tokens <= chunk.max_tokens:
+            for segment in overlap:
+                chunk.add(segment)
+        chunks.append(chunk)
+        return chunk
 
-    def _overlap(self, pieces: Sequence[Segment], following: Segment) -> list[Segment]:
-        """Give the last pieces of a pack, up to the profile's overlap, as far as what follows goes on with them."""
+    def _overlap(self, segments: Sequence[Segment], following: Segment) -> list[Segment]:
+        """Return the last segments of a chunk that belong to one text with `following`, up to the profile's overlap."""
+        profile = self._profile
         taken: list[Segment] = []
         size = 0
-        for piece in reversed(pieces):
-            if not self._goes_on(piece, following):
+        for segment in reversed(segments):
+            if not self._is_one_text(segment, following):
                 break
-            if size + piece.size > self._profile.overlap:
+            if size + segment.size > profile.overlap:
                 if not taken:
-                    taken += measured(
-                        [tail(piece, self._profile.overlap, self._profile.unit)], self._counter, self._profile.unit
-                    )
+                    taken = measure([tail(segment, profile.overlap, profile.unit)], self._counter, profile.unit)
                 break
-            taken.append(piece)
-            size += piece.size
+            taken.append(segment)
+            size += segment.size
         taken.reverse()
-        if self._profile.repeats_paragraphs and following.glue == PARAGRAPH:
-            taken = list(dropwhile(lambda piece: piece.glue != PARAGRAPH, taken))
-        return [replace(piece, is_overlap=True) for piece in taken]
+        if profile.repeats_paragraphs and following.separator == PARAGRAPH:
+            taken = list(dropwhile(lambda segment: segment.separator != PARAGRAPH, taken))
+        return [replace(segment, is_overlap=True) for segment in taken]
 
-    def _goes_on(self, before: Segment, following: Segment) -> bool:
-        """Whether two pieces belong to one text: to one section, or to a page that is divided by size alone."""
+    def _is_one_text(self, before: Segment, following: Segment) -> bool:
+        """Whether two segments belong to one section, or to a page that is divided by size alone."""
         if not self._profile.boundaries:
             return True
         return before.section is following.section and not before.is_heading and not following.is_heading
 
 
-def _join_short_tail(packs: list[Pack], least: int) -> list[Pack]:
-    """Give the packs with text in them; a last one that says little new goes into the one before it, where there is room."""
-    packs = [pack for pack in packs if pack.new]
-    if len(packs) > 1 and packs[-1].new_size < least:
-        last, before = packs[-1], packs[-2]
-        if before.tokens + total_tokens(last.new) <= before.room:
-            for piece in last.new:
-                before.add(piece)
-            packs.pop()
-    return packs
+def _merge_short_end(chunks: list[_ChunkBuilder], min_size: int) -> list[_ChunkBuilder]:
+    """Return the chunks with new text; a last one with little of it is merged with the one before it, if that has room."""
+    chunks = [chunk for chunk in chunks if chunk.new]
+    if len(chunks) > 1 and chunks[-1].new_size < min_size:
+        last, before = chunks[-1], chunks[-2]
+        if before.tokens + total_tokens(last.new) <= before.max_tokens:
+            for segment in last.new:
+                before.add(segment)
+            chunks.pop()
+    return chunks

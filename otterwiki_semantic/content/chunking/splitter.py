@@ -1,4 +1,4 @@
-"""The smallest parts that chunks are put together from: sentences, lines, and parts of those that are too large."""
+"""Split text into segments: sentences and lines, and parts of those that are too long for a chunk."""
 
 from __future__ import annotations
 
@@ -6,105 +6,51 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
-from otterwiki_semantic.content.chunking.profiles import Unit
+from otterwiki_semantic.content.chunking.sizes import TokenCounter, Unit, text_size
 from otterwiki_semantic.core.records import Block, BlockKind, Section
 
 PARAGRAPH = "\n\n"
-"""What stands before the first piece of a block."""
+"""The separator before the first segment of a block."""
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?![a-z\s])|(?<=[。！？])(?![。！？])")
-_WORD_CHARACTER = re.compile(r"\w")
 _SPACE = re.compile(r"\s")
 _MAX_WORD = 50
-"""Characters that count as one word of a chunk: a long run without spaces may be a single word piece, yet has to be divided."""
-
-
-class TokenCounter(Protocol):
-    """Counts word pieces as the embedding model does."""
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Give the number of word pieces of each text, without the special ones a model adds at both ends."""
-        ...
-
-
-class BytesAsTokens:
-    """Counts a word piece for each byte of UTF-8, of which no tokenizer makes more; for texts that one fails on."""
-
-    def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """See `TokenCounter`."""
-        return [len(text.encode("utf-8", errors="surrogatepass")) for text in texts]
+"""Characters that count as one word of a chunk: a tokenizer may make a single token of a long run without spaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A sentence, a line, or a part of one. `glue` joins it to the piece before it, `size` is in the profile's unit."""
+    """A heading, a sentence, a line, or a part of one."""
 
     text: str
-    glue: str
+    separator: str
+    """What joins it to the segment before it."""
     first_line: int
     last_line: int
     section: Section
     is_heading: bool = False
     is_overlap: bool = False
     size: int = 0
+    """In the profile's unit, separator included; 0 until `measure`."""
     tokens: int = 0
 
 
-def count_words(text: str) -> int:
-    """Give the number of words: runs of non-space characters with at least one letter or digit among them."""
-    return sum(1 for word in text.split() if _WORD_CHARACTER.search(word))
-
-
-def section_words(section: Section) -> int:
-    """Give the number of words below a section's heading."""
-    return section_size(section, Unit.WORDS)
-
-
-def section_size(section: Section, unit: Unit) -> int:
-    """Give the size of the text below a section's heading."""
-    return sum(_size(line.text, unit) for block in section.blocks for line in block.lines)
-
-
-def _size(text: str, unit: Unit) -> int:
-    return count_words(text) if unit is Unit.WORDS else len(text)
-
-
-def measured(pieces: Sequence[Segment], counter: TokenCounter, unit: Unit) -> list[Segment]:
-    """Give the pieces with their sizes."""
-    counts = counter.count_tokens([piece.text for piece in pieces])
-    return [
-        replace(piece, size=max(_size(piece.glue + piece.text, unit), len(piece.text) // _MAX_WORD), tokens=tokens)
-        for piece, tokens in zip(pieces, counts, strict=True)
-    ]
-
-
-def joined(pieces: Sequence[Segment]) -> str:
-    """Give the text that pieces make together."""
-    return "".join((piece.glue if position else "") + piece.text for position, piece in enumerate(pieces)).strip()
-
-
-def total_size(pieces: Iterable[Segment]) -> int:
-    """Give the sum of the sizes."""
-    return sum(piece.size for piece in pieces)
-
-
-def total_tokens(pieces: Iterable[Segment]) -> int:
-    """Give the sum of the word pieces."""
-    return sum(piece.tokens for piece in pieces)
-
-
-def heading_piece(section: Section) -> Segment:
-    """Give a section's heading as a piece."""
+def heading_segment(section: Section) -> Segment:
+    """Return a section's heading."""
     return Segment(section.heading, PARAGRAPH, section.start_line, section.start_line, section, is_heading=True)
 
 
-def block_pieces(block: Block, section: Section) -> Iterator[Segment]:
-    """Divide a block: prose between sentences, rows between lines."""
-    if block.kind is BlockKind.ROWS:
-        for position, line in enumerate(block.lines):
-            yield Segment(line.text, "\n" if position else PARAGRAPH, line.number, line.number, section)
-        return
+def split_block(block: Block, section: Section) -> Iterator[Segment]:
+    """Split a block: prose between sentences, rows between lines."""
+    return _lines(block, section) if block.kind is BlockKind.ROWS else _sentences(block, section)
+
+
+def _lines(block: Block, section: Section) -> Iterator[Segment]:
+    for position, line in enumerate(block.lines):
+        yield Segment(line.text, "\n" if position else PARAGRAPH, line.number, line.number, section)
+
+
+def _sentences(block: Block, section: Section) -> Iterator[Segment]:
     text = " ".join(line.text for line in block.lines)
     starts = [0]
     for line in block.lines[:-1]:
@@ -115,32 +61,59 @@ def block_pieces(block: Block, section: Section) -> Iterator[Segment]:
         if sentence:
             first = block.lines[bisect_right(starts, position) - 1].number
             last = block.lines[bisect_right(starts, max(end - 1, position)) - 1].number
-            glue = PARAGRAPH if position == 0 else (" " if text[position - 1].isspace() else "")
-            yield Segment(sentence, glue, first, last, section)
+            separator = PARAGRAPH if position == 0 else (" " if text[position - 1].isspace() else "")
+            yield Segment(sentence, separator, first, last, section)
         position = end
 
 
-def split_in_half(piece: Segment) -> tuple[Segment, Segment]:
-    """Divide a piece near its middle: between words, or within a word that is all there is."""
-    text, middle = piece.text, len(piece.text) // 2
+def split_in_half(segment: Segment) -> tuple[Segment, Segment]:
+    """Split a segment near its middle: between words, or within the word if there is only one."""
+    text, middle = segment.text, len(segment.text) // 2
     space = next((place for place in range(middle, 0, -1) if text[place].isspace()), 0)
     if not space and (found := _SPACE.search(text, middle)):
         space = found.start()
     if space:
-        return replace(piece, text=text[:space]), replace(piece, text=text[space + 1 :], glue=" ")
-    return replace(piece, text=text[:middle]), replace(piece, text=text[middle:], glue="")
+        return replace(segment, text=text[:space]), replace(segment, text=text[space + 1 :], separator=" ")
+    return replace(segment, text=text[:middle]), replace(segment, text=text[middle:], separator="")
 
 
-def tail(piece: Segment, size: int, unit: Unit) -> Segment:
-    """Give the end of a piece: its last words, as many as `size` allows; of one without spaces its last characters."""
-    text = " ".join(piece.text.split()[-size:]) if unit is Unit.WORDS else _last_characters(piece.text, size)
-    return replace(piece, text=text, glue=" ", first_line=piece.last_line)
+def tail(segment: Segment, size: int, unit: Unit) -> Segment:
+    """Return the end of a segment: the last words, up to `size`; without spaces, the last characters."""
+    text = " ".join(segment.text.split()[-size:]) if unit is Unit.WORDS else _last_characters(segment.text, size)
+    return replace(segment, text=text, separator=" ", first_line=segment.last_line)
 
 
 def _last_characters(text: str, count: int) -> str:
-    """Give the last characters of a text, without the word that this would cut if there are others."""
+    """Return the last characters of a text, without a word that this cuts unless there is no other."""
     last = text[-count:]
     if len(text) <= count or text[-count - 1].isspace():
         return last.strip()
     space = _SPACE.search(last.rstrip())
     return last[space.end() :].strip() if space else last.strip()
+
+
+def measure(segments: Sequence[Segment], counter: TokenCounter, unit: Unit) -> list[Segment]:
+    """Return the segments with their sizes and tokens."""
+    counts = counter.count_tokens([segment.text for segment in segments])
+    return [
+        replace(segment, size=_size(segment, unit), tokens=tokens) for segment, tokens in zip(segments, counts, strict=True)
+    ]
+
+
+def _size(segment: Segment, unit: Unit) -> int:
+    return max(text_size(segment.separator + segment.text, unit), len(segment.text) // _MAX_WORD)
+
+
+def join(segments: Sequence[Segment]) -> str:
+    """Return the text of consecutive segments."""
+    return "".join((segment.separator if position else "") + segment.text for position, segment in enumerate(segments)).strip()
+
+
+def fit(segments: Sequence[Segment], max_size: int, max_tokens: int) -> bool:
+    """Whether the segments together are within these limits."""
+    return sum(segment.size for segment in segments) <= max_size and total_tokens(segments) <= max_tokens
+
+
+def total_tokens(segments: Iterable[Segment]) -> int:
+    """Return the sum of the tokens."""
+    return sum(segment.tokens for segment in segments)

@@ -1,6 +1,6 @@
-"""Markdown as the wiki reads it: sections, headings with their anchors, plain text, links, front matter."""
+"""Parse markdown as the wiki does: sections, headings with their anchors, plain text, links, front matter."""
 
-from otterwiki_semantic.content.markdown.front_matter import plain_values
-from otterwiki_semantic.content.markdown.parser import parse, parse_plain
+from otterwiki_semantic.content.markdown.front_matter import json_safe
+from otterwiki_semantic.content.markdown.parser import parse_markdown, parse_plain_text
 
-__all__ = ["parse", "parse_plain", "plain_values"]
+__all__ = ["json_safe", "parse_markdown", "parse_plain_text"]

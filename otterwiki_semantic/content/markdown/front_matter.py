@@ -1,4 +1,4 @@
-"""YAML front matter: found as the wiki finds it, read for what the index uses."""
+"""YAML front matter: found as the wiki finds it, and read for the fields that the index uses."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import yaml
 _FENCE = "---"
 _MAX_CHARACTERS = 65_536
 _LARGEST_NUMBER = 1 << 53
-"""From here on readers of JSON differ."""
+"""Larger integers are read differently by different JSON parsers."""
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """YAML without aliases: a few lines of them can stand for gigabytes."""
+    """YAML without aliases, since a few lines of them can stand for gigabytes."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
@@ -24,10 +24,9 @@ class _PlainLoader(yaml.SafeLoader):
 
 
 def split_front_matter(lines: list[str]) -> tuple[dict[str, Any], int]:
-    """Give the front matter of a page and the number of lines it takes, fences included.
+    """Return the front matter of a page and the number of lines it takes, fences included; ``({}, 0)`` if there is none.
 
-    `lines` are the page's lines without their ends. Both results are empty for a page that has none. Something between two
-    fences that is not a YAML mapping is not front matter but text.
+    `lines` are without their ends. What is not a YAML mapping between the fences is not front matter but text.
     """
     end = front_matter_end(lines)
     source = "\n".join(lines[1 : end - 1]) if end else ""
@@ -35,54 +34,53 @@ def split_front_matter(lines: list[str]) -> tuple[dict[str, Any], int]:
         return {}, 0
     try:
         value = yaml.load(source, Loader=_PlainLoader)
-    except Exception:  # noqa: BLE001 - PyYAML lets errors of every kind through for values that do not fit their tags
+    except Exception:  # noqa: BLE001 - PyYAML raises errors of any kind for values that do not fit their tags
         return {}, 0
     return (value, end) if isinstance(value, dict) else ({}, 0)
 
 
 def front_matter_end(lines: list[str]) -> int:
-    """Give the number of lines up to and including the closing fence; 0 when the page does not begin with a fenced block."""
+    """Return the number of lines up to and including the closing fence; 0 if the page does not begin with a fenced block."""
     if not lines or lines[0] != _FENCE:
         return 0
     return next((number + 1 for number, line in enumerate(lines) if number > 1 and line.startswith(_FENCE)), 0)
 
 
 def text_field(front_matter: dict[str, Any], name: str) -> str | None:
-    """Give a field as one line of text; None when it is missing, empty or not a single value."""
-    value = front_matter.get(name)
-    return _clean(value) or None
+    """Return a field as one line of text; None if it is missing, empty or not a single value."""
+    return _one_line(front_matter.get(name)) or None
 
 
 def tags_field(front_matter: dict[str, Any]) -> tuple[str, ...]:
-    """Give the tags, from a list or from text with commas, each once and in order."""
+    """Return the tags, from a list or from comma-separated text, each once and in order."""
     value = front_matter.get("tags")
     values = value if isinstance(value, list) else (text_field(front_matter, "tags") or "").split(",")
-    return tuple(dict.fromkeys(tag for tag in map(_clean, values) if tag))
+    return tuple(dict.fromkeys(tag for tag in map(_one_line, values) if tag))
 
 
-def plain_values(value: Any) -> Any:
-    """Give front matter as JSON can hold it: dates and what else JSON has no kind for as text."""
+def json_safe(value: Any) -> Any:
+    """Return front matter with what JSON has no type for, such as dates, as text."""
     if isinstance(value, dict):
-        return {_clean(name): plain_values(part) for name, part in value.items()}
+        return {_one_line(name): json_safe(each) for name, each in value.items()}
     if isinstance(value, list | tuple | set):
-        return [plain_values(part) for part in value]
+        return [json_safe(each) for each in value]
     is_number = isinstance(value, int | float) and math.isfinite(value) and abs(value) < _LARGEST_NUMBER
     if value is None or isinstance(value, bool) or is_number:
         return value
-    return _text(value if isinstance(value, str) else _clean(value) or repr(value))
+    return _without_surrogates(value if isinstance(value, str) else _one_line(value) or repr(value))
 
 
-def _text(value: str) -> str:
-    """YAML can escape half characters; pairs of them are joined, single ones replaced."""
+def _without_surrogates(value: str) -> str:
+    """Return a text with surrogate pairs, which YAML can escape, joined, and lone surrogates replaced."""
     return value.encode("utf-16", errors="surrogatepass").decode("utf-16", errors="replace")
 
 
-def _clean(value: object) -> str:
-    """Give a value as one line of text."""
+def _one_line(value: object) -> str:
+    """Return a value as one line of text; empty if it is not a single value."""
     if not isinstance(value, str | int | float | date):
         return ""
     try:
         text = str(value)
-    except ValueError:  # a number of more digits than Python writes out
+    except ValueError:  # more digits than Python converts
         return ""
-    return " ".join(_text(text).split())
+    return " ".join(_without_surrogates(text).split())

@@ -1,7 +1,7 @@
-"""What An Otter Wiki's markdown has beyond mistune's own plugins, as far as it decides where headings and words are.
+"""mistune plugins for An Otter Wiki's markdown, as far as it affects headings and words.
 
-Each function is a mistune plugin that adds one construct to the parser. Only the structure matters here: what the construct
-contains, whether headings inside it count, and which of its characters are markup. Nothing is rendered.
+Each adds one construct to the parser: what it contains, whether headings inside it count, and which characters are markup.
+Nothing is rendered.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     _BlockRule = Callable[[BlockParser, re.Match[str], BlockState], int | None]
 
 _DELIMITER_ROW = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
-_QUOTE_HEADER = re.compile(r"#{1,5}\s*(.*)\n+")
+_TITLE = re.compile(r"#{1,5}\s*(.*)\n+")
 _WIKI_LINK = r"\[\[[^\[\]\n]+\]\]"
-_MARK = r"==(?=[^\s=])(?:[^=\n]|=(?!=))*[^\s=]=="
+_MARKED_TEXT = r"==(?=[^\s=])(?:[^=\n]|=(?!=))*[^\s=]=="
 
 
 def tables(md: Markdown) -> None:
-    """Tables whose second line is a row of dashes; mistune takes any second line for one, and its words would be lost."""
+    """Tables whose second line is a row of dashes. mistune takes any second line for one, and would lose its words."""
     for name, pattern, parse in (("table", TABLE_PATTERN, parse_table), ("nptable", NP_TABLE_PATTERN, parse_nptable)):
 
         def parse_strictly(
@@ -36,16 +36,19 @@ def tables(md: Markdown) -> None:
     table_in_list(md)
 
 
-def _add_container(state: BlockState, block: BlockParser, source: str, header: str | None = None) -> None:
-    child = state.child_state(source if source.endswith("\n") else source + "\n")
+def _add_container(state: BlockState, block: BlockParser, source: str, *, titled: bool) -> None:
+    """Add a box; if it is `titled`, a heading on its first line is its title, not one of the page."""
+    title = _TITLE.match(source) if titled else None
+    content = source[title.end() :] if title else source
+    child = state.child_state(content if content.endswith("\n") else content + "\n")
     block.parse(child)
-    if header:
-        child.tokens.insert(0, {"type": "paragraph", "text": header})
+    if title and title[1]:
+        child.tokens.insert(0, {"type": "paragraph", "text": title[1]})
     state.append_token({"type": "container", "children": child.tokens})
 
 
 def fancy_blocks(md: Markdown) -> None:
-    """``::: info`` to ``:::``, whose first heading is the box's title and no heading of the page."""
+    """``::: info`` to ``:::``, with a title."""
     fence = re.compile(r" {0,3}:{3,}[^:\n]*\n")
     end = re.compile(r"^ {0,3}:{3,}[~:]* *$", re.MULTILINE)
 
@@ -54,26 +57,22 @@ def fancy_blocks(md: Markdown) -> None:
         start = opening.end() if opening else m.end()
         closing = end.search(state.src, start)
         stop = closing.start() if closing else state.cursor_max
-        source = state.src[start:stop]
-        title = _QUOTE_HEADER.match(source)
-        _add_container(state, block, source[title.end() :] if title else source, title[1] if title else None)
+        _add_container(state, block, state.src[start:stop], titled=True)
         return min(closing.end() + 1, state.cursor_max) if closing else state.cursor_max
 
     md.block.register("fancy_block", r"^ {0,3}:{3,}[^:\n]*$", parse)
 
 
-def _prefixed_block(md: Markdown, name: str, mark: str, titled: bool) -> None:
-    line = rf" {{0,3}}>{mark}[^\n]*"
+def _prefixed_block(md: Markdown, name: str, sign: str, titled: bool) -> None:
+    line = rf" {{0,3}}>{sign}[^\n]*"
     run = re.compile(rf"(?:{line}(?:\n|\Z))+")
-    leading = re.compile(rf"^ *>{mark}", re.MULTILINE)
+    leading = re.compile(rf"^ *>{sign}", re.MULTILINE)
 
     def parse(block: BlockParser, m: re.Match[str], state: BlockState) -> int:
         whole = run.match(state.src, m.start())
         stop = whole.end() if whole else m.end()
         source = leading.sub("", state.src[m.start() : stop])
-        source = source.strip() + "\n" if titled else source
-        title = _QUOTE_HEADER.match(source) if titled else None
-        _add_container(state, block, source[title.end() :] if title else source, title[1] if title else None)
+        _add_container(state, block, source.strip() + "\n" if titled else source, titled=titled)
         return stop
 
     md.block.register(name, rf"^{line}$", parse, before="block_quote")
@@ -84,13 +83,13 @@ def spoilers(md: Markdown) -> None:
     _prefixed_block(md, "spoiler_block", "!", titled=False)
 
 
-def folds(md: Markdown) -> None:
-    r"""Lines that begin with ``>|``: folded away; a heading on the first line is the fold's title."""
+def foldable_blocks(md: Markdown) -> None:
+    r"""Lines that begin with ``>|``: collapsed until clicked, with a title."""
     _prefixed_block(md, "fold_block", r"\|", titled=True)
 
 
 def math_blocks(md: Markdown) -> None:
-    """``$$ … $$`` over one or more lines; nothing inside is markdown."""
+    """``$$ … $$`` on one or more lines, without markdown inside."""
 
     def parse(_block: BlockParser, m: re.Match[str], state: BlockState) -> int | None:
         opening = state.src.index("$$", m.start()) + 2
@@ -105,7 +104,7 @@ def math_blocks(md: Markdown) -> None:
 
 
 def wiki_links(md: Markdown) -> None:
-    """``[[Page]]`` and ``[[Title|Page]]``: the reader sees what stands before the bar, the link leads to what stands behind."""
+    """``[[Page]]`` and ``[[Title|Page]]``."""
 
     def parse(_inline: InlineParser, m: re.Match[str], state: InlineState) -> int:
         shown, _, target = m.group(0)[2:-2].partition("|")
@@ -117,7 +116,7 @@ def wiki_links(md: Markdown) -> None:
     md.inline.register("wiki_link", _WIKI_LINK, parse, before="link")
 
 
-def marks(md: Markdown) -> None:
+def marked_text(md: Markdown) -> None:
     """``==marked==`` text."""
 
     def parse(inline: InlineParser, m: re.Match[str], state: InlineState) -> int:
@@ -127,7 +126,7 @@ def marks(md: Markdown) -> None:
         state.append_token({"type": "mark", "children": children})
         return m.end()
 
-    md.inline.register("mark", _MARK, parse, before="emphasis")
+    md.inline.register("mark", _MARKED_TEXT, parse, before="emphasis")
 
 
-PLUGINS = (tables, fancy_blocks, spoilers, folds, math_blocks, wiki_links, marks)
+PLUGINS = (tables, fancy_blocks, spoilers, foldable_blocks, math_blocks, wiki_links, marked_text)

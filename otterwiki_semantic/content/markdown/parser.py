@@ -1,6 +1,6 @@
-"""From a page's markdown to its heading tree: sections, each with its blocks as a reader sees them and the lines they stand on.
+"""Parse a page's markdown into sections, with their text as a reader sees it and its line numbers.
 
-Markdown is parsed by mistune with the wiki's own additions (`wikisyntax`), so that what is a heading here is one in the wiki.
+mistune parses it with the wiki's own additions (`otterwiki`), so that what is a heading here is also one in the wiki.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, MutableMapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import mistune
 from mistune.plugins.formatting import strikethrough
 from mistune.plugins.url import url
 
-from otterwiki_semantic.content.markdown import otterwiki as wikisyntax
+from otterwiki_semantic.content.markdown import otterwiki
 from otterwiki_semantic.content.markdown.front_matter import front_matter_end, split_front_matter
 from otterwiki_semantic.content.markdown.plain_text import heading_anchor, links_in, visible_html, visible_text
 from otterwiki_semantic.core.records import Block, BlockKind, Document, Line, Link, Section
@@ -24,15 +24,15 @@ _Token = dict[str, Any]
 
 _LINE_END = re.compile(r"\r\n?|\n")
 _MAX_INLINE = 20_000
-"""Characters of one paragraph (or line of it) that are parsed for links and emphasis; a longer one is taken as it is."""
+"""Characters up to which a paragraph, or a line of it, is parsed for links and emphasis; a longer one is taken verbatim."""
 _MAX_BRACKET_WORK = 2_000_000
 """Characters times opening brackets up to which a paragraph's links are parsed: mistune's time grows with their product."""
-_LOOK_AHEAD = 64
-"""Lines searched for the source line of a piece of text: it stands at the very next ones unless markup lies between."""
+_LOOKAHEAD = 64
+"""Lines searched for the source line of a text; it is one of the next few, unless there is markup in between."""
 
 
 class _State(mistune.BlockState):
-    """A parser state that notes at which offset of the source each paragraph begins."""
+    """Also records at which offset of the source each paragraph begins."""
 
     def add_paragraph(self, text: str) -> None:
         known = len(self.tokens)
@@ -42,7 +42,7 @@ class _State(mistune.BlockState):
 
 
 class _BlockParser(mistune.BlockParser):
-    """mistune's block parser, noting at which offset each block begins, and keeping footnotes as text where they stand."""
+    """Also records at which offset each block begins, and keeps footnotes as text where they are."""
 
     state_cls = _State
 
@@ -57,31 +57,40 @@ class _BlockParser(mistune.BlockParser):
         return None if m.group("reflink_1").startswith("^") else super().parse_ref_link(m, state)
 
 
-_PARSER = mistune.Markdown(block=_BlockParser(), plugins=[url, strikethrough, *wikisyntax.PLUGINS])
+_PARSER = mistune.Markdown(block=_BlockParser(), plugins=[url, strikethrough, *otterwiki.PLUGINS])
 
 
-def parse(text: str) -> Document:
-    """Parse a page. No input raises: where the parser gives up, the page is one section of plain paragraphs."""
+def parse_markdown(text: str) -> Document:
+    """Parse a page. No input raises an error: if the parser fails, the page is one section of plain paragraphs."""
     source = _LINE_END.sub("\n", text.replace("\0", "\ufffd").removeprefix("\ufeff"))
     lines = source.split("\n")
     front_matter, skipped = split_front_matter(lines)
     end = front_matter_end(lines)
     unread = "" if skipped else "\n".join(lines[:end])
     body = "\n" * end + "\n".join(lines[end:])
-    outline = _Outline(body, lines)
+    builder = _DocumentBuilder(body, lines)
     try:
-        return Document(front_matter, outline.sections(unread), tuple(outline.links))
+        return Document(front_matter, builder.sections(unread), tuple(builder.links))
     except (RecursionError, re.error, ValueError, KeyError, IndexError, AttributeError):
         return Document(front_matter, _plain_sections(lines, skipped))
 
 
-def parse_plain(text: str) -> Document:
-    """Give a page as one section of plain paragraphs, without front matter: what is left if `parse` should fail."""
+def parse_plain_text(text: str) -> Document:
+    """Return a page as one section of plain paragraphs, without front matter: the fallback for `parse_markdown`."""
     return Document({}, _plain_sections(_LINE_END.sub("\n", text).split("\n"), 0))
 
 
-class _Outline:
-    """One page on its way from tokens to sections."""
+class _Heading(NamedTuple):
+    """A heading; by default the start of a page, before the first one."""
+
+    level: int = 0
+    text: str = ""
+    anchor: str = ""
+    line: int = 1
+
+
+class _DocumentBuilder:
+    """Makes sections of mistune's tokens."""
 
     def __init__(self, source: str, lines: list[str]) -> None:
         self._source = source if source.endswith("\n") else source + "\n"
@@ -98,45 +107,40 @@ class _Outline:
         self._env = state.env
         _PARSER.block.parse(state)
 
-        open_headings: list[tuple[int, str]] = []
+        path = [_Heading()]
         found: list[Section] = []
-        heading: tuple[int, str, str, int] = (0, "", "", 1)
-        blocks = self._verbatim(unread_front_matter)
+        blocks = self._unread(unread_front_matter)
         for token in state.tokens:
-            start = self._line_of(token.get("start", 0))
-            self._cursor = max(self._cursor, start - 1)
+            line = self._line_of(token.get("start", 0))
+            self._cursor = max(self._cursor, line - 1)
             if token["type"] != "heading":
                 blocks.extend(self._blocks(token))
                 continue
-            found.append(self._section(heading, open_headings, start - 1, blocks))
-            heading = (*self._heading(token), start)
-            open_headings = [outer for outer in open_headings if outer[0] < heading[0]] + [heading[:2]]
+            found.append(_section(path, line - 1, blocks))
+            heading = self._heading(token, line)
+            path = [*(outer for outer in path if outer.level < heading.level), heading]
             blocks = []
-        found.append(self._section(heading, open_headings, len(self._lines), blocks))
+        found.append(_section(path, len(self._lines), blocks))
         return tuple(section for section in found if section.level or section.blocks)
 
-    def _section(
-        self, heading: tuple[int, str, str, int], trail: list[tuple[int, str]], end: int, blocks: list[Block]
-    ) -> Section:
-        level, text, anchor, start = heading
-        path = tuple(heading_text for _, heading_text in trail) if level else ()
-        return Section(level, text, anchor, path, start, max(start, end), tuple(blocks))
-
-    def _verbatim(self, text: str) -> list[Block]:
+    def _unread(self, text: str) -> list[Block]:
         lines = tuple(Line(line, number) for number, line in enumerate(text.split("\n"), 1) if line.strip(" -"))
         return [Block(BlockKind.ROWS, lines)] if lines else []
 
     def _line_of(self, offset: int) -> int:
         return min(bisect_right(self._offsets, offset), len(self._lines))
 
-    def _heading(self, token: _Token) -> tuple[int, str, str]:
-        """Level, text and anchor; counts the anchor, so that a repeated heading gets the wiki's ``-1``, ``-2``."""
+    def _heading(self, token: _Token, line: int) -> _Heading:
         inline = self._inline(token["text"])
-        base = heading_anchor(inline)
+        text = " ".join(visible_text(inline).split())
+        return _Heading(token["attrs"]["level"], text, self._next_anchor(inline), line)
+
+    def _next_anchor(self, heading: list[_Token]) -> str:
+        """Return a heading's anchor; that of a repeated one ends in ``-1``, ``-2``, as in the wiki."""
+        base = heading_anchor(heading)
         repeats = self._anchors[base]
         self._anchors[base] += 1
-        text = " ".join(visible_text(inline).split())
-        return token["attrs"]["level"], text, f"{base}-{repeats}" if repeats else base
+        return f"{base}-{repeats}" if repeats else base
 
     def _inline(self, text: str) -> list[_Token]:
         text = text.strip(" \r\n\t\f")
@@ -149,13 +153,13 @@ class _Outline:
             return [{"type": "text", "raw": text}]
         return [token for line in lines for token in (*self._inline(line), {"type": "softbreak"})]
 
-    # Blocks: every kind of token to the lines a reader sees
+    # Blocks: from each kind of token to the lines a reader sees
 
     def _blocks(self, token: _Token) -> Iterator[Block]:
         if token["type"] in _ROWS:
             yield from _block(BlockKind.ROWS, self._rows(token))
         elif token["type"] == "heading":
-            self._heading(token)
+            self._next_anchor(self._inline(token["text"]))  # begins no section, but takes an anchor
             yield from _block(BlockKind.PROSE, self._prose(token))
         elif "children" in token:
             for child in token["children"]:
@@ -207,7 +211,7 @@ class _Outline:
     def _item(self, item: _Token) -> Iterator[Line]:
         for child in item["children"]:
             if child["type"] == "heading":
-                self._heading(child)
+                self._next_anchor(self._inline(child["text"]))
                 yield from self._prose(child)
             elif child["type"] == "list":
                 yield from self._list(child)
@@ -219,33 +223,40 @@ class _Outline:
                 yield from self._item(child)
 
     def _locate(self, fragment: str) -> int:
-        """Give the number of the source line that holds `fragment`, at or after the last one given; near it if none does."""
+        """Return the number of the next source line with this fragment in it, or of the next line if there is none nearby."""
         fragment = fragment.strip()
         last = len(self._lines) - 1
-        for index in range(self._cursor, min(self._cursor + _LOOK_AHEAD, last + 1)):
+        for index in range(self._cursor, min(self._cursor + _LOOKAHEAD, last + 1)):
             if fragment and fragment in self._lines[index]:
                 self._cursor = min(index + 1, last)
                 return index + 1
         return min(self._cursor, last) + 1
 
 
-_ROWS: dict[str, Callable[[_Outline, _Token], Iterator[Line]]] = {
-    "block_code": _Outline._code,
-    "block_html": _Outline._html,
-    "table": _Outline._table,
-    "list": _Outline._list,
+_ROWS: dict[str, Callable[[_DocumentBuilder, _Token], Iterator[Line]]] = {
+    "block_code": _DocumentBuilder._code,
+    "block_html": _DocumentBuilder._html,
+    "table": _DocumentBuilder._table,
+    "list": _DocumentBuilder._list,
 }
 
 
+def _section(path: list[_Heading], end: int, blocks: list[Block]) -> Section:
+    """Return the section of the last heading of `path`."""
+    level, text, anchor, start = path[-1]
+    headings = tuple(heading.text for heading in path if heading.level)
+    return Section(level, text, anchor, headings, start, max(start, end), tuple(blocks))
+
+
 def _block(kind: BlockKind, lines: Iterator[Line]) -> Iterator[Block]:
-    """Give a block of the lines that hold any text; none for no such line."""
+    """Yield a block of the lines with text, if there are any."""
     kept = tuple(line for line in lines if line.text.strip())
     if kept:
         yield Block(kind, kept)
 
 
 def _plain_sections(lines: list[str], skipped: int) -> tuple[Section, ...]:
-    """Give the page as one section without headings, each paragraph as it was written."""
+    """Return the page as one section without headings, its paragraphs verbatim."""
     blocks: list[Block] = []
     paragraph: list[Line] = []
     for number, line in enumerate((*lines[skipped:], ""), skipped + 1):

@@ -1,4 +1,4 @@
-"""Text as a reader sees it: markup, link targets and image paths gone, link and alternative texts kept."""
+"""Text as a reader sees it: without markup, link targets and image paths, with link and alternative texts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _INLINE_TAGS = (
     "a abbr b bdi bdo cite code data del dfn em font i ins kbd label mark q rp rt ruby s samp small span strike strong sub sup "
     "time tt u var wbr"
 )
-_BREAKING_TAGS = (
+_BLOCK_TAGS = (
     "address article aside audio blockquote body br button caption center col colgroup dd details div dl dt figcaption figure "
     "footer form h1 h2 h3 h4 h5 h6 head header hr html img input legend li main nav ol option p picture pre section select "
     "source summary table tbody td tfoot th thead title tr ul video"
 )
-_TAG_NAMES = frozenset(f"{_INLINE_TAGS} {_BREAKING_TAGS}".split())
-_BREAKING = frozenset(_BREAKING_TAGS.split())
+_TAG_NAMES = frozenset(f"{_INLINE_TAGS} {_BLOCK_TAGS}".split())
+_BLOCK_TAG_NAMES = frozenset(_BLOCK_TAGS.split())
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9-]*)(?:\s[^<>]*)?/?>")
 _ALT = re.compile(r"""\balt\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 _NOT_WORD = re.compile(r"[^\w\s-]")
@@ -30,10 +30,9 @@ _SEPARATORS = re.compile(r"[-\s]+")
 
 
 def visible_html(source: str) -> str:
-    """Give the text of a piece of HTML.
+    """Return the text of some HTML: without comments and tags, with images' alternative texts, and on the same lines.
 
-    Comments and the tags of HTML go, an image leaves its alternative text, and line breaks stay where they were. A tag that is
-    not HTML's, such as the ``<T>`` of ``Vec<T>``, is text: the wiki shows it, too.
+    A tag that HTML does not have, such as ``<T>`` in ``Vec<T>``, is text: the wiki also shows it.
     """
 
     def replacement(match: re.Match[str]) -> str:
@@ -42,53 +41,53 @@ def visible_html(source: str) -> str:
             return match[0]
         alternative = _ALT.search(match[0]) if name == "img" else None
         shown = (alternative[1] or alternative[2] or "") if alternative else ""
-        return shown + _breaks(match[0]) + (" " if name in _BREAKING else "")
+        return shown + _line_breaks(match[0]) + (" " if name in _BLOCK_TAG_NAMES else "")
 
     return html.unescape(_TAG.sub(replacement, _without_comments(source)))
 
 
 def visible_text(tokens: Iterable[Token]) -> str:
-    """Give the text of a parsed run of inline markdown (mistune's tokens); a line break stays a line break."""
-    return "".join(_shown(token, with_images=True) for token in tokens)
+    """Return the text of parsed inline markdown (mistune's tokens), line breaks included."""
+    return "".join(_text(token, with_images=True) for token in tokens)
 
 
 def links_in(tokens: Iterable[Token]) -> Iterator[Link]:
-    """Give the links in a parsed run of inline markdown, in order."""
+    """Yield the links in parsed inline markdown, in order."""
     for token in tokens:
         if token["type"] in {"link", "wiki_link"}:
-            yield Link(str(token["attrs"]["url"]), " ".join(_shown(token, with_images=True).split()))
+            yield Link(str(token["attrs"]["url"]), " ".join(_text(token, with_images=True).split()))
         else:
             yield from links_in(token.get("children", ()))
 
 
 def heading_anchor(tokens: Iterable[Token]) -> str:
-    """Give the id the wiki gives a heading, before repeats are numbered: its text as a slug, without images.
+    """Return the id that the wiki gives a heading, before repeated ones are numbered: its text as a slug, without images.
 
     The same steps as ``otterwiki.util.slugify``: ASCII by compatibility decomposition, lower case, words joined by hyphens.
     """
-    text = " ".join("".join(_shown(token, with_images=False) for token in tokens).split())
+    text = " ".join("".join(_text(token, with_images=False) for token in tokens).split())
     ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
     return _SEPARATORS.sub("-", _NOT_WORD.sub("", ascii_text.strip().lower()))
 
 
 def _without_comments(source: str) -> str:
-    """Cut ``<!-- … -->``; one that is never closed is text, and so is one with angle brackets in it: the wiki shows it."""
+    """Remove comments; one that is not closed, or contains angle brackets, is text: the wiki shows it."""
     kept: list[str] = []
     position = 0
     while (start := source.find("<!--", position)) >= 0 and (end := source.find("-->", start + 4)) >= 0:
         comment = source[start : end + 3]
         is_shown = "<" in comment[4:-3] or ">" in comment[4:-3]
-        kept += (source[position:start], comment if is_shown else _breaks(comment))
+        kept += (source[position:start], comment if is_shown else _line_breaks(comment))
         position = end + 3
     return "".join(kept) + source[position:]
 
 
-def _breaks(text: str) -> str:
+def _line_breaks(text: str) -> str:
     return "\n" * text.count("\n")
 
 
 def _children(token: Token, with_images: bool) -> str:
-    return "".join(_shown(child, with_images) for child in token.get("children", ()))
+    return "".join(_text(child, with_images) for child in token.get("children", ()))
 
 
 def _link(token: Token, with_images: bool) -> str:
@@ -99,7 +98,7 @@ def _image(token: Token, with_images: bool) -> str:
     return _children(token, with_images) if with_images else ""
 
 
-_SHOWN: dict[str, Callable[[Token, bool], str]] = {
+_TEXT_OF: dict[str, Callable[[Token, bool], str]] = {
     "text": lambda token, _: html.unescape(token["raw"]),
     "wiki_link": lambda token, _: html.unescape(token["raw"]),
     "inline_html": lambda token, _: visible_html(token["raw"]),
@@ -110,8 +109,7 @@ _SHOWN: dict[str, Callable[[Token, bool], str]] = {
 }
 
 
-def _shown(token: Token, with_images: bool) -> str:
-    show = _SHOWN.get(token["type"])
-    if show is not None:
-        return show(token, with_images)
+def _text(token: Token, with_images: bool) -> str:
+    if text_of := _TEXT_OF.get(token["type"]):
+        return text_of(token, with_images)
     return _children(token, with_images) if "children" in token else str(token.get("raw", ""))

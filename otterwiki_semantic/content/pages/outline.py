@@ -1,6 +1,6 @@
-"""The sections of a page by name: what a table of contents shows, and which lines a heading's name stands for.
+"""A page's table of contents, and the section that a name stands for.
 
-A section is all from its heading, which is included, to the next one of the same or a higher level.
+A section reaches from its heading, which is included, to the next one of the same or a higher level.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
 from otterwiki_semantic.content.analysis.tokenizer import fold, name_key
-from otterwiki_semantic.content.analysis.trigrams import likeness
-from otterwiki_semantic.content.chunking.chunker import count_words, section_words, shortened
+from otterwiki_semantic.content.analysis.trigrams import trigram_similarity
+from otterwiki_semantic.content.chunking.chunker import shorten_heading
+from otterwiki_semantic.content.chunking.sizes import Unit, count_words, section_size
 from otterwiki_semantic.core.errors import AmbiguousSectionError, SectionNotFoundError
-from otterwiki_semantic.core.records import Document, OutlineEntry
+from otterwiki_semantic.core.records import Document, OutlineEntry, Section
 
-_SEPARATOR = re.compile(r"\s*[>/]\s*")
-_SPACED_SIGN = re.compile(r"\s*([>/])\s*")
-_MARK = re.compile(r"(?:^|(?P<path>.*)\()#(?P<anchor>[^\s()]*)\)?$", re.DOTALL)
+_SEPARATOR = re.compile(r"\s*([>/])\s*")
+_ANCHORED = re.compile(r"(?:^|(?P<path>.*)\()#(?P<anchor>[^\s()]*)\)?$", re.DOTALL)
 """``#anchor``, or a name as errors list it: ``A > B (#anchor)``."""
-_LEADING_SIGNS = re.compile(r"^#{1,6}\s+")
-_MOST_NAMED = 8
+_LEADING_HASHES = re.compile(r"^#{1,6}\s+")
+_MAX_NAMED = 8
+_MAX_LISTED = 200
 _CACHED = 10_000
-_MOST_LISTED = 200
 
 
 def outline(document: Document, last_line: int) -> tuple[OutlineEntry, ...]:
-    """Give the sections of a page of so many lines; the text before the first heading is one of level 0, without a heading."""
+    """Return the sections of a page with `last_line` lines; the text before the first heading is a section of level 0."""
     sections = document.sections
-    words = [count_words(section.heading) + section_words(section) for section in sections]
+    counts = [section_word_count(section) for section in sections]
     entries = []
     for number, section in enumerate(sections):
-        below = number + 1
-        while section.level and below < len(sections) and sections[below].level > section.level:
-            below += 1
+        end = number + 1
+        while section.level and end < len(sections) and sections[end].level > section.level:
+            end += 1
         entries.append(
             OutlineEntry(
                 heading=section.heading,
@@ -42,127 +42,155 @@ def outline(document: Document, last_line: int) -> tuple[OutlineEntry, ...]:
                 path=section.path,
                 anchor=section.anchor,
                 start_line=section.start_line,
-                end_line=min(sections[below - 1].end_line, last_line),
-                word_count=sum(words[number:below]),
+                end_line=min(sections[end - 1].end_line, last_line),
+                word_count=sum(counts[number:end]),
             )
         )
     return tuple(entries)
 
 
-def find_section(entries: Sequence[OutlineEntry], name: str, title: str = "") -> OutlineEntry:
-    """Give the section that a name stands for: its heading, narrowed by those above it (``A/B``, ``A > B``), or its anchor.
-
-    Case, accents and spaces do not count; where nothing else fits, punctuation does not either, and headings between those
-    named may be left out. `title` is the page's, which may stand first. Errors: `SectionNotFoundError` and
-    `AmbiguousSectionError`, both with the names that would do, nearest first.
-    """
-    headed = [entry for entry in entries if entry.level]
-    for matches in _ways(name, title):
-        found = [entry for entry in headed if matches(entry)]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise _ambiguous(name, found, headed, title)
-    raise _unknown(name, headed, title)
+def section_word_count(section: Section) -> int:
+    """Return the number of words of a section without its subsections, heading included."""
+    return count_words(section.heading) + section_size(section, Unit.WORDS)
 
 
-def _ways(name: str, title: str) -> Iterable[Callable[[OutlineEntry], bool]]:
-    """Give the ways in which an entry can be meant, the strictest first; what was written decides between ``>`` and ``/``."""
-    plain = _LEADING_SIGNS.sub("", name.strip())
-    yield from _ways_as_written(name, title)
-    if plain != name.strip():
-        yield from _ways_as_written(plain, title)
-    loosest = name_key(plain)
-    parts = [_key(part) for part in _SEPARATOR.split(plain)]
-    mark = _MARK.match(name.strip())
-    if mark and mark["path"]:  # an anchor may be that of two headings: the wiki gives A, A and A-1 the anchors a, a-1 and a-1
-        named = _any_key(mark["path"])
-        yield lambda entry: entry.anchor == mark["anchor"] and named in {_any_key(joined) for joined in _suffixes(entry, title)}
-    if mark:
-        yield lambda entry: entry.anchor == mark["anchor"]
-    yield lambda entry: _key(entry.heading) == parts[-1] and _in_order(parts, [_key(part) for part in (title, *entry.path)])
-    yield lambda entry: loosest in {name_key(joined) for joined in _suffixes(entry, title)}
-
-
-def _ways_as_written(name: str, title: str) -> Iterable[Callable[[OutlineEntry], bool]]:
-    wanted, loose = _key(name), _any_key(name)
-    yield lambda entry: _key(entry.heading) == wanted
-    yield lambda entry: wanted in {_key(joined) for sign in (" > ", "/") for joined in _suffixes(entry, title, sign)}
-    yield lambda entry: loose in {_any_key(joined) for joined in _suffixes(entry, title)}
+# Finding a section
 
 
 @lru_cache(_CACHED)
 def _key(text: str) -> str:
-    """Give a name without case, accents and needless spaces."""
-    return _SPACED_SIGN.sub(r"\1", fold(" ".join(text.split())))
+    """Return a name without case, accents and needless spaces."""
+    return _SEPARATOR.sub(r"\1", fold(" ".join(text.split())))
 
 
-def _any_key(text: str) -> str:
-    """Give the same with ``>`` and ``/`` for the same."""
-    return _key(text).replace(">", "/")
+def _path_key(path: str) -> str:
+    """Return the key of a path, whether written with ``>`` or ``/``."""
+    return _key(path).replace(">", "/")
 
 
-def _suffixes(entry: OutlineEntry, title: str, sign: str = "/") -> list[str]:
-    """Give the headings that lead to a section, from each of them on; each as it is shown, and as search results cut it."""
+def _written_keys(entry: OutlineEntry, title: str) -> set[str]:
+    return {_key(path) for separator in (" > ", "/") for path in _paths(entry, title, separator)}
+
+
+def _path_keys(entry: OutlineEntry, title: str) -> set[str]:
+    return set(map(_path_key, _paths(entry, title)))
+
+
+def _paths(entry: OutlineEntry, title: str, separator: str = "/") -> list[str]:
+    """Return every path of a section, the longest first; then the same with long headings cut, as search results show them."""
     path = (title, *entry.path) if title else entry.path
-    cut = tuple(map(shortened, path))
-    paths = (path,) if cut == path else (path, cut)
-    return [sign.join(each[start:]) for each in paths for start in range(len(each))]
+    cut = tuple(map(shorten_heading, path))
+    return [separator.join(each[start:]) for each in dict.fromkeys((path, cut)) for start in range(len(each))]
 
 
-def _in_order(parts: Iterable[str], path: Iterable[str]) -> bool:
-    rest = iter(path)
-    return all(part in rest for part in parts)
+class SectionName:
+    """A name that a section was asked for by, in the forms in which it is compared."""
+
+    def __init__(self, text: str, title: str) -> None:
+        plain = _LEADING_HASHES.sub("", text)
+        anchored = _ANCHORED.match(text)
+        self.key, self.path_key = _key(text), _path_key(text)
+        self.plain_key, self.plain_path_key = _key(plain), _path_key(plain)
+        self.parts = [_key(part) for part in _SEPARATOR.split(plain)[::2]]
+        self.letters = name_key(plain)
+        self.anchor = anchored["anchor"] if anchored else None
+        self.anchored = _path_key(anchored["path"]) if anchored and anchored["path"] else None
+        """The path before the anchor."""
+        self.title = title
+        """The page's, with which a path may begin."""
 
 
-def shown_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
-    """Give a name for each section that stands for it alone: its path, with its anchor where others could be meant, too.
+MATCHERS: tuple[tuple[str, Callable[[SectionName, OutlineEntry], bool]], ...] = (
+    ("heading", lambda name, entry: name.key == _key(entry.heading)),
+    ("path", lambda name, entry: name.key in _written_keys(entry, name.title)),
+    ("path with any separators", lambda name, entry: name.path_key in _path_keys(entry, name.title)),
+    ("heading without #", lambda name, entry: name.plain_key == _key(entry.heading)),
+    ("path without #", lambda name, entry: name.plain_key in _written_keys(entry, name.title)),
+    ("path without #, with any separators", lambda name, entry: name.plain_path_key in _path_keys(entry, name.title)),
+    # Two headings can share an anchor: the wiki gives A, A and A-1 the anchors a, a-1 and a-1.
+    ("path and anchor", lambda name, entry: name.anchor == entry.anchor and name.anchored in _path_keys(entry, name.title)),
+    ("anchor", lambda name, entry: name.anchor == entry.anchor),
+    ("path with headings left out", lambda name, entry: name.parts[-1] == _key(entry.heading) and _is_on_path(name, entry)),
+    ("letters and digits", lambda name, entry: name.letters in map(name_key, _paths(entry, name.title))),
+)
+"""What a name can be, the strictest reading first. A path is the section's heading after any number of those above it."""
+
+
+def find_section(entries: Sequence[OutlineEntry], name: str, title: str = "") -> OutlineEntry:
+    """Return the section that a name stands for: the first of `MATCHERS` that matches any section decides.
+
+    Case, accents and spaces never count. `title` is the page's. Errors: `SectionNotFoundError` and `AmbiguousSectionError`,
+    both with names that can be asked for, nearest first.
+    """
+    headed = [entry for entry in entries if entry.level]
+    wanted = SectionName(name.strip(), title)
+    for kind, matches in MATCHERS:
+        found = [entry for entry in headed if matches(wanted, entry)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise _ambiguous(name, kind, found, headed, title)
+    raise _not_found(name, headed, title)
+
+
+def _is_on_path(name: SectionName, entry: OutlineEntry) -> bool:
+    """Whether the parts of a name are headings that lead to the section, in order."""
+    rest = map(_key, (name.title, *entry.path))
+    return all(part in rest for part in name.parts)
+
+
+# Naming sections
+
+
+def full_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
+    """Return a unique name for each section: its path, with its anchor where several could be meant.
 
     The text before the first heading has none.
     """
-    return _whole_names(entries, _meanings(entries, title))
+    return _full_names(entries, _count_meanings(entries, title))
 
 
-def _whole_names(entries: Sequence[OutlineEntry], counts: Counter[str]) -> list[str]:
-    names = [" > ".join(map(shortened, entry.path)) for entry in entries]
+def _full_names(entries: Sequence[OutlineEntry], meanings: Counter[str]) -> list[str]:
+    names = [" > ".join(map(shorten_heading, entry.path)) for entry in entries]
     return [
-        f"{name} (#{entry.anchor})" if entry.level and counts[_any_key(name)] > 1 else name
+        f"{name} (#{entry.anchor})" if entry.level and meanings[_path_key(name)] > 1 else name
         for name, entry in zip(names, entries, strict=True)
     ]
 
 
 def short_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
-    """Give the shortest name for each section that stands for it alone: its heading, with as many above it as it takes."""
-    counts = _meanings(entries, title)
+    """Return the shortest unique name for each section: its heading, after as many of those above it as necessary."""
+    meanings = _count_meanings(entries, title)
     names = []
-    for entry, whole in zip(entries, _whole_names(entries, counts), strict=True):
-        trails = (" > ".join(map(shortened, entry.path[start:])) for start in range(len(entry.path) - 1, -1, -1))
-        names.append(next((trail for trail in trails if counts[_any_key(trail)] == 1), whole))
+    for entry, full_name in zip(entries, _full_names(entries, meanings), strict=True):
+        paths = (" > ".join(map(shorten_heading, entry.path[start:])) for start in range(len(entry.path) - 1, -1, -1))
+        names.append(next((path for path in paths if meanings[_path_key(path)] == 1), full_name))
     return names
 
 
-def _meanings(entries: Iterable[OutlineEntry], title: str) -> Counter[str]:
-    """Count how many sections each name could mean."""
-    headed = (entry for entry in entries if entry.level)
-    return Counter(key for entry in headed for key in {_any_key(suffix) for suffix in _suffixes(entry, title)})
+def _count_meanings(entries: Iterable[OutlineEntry], title: str) -> Counter[str]:
+    """Count the sections that each path could mean."""
+    return Counter(key for entry in entries if entry.level for key in _path_keys(entry, title))
 
 
-def _ambiguous(name: str, found: Sequence[OutlineEntry], headed: Sequence[OutlineEntry], title: str) -> AmbiguousSectionError:
+def _ambiguous(
+    name: str, kind: str, found: Sequence[OutlineEntry], headed: Sequence[OutlineEntry], title: str
+) -> AmbiguousSectionError:
     meant = {id(entry) for entry in found}
-    names = [shown for entry, shown in zip(headed, shown_names(headed, title), strict=True) if id(entry) in meant]
-    listed = "; ".join(names[:_MOST_NAMED])
-    return AmbiguousSectionError(f"{len(found)} sections are named {name!r}; ask for one of them: {listed}", names)
+    names = [full_name for entry, full_name in zip(headed, full_names(headed, title), strict=True) if id(entry) in meant]
+    listed = "; ".join(names[:_MAX_NAMED])
+    return AmbiguousSectionError(f"{len(found)} sections match {name!r} by {kind}; ask for one of them: {listed}", names)
 
 
-def _unknown(name: str, headed: Sequence[OutlineEntry], title: str) -> SectionNotFoundError:
+def _not_found(name: str, headed: Sequence[OutlineEntry], title: str) -> SectionNotFoundError:
     if not headed:
         return SectionNotFoundError(f"there is no section {name!r}: the page has no headings", ())
-    last = _SEPARATOR.split(name.strip())[-1]
+    heading = _SEPARATOR.split(name.strip())[-1]
 
-    def distance(entry: OutlineEntry) -> float:
-        return -max(likeness(last, entry.heading), likeness(name, " > ".join(entry.path)))
+    def similarity(entry: OutlineEntry) -> float:
+        return max(trigram_similarity(heading, entry.heading), trigram_similarity(name, " > ".join(entry.path)))
 
-    nearest = sorted(zip(headed, shown_names(headed, title), strict=True), key=lambda item: distance(item[0]))
-    names = [shown for _, shown in nearest[:_MOST_LISTED]]
-    listed = "; ".join(names[:_MOST_NAMED])
+    nearest = sorted(zip(headed, full_names(headed, title), strict=True), key=lambda item: -similarity(item[0]))
+    names = [full_name for _, full_name in nearest[:_MAX_LISTED]]
+    listed = "; ".join(names[:_MAX_NAMED])
     return SectionNotFoundError(f"there is no section {name!r}; the page has, nearest first: {listed}", names)

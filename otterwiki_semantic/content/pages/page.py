@@ -1,56 +1,52 @@
-"""From the bytes of a file in the repository to a page of chunks."""
+"""A page: its name, its title, and how the bytes of a file become one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
 from otterwiki_semantic.content.analysis.trigrams import nearest_names
-from otterwiki_semantic.content.chunking.chunker import (
-    Profile,
-    TokenCounter,
-    chunk_document,
-    count_words,
-    section_words,
-    shortened,
-)
+from otterwiki_semantic.content.chunking.chunker import chunk_document, shorten_heading
+from otterwiki_semantic.content.chunking.profiles import Profile
+from otterwiki_semantic.content.chunking.sizes import TokenCounter
 from otterwiki_semantic.content.markdown.front_matter import tags_field, text_field
-from otterwiki_semantic.content.markdown.parser import parse as parse_markdown
+from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.links import linked_pages
+from otterwiki_semantic.content.pages.outline import section_word_count
 from otterwiki_semantic.core.errors import PageNotFoundError
 from otterwiki_semantic.core.records import Document, Page
 
-_NEAREST, _LEAST_LIKENESS = 5, 0.35
+_MAX_SUGGESTIONS, _MIN_SIMILARITY = 5, 0.35
 
 
 def page_name(path: str) -> str:
-    """Give the last part of a page's path."""
+    """Return the last part of a page's path."""
     return path.rsplit("/", 1)[-1]
 
 
-def page_unknown(whose: str, path: str, paths: Iterable[str]) -> PageNotFoundError:
-    """Give the error that tells that there is no such page, with those that are spelled like it."""
+def page_not_found(where: str, path: str, paths: Iterable[str]) -> PageNotFoundError:
+    """Return the error for a page that does not exist, with those that are spelled like it."""
     names: dict[str, str] = {}
     for other in paths:
         names.setdefault(other, other)
         names.setdefault(page_name(other), other)
-    nearest = nearest_names(path, names, _NEAREST, _LEAST_LIKENESS)
+    nearest = nearest_names(path, names, _MAX_SUGGESTIONS, _MIN_SIMILARITY)
     if not nearest:
-        nearest = nearest_names(page_name(path), names, _NEAREST, _LEAST_LIKENESS)
+        nearest = nearest_names(page_name(path), names, _MAX_SUGGESTIONS, _MIN_SIMILARITY)
     hint = f"; perhaps: {'; '.join(nearest)}" if nearest else ""
-    return PageNotFoundError(f"{whose} has no page {path!r}{hint}", nearest)
+    return PageNotFoundError(f"{where} has no page {path!r}{hint}", nearest)
 
 
 def page_title(path: str, document: Document) -> str:
-    """Give the title: that of the front matter, else the page's first heading if it is of level 1, else the page's name."""
+    """Return the front matter's title, else the first heading if it is of level 1, else the page's name."""
     title = text_field(document.front_matter, "title")
     first = next((section for section in document.sections if section.level), None)
     heading = first.heading if first is not None and first.level == 1 else None
-    return shortened(title or heading or page_name(path))
+    return shorten_heading(title or heading or page_name(path))
 
 
-def page_words(document: Document) -> int:
-    """Give the number of words of a page as a reader sees it, headings included."""
-    return sum(count_words(section.heading) + section_words(section) for section in document.sections)
+def page_word_count(document: Document) -> int:
+    """Return the number of words a reader sees, headings included."""
+    return sum(map(section_word_count, document.sections))
 
 
 def read_page(
@@ -61,7 +57,7 @@ def read_page(
     profile: Profile,
     parse: Callable[[str], Document] = parse_markdown,
 ) -> Page:
-    """Parse and chunk a page. Bytes that are not UTF-8 become the replacement character; no content raises."""
+    """Parse and chunk a page. Bytes that are not UTF-8 become the replacement character; no content raises an error."""
     document = parse(content.decode("utf-8", errors="replace"))
     title = page_title(path, document)
     return Page(
@@ -70,7 +66,7 @@ def read_page(
         title=title,
         category=text_field(document.front_matter, "category"),
         tags=tags_field(document.front_matter),
-        word_count=page_words(document),
+        word_count=page_word_count(document),
         chunks=chunk_document(document, title, counter, profile),
         links_to=linked_pages(document.links, path),
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from otterwiki_semantic.content.chunking import shortened
+from otterwiki_semantic.content.chunking import shorten_heading
 from otterwiki_semantic.mcp.answers.base import Answer, BudgetError, Part, address, count, fit, line_range
 from otterwiki_semantic.mcp.answers.outline import SectionEntry, SectionsAnswer, sections_answer
 from otterwiki_semantic.mcp.backend import Json
@@ -165,4 +165,4 @@ def _parts(body: Json) -> list[NotePart]:
 
 def _part(trail: Sequence[str], first: int, last: int, content: str) -> NotePart:
     text = content.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
-    return NotePart(section_path=[shortened(heading) for heading in trail] or None, start_line=first, end_line=last, text=text)
+    return NotePart(section_path=list(map(shorten_heading, trail)) or None, start_line=first, end_line=last, text=text)

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import pytest
 
 from otterwiki_semantic.content.git import Repository
-from otterwiki_semantic.content.markdown.front_matter import plain_values
+from otterwiki_semantic.content.markdown.front_matter import json_safe
 from otterwiki_semantic.core.errors import PageNotFoundError
 from otterwiki_semantic.core.records import PageListRequest, PageRequest
 from otterwiki_semantic.core.settings import Settings
@@ -269,7 +269,7 @@ def test_a_repository_without_a_wiki_is_read_as_well(settings: Settings) -> None
 
 def test_front_matter_of_any_kind_is_shown_as_json_can_hold_it() -> None:
     values = {"when": date(2026, 1, 31), 1: [float("nan"), {"x": 1 << 60, "y": 2}], "half": "\ud83d", "no": None, "yes": True}
-    assert plain_values(values) == {
+    assert json_safe(values) == {
         "when": "2026-01-31",
         "1": ["nan", {"x": str(1 << 60), "y": 2}],
         "half": "\ufffd",

@@ -220,4 +220,4 @@ def test_a_clone_with_less_of_the_history_is_the_same_wiki(
     bench.indexer = Indexer(repository, bench.recipe, lambda: bench.stop)
     assert bench.sync() == []
     assert bench.snippets() == bench.afresh()
-    assert repository.updated(repository.head() or "").keys() == bench.snippets().keys()
+    assert repository.last_changed(repository.head() or "").keys() == bench.snippets().keys()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from otterwiki_semantic.content.chunking.chunker import Profile
+from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.chunking.profiles import profile_named
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.content.pages.page import read_page

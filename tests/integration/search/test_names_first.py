@@ -10,7 +10,7 @@ import pytest
 
 from demo.run import PAGES
 from otterwiki_semantic.content.analysis.tokenizer import name_key
-from otterwiki_semantic.content.markdown.parser import parse
+from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.page import page_name, page_title
 from otterwiki_semantic.core.records import Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
@@ -68,7 +68,7 @@ def names(pages: Pages) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
     headings: dict[str, set[str]] = {}
     for file, content in pages.items():
         path = file.removesuffix(".md")
-        document = parse(content.decode() if isinstance(content, bytes) else content)
+        document = parse_markdown(content.decode() if isinstance(content, bytes) else content)
         for title in {page_title(path, document), page_name(path)}:
             titles.setdefault(name_key(title), set()).add(path)
         for section in document.sections:
@@ -84,7 +84,7 @@ def test_a_title_or_a_page_name_is_first(wiki: tuple[IndexEngine, Pages], mode: 
     wrong = []
     for file, content in pages.items():
         path = file.removesuffix(".md")
-        document = parse(content.decode() if isinstance(content, bytes) else content)
+        document = parse_markdown(content.decode() if isinstance(content, bytes) else content)
         for name in {page_title(path, document), page_name(path)}:
             wrong += [query for query in spellings(name) if first(index, query, mode) not in titles[name_key(name)]]
     assert wrong == []
@@ -95,7 +95,7 @@ def test_a_heading_is_first_unless_a_page_is_called_so(wiki: tuple[IndexEngine, 
     titles, headings = names(pages)
     wrong = []
     for content in pages.values():
-        for section in parse(content.decode() if isinstance(content, bytes) else content).sections:
+        for section in parse_markdown(content.decode() if isinstance(content, bytes) else content).sections:
             key = name_key(section.heading)
             if not key:
                 continue

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from otterwiki_semantic.content.markdown.front_matter import split_front_matter, tags_field, text_field
-from otterwiki_semantic.content.markdown.parser import parse
+from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.core.records import Document
 
 
@@ -14,21 +14,21 @@ def words(document: Document) -> str:
 
 
 def test_front_matter_is_stripped_and_read() -> None:
-    document = parse("---\ntitle: The House\ntags:\n  - a\n  - b\n---\n\nText.\n")
+    document = parse_markdown("---\ntitle: The House\ntags:\n  - a\n  - b\n---\n\nText.\n")
     assert document.front_matter == {"title": "The House", "tags": ["a", "b"]}
     assert words(document) == "Text."
 
 
 @pytest.mark.parametrize("source", ["just two words", "- a\n- list", "title: [unclosed", "a: b: c: d"])
-def test_what_is_no_mapping_stays_text(source: str) -> None:
-    document = parse(f"---\n{source}\n---\n\nText.\n")
+def test_yaml_that_is_not_a_mapping_stays_text(source: str) -> None:
+    document = parse_markdown(f"---\n{source}\n---\n\nText.\n")
     assert document.front_matter == {}
     for word in source.replace("-", " ").split():
         assert word in words(document)
 
 
-def test_a_rule_at_the_top_is_no_front_matter() -> None:
-    document = parse("---\n\nfirst\n\n---\n\nsecond\n")
+def test_a_rule_at_the_top_is_not_front_matter() -> None:
+    document = parse_markdown("---\n\nfirst\n\n---\n\nsecond\n")
     assert document.front_matter == {}
     assert words(document) == "first second"
 

@@ -23,10 +23,10 @@ def test_pages_of_a_commit_and_what_they_say(tmp_path: Path) -> None:
     pages = repository.pages(head)
     assert sorted(pages) == ["a", "d/b c"]
     assert pages["d/b c"].size == 2
-    assert list(repository.read(page.blob for page in pages.values())) == [b"A", "ß".encode()]
+    assert list(repository.read_blobs(page.blob for page in pages.values())) == [b"A", "ß".encode()]
 
 
-def test_head_is_found_wherever_git_keeps_it(tmp_path: Path) -> None:
+def test_head_is_found_in_every_place_git_keeps_it(tmp_path: Path) -> None:
     make_repository(tmp_path, {"a.md": "A"})
     repository = Repository(tmp_path)
     assert repository.head() == head_of(tmp_path)
@@ -40,7 +40,7 @@ def test_head_is_found_wherever_git_keeps_it(tmp_path: Path) -> None:
     assert repository.head() == head
 
 
-def test_a_worktree_and_a_bare_clone_are_repositories_too(tmp_path: Path) -> None:
+def test_worktrees_and_bare_clones_are_repositories(tmp_path: Path) -> None:
     origin = make_repository(tmp_path / "origin", {"a.md": "A"})
     git(origin, "worktree", "add", "-q", "-b", "side", str(tmp_path / "tree"))
     commit(tmp_path / "tree", {"b.md": "B"})
@@ -56,7 +56,7 @@ def test_a_branch_that_git_packed_is_read_without_git(tmp_path: Path, monkeypatc
     first = commit(tmp_path, {"a.md": "two\n"})
     git(tmp_path, "pack-refs", "--all")
     assert repository.head() == first
-    monkeypatch.setattr(Repository, "_ask_for_head", lambda _: pytest.fail("git was asked"))
+    monkeypatch.setattr(Repository, "_head_from_git", lambda _: pytest.fail("git was asked"))
     assert repository.head() == first
     second = commit(tmp_path, {"a.md": "three\n"})
     assert repository.head() == second, "a file of its own counts before the packed line"
@@ -68,12 +68,12 @@ def test_a_repository_without_a_commit_has_no_head(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lose", [("checkout", "-q", "--orphan", "other"), ("symbolic-ref", "HEAD", "refs/heads/other")])
-def test_a_branch_that_is_only_named_has_no_head(tmp_path: Path, lose: tuple[str, ...]) -> None:
+def test_a_branch_without_a_commit_has_no_head(tmp_path: Path, lose: tuple[str, ...]) -> None:
     git(make_repository(tmp_path, {"a.md": "one"}), *lose)
     assert Repository(tmp_path).head() is None
 
 
-def test_links_and_submodules_are_no_pages(tmp_path: Path) -> None:
+def test_symbolic_links_are_not_pages(tmp_path: Path) -> None:
     make_repository(tmp_path, {"a.md": "A"})
     (tmp_path / "link.md").symlink_to("a.md")
     head = commit(tmp_path, {})
@@ -87,12 +87,12 @@ def test_a_name_that_is_not_utf8_is_shown_with_its_bytes(tmp_path: Path) -> None
     assert sorted(Repository(tmp_path).pages(head)) == ["a", "caf\\xe9"]
 
 
-def test_a_directory_that_is_no_repository_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_directory_that_is_not_a_repository(tmp_path: Path) -> None:
     with pytest.raises(RepositoryError, match=str(tmp_path)):
         Repository(tmp_path).head()
 
 
-def test_a_repository_that_is_made_later_is_found(tmp_path: Path) -> None:
+def test_a_repository_that_is_created_later_is_found(tmp_path: Path) -> None:
     repository = Repository(tmp_path)
     with pytest.raises(RepositoryError):
         repository.head()
@@ -100,13 +100,13 @@ def test_a_repository_that_is_made_later_is_found(tmp_path: Path) -> None:
     assert list(repository.pages(repository.head() or "")) == ["a"]
 
 
-def test_a_missing_object_is_named(tmp_path: Path) -> None:
+def test_the_error_names_a_missing_object(tmp_path: Path) -> None:
     make_repository(tmp_path, {"a.md": "A"})
     with pytest.raises(RepositoryError, match="0000000000000000000000000000000000000000"):
-        list(Repository(tmp_path).read(["0" * 40]))
+        list(Repository(tmp_path).read_blobs(["0" * 40]))
 
 
-def test_a_missing_git_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_says_that_git_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_repository(tmp_path, {})
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RepositoryError, match="git is not installed"):
@@ -125,7 +125,7 @@ def updated(place: Path, since: str | None = None) -> dict[str, int]:
     repository = Repository(place)
     head = repository.head()
     assert head is not None
-    return repository.updated(head, since)
+    return repository.last_changed(head, since)
 
 
 def test_a_page_was_last_changed_by_the_last_commit_that_touched_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_a_page_was_last_changed_by_the_last_commit_that_touched_it(tmp_path: Pa
     assert updated(tmp_path, since=first) == {"c": 1_600_000_004, "d": 1_600_000_004}
 
 
-def test_a_page_mixed_in_a_merge_was_changed_by_the_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_merged_from_both_sides_was_changed_by_the_merge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [f"line {number}\n" for number in range(20)]
     monkeypatch.setenv("GIT_COMMITTER_DATE", "@1600000001 +0000")
     make_repository(tmp_path, {"a.md": "".join(lines), "b.md": "B"})
@@ -177,10 +177,10 @@ def test_pages_with_odd_names_have_their_times(tmp_path: Path) -> None:
     repository = Repository(tmp_path)
     head = repository.head()
     assert head is not None
-    assert set(repository.updated(head)) == set(repository.pages(head)) == {name.strip("/") for name in names}
+    assert set(repository.last_changed(head)) == set(repository.pages(head)) == {name.strip("/") for name in names}
 
 
-def test_a_merge_that_keeps_what_was_here_leaves_the_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_merge_that_keeps_our_side_leaves_the_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GIT_COMMITTER_DATE", "@1600000001 +0000")
     make_repository(tmp_path, {"a.md": "A"})
     git(tmp_path, "checkout", "-q", "-b", "side")
@@ -194,7 +194,7 @@ def test_a_merge_that_keeps_what_was_here_leaves_the_date(tmp_path: Path, monkey
     assert updated(tmp_path, since=here) == updated(tmp_path) == {"a": 1_600_000_010}
 
 
-def test_changes_are_what_comparing_every_page_gives(tmp_path: Path) -> None:
+def test_changes_equal_a_comparison_of_every_page(tmp_path: Path) -> None:
     make_repository(
         tmp_path, {"a.md": "A", "d/b.md": "B", "gone.md": "G", "d/moves.md": "M", "stays.md": "S", "script.md": "x"}
     )
@@ -221,7 +221,7 @@ def test_changes_are_what_comparing_every_page_gives(tmp_path: Path) -> None:
     )
     repository = Repository(tmp_path)
     for since, until in ((first, last), (last, first), (last, last)):
-        before, after = repository.blobs(since), repository.blobs(until)
+        before, after = repository.page_blobs(since), repository.page_blobs(until)
         changed = {path: blob for path, blob in after.items() if before.get(path) != blob}
         assert repository.changes(since, until) == (changed, sorted(before.keys() - after.keys()))
     forward = repository.changes(first, last)
@@ -236,7 +236,7 @@ _TREES = st.lists(st.dictionaries(_NAMES, st.sampled_from(["one", "two", "three"
 
 @settings(max_examples=15)
 @given(trees=_TREES)
-def test_changes_between_any_two_commits_are_what_comparing_every_page_gives(
+def test_changes_between_any_two_commits_equal_a_comparison_of_every_page(
     tmp_path_factory: pytest.TempPathFactory, trees: list[dict[str, str]]
 ) -> None:
     place = make_repository(tmp_path_factory.mktemp("trees"), {})
@@ -248,12 +248,12 @@ def test_changes_between_any_two_commits_are_what_comparing_every_page_gives(
         known = tree
     repository = Repository(place)
     for since, until in permutations(commits, 2):
-        before, after = repository.blobs(since), repository.blobs(until)
+        before, after = repository.page_blobs(since), repository.page_blobs(until)
         changed = {path: blob for path, blob in after.items() if before.get(path) != blob}
         assert repository.changes(since, until) == (changed, sorted(before.keys() - after.keys()))
 
 
-def test_changes_that_git_cannot_tell_are_told_by_nobody(tmp_path: Path) -> None:
+def test_commits_that_git_cannot_compare_have_no_changes(tmp_path: Path) -> None:
     make_repository(tmp_path, {"a.md": "A"})
     first = head_of(tmp_path)
     repository = Repository(tmp_path)

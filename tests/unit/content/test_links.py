@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from otterwiki_semantic.cli.evaluate.drafts import draft_questions
-from otterwiki_semantic.content.markdown.parser import parse
-from otterwiki_semantic.content.pages.links import linked_pages, target_of
+from otterwiki_semantic.content.markdown.parser import parse_markdown
+from otterwiki_semantic.content.pages.links import linked_pages, resolve_link
 from otterwiki_semantic.core.records import Link
 
 
@@ -29,7 +28,7 @@ A [link *with* marks](/a "title"), [[Page]], [[Shown|dir/Other#part]], <https://
 
 [r]: /reference
 """
-    assert [(link.url, link.text) for link in parse(text).links if not link.url.startswith("https")] == [
+    assert [(link.url, link.text) for link in parse_markdown(text).links if not link.url.startswith("https")] == [
         ("/head", "Head"),
         ("/a", "link with marks"),
         ("/Page", "Page"),
@@ -63,26 +62,9 @@ A [link *with* marks](/a "title"), [[Page]], [[Shown|dir/Other#part]], <https://
     ],
 )
 def test_a_link_leads_where_a_browser_would_go(url: str, target: tuple[str, str] | None) -> None:
-    assert target_of(Link(url, "text"), "dir/page") == target
+    assert resolve_link(Link(url, "text"), "dir/page") == target
 
 
 def test_linked_pages_are_named_once() -> None:
     links = [Link("/A", ""), Link("/a#x", ""), Link("b", ""), Link("https://example.org", "")]
     assert linked_pages(links, "dir/page") == ("a", "dir/b")
-
-
-def test_questions_are_drafted_from_link_texts() -> None:
-    links = {
-        "home": [Link("/Backup", "getting files back"), Link("/backup", "here"), Link("/gone", "a page that is not")],
-        "Backup": [Link("/home", "the start"), Link("https://example.org", "elsewhere")],
-        "diary": [Link("/backup", "Getting files back"), Link("/home", "/home"), Link("home", "the Start")],
-    }
-    assert draft_questions(links) == [
-        {"query": "getting files back", "relevant": ["Backup"], "exclude": ["diary", "home"]},
-        {"query": "the start", "relevant": ["home"], "exclude": ["Backup", "diary"]},
-    ]
-
-
-def test_a_text_that_leads_to_a_page_and_from_it_is_no_question() -> None:
-    links = {"a": [Link("/b", "the other one")], "b": [Link("/a", "the other one")]}
-    assert draft_questions(links) == []

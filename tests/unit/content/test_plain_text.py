@@ -31,6 +31,6 @@ def test_link_and_image_texts_stay_and_their_targets_go() -> None:
     assert visible_text(tokens) == "see the manual and a map"
 
 
-def test_code_is_shown_to_the_letter() -> None:
+def test_code_is_shown_verbatim() -> None:
     tokens = mistune.InlineParser()("`a &amp; <b>`", {"ref_links": {}})
     assert visible_text(tokens) == "a &amp; <b>"

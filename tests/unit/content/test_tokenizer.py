@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.content.analysis.tokenizer import _ASCII_WORD, _WORD, Finder, fold, indexed_text, name_key, words
+from otterwiki_semantic.content.analysis.tokenizer import _ASCII_WORD, _WORD, WordMatcher, fold, indexed_text, name_key, words
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_a_text_is_stored_folded_stemmed_in_parts_and_whole(text: str, stored: s
     assert indexed_text(text) == stored
 
 
-def test_a_word_says_where_it_stands() -> None:
+def test_a_word_knows_its_place_in_the_text() -> None:
     text = "See  TargetWords, 数据库."
     assert [text[word.start : word.end] for word in words(text)] == ["See", "TargetWords", "数据", "据库", "库"]
 
@@ -57,7 +57,7 @@ def test_every_word_lies_within_its_text_and_no_text_raises(text: str) -> None:
 
 
 @given(st.text("aZ09_-+#.' ’\n(", max_size=40) | st.text(st.characters(max_codepoint=127), max_size=100))
-def test_the_quick_pattern_finds_the_same_words(text: str) -> None:
+def test_the_pattern_for_ascii_finds_the_same_words(text: str) -> None:
     text = text.encode("ascii", "replace").decode("ascii")
     assert [match.span() for match in _ASCII_WORD.finditer(text)] == [match.span() for match in _WORD.finditer(text)]
 
@@ -65,14 +65,14 @@ def test_the_quick_pattern_finds_the_same_words(text: str) -> None:
 @given(
     st.lists(st.text("abcdefgyABCY", min_size=1, max_size=9) | st.sampled_from(["dying", "skies", "C++", "e-mail", "fooBar"]))
 )
-def test_a_finder_that_looks_at_initials_first_misses_nothing(spellings: list[str]) -> None:
+def test_a_matcher_that_looks_at_initials_first_misses_nothing(spellings: list[str]) -> None:
     text = " ".join(spellings)
     for part in {part for word in words(text) for part in word.parts}:
 
         def is_wanted(parts: Sequence[str], whole: str, part: str = part) -> bool:
             return part in parts or part == whole
 
-        assert list(Finder(is_wanted, {part[0]}).places(text)) == list(Finder(is_wanted).places(text)) != []
+        assert list(WordMatcher(is_wanted, {part[0]}).spans(text)) == list(WordMatcher(is_wanted).spans(text)) != []
 
 
 @given(st.text(max_size=100))

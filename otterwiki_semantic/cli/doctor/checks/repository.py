@@ -44,7 +44,7 @@ def _repository(place: Path) -> Finding:
         head = repository.head()
         if head is None:
             return note("repository", f"{place} has no commit yet: there is nothing to index")
-        pages = len(repository.blobs(head))
+        pages = len(repository.page_blobs(head))
     except RepositoryError as error:
         reason = str(error)
         return problem("repository", reason.splitlines()[0], _cure(place, reason))

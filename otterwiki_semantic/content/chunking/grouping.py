@@ -1,0 +1,78 @@
+"""Group a page's sections by its headings: no chunk contains text of two groups.
+
+A group begins at a heading of a boundary's level. One that is too small to stand alone is merged with a neighbour; one that is
+too large for a chunk is divided again, at the next level. With boundaries at levels 2 and 3, for chunks of 300 to 2,000::
+
+    section     size    divide at 2    merge stubs           too large: divide at 3, merge stubs
+
+    # Garden      20    Garden         Garden, Beds          Garden, Beds
+    ## Beds      900    Beds
+    ## Tools    1200    Tools, Saws    Tools, Saws, Links    Tools
+    ### Saws    1500                                         Saws, Links
+    ## Links      40    Links
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from otterwiki_semantic.content.chunking.profiles import Profile
+from otterwiki_semantic.content.chunking.sizes import Unit, section_size
+from otterwiki_semantic.core.records import Section
+
+
+@dataclass(slots=True)
+class Group:
+    """Consecutive sections of a page."""
+
+    sections: list[Section]
+    size: int
+    """Of the text below their headings, in the profile's unit."""
+
+    @classmethod
+    def of(cls, sections: Sequence[Section], unit: Unit) -> Group:
+        """Return these sections as one group."""
+        return cls([*sections], sum(section_size(section, unit) for section in sections))
+
+    @property
+    def level(self) -> int:
+        """The level of the first heading."""
+        return self.sections[0].level
+
+
+def split_sections(
+    sections: Sequence[Section], levels: Sequence[int], profile: Profile, fits: Callable[[Group], bool]
+) -> Iterator[Group]:
+    """Yield groups of sections, in order: divided at the first of `levels`, and while they do not fit, at the next ones."""
+    if not levels:
+        yield Group.of(sections, profile.unit)
+        return
+    for group in merge_stubs(divide(sections, levels[0], profile.unit), profile.min_size):
+        if levels[1:] and not fits(group):
+            yield from split_sections(group.sections, levels[1:], profile, fits)
+        else:
+            yield group
+
+
+def divide(sections: Iterable[Section], level: int, unit: Unit) -> list[Group]:
+    """Return the sections in groups that begin at a heading of `level` or a higher one."""
+    return _join((Group.of([section], unit) for section in sections), lambda _, section: section.level > level)
+
+
+def merge_stubs(groups: Iterable[Group], min_size: int) -> list[Group]:
+    """Merge groups below `min_size` with the next one, unless its level is higher, else with the previous one."""
+    forwards = _join(groups, lambda before, group: before.size < min_size and group.level >= before.level)
+    return _join(forwards, lambda _, group: group.size < min_size)
+
+
+def _join(groups: Iterable[Group], belongs: Callable[[Group, Group], bool]) -> list[Group]:
+    """Return the groups, each that belongs to the one before it joined with it."""
+    joined: list[Group] = []
+    for group in groups:
+        if joined and belongs(joined[-1], group):
+            joined[-1].sections += group.sections
+            joined[-1].size += group.size
+        else:
+            joined.append(Group([*group.sections], group.size))
+    return joined

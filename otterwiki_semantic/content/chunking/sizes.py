@@ -1,0 +1,49 @@
+"""How long a text is: in tokens of the embedding model, in words, or in characters."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from otterwiki_semantic.core.records import Section
+
+_WORD_CHARACTER = re.compile(r"\w")
+
+
+class TokenCounter(Protocol):
+    """Counts tokens as the embedding model does."""
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Return the number of tokens of each text, without the special tokens that a model adds at both ends."""
+        ...
+
+
+class ByteCounter:
+    """Counts a token for each byte of UTF-8: an upper bound for every tokenizer, used where one fails."""
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        return [len(text.encode("utf-8", errors="surrogatepass")) for text in texts]
+
+
+class Unit(StrEnum):
+    """What a profile's sizes are counted in."""
+
+    WORDS = "words"
+    CHARACTERS = "characters"
+
+
+def count_words(text: str) -> int:
+    """Return the number of words: runs of non-space characters with at least one letter or digit among them."""
+    return sum(1 for word in text.split() if _WORD_CHARACTER.search(word))
+
+
+def text_size(text: str, unit: Unit) -> int:
+    """Return the size of a text."""
+    return count_words(text) if unit is Unit.WORDS else len(text)
+
+
+def section_size(section: Section, unit: Unit) -> int:
+    """Return the size of the text below a section's heading."""
+    return sum(text_size(line.text, unit) for block in section.blocks for line in block.lines)

@@ -1,0 +1,164 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+
+from otterwiki_semantic.content.chunking import ByteCounter, chunk_document, count_words
+from otterwiki_semantic.content.chunking.profiles import PROFILES, Profile
+from otterwiki_semantic.content.markdown.parser import parse_markdown
+from tests.support.chunks import body, chunks_of, is_subsequence, new_text, page_words, sentences, shown_path
+from tests.support.markdown_strategies import PAGES, RAW
+
+
+@given(source=PAGES | RAW)
+def test_every_word_stands_in_a_chunk_in_order(source: str) -> None:
+    """The words of all chunks, prefixes included, contain those of the page in order, but for words no window can hold."""
+    chunks = chunks_of(source)
+    found = [word for chunk in chunks for word in (*shown_path(chunk).split(), *new_text(chunk).split())]
+    wanted = [word for word in page_words(parse_markdown(source)) if len(word) < 50]
+    assert is_subsequence(wanted, found)
+
+
+def test_a_heading_repeated_at_once_is_kept() -> None:
+    (chunk,) = chunks_of("# A\n\n## B\n\n## B\n\ntext\n")
+    assert chunk.text.split("] ", 1)[1].split() == ["B", "text"]
+    (chunk,) = chunks_of("# A\n\n## B\n\n# A\n\n## B\n\ntext\n")
+    assert chunk.text.split("] ", 1)[1].split() == ["A", "B", "text"]
+
+
+@given(source=PAGES)
+def test_the_new_text_of_the_chunks_is_the_page(source: str) -> None:
+    """Without prefixes and overlaps the chunks are the page, but for the headings that prefixes show."""
+    found = [word for chunk in chunks_of(source) for word in new_text(chunk).split()]
+    document = parse_markdown(source)
+    assert is_subsequence(found, page_words(document))
+    text_words = [word for s in document.sections for block in s.blocks for line in block.lines for word in line.text.split()]
+    assert is_subsequence(text_words, found)
+
+
+@given(source=PAGES)
+def test_the_same_page_gives_the_same_chunks(source: str) -> None:
+    assert chunks_of(source) == chunks_of(source)
+
+
+@given(source=PAGES | RAW)
+def test_no_chunk_exceeds_the_window_though_joining_segments_adds_tokens(source: str) -> None:
+    small = Profile("small", window=64, target=40, min_size=10, overlap=8)
+    chunks = chunks_of(source, profile=small, counter=ByteCounter())
+    assert all(body(chunk).strip() for chunk in chunks)
+    assert all(len(chunk.text.encode()) <= small.window for chunk in chunks)
+
+
+def test_a_section_ends_a_chunk() -> None:
+    chunks = chunks_of(f"## First\n\n{sentences(8, 'alpha')}\n\n## Second\n\n{sentences(8, 'beta')}\n")
+    assert [chunk.section for chunk in chunks] == ["First", "Second"]
+    assert "Beta" not in chunks[0].text
+    assert "Alpha" not in chunks[1].text
+
+
+def test_a_stub_merges_with_the_next_section_and_keeps_its_heading() -> None:
+    chunks = chunks_of(f"## Stub\n\nA few words.\n\n### Below\n\n{sentences(8)}\n\n## Other\n\n{sentences(8)}\n")
+    assert [chunk.headings for chunk in chunks] == [("Stub", "Below"), ("Other",)]
+    assert "Below" in body(chunks[0])
+    assert chunks[0].text.startswith("[Title > Stub] A few words.")
+
+
+def test_a_stub_does_not_merge_with_a_higher_section() -> None:
+    source = f"## A\n\n{sentences(8)}\n\n### Stub\n\nA few words.\n\n## B\n\n{sentences(8)}\n"
+    assert [chunk.headings for chunk in chunks_of(source)] == [("A", "Stub"), ("B",)]
+
+
+def test_a_trailing_stub_merges_backwards() -> None:
+    chunks = chunks_of(f"## Long\n\n{sentences(8)}\n\n## Stub\n\nA few words.\n")
+    assert [chunk.headings for chunk in chunks] == [("Long", "Stub")]
+    assert body(chunks[0]).endswith("Stub\n\nA few words.")
+
+
+def test_an_empty_heading_is_shown_by_the_path_of_the_one_below() -> None:
+    (chunk,) = chunks_of(f"## Setup\n\n### Linux\n\n{sentences(6)}\n")
+    assert chunk.text.startswith("[Title > Setup > Linux] Word")
+    assert chunk.headings == ("Setup", "Linux")
+    assert chunk.anchor == "linux"
+
+
+def test_a_page_of_one_heading_is_one_chunk() -> None:
+    (chunk,) = chunks_of("# Only this\n", title="Only this")
+    assert chunk.text == "[Only this] Only this"
+
+
+def test_a_page_without_words_has_no_chunk() -> None:
+    assert chunks_of("") == ()
+    assert chunks_of("---\ntitle: x\n---\n\n") == ()
+
+
+def test_paragraphs_accumulate_to_about_the_target() -> None:
+    chunks = chunks_of("## S\n\n" + "\n\n".join(sentences(3) for _ in range(20)))
+    assert len(chunks) > 3
+    assert all(90 <= count_words(body(chunk)) <= 160 for chunk in chunks[:-1])
+
+
+def test_chunks_of_one_section_overlap_by_about_35_words() -> None:
+    chunks = chunks_of(f"## S\n\n{sentences(60)}")
+    for before, following in pairwise(chunks):
+        overlap = body(following)[: following.overlap_length]
+        assert 20 <= count_words(overlap) <= 40
+        assert body(before).endswith(overlap)
+
+
+def test_code_is_divided_only_between_lines() -> None:
+    lines = [f"call_number_{i}(argument, other_argument, third_argument)" for i in range(80)]
+    chunks = chunks_of("## S\n\n```\n" + "\n".join(lines) + "\n```\n")
+    assert len(chunks) > 2
+    assert {line for chunk in chunks for line in body(chunk).split("\n")} == set(lines)
+
+
+def test_chunks_know_their_lines() -> None:
+    source = "# T\n\n" + "\n".join(f"Line {i} is a sentence of several words." for i in range(100)) + "\n"
+    lines = source.split("\n")
+    for chunk in chunks_of(source):
+        first = new_text(chunk).strip().split(".")[0]
+        assert any(first in line for line in lines[chunk.start_line - 1 : chunk.end_line])
+    assert chunks_of(source)[-1].end_line == 102
+
+
+def test_links_do_not_count() -> None:
+    (chunk,) = chunks_of("See [the manual](https://example.org/a/very/long/target) and ![a map](map.png).")
+    assert chunk.text == "[Title] See the manual and a map."
+
+
+def test_a_heading_as_long_as_a_text_is_cut_in_names_and_kept_in_full() -> None:
+    heading = " ".join(f"giraffe{i}" for i in range(2_000))
+    chunks = chunks_of(f"# {heading}\n\ntext\n")
+    assert max(len(part) for chunk in chunks for part in (chunk.section, *chunk.section_path, *chunk.headings)) <= 301
+    assert is_subsequence(heading.split(), " ".join(new_text(chunk) for chunk in chunks).split())
+
+
+@pytest.mark.parametrize("name", PROFILES)
+@pytest.mark.parametrize(
+    "part",
+    ["## Heading {}\n\nA few words.\n\n", "# {}\n\n", "###### {}\n\nword\n\n## {}\n\n", "Sentence {} has its words. ", "a\n\n"],
+)
+def test_the_work_grows_linearly_with_the_page(name: str, part: str) -> None:
+    assert work(part, 800, PROFILES[name]) < 2.3 * work(part, 400, PROFILES[name])
+
+
+class _Counted(ByteCounter):
+    """Notes how many characters were counted, and in how many texts."""
+
+    def __init__(self) -> None:
+        self.work = 0
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        self.work += len(texts) + sum(map(len, texts))
+        return super().count_tokens(texts)
+
+
+def work(part: str, count: int, profile: Profile) -> int:
+    counter = _Counted()
+    chunk_document(
+        parse_markdown("".join(part.replace("{}", str(number)) for number in range(1000, 1000 + count))), "T", counter, profile
+    )
+    return counter.work
