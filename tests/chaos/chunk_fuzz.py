@@ -16,7 +16,7 @@ from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.records.document import Chunk, Page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.chaos.fuzzing import Batch, Finding, attempt
-from tests.integration.content.test_chunker import body, is_subsequence, new_text, page_words
+from tests.support.chunks import body, is_subsequence, new_text, page_words
 from tests.support.markdown_strategies import _BLOCK_MARKS, _INLINE_MARKS, PAGES, RAW
 
 _DEMO = Path(__file__).parents[2] / "demo" / "pages"

@@ -15,7 +15,6 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -255,14 +254,3 @@ def head_of(repository: Path) -> str:
         ["git", "-C", str(repository), "rev-parse", "-q", "--verify", "HEAD"], capture_output=True, text=True, check=False
     )
     return answer.stdout.strip()
-
-
-def owners_of(data_dir: Path) -> list[int]:
-    """Give the processes of this host that were started to own an index."""
-    owners = []
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            words = (place / "cmdline").read_text(errors="replace").split("\0")
-            if "otterwiki_semantic.daemon.detached" in words and json.loads(words[-2])["data_dir"] == str(data_dir):
-                owners.append(int(place.name))
-    return owners

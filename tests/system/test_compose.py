@@ -25,7 +25,7 @@ from tests.support.live_wiki import KEY, LiveWiki, make_repository
 from tests.support.mcp_clients import PROGRAM, environment, http_server
 from tests.support.paths import ROOT
 from tests.support.running_chroma import RunningChroma
-from tests.system.test_servers import SERVERS
+from tests.support.wiki_servers import SERVERS
 
 FILE = ROOT / "docker-compose.yml"
 SCHEMA = ROOT / "tests" / "data" / "compose-spec.json"

@@ -25,7 +25,8 @@ from otterwiki_semantic.core.records.status import IndexStatus, RebuildState
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
 from otterwiki_semantic.daemon.protocol import MAX_REQUEST_BYTES, code_version, encode, revive, socket_path
-from tests.support.live_wiki import commit, eventually, make_repository, owners_of
+from tests.support.live_wiki import commit, eventually, make_repository
+from tests.support.processes import is_running, owners_of
 
 Connect = Callable[..., IndexClient]
 
@@ -53,13 +54,6 @@ def ready(index: IndexClient) -> IndexStatus:
     status = eventually(lambda: is_ready(index))
     assert status is not None
     return status
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
 
 
 def best(index: IndexClient, query: str) -> str:

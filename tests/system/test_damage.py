@@ -30,7 +30,7 @@ from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.indexing.scheduler import Scheduler
 from tests.support.live_wiki import commit, eventually, make_repository
 from tests.support.paths import ROOT
-from tests.system.test_daemon import is_running
+from tests.support.processes import is_running
 
 FEW, MANY = 40, 1_100
 """Pages. Of many ChromaDB writes its graph to files, as it does each thousand vectors; few are embedded sooner."""

@@ -29,7 +29,7 @@ from otterwiki_semantic.web.api.routes import make_blueprint
 from tests.support.live_wiki import KEY, commit, eventually, git, make_repository
 from tests.support.paths import ROOT
 from tests.support.rerank_server import RerankServer, saying
-from tests.system.test_servers import Served, Server
+from tests.support.wiki_servers import Served, Server
 
 DOCS = ROOT / "docs"
 PREFIX = "otterwiki_semantic_"

@@ -1,51 +1,18 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.content.chunking.chunker import chunk_document, count_words
+from otterwiki_semantic.content.chunking.chunker import count_words
 from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.markdown.parser import parse
-from otterwiki_semantic.core.records.document import Chunk, Document
+from otterwiki_semantic.core.records.document import Chunk
 from otterwiki_semantic.embedding.local.bundled import BundledModel
+from tests.support.chunks import PROFILE, body, chunks_of, is_subsequence, new_text, page_words, sentences
 from tests.support.markdown_strategies import PAGES, RAW, WORDS
-
-PROFILE = Profile()
-
-
-def chunks_of(source: str, model: BundledModel, title: str = "Title", profile: Profile = PROFILE) -> tuple[Chunk, ...]:
-    return chunk_document(parse(source), title, model, profile)
-
-
-def body(chunk: Chunk) -> str:
-    return chunk.text[chunk.prefix_length :]
-
-
-def new_text(chunk: Chunk) -> str:
-    return body(chunk)[chunk.overlap_length :]
-
-
-def page_words(document: Document) -> list[str]:
-    """Every word of a page in order: headings and the lines of their sections."""
-    return [
-        word
-        for section in document.sections
-        for text in (section.heading, *(line.text for block in section.blocks for line in block.lines))
-        for word in text.split()
-    ]
-
-
-def is_subsequence(parts: Sequence[str], whole: Sequence[str]) -> bool:
-    remaining = iter(whole)
-    return all(part in remaining for part in parts)
-
-
-def sentences(count: int, word: str = "word") -> str:
-    return " ".join(f"{word.capitalize()} number {i} stands in a sentence of ten words here." for i in range(count))
 
 
 @given(source=PAGES | RAW)

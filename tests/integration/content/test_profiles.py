@@ -17,7 +17,7 @@ from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.records.document import Chunk, Document
 from otterwiki_semantic.core.settings import CHUNKS
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from tests.integration.content.test_chunker import body, chunks_of, is_subsequence, new_text, page_words, sentences
+from tests.support.chunks import body, chunks_of, is_subsequence, new_text, page_words, sentences
 from tests.support.markdown_strategies import PAGES, RAW
 
 LONG, HEADING2, FIXED = (profile_named(name, 2046) for name in ("long", "heading2", "fixed"))

@@ -7,27 +7,11 @@ import pytest
 
 from otterwiki_semantic.core.errors import RebuildRunningError
 from otterwiki_semantic.core.records.search import Mode, SearchOptions
-from otterwiki_semantic.core.records.status import IndexStatus, RebuildState
+from otterwiki_semantic.core.records.status import RebuildState
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
+from tests.support.engines import opened, wait_until_equal
 from tests.support.live_wiki import commit, eventually
-
-
-def opened(settings: Settings) -> IndexEngine:
-    index = IndexEngine(settings)
-    index.start()
-    wait_until_equal(index)
-    return index
-
-
-def wait_until_equal(index: IndexEngine) -> IndexStatus:
-    def equal() -> IndexStatus | None:
-        status = index.status()
-        return status if status.status == "ready" and status.index.commit == status.index.head else None
-
-    status = eventually(equal)
-    assert status is not None
-    return status
 
 
 @pytest.fixture

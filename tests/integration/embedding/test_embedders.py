@@ -22,6 +22,7 @@ from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL, BundledMod
 from otterwiki_semantic.embedding.local.model import Encoder, LocalModel
 from otterwiki_semantic.embedding.local.onnx import OnnxEncoder
 from tests.support.model_servers import ModelServer, ollama_told, serving
+from tests.support.model_settings import settings_in
 from tests.support.paths import DATA
 from tests.support.tiny_models import TABLE, WORDS, write_json, write_onnx, write_sentence_transformer
 
@@ -53,10 +54,6 @@ class Opened:
     settings: Settings
     model: Embedder
     server: ModelServer | None
-
-
-def settings_in(place: Path, model: str, **told: object) -> Settings:
-    return replace(Settings(place / "repository", place / "index", model=model), **told)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module", params=PROVIDERS)

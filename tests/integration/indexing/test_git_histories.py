@@ -11,8 +11,8 @@ import pytest
 
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.indexing.sync import Indexer
-from tests.integration.indexing.test_sync import Bench, section
 from tests.support.live_wiki import commit, git, make_repository
+from tests.support.sync_bench import Bench, section
 
 PAGES: dict[str, str | bytes] = {
     "Home.md": "# Home\n\n" + section("the house"),
