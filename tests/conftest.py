@@ -14,6 +14,7 @@ _MARKERS = {
     "integration": ("model",),
     "system": ("model", "served"),
     "browser": ("model", "served", "browser"),
+    "chaos": ("model",),
 }
 _SERVED = {"app": "Flask", "client": "FlaskClient", "wiki": "LiveWiki", "wikis": "Wikis"}
 """Fixtures that are a served wiki, by name, and their types: what is called so may be something else in some module."""

@@ -129,7 +129,7 @@ def run(orders: Orders) -> None:
     if watch:
         watch.install()
     with watch.here() if watch else nullcontext():
-        index = IndexEngine(Settings(Path(orders.repository), Path(orders.data_dir), sync_interval=3600))
+        index = IndexEngine(Settings(Path(orders.repository), Path(orders.data_dir), sync_interval=3600, map=False))
         index.start()
     work(index, orders, watch)
     recovery = wait_until_whole(index, orders.queries, orders.leaves)

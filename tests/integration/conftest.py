@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,12 @@ from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import KEY, LiveWiki, eventually, make_repository
 
 __all__ = ["handbook", "model", "settings"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible() -> None:
+    """Whoever runs the tests in the background has them ignore this signal, and so would all that they start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module")

@@ -172,7 +172,7 @@ def test_the_owner_ends_when_its_starter_is_killed(settings: Settings) -> None:
         "import sys, pathlib\n"
         "from otterwiki_semantic.core.settings import Settings\n"
         "from otterwiki_semantic.daemon.client import IndexClient\n"
-        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])))\n"
+        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), map=False))\n"
         "print(index.status().owner_pid, flush=True)\n"
         "sys.stdin.read()\n"
     )
@@ -220,7 +220,7 @@ def test_the_socket_of_another_user_is_not_asked(settings: Settings, connect: Co
 
 def test_a_data_directory_with_a_long_name_works(settings: Settings, connect: Connect) -> None:
     far = settings.data_dir / ("d" * 90) / ("e" * 90)
-    long = Settings(settings.repository, far, sync_interval=3600)
+    long = Settings(settings.repository, far, sync_interval=3600, map=False)
     assert ready(connect(long)).pages == 5
     assert socket_path(far).parent.stat().st_mode & 0o777 == 0o700
     assert socket_path(far).parent != far
@@ -283,7 +283,7 @@ def test_an_owner_started_without_streams_lives_as_long_as_its_starter(settings:
         "for stream in map(int, sys.argv[3].split(',')): os.close(stream)\n"
         "from otterwiki_semantic.core.settings import Settings\n"
         "from otterwiki_semantic.daemon.client import IndexClient\n"
-        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sync_interval=3600))\n"
+        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sync_interval=3600, map=False))\n"
         "index.start()\n"
         "time.sleep(60)\n"
     )
@@ -301,7 +301,7 @@ def test_a_process_without_free_files_says_so_and_does_not_stand_in_the_way(sett
         "from otterwiki_semantic.core.settings import Settings\n"
         "from otterwiki_semantic.core.errors import DaemonUnavailableError\n"
         "from otterwiki_semantic.daemon.client import IndexClient\n"
-        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sync_interval=3600))\n"
+        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sync_interval=3600, map=False))\n"
         "used, most = len(list(pathlib.Path('/proc/self/fd').iterdir())) - 1, resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
         "for free in range(5):\n"
         "    resource.setrlimit(resource.RLIMIT_NOFILE, (used + free, most))\n"
@@ -320,7 +320,9 @@ def test_a_process_without_free_files_says_so_and_does_not_stand_in_the_way(sett
 def test_an_owner_answers_for_its_own_repository_only(settings: Settings, tmp_path: Path, connect: Connect) -> None:
     first = connect()
     pid = ready(first).owner_pid
-    other = Settings(make_repository(tmp_path / "other", {"only.md": "# Only\n\nThe only page.\n"}), settings.data_dir)
+    other = Settings(
+        make_repository(tmp_path / "other", {"only.md": "# Only\n\nThe only page.\n"}), settings.data_dir, map=False
+    )
     reply = say(
         settings,
         encode(
@@ -351,7 +353,7 @@ def test_a_data_directory_that_cannot_be_made_is_named(settings: Settings, tmp_p
 
 def test_a_directory_that_is_no_repository_is_named(tmp_path: Path, connect: Connect) -> None:
     (tmp_path / "empty").mkdir()
-    index = connect(Settings(tmp_path / "empty", tmp_path / "index"))
+    index = connect(Settings(tmp_path / "empty", tmp_path / "index", map=False))
     eventually(lambda: index.status().status == "error")
     status = index.status()
     assert "not a git repository" in status.problems[0].trouble

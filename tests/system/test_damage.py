@@ -49,7 +49,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
     def build(pages: int) -> Path:
         place = tmp_path_factory.mktemp("built")
         make_repository(place / "repository", {f"p{number:04}.md": page(number) for number in range(pages)})
-        index = IndexClient(Settings(place / "repository", place / "index", sync_interval=3600))
+        index = IndexClient(Settings(place / "repository", place / "index", sync_interval=3600, map=False))
         eventually(lambda: is_ready(index), LIMIT)
         pid = index.status().owner_pid
         index.close()
@@ -69,7 +69,7 @@ def place(built: Callable[[int], Path], tmp_path: Path, request: pytest.FixtureR
 
 @pytest.fixture
 def index(place: Path) -> Iterator[IndexClient]:
-    made = IndexClient(Settings(place / "repository", place / "index", sync_interval=1))
+    made = IndexClient(Settings(place / "repository", place / "index", sync_interval=1, map=False))
     yield made
     made.close()
 
@@ -200,7 +200,7 @@ from otterwiki_semantic.daemon import IndexClient
 sys.path.insert(0, os.getcwd())
 from tests.support.live_wiki import commit, eventually
 repository, disk = map(Path, sys.argv[1:])
-index = IndexClient(Settings(repository, disk / "index", sync_interval=1))
+index = IndexClient(Settings(repository, disk / "index", sync_interval=1, map=False))
 eventually(lambda: index.status().status == "ready")
 filler = (disk / "filler").open("wb", buffering=0)
 for size in (1 << 20, 1 << 12, 1):
@@ -235,7 +235,7 @@ from otterwiki_semantic.daemon import IndexClient
 from tests.support.live_wiki import eventually
 repository, disk = map(Path, sys.argv[1:])
 subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-index = IndexClient(Settings(repository, disk / "index"))
+index = IndexClient(Settings(repository, disk / "index", map=False))
 index.notify()
 try:
     index.status()
@@ -279,7 +279,7 @@ def test_a_data_directory_of_another_user_is_named(tmp_path: Path, handbook: dic
     data_dir = tmp_path / "index"
     data_dir.mkdir()
     os.chown(data_dir, 65534, 65534)
-    index = IndexClient(Settings(make_repository(tmp_path / "repository", handbook), data_dir))
+    index = IndexClient(Settings(make_repository(tmp_path / "repository", handbook), data_dir, map=False))
     index.notify()
     with pytest.raises(SemanticError, match="belongs to another user; do this as the user that the wiki runs as"):
         index.status()

@@ -63,7 +63,7 @@ def test_a_wake_up_call_brings_the_index_to_head(settings: Settings, index: Inde
 
 
 def test_the_interval_finds_what_nobody_told(settings: Settings) -> None:
-    index = opened(Settings(settings.repository, settings.data_dir, sync_interval=1))
+    index = opened(Settings(settings.repository, settings.data_dir, sync_interval=1, map=False))
     commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
     eventually(lambda: paths(index, "insects that make honey", 1) == ["bees"])
     index.close()

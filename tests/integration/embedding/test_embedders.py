@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -258,9 +259,8 @@ def test_an_exported_encoder_that_cannot_be_used_is_told_about(tmp_path: Path, d
         open_embedder(settings_in(tmp_path, f"onnx:{directory}")).embed(TEXTS)
 
 
-def test_a_library_that_is_missing_is_named(tmp_path: Path) -> None:
-    if importlib.util.find_spec("sentence_transformers") is not None:
-        pytest.skip("sentence-transformers is installed")
+def test_a_library_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(ModelError, match=r'pip install "otterwiki-semantic\[sentence-transformers\]"'):
         open_embedder(settings_in(tmp_path, "sentence-transformers:any/model")).embed(TEXTS)
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from otterwiki_semantic.content.chunking.chunker import Profile
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.indexing.sync import Stopped
+from tests.support.large_wikis import LINE, read_large_page
 from tests.support.live_wiki import commit, git
 from tests.support.sync_bench import Bench, section
 
@@ -134,13 +134,9 @@ def test_a_bad_page_is_indexed_as_well_as_can_be_and_stops_no_other(bench: Bench
     assert snippets["bad"]
 
 
-def test_a_page_of_ten_megabytes_is_read_and_the_small_ones_come_first(tmp_path: Path, model: BundledModel) -> None:
-    from otterwiki_semantic.content.pages.page import read_page
-
-    line = "The same sentence fills this page from its first line to its last one. "
-    page = read_page("big", "blob", (line * (10_000_000 // len(line))).encode(), model, Profile())
-    assert len(page.chunks) > 5_000
-    bench = Bench(tmp_path, {"a_big.md": line * 2_000, "b.md": "# B\n\nsmall\n"})
+def test_a_large_page_is_read_and_the_small_ones_come_first(tmp_path: Path, model: BundledModel) -> None:
+    assert len(read_large_page(1_000_000, model).chunks) > 500
+    bench = Bench(tmp_path, {"a_big.md": LINE * 2_000, "b.md": "# B\n\nsmall\n"})
     changed, _ = bench.indexer.difference(bench.generation.catalog, git(bench.repository, "rev-parse", "HEAD"))
     assert [file.path for file in changed] == ["b", "a_big"]
     bench.generation.close()
