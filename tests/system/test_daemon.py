@@ -25,6 +25,7 @@ from otterwiki_semantic.core.records.status import IndexStatus, RebuildState
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
 from otterwiki_semantic.daemon.protocol import MAX_REQUEST_BYTES, code_version, encode, revive, socket_path
+from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import commit, eventually, make_repository
 from tests.support.processes import is_running, owners_of
 
@@ -43,6 +44,26 @@ def connect(settings: Settings) -> Iterator[Connect]:
     yield connect
     for index in made:
         index.close()
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """An index whose process runs all the time; tests only ask it."""
+    place = tmp_path_factory.mktemp("running")
+    told = Settings(make_repository(place / "repository", HANDBOOK), place / "index", sync_interval=3600, map=False)
+    index = IndexClient(told)
+    ready(index)
+    yield told
+    index.close()
+
+
+@pytest.fixture
+def index(running: Settings) -> Iterator[IndexClient]:
+    """Another client of the index that runs all the time."""
+    index = IndexClient(running)
+    ready(index)
+    yield index
+    index.close()
 
 
 def is_ready(index: IndexClient) -> IndexStatus | None:
@@ -89,9 +110,7 @@ def test_an_error_of_the_owner_is_raised_here(connect: Connect) -> None:
         index.reindex()
 
 
-def test_questions_share_their_connections(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    index = connect()
-    ready(index)
+def test_questions_share_their_connections(index: IndexClient, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[float] = []
     connect_once = IndexClient._connect
 
@@ -105,9 +124,7 @@ def test_questions_share_their_connections(connect: Connect, monkeypatch: pytest
     assert len(opened) < 4, "one that is free is used again"
 
 
-def test_a_process_that_was_forked_uses_connections_of_its_own(connect: Connect) -> None:
-    index = connect()
-    ready(index)
+def test_a_process_that_was_forked_uses_connections_of_its_own(index: IndexClient) -> None:
     ((_, parents),) = index._idle
     child = os.fork()
     if not child:  # pragma: no cover - the other process
@@ -129,18 +146,14 @@ def test_an_owner_that_ends_takes_no_more_orders(connect: Connect) -> None:
     assert ready(index).owner_pid != pid
 
 
-def test_a_request_that_is_too_long_confuses_no_other(connect: Connect) -> None:
-    index = connect()
-    ready(index)
+def test_a_request_that_is_too_long_confuses_no_other(index: IndexClient) -> None:
     with pytest.raises(SemanticError, match="longer than"):
         index.refresh(["x" * MAX_REQUEST_BYTES])
     assert best(index, "vegetables") == "garden"
     assert index.status().pages == 5
 
 
-def test_an_unknown_page_is_answered_with_those_like_it(connect: Connect) -> None:
-    index = connect()
-    ready(index)
+def test_an_unknown_page_is_answered_with_those_like_it(index: IndexClient) -> None:
     with pytest.raises(PageNotFoundError) as raised:
         index.related("gardn", 3)
     assert raised.value.nearest == ("garden",)
@@ -192,11 +205,11 @@ def test_a_socket_that_was_left_behind_is_no_obstacle(settings: Settings, connec
     assert ready(connect()).pages == 5
 
 
-def test_only_its_user_can_reach_the_owner(settings: Settings, connect: Connect) -> None:
-    ready(connect())
-    assert socket_path(settings.data_dir).stat().st_mode & 0o777 == 0o600
-    assert settings.data_dir.stat().st_mode & 0o077 == 0
-    for path in settings.data_dir.rglob("*"):
+@pytest.mark.usefixtures("index")
+def test_only_its_user_can_reach_the_owner(running: Settings) -> None:
+    assert socket_path(running.data_dir).stat().st_mode & 0o777 == 0o600
+    assert running.data_dir.stat().st_mode & 0o077 == 0
+    for path in running.data_dir.rglob("*"):
         assert path.stat().st_mode & 0o077 == 0, path
 
 
@@ -248,11 +261,9 @@ def say(settings: Settings, line: bytes) -> dict[str, object]:
     ],
     ids=["text", "empty", "list", "call", "arguments", "long"],
 )
-def test_garbage_is_answered_with_an_error(settings: Settings, connect: Connect, line: bytes) -> None:
-    index = connect()
-    ready(index)
-    line = line.replace(b"VERSION", code_version().encode()).replace(b"REPOSITORY", str(settings.repository).encode())
-    assert "error" in say(settings, line)
+def test_garbage_is_answered_with_an_error(running: Settings, index: IndexClient, line: bytes) -> None:
+    line = line.replace(b"VERSION", code_version().encode()).replace(b"REPOSITORY", str(running.repository).encode())
+    assert "error" in say(running, line)
     assert best(index, "vegetables") == "garden"
 
 
@@ -363,11 +374,11 @@ def test_a_directory_that_is_no_repository_is_named(tmp_path: Path, connect: Con
     assert ready(index).pages == 1
 
 
-def test_a_request_that_stops_half_way_is_let_go(settings: Settings, connect: Connect) -> None:
-    ready(connect())
+@pytest.mark.usefixtures("index")
+def test_a_request_that_stops_half_way_is_let_go(running: Settings) -> None:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(20)
-        connection.connect(str(socket_path(settings.data_dir)))
+        connection.connect(str(socket_path(running.data_dir)))
         connection.sendall(b'{"version": ')
         assert connection.recv(1) == b""
 
@@ -382,8 +393,8 @@ def test_a_data_directory_that_goes_takes_the_owner_along(settings: Settings, co
     assert ready(index).pages == 5
 
 
-def test_records_survive_the_way_through_json(connect: Connect) -> None:
-    status = ready(connect())
+def test_records_survive_the_way_through_json(index: IndexClient) -> None:
+    status = ready(index)
     assert revive(IndexStatus, json.loads(encode({"status": status}))["status"]) == status
 
 
