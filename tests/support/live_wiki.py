@@ -88,15 +88,19 @@ def commit(repository: Path, files: Mapping[str, str | bytes | None], message: s
 
 
 def eventually(ask: Callable[[], T], timeout: float = 30.0, why: str = "") -> T:
-    """Give the first true answer; fail when there is none in time."""
-    end = time.monotonic() + timeout
+    """Return the first true answer; fail when there is none in time.
+
+    Pauses grow with the time waited: asking takes processor time from what is waited for.
+    """
+    start = time.monotonic()
     while True:
         answer = ask()
         if answer:
             return answer
-        if time.monotonic() > end:
+        waited = time.monotonic() - start
+        if waited > timeout:
             raise AssertionError(f"not within {timeout} s: {why or ask}; last answer: {answer!r}")
-        time.sleep(0.01)
+        time.sleep(min(max(0.01, 0.1 * waited), 0.25))
 
 
 class LiveWiki:

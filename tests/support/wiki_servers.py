@@ -32,8 +32,9 @@ class Server:
 
     def wiki(self, repository: Path, data_dir: Path, *, plugin: bool = True) -> LiveWiki:
         (data_dir.parent / f"{data_dir.name}.sqlite").write_bytes(database())
+        command = [part.replace("{workers}", str(self.workers)) for part in self.command]
         without = "" if plugin else "1"
-        return LiveWiki(repository, data_dir, command=self.command, PYTHONPATH=str(ROOT), WITHOUT_PLUGIN=without)
+        return LiveWiki(repository, data_dir, command=command, PYTHONPATH=str(ROOT), WITHOUT_PLUGIN=without)
 
 
 @cache
@@ -46,17 +47,17 @@ def database() -> bytes:
 
 
 def _gunicorn(*options: str) -> tuple[str, ...]:
-    start = (sys.executable, "-m", "gunicorn", "--no-control-socket", "--workers", "4", "--bind", "127.0.0.1:{port}")
+    start = (sys.executable, "-m", "gunicorn", "--no-control-socket", "--workers={workers}", "--bind", "127.0.0.1:{port}")
     return (*start, *options, "tests.support.served_app:app")
 
 
-def _uwsgi(processes: int) -> tuple[str, ...]:
+def _uwsgi() -> tuple[str, ...]:
     """Give the settings of the wiki's official image, with a port of its own, and what its reload has to start."""
     flags = ("need-app", "die-on-term", "single-interpreter", "vacuum", "master", "enable-threads", "disable-logging")
     settings = dict.fromkeys((*flags, "wsgi-disable-file-wrapper"), "true") | {
         "module": "tests.support.served_app",
         "callable": "app",
-        "processes": str(processes),
+        "processes": "{workers}",
         "reload-mercy": "5",
         "worker-reload-mercy": "5",
         "hook-master-start": "unix_signal:15 gracefully_kill_them_all",
@@ -70,10 +71,10 @@ _FLASK = (sys.executable, "-m", "flask", "--app", "tests.support.served_app", "r
 _WAITRESS = (sys.executable, "-m", "waitress", "--listen", "127.0.0.1:{port}", "tests.support.served_app:app")
 # pytest brings the tests of one server together by its place in the list: any other list has to be the beginning of this one.
 SERVERS = [
-    Server("gunicorn", 4, _gunicorn()),
+    Server("gunicorn", 3, _gunicorn()),
     Server("gunicorn --preload", 4, _gunicorn("--preload")),
-    Server("uwsgi of 4", 4, _uwsgi(4)),
-    Server("uwsgi of 1", 1, _uwsgi(1)),
+    Server("uwsgi of 4", 4, _uwsgi()),
+    Server("uwsgi of 1", 1, _uwsgi()),
     Server("flask run", 1, _FLASK),
     Server("waitress", 1, _WAITRESS),
 ]

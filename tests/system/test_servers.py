@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from threading import Event
@@ -115,9 +115,10 @@ def test_a_worker_is_hardly_bigger_with_the_plugin(served: Served, tmp_path: Pat
             served.ask_each(path)
         return statistics.median(map(private_megabytes, served.workers()))
 
-    with served.server.wiki(make_repository(tmp_path / "repository", handbook), tmp_path / "none", plugin=False) as bare:
+    alone = replace(served.server, workers=1)
+    with alone.wiki(make_repository(tmp_path / "repository", handbook), tmp_path / "none", plugin=False) as bare:
         assert bare.api("GET", "/semantic-search/status").status == 404
-        added = worker_size(served) - worker_size(Served(served.server, bare))
+        added = worker_size(served) - worker_size(Served(alone, bare))
     log.info("%s: a worker is %.1f MB bigger with the plugin", served.server.name, added)
     assert added <= MOST_MEGABYTES
 
@@ -225,7 +226,7 @@ def test_a_graceful_reload_keeps_the_index(served: Served) -> None:
 
 def test_an_interrupted_first_build_is_carried_on(tmp_path: Path) -> None:
     pages: Pages = {f"boxes/{n}.md": f"# Box {n}\n\nIt holds {7 * n} screws, {n % 13} hinges and a key.\n" for n in range(300)}
-    with GUNICORN[0].wiki(make_repository(tmp_path / "repository", pages), tmp_path / "index") as live:
+    with SERVERS[1].wiki(make_repository(tmp_path / "repository", pages), tmp_path / "index") as live:
         eventually(lambda: live.status()["vectors"] >= len(pages) // 4, why="a quarter of the pages is embedded")
         half = live.status()
         os.kill(half["owner_pid"], signal.SIGKILL)
