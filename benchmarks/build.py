@@ -16,15 +16,14 @@ from benchmarks.wikis import BuiltWiki, built, copied, generated, scratch
 from otterwiki_semantic.content.chunking.chunker import Profile
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.content.pages.page import read_page
-from otterwiki_semantic.core.records.document import Chunk
-from otterwiki_semantic.core.records.search import SearchOptions
-from otterwiki_semantic.core.records.status import RebuildState
+from otterwiki_semantic.core.records import Chunk, RebuildState, SearchOptions
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.embedding.passages import embed_passages
-from otterwiki_semantic.indexing.progress import ProgressTracker
+from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.indexing.sync import Indexer
 from otterwiki_semantic.storage.generations import GenerationStore
 from tests.support.live_wiki import git
+from tests.support.syncing import sync
 
 _STEP = 64
 _LEAST_SHARE = 85.0
@@ -148,9 +147,9 @@ def _chunks(repository: Repository, model: BundledModel) -> list[Chunk]:
 def _build_twice(repository: Path, data_dir: Path) -> _Build:
     start = time.perf_counter()
     with opened(repository, data_dir) as index:
-        (answer,) = index.search(["anything"], SearchOptions(wait=_LONGEST_SECONDS))
+        (answer,) = index.search(["anything"], SearchOptions(wait=True, wait_seconds=_LONGEST_SECONDS))
         seconds = time.perf_counter() - start
-        assert answer.hits
+        assert answer.results
         assert answer.index.pending_pages == 0
         first = wait_until_settled(index)
         start = time.perf_counter()
@@ -177,22 +176,22 @@ class _CountingRepository(Repository):
 
 def _sync_nothing(wiki: BuiltWiki) -> _Syncs:
     repository = _CountingRepository(wiki.repository)
-    indexer = Indexer(repository, BundledModel(), Profile())
+    indexer = Indexer(repository, IndexRecipe(BundledModel(), "auto"))
     with owned(wiki.data_dir):
-        generation = GenerationStore(wiki.data_dir).current()
+        generation = GenerationStore(wiki.data_dir).open_current()
         assert generation is not None
 
-        def sync() -> tuple[bool, float]:
+        def timed_sync() -> tuple[bool, float]:
             start = time.perf_counter()
-            was_needed = indexer.sync(generation, ProgressTracker())
+            was_needed = sync(indexer, generation) is not None
             return was_needed, (time.perf_counter() - start) * 1e3
 
         standing, moved = [], []
         for number in range(_SYNCS + 1):
             git(wiki.repository, "commit", "-q", "--allow-empty", "-m", "nothing changes")
-            was_needed, moving = sync()
+            was_needed, moving = timed_sync()
             assert was_needed
-            was_needed, staying = sync()
+            was_needed, staying = timed_sync()
             assert not was_needed
             if number:  # the first one opens ChromaDB
                 moved.append(moving)

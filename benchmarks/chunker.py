@@ -18,7 +18,7 @@ from benchmarks.processes import in_fresh_process
 from benchmarks.report import Figure, at_most
 from otterwiki_semantic.content.chunking.chunker import Profile
 from otterwiki_semantic.content.pages.page import read_page
-from otterwiki_semantic.core.records.document import Page
+from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.support.live_wiki import make_repository
 

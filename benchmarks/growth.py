@@ -16,7 +16,7 @@ from benchmarks.percentiles import p50, p95
 from benchmarks.processes import in_fresh_process, resident
 from benchmarks.report import Figure, missing, say
 from benchmarks.wikis import BuiltWiki, built
-from otterwiki_semantic.core.records.search import SearchOptions
+from otterwiki_semantic.core.records import SearchOptions
 
 _QUESTIONS = 100
 _WARM_UP = 10
@@ -76,7 +76,7 @@ def _search(wiki: BuiltWiki) -> tuple[float, list[float]]:
             start = time.perf_counter()
             (answer,) = index.search([question], SearchOptions())
             times.append((time.perf_counter() - start) * 1e3)
-            assert answer.hits
+            assert answer.results
         return resident(), times[_WARM_UP:]
 
 

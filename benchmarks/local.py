@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.report import say
 from otterwiki_semantic.content.chunking.chunker import Profile
-from otterwiki_semantic.core.records.status import IndexStatus, RebuildState
+from otterwiki_semantic.core.records import IndexStatus, RebuildState
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.storage.generations import index_fingerprint

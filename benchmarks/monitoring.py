@@ -17,7 +17,7 @@ from benchmarks.processes import in_fresh_process
 from benchmarks.report import Figure, at_most, say
 from benchmarks.wikis import BuiltWiki, built
 from otterwiki_semantic.content.git import Repository
-from otterwiki_semantic.core.records.search import Answer, SearchOptions
+from otterwiki_semantic.core.records import Answer, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
@@ -88,7 +88,7 @@ def _note(monitoring: Monitoring, answers: Sequence[Answer], options: SearchOpti
 
 
 def _watch(index: IndexEngine, monitoring: Monitoring) -> None:
-    index._monitoring, index._watcher = monitoring, monitoring.watcher
+    index._monitoring, index._telemetry = monitoring, monitoring.watcher
 
 
 def _milliseconds(what: Callable[[], object]) -> float:

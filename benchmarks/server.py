@@ -25,7 +25,7 @@ from benchmarks.percentiles import p50, p95
 from benchmarks.processes import in_fresh_process, resident, tree_bytes
 from benchmarks.report import Figure, say
 from benchmarks.wikis import generated, scratch
-from otterwiki_semantic.core.records.search import Mode, SearchOptions
+from otterwiki_semantic.core.records import Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix

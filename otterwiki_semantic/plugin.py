@@ -16,7 +16,7 @@ from otterwiki import fatal_error
 
 from otterwiki_semantic.core.errors import ConfigError, DaemonUnavailableError
 from otterwiki_semantic.core.legacy_settings import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
-from otterwiki_semantic.core.settings import Settings, keys_in_the_clear, moved_in, read_settings
+from otterwiki_semantic.core.settings import Settings, legacy_settings, read_settings, unencrypted_keys
 from otterwiki_semantic.daemon import IndexClient
 from otterwiki_semantic.web import (
     make_admin_pages,
@@ -166,9 +166,9 @@ def _notices(app: Flask, settings: Settings) -> Iterator[str]:
     """Give what whoever keeps the wiki should know when it starts."""
     if settings.api_key is None:
         yield "OTTERWIKI_API_KEY is not set; programs have no key, people may what the wiki lets them"
-    for name in keys_in_the_clear(settings):
+    for name in unencrypted_keys(settings):
         yield f"{name} goes to another machine over http, where everyone on the way can read it: use https"
-    yield from moved_in(app.config).notices
+    yield from legacy_settings(app.config).notices
     if any(entry.value.partition(":")[0].strip() == EARLIER_PACKAGE for entry in entry_points(group="otterwiki")):
         yield f"the earlier plugin is installed, too, and indexes the wiki for nobody: pip uninstall {EARLIER_DISTRIBUTION}"
 

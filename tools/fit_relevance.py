@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from otterwiki_semantic.core.records.search import SearchOptions  # noqa: E402
+from otterwiki_semantic.core.records import SearchOptions  # noqa: E402
 from otterwiki_semantic.core.settings import Settings  # noqa: E402
 from otterwiki_semantic.daemon.engine import IndexEngine  # noqa: E402
 from otterwiki_semantic.embedding.local.bundled import BundledModel  # noqa: E402
@@ -83,7 +83,7 @@ def indexed(directory: Path) -> Iterator[IndexEngine]:
 
 def best_relevance(index: IndexEngine, question: str) -> float:
     """Give the relevance of a question's best result, above a floor of 0."""
-    hits = index.search([question], SearchOptions(explain=True))[0].hits
+    hits = index.search([question], SearchOptions(explain=True))[0].results
     above = max((hit.explain.relevance for hit in hits if hit.explain), default=-1.0)
     return above + index.embedder.calibration.floor
 

@@ -15,18 +15,21 @@ from otterwiki_semantic import __version__
 from otterwiki_semantic.cli.common import equals_head, follow, index_options, lend_index, wait_for_reranker
 from otterwiki_semantic.cli.doctor.command import doctor_command
 from otterwiki_semantic.cli.mcp import mcp_command
+from otterwiki_semantic.cli.options import parameter_options
 from otterwiki_semantic.core.errors import IndexUnavailableError, ParameterError, SemanticError
-from otterwiki_semantic.core.parameters import (
-    DEFAULT_CHUNKS_PER_PAGE,
-    DEFAULT_RESULTS,
-    MAX_CHUNKS_PER_PAGE,
-    MAX_CONTEXT,
-    MAX_RESULTS,
-    checked_query,
-    search_options,
+from otterwiki_semantic.core.parameters import QueryText, parse_parameters
+from otterwiki_semantic.core.records import (
+    Answer,
+    Explanation,
+    Hit,
+    IndexStatus,
+    Progress,
+    RebuildState,
+    RetrieverScore,
+    SearchOptions,
 )
-from otterwiki_semantic.core.records import Answer, Explanation, Hit, IndexStatus, Mode, Progress, RebuildState, RetrieverScore
-from otterwiki_semantic.daemon import answer_json, status_json
+from otterwiki_semantic.core.serialization import to_builtins
+from otterwiki_semantic.daemon import status_json
 
 _NO_COMMIT = "HEAD has no commit yet, so there is nothing to index: commit the pages, or check out a branch that has them"
 _directory = click.Path(file_okay=False, path_type=Path)
@@ -109,55 +112,24 @@ def status_command(repository: Path | None, data_dir: Path | None, *, as_json: b
 
 @main.command("search")
 @index_options
-@click.option("-n", "n", type=click.IntRange(1, MAX_RESULTS), default=DEFAULT_RESULTS, show_default=True, help="Results.")
-@click.option(
-    "--max-chunks-per-page",
-    type=click.IntRange(1, MAX_CHUNKS_PER_PAGE),
-    default=DEFAULT_CHUNKS_PER_PAGE,
-    show_default=True,
-    help="Results of one page.",
-)
-@click.option(
-    "--mode",
-    type=click.Choice([mode.value for mode in Mode]),
-    default=Mode.HYBRID.value,
-    show_default=True,
-    help="Rank by both, or by one.",
-)
-@click.option("--semantic-ratio", type=float, help="Share of meaning in a hybrid ranking, 0 to 1.  [default: 0.5]")
-@click.option("--category", help="Only pages of this category.")
-@click.option("--tag", multiple=True, help="Only pages with this tag; give it again for pages that have both.")
-@click.option("--path", help="Only pages whose path begins so, such as garden/.")
-@click.option("--updated-since", metavar="DATE", help="Only pages changed since this date (ISO 8601).")
-@click.option("--min-similarity", type=float, help="Only passages with at least this cosine similarity.")
-@click.option("--diversity", type=float, help="0 (best first) to 1 (as different as they can be).  [default: 0]")
-@click.option("--context", type=click.IntRange(0, MAX_CONTEXT), help="Passages to show before and after each result.")
-@click.option("--rerank/--no-rerank", default=None, help="Let the reranker order the best passages.  [default: if it is fast]")
-@click.option("--wait", is_flag=True, help="Wait a few seconds until the index equals HEAD.")
-@click.option("--explain", is_flag=True, help="Say why each result stands where it does.")
+@parameter_options(SearchOptions, without=("draft",))
 @click.argument("query", nargs=-1, required=True)
 def search_command(
-    repository: Path | None,
-    data_dir: Path | None,
-    query: tuple[str, ...],
-    tag: tuple[str, ...],
-    *,
-    as_json: bool,
-    **values: Any,
+    repository: Path | None, data_dir: Path | None, query: tuple[str, ...], *, as_json: bool, **values: Any
 ) -> None:
     """Find the passages that answer QUERY.
 
-    In QUERY, "exact words" have to stand in a passage as they are, and a -word must not stand there. Give a query that begins
-    with a minus after two dashes: search -- -word other
+    In QUERY, "exact words" must occur in a passage, a -word must not. Put a query that begins with a minus after two dashes:
+    search -- -word other
     """
-    question = checked_query(" ".join(query), "QUERY")
-    options = search_options(values | {"tag": list(tag)})
+    question = QueryText().parse(" ".join(query), "QUERY")
+    options = parse_parameters(SearchOptions, values)
     with lend_index(repository, data_dir) as index:
         if options.rerank:
             wait_for_reranker(index)
         answer = index.search([question], options)[0]
     if as_json:
-        click.echo(json.dumps(answer_json(answer), ensure_ascii=False, indent=2))
+        click.echo(json.dumps(to_builtins(answer), ensure_ascii=False, indent=2))
         return
     _print_answer(answer)
 
@@ -199,14 +171,14 @@ def _print_status(status: IndexStatus, *, as_json: bool) -> None:
 
 
 def _print_answer(answer: Answer) -> None:
-    for hit in answer.hits:
+    for hit in answer.results:
         _print_hit(hit)
     if answer.degraded:
         click.echo(answer.degraded, err=True)
     if answer.index.commit != answer.index.head:
         pending = answer.index.pending_pages
         click.echo(f"The index is behind by {pending} pages. To wait for it: otterwiki-semantic index", err=True)
-    elif not answer.hits:
+    elif not answer.results:
         click.echo("Nothing was found." if answer.index.head else _NO_COMMIT, err=True)
     elif not answer.confident:
         click.echo("Nothing relevant was found; these are the nearest passages.", err=True)

@@ -1,32 +1,4 @@
-"""Every error this package raises on purpose.
-
-SemanticError
-├── ConfigError            a setting is unknown or has a value that is not allowed
-├── ModelError             the embedding model cannot be used: files are missing or damaged, an answer makes no sense
-│   └── ModelUnreachableError  the server of the embedding model is down, slow or refuses; it may be asked again later
-├── RerankerError          the reranker cannot be used, or did not answer in time
-├── RepositoryError        git cannot be run, or the directory is not a git repository
-├── CatalogError           the catalog cannot be used now
-│   ├── CatalogCorruptError  the catalog file is damaged, gone, or no catalog
-│   └── DiskFullError        there is no room left on the disk
-├── VectorStoreError       ChromaDB cannot read or write the collection
-│   └── VectorStoreUnreachableError  the ChromaDB server is down, slow, or not one
-│       └── VectorStoreRefusedError  it cannot be used as the settings have it
-├── MapError               the map of the wiki cannot be made
-├── MetricsError           no figures are kept for Prometheus
-├── ParameterError         a request's parameter is missing or not allowed
-├── NotFoundError          something that was named is not there; has the names that are nearest
-│   ├── PageNotFoundError     the wiki, or the index, has no such page
-│   ├── RevisionNotFoundError git has no such commit
-│   ├── SectionNotFoundError  a page has no such section
-│   └── AmbiguousSectionError  several sections of a page have the name
-├── RebuildRunningError    a rebuild was asked for while one runs
-├── RebuildRefusedError    a rebuild cannot begin, or its result is not good enough to serve
-├── DaemonUnavailableError  the process that owns the index does not answer
-│   └── DaemonMismatchError   it is of another version or of other settings than its client
-│       └── DaemonForeignError    it is of another repository
-└── IndexUnavailableError  the index cannot answer now
-"""
+"""Every error that this package raises on purpose."""
 
 from __future__ import annotations
 
@@ -34,7 +6,7 @@ from collections.abc import Sequence
 
 
 class SemanticError(Exception):
-    """Base of every error of this package; its text is made to be shown to a person."""
+    """Base of every error of this package; its message is written for people."""
 
 
 class ConfigError(SemanticError):
@@ -42,15 +14,15 @@ class ConfigError(SemanticError):
 
 
 class ModelError(SemanticError):
-    """The embedding model cannot be used: its files are missing or damaged, or what it answers makes no sense."""
+    """The embedding model cannot be used: its files are missing or damaged, or its answers make no sense."""
 
 
 class ModelUnreachableError(ModelError):
-    """The server of the embedding model is down, slow or refuses; it may be asked again later."""
+    """The server of the embedding model is down, slow or refuses; it may answer later."""
 
 
 class RerankerError(SemanticError):
-    """The reranker cannot be used, or did not answer in time; the ranking stays as it was."""
+    """The reranker cannot be used, or did not answer in time; the ranking stays unchanged."""
 
 
 class RepositoryError(SemanticError):
@@ -58,11 +30,11 @@ class RepositoryError(SemanticError):
 
 
 class CatalogError(SemanticError):
-    """The catalog cannot be used now, for instance because the disk is full; it may be later."""
+    """The catalog cannot be used now, for instance because the disk is full; it may work later."""
 
 
 class CatalogCorruptError(CatalogError):
-    """The catalog file is damaged, gone, or no catalog; the index has to be built again."""
+    """The catalog file is damaged, missing, or not a catalog; the index has to be rebuilt."""
 
 
 class DiskFullError(CatalogError):
@@ -70,23 +42,23 @@ class DiskFullError(CatalogError):
 
 
 class VectorStoreError(SemanticError):
-    """ChromaDB cannot read or write the collection; it has to be filled again from the catalog."""
+    """ChromaDB cannot read or write the collection; it has to be refilled from the catalog."""
 
 
 class VectorStoreUnreachableError(VectorStoreError):
-    """The ChromaDB server cannot be reached now; its collection is as it was, and may be asked again later."""
+    """The ChromaDB server cannot be reached now; its collection is unchanged, and may answer later."""
 
 
 class VectorStoreRefusedError(VectorStoreUnreachableError):
-    """The ChromaDB server cannot be used as the settings have it; its text says what to do."""
+    """The ChromaDB server cannot be used with these settings; the message says what to do."""
 
 
 class MapError(SemanticError):
-    """The map of the wiki cannot be made; its text says what to do."""
+    """The map of the wiki cannot be made; the message says what to do."""
 
 
 class MetricsError(SemanticError):
-    """No figures are kept for Prometheus; its text says what to do."""
+    """No metrics are kept for Prometheus; the message says what to do."""
 
 
 class ParameterError(SemanticError):
@@ -94,7 +66,12 @@ class ParameterError(SemanticError):
 
 
 class NotFoundError(SemanticError):
-    """Something that was named is not there, or more than once. `nearest` has names that are, the likeliest first."""
+    """Something that was named does not exist, or more than once. `nearest` has names that do, the likeliest first."""
+
+    code = "not_found"
+    """The error's code in the API."""
+    nearest_field: str | None = None
+    """The field of the API's answer that has the nearest names."""
 
     def __init__(self, message: str, nearest: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -104,17 +81,28 @@ class NotFoundError(SemanticError):
 class PageNotFoundError(NotFoundError):
     """The wiki, or the index, has no such page."""
 
+    code = "page_unknown"
+    nearest_field = "pages"
+
 
 class RevisionNotFoundError(NotFoundError):
     """Git has no such commit."""
+
+    code = "revision_unknown"
 
 
 class SectionNotFoundError(NotFoundError):
     """A page has no such section."""
 
+    code = "section_unknown"
+    nearest_field = "sections"
+
 
 class AmbiguousSectionError(NotFoundError):
     """Several sections of a page have the name."""
+
+    code = "section_ambiguous"
+    nearest_field = "sections"
 
 
 class RebuildRunningError(SemanticError):
@@ -126,15 +114,15 @@ class RebuildRefusedError(SemanticError):
 
 
 class DaemonUnavailableError(SemanticError):
-    """The process that owns the index does not answer."""
+    """The index daemon does not answer."""
 
 
 class DaemonMismatchError(DaemonUnavailableError):
-    """The owner is of another version than its client, or of another repository; its client may wait for its end."""
+    """The daemon is of another version or of other settings than its client, which may wait until it has ended."""
 
 
 class DaemonForeignError(DaemonMismatchError):
-    """The owner is of another repository: two wikis name one data directory, unless it is about to end."""
+    """The daemon is of another repository: two wikis share one data directory, unless it is about to end."""
 
 
 class IndexUnavailableError(SemanticError):

@@ -1,6 +1,6 @@
-"""What the environment told the earlier plugin for this wiki, otterwiki-semantic-search, in the names of this one's settings.
+"""The variables of the earlier plugin for this wiki, otterwiki-semantic-search, as settings of this one.
 
-Its variables are those of its README and of its newest code, which could also keep vectors in FAISS and ask other models.
+They are those of its README and of its newest code, which could also keep vectors in FAISS and use other models.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ EARLIER_DISTRIBUTION = "otterwiki-semantic-search"
 _SAME_MODEL = "all-MiniLM-L6-v2"
 """The model that is bundled here, as the earlier plugin called it."""
 _TITAN = "bedrock:amazon.titan-embed-text-v2:0"
-_NO_MODEL = "with the other variables as they are it was not looked at"
-_NO_FILES = "the index is made anew from git; delete what is there once you do not want to go back"
+_NO_MODEL = "it was ignored in combination with the other variables"
+_NO_FILES = "the index is rebuilt from git; delete the old files once you do not want to go back"
 _NOT_NEEDED = {
     "VECTOR_BACKEND": "vectors are compared in memory, and kept in ChromaDB",
-    "CHROMADB_MODE": "ChromaDB runs in the process that owns the index unless SEMANTIC_CHROMA_URL names a server",
-    "CHROMADB_HOST": "ChromaDB runs in the process that owns the index unless SEMANTIC_CHROMA_URL names a server",
-    "CHROMADB_PORT": "ChromaDB runs in the process that owns the index unless SEMANTIC_CHROMA_URL names a server",
+    "CHROMADB_MODE": "ChromaDB runs in the index daemon unless SEMANTIC_CHROMA_URL names a server",
+    "CHROMADB_HOST": "ChromaDB runs in the index daemon unless SEMANTIC_CHROMA_URL names a server",
+    "CHROMADB_PORT": "ChromaDB runs in the index daemon unless SEMANTIC_CHROMA_URL names a server",
     "CHROMADB_PATH": _NO_FILES,
     "CHROMA_COLLECTION": "each index names its own collection",
     "FAISS_INDEX_DIR": _NO_FILES,
     "EMBEDDING_MODEL": _NO_MODEL,
     "SENTENCE_TRANSFORMER_MODEL": _NO_MODEL,
-    "BEDROCK_EMBED_DIMENSIONS": "the model's own number of dimensions is taken",
+    "BEDROCK_EMBED_DIMENSIONS": "the model's own number of dimensions is used",
 }
 """Variables of the earlier plugin, and why one that becomes no setting is not needed."""
 _VARIABLES = (*_NOT_NEEDED, "CHROMA_SYNC_INTERVAL")
@@ -34,7 +34,7 @@ _VARIABLES = (*_NOT_NEEDED, "CHROMA_SYNC_INTERVAL")
 
 @dataclass(frozen=True, slots=True)
 class LegacySettings:
-    """The earlier plugin's variables as settings, by name, and a line about each variable for the log."""
+    """The earlier plugin's variables as settings, by name, and a line about each for the log."""
 
     settings: Mapping[str, str]
     notices: tuple[str, ...]
@@ -42,42 +42,42 @@ class LegacySettings:
 
 @dataclass(frozen=True, slots=True)
 class _Meant:
-    """What some of the earlier plugin's variables mean: settings with their values, of which the first one leads."""
+    """What some of the earlier plugin's variables mean: settings with their values, the most important one first."""
 
     variables: tuple[str, ...]
     settings: Mapping[str, str]
 
 
-def move_in(
+def from_legacy_variables(
     environment: Mapping[str, str], is_set: Callable[[str], bool], accepts: Callable[[str, str], bool]
 ) -> LegacySettings:
-    """Give what the earlier plugin's variables mean here, and what is to be said of each.
+    """Return what the earlier plugin's variables mean here, and what to say of each.
 
-    `is_set` tells whether a setting is set: then it wins. `accepts` tells whether a setting takes a value: one that makes no
-    sense is left out, with a notice, since nobody may have looked at it for long.
+    `is_set` returns whether a setting is set: then it wins. `accepts` returns whether a setting takes a value: one that makes
+    no sense is ignored, with a notice.
     """
     given = {name: value for name in _VARIABLES if (value := environment.get(name, "").strip())}
     settings: dict[str, str] = {}
-    spoken_of: dict[tuple[str, ...], str] = {}
+    notices: dict[tuple[str, ...], str] = {}
     for meant in (*_server(given), *_interval(given), *_model(given, environment)):
         name = next(iter(meant.settings))
         if is_set(name):
-            spoken_of[meant.variables] = f"not looked at, because {name} is set"
+            notices[meant.variables] = f"ignored, because {name} is set"
         elif not all(accepts(*each) for each in meant.settings.items()):
-            spoken_of[meant.variables] = f"not looked at, because no {name} can be made of it"
+            notices[meant.variables] = f"ignored, because it makes no {name}"
         else:
             settings |= meant.settings
             shown = ", ".join(f"{each}={value}" for each, value in meant.settings.items())
-            spoken_of[meant.variables] = f"taken as {shown}; set that instead"
-    left = set(given) - {name for names in spoken_of for name in names}
-    spoken_of |= {(name,): f"not needed: {_NOT_NEEDED[name]}" for name in given if name in left}
+            notices[meant.variables] = f"used as {shown}; set that instead"
+    left = set(given) - {name for names in notices for name in names}
+    notices |= {(name,): f"not needed: {_NOT_NEEDED[name]}" for name in given if name in left}
     return LegacySettings(
-        settings, tuple(f"{', '.join(names)} (of {EARLIER_DISTRIBUTION}): {what}" for names, what in spoken_of.items())
+        settings, tuple(f"{', '.join(names)} (of {EARLIER_DISTRIBUTION}): {what}" for names, what in notices.items())
     )
 
 
 def _server(given: Mapping[str, str]) -> Iterator[_Meant]:
-    """Give the address of the ChromaDB server, if one was asked for by name: it was the earlier plugin's default, too."""
+    """Return the address of the ChromaDB server, if one was asked for by name: it was also the earlier plugin's default."""
     variables = tuple(name for name in ("CHROMADB_MODE", "CHROMADB_HOST", "CHROMADB_PORT") if name in given)
     mode = given.get("CHROMADB_MODE", "server" if "CHROMADB_HOST" in given else "local").lower()
     if mode == "server" and not _keeps_in_faiss(given):
@@ -92,7 +92,7 @@ def _interval(given: Mapping[str, str]) -> Iterator[_Meant]:
 
 
 def _model(given: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[_Meant]:
-    """Give the model that the earlier plugin took with FAISS; with ChromaDB it had the one that is bundled here."""
+    """Return the model that the earlier plugin used with FAISS; with ChromaDB it had the one that is bundled here."""
     if not _keeps_in_faiss(given):
         return
     kind = given.get("EMBEDDING_MODEL", "local").lower()

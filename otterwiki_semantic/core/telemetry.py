@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from otterwiki_semantic.core.errors import MetricsError
-from otterwiki_semantic.core.records.search import Answer, SearchOptions
-from otterwiki_semantic.core.records.status import IndexStatus
+from otterwiki_semantic.core.records import Answer, IndexStatus, SearchOptions
 
 MISSING = (
     'metrics need prometheus-client: pip install "otterwiki-semantic[metrics]", then stop the wiki, and start it ten seconds '

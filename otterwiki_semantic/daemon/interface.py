@@ -1,4 +1,4 @@
-"""The one facade of the index, whoever answers: this process, or the one that owns the index."""
+"""The calls of an index, whoever answers them: this process, or the daemon."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from otterwiki_semantic.core.records import (
+    NO_URLS,
     Answer,
-    Filters,
     IndexStatus,
     Insight,
     PageInspection,
     PageLinks,
     PageList,
+    PageListRequest,
+    PageUrls,
     RebuildStatus,
     RelatedPages,
     SearchOptions,
@@ -21,55 +23,58 @@ from otterwiki_semantic.core.records import (
 
 
 class IndexService(Protocol):
-    """What can be asked of an index. Errors: those of `otterwiki_semantic.core.errors`."""
+    """What can be asked of an index. A call is defined here alone: client and daemon read names and types from it.
 
-    def search(self, queries: Sequence[str], options: SearchOptions) -> list[Answer]:
-        """Answer each query with at most `options.n` passages, best first."""
+    With `urls` every page in an answer has its address. Errors: those of `core.errors`.
+    """
+
+    def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
+        """Return the best passages for each query."""
         ...
 
-    def related(self, path: str, n: int) -> RelatedPages:
-        """Give at most `n` pages near in meaning to a page; `PageNotFoundError` when the index has no such page."""
+    def related(self, path: str, n: int, urls: PageUrls = NO_URLS) -> RelatedPages:
+        """Return up to `n` pages near in meaning to a page; `PageNotFoundError` if the index has no such page."""
         ...
 
     def status(self) -> IndexStatus:
-        """Tell what the index holds and how it is."""
+        """Return what the index holds and its state."""
         ...
 
     def insight(self) -> Insight:
-        """Tell how the index works: its syncs, what it takes, and the searches if they are noted."""
+        """Return how the index works: its syncs, its size, and the searches if they are logged."""
         ...
 
-    def inspect_page(self, path: str) -> PageInspection:
-        """Give a page as search sees it; `PageNotFoundError` when the index has no such page."""
+    def inspect_page(self, path: str, urls: PageUrls = NO_URLS) -> PageInspection:
+        """Return a page as search sees it; `PageNotFoundError` if the index has no such page."""
         ...
 
     def reindex(self, *, full: bool = False) -> RebuildStatus:
-        """Start a rebuild beside the serving index; `RebuildRunningError` while one runs.
+        """Start a rebuild next to the serving index; `RebuildRunningError` while one runs.
 
-        What has not changed is copied; a `full` one reads and divides every page again, and takes over only vectors.
+        Unchanged pages are copied; a `full` rebuild reads and divides every page again, and reuses only vectors.
         """
         ...
 
     def refresh(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Read and divide some pages again in the background; gives their paths. `PageNotFoundError` if one is not there."""
+        """Read and divide some pages again in the background; return their paths. `PageNotFoundError` if one is missing."""
         ...
 
-    def pages(self, filters: Filters, limit: int, offset: int) -> PageList:
-        """Give up to `limit` of the pages that pass, by path, from the one at place `offset` on."""
+    def pages(self, request: PageListRequest, urls: PageUrls = NO_URLS) -> PageList:
+        """Return the pages that pass the filters, in the order of their paths."""
         ...
 
     def links(self, path: str) -> PageLinks:
-        """Tell which pages a page links to, and which link to it; none for a page that the index does not have."""
+        """Return the links from and to a page; none for a page that the index does not have."""
         ...
 
-    def map(self) -> WikiMap:
-        """Give every page's place on the map of the wiki."""
+    def map(self, urls: PageUrls = NO_URLS) -> WikiMap:
+        """Return the position of every page on the map of the wiki."""
         ...
 
     def metrics(self) -> str:
-        """Give figures of the work in Prometheus's text format; `MetricsError` if none are kept."""
+        """Return metrics in Prometheus's text format; `MetricsError` if none are kept."""
         ...
 
     def notify(self) -> None:
-        """Tell that the repository may have changed; returns at once and never raises."""
+        """Report that the repository may have changed; returns at once and never raises."""
         ...

@@ -1,14 +1,15 @@
-"""Pages read as the API and agents read them: lists of them, and one of them whole, by section or by line.
+"""Pages as the API and agents read them: whole, by section or by line.
 
-What a page says comes from git, what is known of all pages from the index.
+The text comes from git, the links from the index.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+
+from msgspec import structs
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.content.chunking import count_words
@@ -24,28 +25,12 @@ from otterwiki_semantic.content.pages import (
     short_names,
     shown_names,
 )
-from otterwiki_semantic.core.errors import (
-    PageNotFoundError,
-    ParameterError,
-    RevisionNotFoundError,
-    SectionNotFoundError,
-    SemanticError,
-)
-from otterwiki_semantic.core.parameters import (
-    MAX_AROUND,
-    MAX_PATH_CHARACTERS,
-    MAX_SECTIONS,
-    checked_number,
-    checked_texts,
-    listing_options,
-)
-from otterwiki_semantic.core.records import Document, OutlineEntry, PageLinks, shallow_dict
+from otterwiki_semantic.core.errors import PageNotFoundError, RevisionNotFoundError, SectionNotFoundError, SemanticError
+from otterwiki_semantic.core.parameters import MAX_PATH_CHARACTERS
+from otterwiki_semantic.core.records import NO_URLS, OutlineEntry, PageLinks, PagePart, PageRequest, PageUrls, PageView
 from otterwiki_semantic.daemon.interface import IndexService
-from otterwiki_semantic.daemon.serialization import PageUrl, page_list_json
 
 _LINE = re.compile(r".*?(?:\r\n?|\n|\Z)", re.DOTALL)
-_RANGE = re.compile(r"(?P<first>[1-9][0-9]{0,8})(?:-(?P<last>[1-9][0-9]{0,8}))?")
-_REVISION = re.compile(r"[0-9a-fA-F]{4,64}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,71 +45,54 @@ class _Source:
 
 
 class PageReader:
-    """Reads the pages of a repository with the help of its index.
+    """Reads the pages of a repository, with the help of its index.
 
-    Errors: `ParameterError` for an argument that is not allowed, `PageNotFoundError`, `RevisionNotFoundError`,
-    `SectionNotFoundError` and `AmbiguousSectionError`, those of git, and for lists those of the index.
+    Errors: `PageNotFoundError`, `RevisionNotFoundError`, `SectionNotFoundError`, `AmbiguousSectionError`, those of git.
     """
 
-    def __init__(self, service: IndexService, repository: Repository) -> None:
-        self._service = service
+    def __init__(self, index: IndexService, repository: Repository) -> None:
+        self._index = index
         self._repository = repository
 
-    def pages(self, arguments: Mapping[str, Any], page_url: PageUrl | None = None) -> dict[str, Any]:
-        """Give the pages that the index has, by path: those with a `prefix`, `category`, `tag`, or `updated_since`.
-
-        `limit` and `offset` choose among them.
-        """
-        filters, limit, offset = listing_options(arguments)
-        return page_list_json(self._service.pages(filters, limit, offset), page_url)
-
-    def page(self, path: str, arguments: Mapping[str, Any], page_url: PageUrl | None = None) -> dict[str, Any]:
-        """Give a page as HEAD or a `revision` has it: whole, or one `section` or several, or `lines` (and `around` them)."""
-        sections = checked_texts(arguments.get("section"), "section", MAX_SECTIONS)
-        lines = arguments.get("lines")
-        around = checked_number(arguments.get("around"), "around", 0, MAX_AROUND, least=0)
-        source = self._source(path, arguments.get("revision"))
+    def page(self, path: str, request: PageRequest, urls: PageUrls = NO_URLS) -> PageView:
+        """Return a page as HEAD or a revision has it: whole, or the sections and lines asked for."""
+        source = self._source(path, request.revision)
         document = parse(source.text)
         entries, title = outline(document, len(source.lines)), page_title(source.path, document)
-        body = self._body(source, document, entries, title)
-        parts = [_part(source, find_section(entries, name, title)) for name in sections]
-        if lines is not None:
-            parts.append(_lines_part(source, entries, lines, around))
-        if parts:
-            body["parts"] = parts
-            body["content"] = "\n".join(part["content"] for part in body["parts"])
-        return body | {"url": page_url(source.path, "")} if page_url else body
-
-    def _body(self, source: _Source, document: Document, entries: Sequence[OutlineEntry], title: str) -> dict[str, Any]:
+        parts = [_part(source, find_section(entries, name, title)) for name in request.section]
+        if request.lines is not None:
+            parts.append(_lines_part(source, entries, request.lines, request.around))
         last = self._repository.last_change(source.commit, source.path)
         links, failure = self._links(source.path)
-        return {
-            "name": page_name(source.path),
-            "path": source.path,
-            "title": title,
-            "content": source.text,
-            "frontmatter": plain_values(document.front_matter) or None,
-            "revision": last.revision if last else source.commit,
-            "last_commit": shallow_dict(last) if last else None,
-            **shallow_dict(links),
-            "word_count": page_words(document),
-            "total_lines": len(source.lines),
-            "sections": [
-                {"name": name, **shallow_dict(entry)} for name, entry in zip(short_names(entries, title), entries, strict=True)
-            ],
-            **({"degraded": failure} if failure else {}),
-        }
+        names = short_names(entries, title)
+        return PageView(
+            name=page_name(source.path),
+            path=source.path,
+            title=title,
+            content="\n".join(part.content for part in parts) if parts else source.text,
+            frontmatter=plain_values(document.front_matter) or None,
+            revision=last.revision if last else source.commit,
+            last_commit=last,
+            links_to=links.links_to,
+            linked_from=links.linked_from,
+            word_count=page_words(document),
+            total_lines=len(source.lines),
+            sections=tuple(structs.replace(entry, name=name) for entry, name in zip(entries, names, strict=True)),
+            parts=tuple(parts) or None,
+            degraded=failure or None,
+            url=urls.of(source.path),
+        )
 
     def _links(self, path: str) -> tuple[PageLinks, str]:
-        """Give a page's links, and why there are none if the index cannot tell: its text is there without them, too."""
+        """Return a page's links, and why there are none if the index cannot say: its text is there without them."""
         try:
-            return self._service.links(path), ""
+            return self._index.links(path), ""
         except SemanticError as error:
-            return PageLinks((), ()), f"the index cannot tell the page's links: {error}"
+            return PageLinks((), ()), f"the index cannot say which pages link here: {error}"
 
     # Where the text comes from
 
-    def _source(self, path: str, revision: object) -> _Source:
+    def _source(self, path: str, revision: str | None) -> _Source:
         spellings = _spellings(path)
         commit = self._commit(revision)
         found = ((each, self._repository.page_blob(commit, each)) for each in spellings if commit)
@@ -133,11 +101,9 @@ class PageReader:
         lines = tuple(match[0] for match in _LINE.finditer(text) if match[0])
         return _Source(there, commit or "", text, lines or ("",))
 
-    def _commit(self, revision: object) -> str | None:
+    def _commit(self, revision: str | None) -> str | None:
         if revision is None:
             return self._repository.head()
-        if not isinstance(revision, str) or not _REVISION.fullmatch(revision):
-            raise ParameterError(f"revision is {revision!r}; it takes a commit's name: 4 to 64 hexadecimal digits")
         commit = self._repository.commit_of(revision)
         if commit is None:
             raise RevisionNotFoundError(f"there is no revision {revision!r}")
@@ -166,16 +132,13 @@ def _spellings(path: str) -> list[str]:
 # Parts of a page
 
 
-def _part(source: _Source, entry: OutlineEntry) -> dict[str, Any]:
+def _part(source: _Source, entry: OutlineEntry) -> PagePart:
     content = _content(source.lines, entry.start_line, entry.end_line)
-    return _part_json(entry, entry.start_line, entry.end_line, entry.word_count, content)
+    return _page_part(entry, entry.start_line, entry.end_line, entry.word_count, content)
 
 
-def _lines_part(source: _Source, entries: Sequence[OutlineEntry], lines: object, around: int) -> dict[str, Any]:
-    asked = _RANGE.fullmatch(lines.strip()) if isinstance(lines, str) else None
-    if not asked:
-        raise ParameterError(f"lines is {lines!r}; it takes a line or a range of them, such as 12-40")
-    first, last = sorted((int(asked["first"]), int(asked["last"] or asked["first"])))
+def _lines_part(source: _Source, entries: Sequence[OutlineEntry], lines: tuple[int, int], around: int) -> PagePart:
+    first, last = lines
     total = len(source.lines)
     if first > total:
         raise SectionNotFoundError(f"there is no line {first}: the page has {total}", _names(entries))
@@ -183,26 +146,26 @@ def _lines_part(source: _Source, entries: Sequence[OutlineEntry], lines: object,
     innermost = max(within, key=lambda entry: (entry.start_line, entry.level), default=None)
     first, last = max(1, first - around), min(total, last + around)
     content = _content(source.lines, first, last)
-    return _part_json(innermost, first, last, count_words(content), content)
+    return _page_part(innermost, first, last, count_words(content), content)
 
 
 def _names(entries: Sequence[OutlineEntry]) -> list[str]:
     return shown_names([entry for entry in entries if entry.level])
 
 
-def _part_json(entry: OutlineEntry | None, first: int, last: int, words: int, content: str) -> dict[str, Any]:
-    return {
-        "section": entry.heading if entry else "",
-        "section_path": entry.path if entry else (),
-        "anchor": entry.anchor if entry else "",
-        "start_line": first,
-        "end_line": last,
-        "word_count": words,
-        "content": content,
-    }
+def _page_part(entry: OutlineEntry | None, first: int, last: int, words: int, content: str) -> PagePart:
+    return PagePart(
+        section=entry.heading if entry else "",
+        section_path=entry.path if entry else (),
+        anchor=entry.anchor if entry else "",
+        start_line=first,
+        end_line=last,
+        word_count=words,
+        content=content,
+    )
 
 
 def _content(lines: Sequence[str], first: int, last: int) -> str:
-    """Give some lines as they are, without empty ones at the end."""
+    """Return some lines verbatim, without empty ones at the end."""
     text = "".join(lines[first - 1 : last]).rstrip()
     return f"{text}\n" if text else ""

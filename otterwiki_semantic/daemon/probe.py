@@ -1,89 +1,89 @@
-"""The owner that runs now, if one does, asked by somebody who neither starts nor ends one."""
+"""Ask the daemon that runs now, if one does, without starting or ending one."""
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import struct
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from otterwiki_semantic.core.errors import DaemonUnavailableError
+import msgspec
+
+from otterwiki_semantic.core.errors import DaemonUnavailableError, SemanticError
 from otterwiki_semantic.core.records import IndexStatus
-from otterwiki_semantic.daemon.protocol import MAX_REPLY_BYTES, WHO, code_version, encode, error_from, revive, socket_location
+from otterwiki_semantic.core.serialization import decode
+from otterwiki_semantic.daemon.protocol import (
+    MAX_REPLY_BYTES,
+    WHO,
+    Request,
+    code_version,
+    encode_line,
+    result_in,
+    socket_location,
+)
 
 _SECONDS = 15.0
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonInfo:
-    """A process that owns an index.
+class DaemonInfo(msgspec.Struct, frozen=True):
+    """The identity of a daemon."""
 
-    `version` is that of its code (see `code_version`; empty: an old one), `settings` the mark of what it was started with (see
-    `settings_fingerprint`).
-    """
-
-    version: str
-    pid: int
-    repository: Path
-    settings: str
+    version: str = ""
+    """Of its code: see `code_version`; empty for a daemon too old to say."""
+    pid: int = 0
+    repository: str = ""
+    settings: str = ""
+    """The fingerprint of the settings it was started with: see `settings_fingerprint`."""
 
     @property
     def is_of_this_version(self) -> bool:
-        """Whether it understands what this code asks."""
+        """Whether it understands the calls of this code."""
         return self.version == code_version()
 
 
 class DaemonProbe:
-    """What the owner of a data directory answers; `DaemonUnavailableError` if it does not."""
+    """What the daemon of a data directory answers; `DaemonUnavailableError` if it does not."""
 
     def __init__(self, data_dir: Path, seconds: float = _SECONDS) -> None:
         self._socket = socket_location(data_dir)
         self._seconds = seconds
 
     def who(self) -> DaemonInfo | None:
-        """Tell which one runs; None if none does."""
+        """Return the identity of the daemon; None if none runs."""
         try:
-            reply = self._ask({"call": WHO})
+            return decode(self._ask(Request(WHO)), DaemonInfo)
         except (FileNotFoundError, NotADirectoryError, ConnectionRefusedError):
             return None
         except OSError as error:
-            raise DaemonUnavailableError(f"the index process does not answer at {self._socket}: {error}") from error
-        if "result" not in reply:
-            return DaemonInfo("", 0, Path(), "")
-        who = reply["result"]
-        return DaemonInfo(who["version"], who["pid"], Path(who["repository"]), who["settings"])
+            raise DaemonUnavailableError(f"the index daemon does not answer at {self._socket}: {error}") from error
+        except DaemonUnavailableError:
+            raise
+        except (SemanticError, msgspec.DecodeError):
+            return DaemonInfo()
 
-    def status(self, owner: DaemonInfo) -> IndexStatus:
-        """Give the status of an owner of this version, of whatever repository it is."""
-        request = {"version": code_version(), "repository": str(owner.repository), "settings": None}
+    def status(self, daemon: DaemonInfo) -> IndexStatus:
+        """Return the status of a daemon of this version, of whatever repository it is."""
         try:
-            reply = self._ask({**request, "call": "status", "arguments": {}})
+            return decode(self._ask(Request("status", code_version(), daemon.repository)), IndexStatus)
         except OSError as error:
-            raise DaemonUnavailableError(f"the index process does not answer at {self._socket}: {error}") from error
-        if "error" in reply:
-            raise error_from(reply["error"])
-        return revive(IndexStatus, reply["result"])
+            raise DaemonUnavailableError(f"the index daemon does not answer at {self._socket}: {error}") from error
 
-    def _ask(self, request: dict[str, Any]) -> dict[str, Any]:
+    def _ask(self, request: Request) -> bytes:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(self._seconds)
             connection.connect(str(self._socket))
             user = peer_user(connection)
             if user not in {os.geteuid(), 0}:
-                raise DaemonUnavailableError(f"the index process belongs to another user ({user}); ask it as that one")
-            connection.sendall(encode(request))
+                raise DaemonUnavailableError(f"the index daemon belongs to another user ({user}); ask it as that user")
+            connection.sendall(encode_line(request))
             with connection.makefile("rb") as stream:
                 line = stream.readline(MAX_REPLY_BYTES)
         if not line.endswith(b"\n"):
-            raise DaemonUnavailableError("the index process ended before it had answered")
-        reply: dict[str, Any] = json.loads(line)
-        return reply
+            raise DaemonUnavailableError("the index daemon ended before it had answered")
+        return result_in(line)
 
 
 def peer_user(connection: socket.socket) -> int:
-    """Give the user of the process at the other end: who asks must not be told another one's answers."""
+    """Return the user of the process at the other end: a caller must not get answers of another user's process."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return int(struct.unpack("3i", credentials)[1])

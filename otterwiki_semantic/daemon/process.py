@@ -1,8 +1,8 @@
-"""The process that owns an index: one a host and data directory, started by whoever needs the index first.
+"""The index daemon: one process for each data directory of a host, started by the first client that needs the index.
 
-It is a fresh interpreter, never a fork, so that nothing of a web server is inherited; it holds the lock, the model, ChromaDB
-and the scheduler's threads, and answers over a Unix socket. It ends a few seconds after the last process that uses it is gone:
-the one that started it holds the other end of a pipe, which its forks share, and every other one keeps a connection open.
+It is a fresh interpreter, never a fork, so that it inherits nothing of a web server. It holds the lock, the model, ChromaDB and
+the scheduler's threads, and answers over a Unix socket. It ends a few seconds after its last client has gone: its starter holds
+the other end of a pipe, shared by the starter's forks, and every other client keeps a connection open.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import faulthandler
 import fcntl
 import io
-import json
 import logging
 import logging.handlers
 import os
@@ -20,28 +19,32 @@ import socketserver
 import sys
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, cast
 
+import msgspec
+
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.errors import DaemonForeignError, DaemonMismatchError, IndexUnavailableError, SemanticError
-from otterwiki_semantic.core.records import Filters, SearchOptions
+from otterwiki_semantic.core.serialization import decode
 from otterwiki_semantic.core.settings import SECRETS, Settings
 from otterwiki_semantic.daemon.interface import IndexService
+from otterwiki_semantic.daemon.probe import DaemonInfo
 from otterwiki_semantic.daemon.protocol import (
     ENDED_IN_ORDER,
+    HELLO,
     LIFELINE,
     MAX_REQUEST_BYTES,
     MODEL_OPTIONS,
     REPORT,
     STARTING,
     WHO,
+    Request,
     code_version,
-    encode,
-    error_message,
-    revive,
+    decode_arguments,
+    error_line,
+    result_line,
     settings_fingerprint,
     settings_from,
     socket_path,
@@ -64,7 +67,7 @@ log = logging.getLogger(__name__)
 
 
 class _Opening:
-    """The index, made in the background, so that the first question need not wait for it in vain."""
+    """The index, opened in the background."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -115,7 +118,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
     def __init__(self, path: Path, index: _Opening, settings: Settings) -> None:
         self.index = index
         self.repository = settings.repository
-        self.mark = settings_fingerprint(settings)
+        self.fingerprint = settings_fingerprint(settings)
         self.users = 0
         self.is_ending = False
         self.last_use = time.monotonic()
@@ -130,7 +133,7 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
             self.last_use = time.monotonic()
 
     def end(self) -> None:
-        """End in a moment; the thread that asks for it is not waited for."""
+        """Shut down without blocking the calling thread."""
         self.is_ending = True
         threading.Thread(target=self.shutdown, daemon=True).start()
 
@@ -144,106 +147,87 @@ class _Handler(socketserver.StreamRequestHandler):
     def handle(self) -> None:
         is_user = False
         try:
-            while (line := self._read_line()) and not self.server.is_ending:  # who gets no answer asks the next owner
-                message = self._understood(line)
-                is_answer = "call" not in message
-                if not is_answer and not is_user:
-                    is_user = True  # before it is answered, which may take a while
-                    self.server.count_user(+1)
-                self.wfile.write(encode(message if is_answer else self._reply(message)))
+            while (line := self._read_line()) and not self.server.is_ending:  # a client without an answer asks the next daemon
+                try:
+                    request = self._understood(line)
+                    if request.call == WHO:
+                        reply = result_line(self._identity())
+                    else:
+                        self._check_client(request)
+                        if not is_user:
+                            is_user = True  # before it is answered, which may take a while
+                            self.server.count_user(+1)
+                        reply = self._answer(request)
+                except SemanticError as error:
+                    reply = error_line(error)
+                self.wfile.write(reply)
                 if len(line) > MAX_REQUEST_BYTES:
-                    return  # the rest of it would be taken for the next one
+                    return  # the rest of it would be taken for the next request
         finally:
             if is_user:
                 self.server.count_user(-1)
 
     def _read_line(self) -> bytes:
-        """Give the next request, which may be long in coming; once begun it has to come soon, or the connection is closed."""
+        """Return the next request, which may be long in coming; once begun it has to come soon, or the connection is closed."""
         self.connection.settimeout(None)
         cast("io.BufferedReader", self.rfile).peek(1)
         self.connection.settimeout(_LINE_SECONDS)
         return self.rfile.readline(MAX_REQUEST_BYTES + 1)
 
-    def _understood(self, line: bytes) -> dict[str, Any]:
-        """Give a request of a user of this index, or what to answer at once."""
+    def _understood(self, line: bytes) -> Request:
+        if len(line) > MAX_REQUEST_BYTES:
+            raise SemanticError(f"the request is longer than {MAX_REQUEST_BYTES:,} bytes")
         try:
-            if len(line) > MAX_REQUEST_BYTES:
-                raise SemanticError(f"the request is longer than {MAX_REQUEST_BYTES:,} bytes")
-            message = json.loads(line)
-            if message["call"] == WHO:
-                return {"result": self._who()}
-            self._check_user(message["version"], message.get("repository"), message.get("settings"))
-            return {"call": message["call"], "arguments": message["arguments"]}
-        except SemanticError as error:
-            return error_message(error)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            return error_message(SemanticError(f"the index process does not understand the request: {error!r}"))
+            return decode(line, Request)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            raise SemanticError(f"the index daemon does not understand the request: {error}") from error
 
-    def _who(self) -> dict[str, Any]:
+    def _identity(self) -> DaemonInfo:
         mine = self.server
-        return {"version": code_version(), "pid": os.getpid(), "repository": str(mine.repository), "settings": mine.mark}
+        return DaemonInfo(code_version(), os.getpid(), str(mine.repository), mine.fingerprint)
 
-    def _check_user(self, version: str, repository: str | None, mark: str | None) -> None:
-        """Refuse who is of another version, repository or settings; `DaemonMismatchError` says which, and who gives way."""
+    def _check_client(self, request: Request) -> None:
+        """Reject a client of another version, repository or settings; `DaemonMismatchError` says which, and who gives way."""
         mine = self.server
-        if version != code_version():
+        if request.version != code_version():
             mine.end()
-            raise DaemonMismatchError(f"this index process is of version {code_version()}; it ends now")
-        if repository != str(mine.repository):
+            raise DaemonMismatchError(f"this index daemon is of version {code_version()}; it ends now")
+        if request.repository != str(mine.repository):
             raise DaemonForeignError(
                 f"this data directory is in use for the repository {mine.repository};"
                 " set another SEMANTIC_DATA_DIR for this wiki"
             )
-        if mark not in {None, mine.mark}:
+        if request.settings not in {None, mine.fingerprint}:
             mine.end()
-            raise DaemonMismatchError("this index process was started with other settings; it ends now")
+            raise DaemonMismatchError("this index daemon was started with other settings; it ends now")
 
-    def _reply(self, message: dict[str, Any]) -> dict[str, Any]:
+    def _answer(self, request: Request) -> bytes:
+        if request.call == HELLO:
+            return result_line(__version__)
         try:
-            return {"result": _call(self.server.index, message["call"], message["arguments"])}
-        except SemanticError as error:
-            return error_message(error)
+            arguments = decode_arguments(request.call, request.arguments)
+            return result_line(getattr(self.server.index.get(_OPENING_SECONDS), request.call)(**arguments))
+        except SemanticError:
+            raise
+        except (msgspec.MsgspecError, RecursionError) as error:
+            raise SemanticError(f"the index daemon does not understand the request: {error}") from error
         except Exception as error:
             log.exception("a request failed")
-            return error_message(SemanticError(f"the index process failed: {error}"))
-
-
-_CALLS: dict[str, Callable[..., Any]] = {
-    "search": lambda index, queries, options: index.search(queries, revive(SearchOptions, options)),
-    "related": lambda index, path, n: index.related(path, n),
-    "status": lambda index: index.status(),
-    "insight": lambda index: index.insight(),
-    "inspect_page": lambda index, path: index.inspect_page(path),
-    "reindex": lambda index, full: index.reindex(full=full),
-    "refresh": lambda index, paths: index.refresh(paths),
-    "pages": lambda index, filters, limit, offset: index.pages(revive(Filters, filters), limit, offset),
-    "links": lambda index, path: index.links(path),
-    "map": lambda index: index.map(),
-    "metrics": lambda index: index.metrics(),
-    "notify": lambda index: index.notify(),
-}
-
-
-def _call(index: _Opening, name: str, arguments: dict[str, Any]) -> Any:
-    if name == "hello":
-        return __version__
-    if name not in _CALLS:
-        raise SemanticError(f"the index process does not know the call {name!r}")
-    return _CALLS[name](index.get(_OPENING_SECONDS), **arguments)
+            raise SemanticError(f"the index daemon failed: {error}") from error
 
 
 def _watch(server: _Server, lock: IO[str]) -> None:
-    """End the server when nobody is left that uses it, or the data directory has gone."""
+    """End the server when its last client has gone, or the data directory has."""
     starter_lives = True
     while True:
-        # ChromaDB can hang on a damaged file, with Python's interpreter lock in its hands; the next owner fills it anew.
+        # ChromaDB can hang on a damaged file while it holds the interpreter lock; the next daemon refills it.
         faulthandler.dump_traceback_later(_STUCK_SECONDS, exit=True)
         if starter_lives:
             readable, _, _ = select.select([LIFELINE], [], [], _WATCH_SECONDS)
             if readable:
                 starter_lives = False
                 server.last_use = time.monotonic()
-                _let_go_of_terminal()
+                _release_terminal()
         else:
             time.sleep(_WATCH_SECONDS)
         unused = not starter_lives and not server.users and time.monotonic() - server.last_use > _GRACE_SECONDS
@@ -252,8 +236,8 @@ def _watch(server: _Server, lock: IO[str]) -> None:
             return
 
 
-def _let_go_of_terminal() -> None:
-    """Close the starter's error stream: whoever reads it to its end must not wait for this process."""
+def _release_terminal() -> None:
+    """Close the starter's error stream: a program that reads it to its end must not wait for this process."""
     with Path(os.devnull).open("w") as nothing:
         os.dup2(nothing.fileno(), 2)
 
@@ -266,9 +250,9 @@ def _is_in_place(lock: IO[str]) -> bool:
 
 
 def _take_lock(data_dir: Path) -> IO[str] | None:
-    """Give the open lock file; None if another process holds it for longer than one that ends would.
+    """Return the open lock file; None if another process holds it for longer than one that ends would.
 
-    The system lets go of it when this process ends.
+    The system releases it when this process ends.
     """
     lock = (data_dir / "owner.lock").open("w", encoding="ascii")
     deadline = time.monotonic() + _CLOSE_SECONDS
@@ -285,7 +269,7 @@ def _take_lock(data_dir: Path) -> IO[str] | None:
 
 
 def _log_to(data_dir: Path) -> None:
-    logging.raiseExceptions = False  # a line that finds no room on the disk is lost, and that is all
+    logging.raiseExceptions = False  # a line that does not fit on the disk is lost without further notice
     terminal = logging.StreamHandler()
     terminal.setLevel(logging.WARNING)
     handlers: list[logging.Handler] = [terminal]
@@ -298,7 +282,9 @@ def _log_to(data_dir: Path) -> None:
 
 
 def main(argument: str) -> int:
-    """Own an index, as the process that `detached` starts; `argument` is from `settings_argument`. Gives the exit status."""
+    """Run as the daemon; `argument` is from `settings_argument`. Return the exit status."""
+    if sys.stderr is None:  # the starter's was closed; its number must not become another file's
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     # A server's listening sockets may be inheritable: kept open here they would block its restart.
     os.closerange(STARTING + 1, _MOST_FILES)
     os.umask(0o077)
@@ -311,18 +297,18 @@ def main(argument: str) -> int:
         _log_to(settings.data_dir)
         run(settings)
     except (OSError, SemanticError) as error:
-        log.error("the index process cannot work in %s: %s", settings.data_dir, error)
+        log.error("the index daemon cannot work in %s: %s", settings.data_dir, error)
         reason = str(error)
     _end(reason)
     return 1 if reason else 0
 
 
 def run(settings: Settings) -> None:
-    """Own the index of a data directory until nobody uses it; returns at once if another process owns it."""
+    """Serve the index of a data directory until nobody uses it; return at once if another process does."""
     lock = _take_lock(settings.data_dir)
     if lock is None:
         return
-    # A search takes the interpreter a dozen times; a thread that indexes is to let go of it soon.
+    # A search takes the interpreter a dozen times; a thread that indexes has to release it soon.
     sys.setswitchinterval(_SWITCH_SECONDS)
     path = socket_path(settings.data_dir)
     index = _Opening(settings)
@@ -342,11 +328,11 @@ def run(settings: Settings) -> None:
     log.info("ended")
     logging.shutdown()
     _end(index.failure)
-    # Threads that embed or wait may still run; everything they could lose is made again from git.
+    # Threads that embed or wait may still run; what they lose is made again from git.
     os._exit(1 if index.failure else 0)
 
 
 def _end(reason: str) -> None:
-    """Tell the starter that this process ends in order, or why it cannot work."""
+    """Report to the starter that this process ends in order, or why it cannot work."""
     with suppress(OSError):
         os.write(REPORT, (reason or ENDED_IN_ORDER).encode("utf-8", errors="replace")[:_REASON_BYTES])

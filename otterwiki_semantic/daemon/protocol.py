@@ -1,57 +1,145 @@
-"""What the owner of an index and its clients say to each other: one JSON object a line over a Unix socket.
+"""What the index daemon and its clients send each other: one JSON object a line over a Unix socket.
 
-Request: ``{"version", "repository", "settings", "call", "arguments"}``. Reply: ``{"result"}`` or ``{"error": {"type",
-"message"}}``, with the name of a class of `errors`. Both sides must be of the same version of this package, with the same
-records: an owner that is not ends, and is replaced, and so is one that was started with other settings than the wiki has now
-(the command line sends none). One of another repository answers nothing and counts no users; it ends when its own have gone.
-Only ``{"call": "who"}`` is answered to everybody, with ``{"version", "pid", "repository", "settings"}``: nothing ends of it.
+A request is a `Request`. A reply is ``{"result": …}`` or ``{"error": {"type", "message"}}``, where the type is a class of
+`core.errors`. Arguments and results are the parameters and the return value of the method of `IndexService` that is called.
+
+Both sides must be of the same version of this package, with the same records: a daemon that is not ends, and is replaced, and
+so is one that was started with other settings than the wiki has now (the command line sends none). One of another repository
+answers nothing and counts no users; it ends when its own have gone. Only ``{"call": "who"}`` is answered to every client, of
+whatever version, with ``{"version", "pid", "repository", "settings"}``; it ends nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
 import os
 import stat
 import tempfile
-import types
-from collections.abc import Callable, Hashable, Mapping
-from dataclasses import asdict, fields, is_dataclass
-from enum import Enum
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
+
+import msgspec
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core import errors
 from otterwiki_semantic.core.errors import DaemonUnavailableError, NotFoundError, SemanticError
-from otterwiki_semantic.core.records import shallow_dict
+from otterwiki_semantic.core.serialization import decode, encode
 from otterwiki_semantic.core.settings import SECRETS, Settings
+from otterwiki_semantic.daemon.interface import IndexService
 
 MAX_REQUEST_BYTES = 8 << 20
 MAX_REPLY_BYTES = 64 << 20
 LIFELINE, REPORT, STARTING = 3, 4, 5
-"""Numbers of the files that an owner finds open, beside the streams: the reading end of its starter's pipe, which shows when
-that one has gone; a pipe to tell how it ended; and a lock: while it is held nobody else starts an owner."""
+"""File descriptors that a daemon inherits: the reading end of its starter's pipe, which ends with the starter; a pipe to report
+how the daemon ended; and a lock: while it is held nobody else starts a daemon."""
 ENDED_IN_ORDER = "ended in order"
-"""What an owner reports to its starter when it ends as it should; anything else is why it cannot work."""
+"""What a daemon reports to its starter when it ends as it should; anything else is why it cannot work."""
 WHO = "who"
-"""The call that asks an owner of any version who it is."""
+"""The call that asks a daemon of any version for its identity."""
+HELLO = "hello"
+"""The call of a client that only wants the daemon to stay."""
 _MAX_SOCKET_PATH = 100
 """Bytes of a path that a Unix socket can be bound to on every system; the limit is 104 or 108."""
+NO_ARGUMENTS = msgspec.Raw(b"{}")
+_RESULT, _END = b'{"result":', b"}\n"
 
 _PATHS = ("repository", "data_dir", "eval_queries", "chroma_ca")
 """The settings that are paths."""
 MODEL_OPTIONS = "SEMANTIC_MODEL_OPTIONS"
 _IN_ENVIRONMENT = {field: name for field, name in SECRETS.items() if field != "api_key"} | {"model_options": MODEL_OPTIONS}
-"""The fields that the owner finds in its environment, not in its command line."""
+"""The fields that the daemon finds in its environment, not in its command line."""
+_ERRORS_OF_0_1 = {
+    "OwnerUnavailableError": "DaemonUnavailableError",
+    "OwnerMismatchError": "DaemonMismatchError",
+    "OwnerForeignError": "DaemonForeignError",
+}
+"""What processes of version 0.1 call the errors that tell a process of another version to wait; sent under these names."""
 
-T = TypeVar("T")
+
+# Messages
+
+
+class Request(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A call: who makes it, which, and with what."""
+
+    call: str
+    version: str = ""
+    repository: str = ""
+    settings: str | None = None
+    arguments: msgspec.Raw = NO_ARGUMENTS
+
+
+def encode_arguments(method: Callable[..., Any], *values: Any, **named: Any) -> msgspec.Raw:
+    """Return the arguments of a call of a method of `IndexService`."""
+    given = _signature(method).bind(None, *values, **named).arguments
+    del given["self"]
+    return msgspec.Raw(encode(given))
+
+
+def decode_arguments(call: str, arguments: msgspec.Raw) -> dict[str, Any]:
+    """Return the arguments of a call by name. Errors: `SemanticError` for an unknown call, `msgspec.ValidationError`."""
+    return msgspec.structs.asdict(decode(arguments, _arguments(call)))
+
+
+_signature = cache(inspect.signature)
+
+
+@cache
+def _arguments(call: str) -> type[msgspec.Struct]:
+    method = getattr(IndexService, call, None)
+    if call.startswith("_") or method is None:
+        raise SemanticError(f"the index daemon does not know the call {call!r}")
+    hints, missing = get_type_hints(method), inspect.Parameter.empty
+    _, *parameters = _signature(method).parameters.values()
+    required = [(each.name, hints[each.name]) for each in parameters if each.default is missing]
+    optional = [(each.name, hints[each.name], each.default) for each in parameters if each.default is not missing]
+    return msgspec.defstruct(call, [*required, *optional])
+
+
+def encode_line(message: Any) -> bytes:
+    """Return a message as a line."""
+    return encode(message) + b"\n"
+
+
+def result_line(result: Any) -> bytes:
+    """Return the reply with a result."""
+    return _RESULT + encode(result) + _END
+
+
+def error_line(error: SemanticError) -> bytes:
+    """Return the reply with an error."""
+    nearest = {"nearest": error.nearest} if isinstance(error, NotFoundError) else {}
+    name = next((old for old, new in _ERRORS_OF_0_1.items() if new == type(error).__name__), type(error).__name__)
+    return encode_line({"error": {"type": name, "message": str(error), **nearest}})
+
+
+def result_in(line: bytes) -> bytes:
+    """Return the JSON of the result in a reply, or raise its error."""
+    if line.startswith(_RESULT):
+        return line[len(_RESULT) : -len(_END)]
+    raise _error_in(json.loads(line)["error"])
+
+
+def _error_in(facts: dict[str, Any]) -> SemanticError:
+    kind = getattr(errors, _ERRORS_OF_0_1.get(facts["type"], facts["type"]), None)
+    if isinstance(kind, type) and issubclass(kind, NotFoundError):
+        return kind(facts["message"], facts.get("nearest", ()))
+    if isinstance(kind, type) and issubclass(kind, SemanticError):
+        return kind(facts["message"])
+    return SemanticError(facts["message"])
+
+
+# Identity
 
 
 @cache
 def code_version() -> str:
-    """Give the version, and what tells the records of this code from others of the same version, as a checkout has them."""
+    """Return the version, with what distinguishes the records and calls of this code from others of the same version."""
     here = Path(__file__).parent
     spoken = (Path(__file__), here / "interface.py", *sorted(here.with_name("core").glob("records/*.py")))
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in spoken))
@@ -59,12 +147,12 @@ def code_version() -> str:
 
 
 def settings_argument(settings: Settings) -> str:
-    """Give what the owner has to know of the settings, without secrets, as its command line's argument."""
+    """Return the settings that the daemon needs as its command line's argument, without secrets."""
     return json.dumps(asdict(settings) | dict.fromkeys(SECRETS) | {"model_options": None}, default=str)
 
 
 def secrets_environment(settings: Settings) -> dict[str, str]:
-    """Give the secrets that the owner needs, for its environment. The key of the wiki's API is no business of its.
+    """Return the secrets that the daemon needs, for its environment. It has no use for the key of the wiki's API.
 
     Options of a model go the same way: they should hold no key, but may.
     """
@@ -74,21 +162,24 @@ def secrets_environment(settings: Settings) -> dict[str, str]:
 
 @cache
 def settings_fingerprint(settings: Settings) -> str:
-    """Tell settings apart."""
-    told = settings_argument(settings) + json.dumps(secrets_environment(settings), sort_keys=True)
-    return hashlib.sha256(told.encode("utf-8", errors="surrogatepass")).hexdigest()[:12]
+    """Return what identifies the settings of a daemon."""
+    text = settings_argument(settings) + json.dumps(secrets_environment(settings), sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:12]
 
 
 def settings_from(argument: str, environment: Mapping[str, str] = os.environ) -> Settings:
-    """Give the settings that `settings_argument` and `secrets_environment` were made of."""
+    """Return the settings that `settings_argument` and `secrets_environment` were made of."""
     values = json.loads(argument)
     paths = {name: Path(values[name]) for name in _PATHS if values[name] is not None}
     secrets = {field: environment.get(name) for field, name in _IN_ENVIRONMENT.items()}
     return Settings(**{**values, **paths, **secrets, "model_options": environment.get(MODEL_OPTIONS, "{}")})
 
 
+# The socket
+
+
 def socket_location(data_dir: Path) -> Path:
-    """Give the place of the owner's socket: in the data directory, or for a long path in a private directory of its own."""
+    """Return the path of the daemon's socket: in the data directory, or for a long path in a private directory of its own."""
     path = data_dir / "owner.sock"
     if len(os.fsencode(path)) <= _MAX_SOCKET_PATH:
         return path
@@ -97,7 +188,7 @@ def socket_location(data_dir: Path) -> Path:
 
 
 def socket_path(data_dir: Path) -> Path:
-    """Give the owner's socket, in a directory that is there and private: see `socket_location`."""
+    """Return the path of the daemon's socket, in a directory that exists and is private."""
     path = socket_location(data_dir)
     if path.parent == data_dir:
         return path
@@ -108,53 +199,3 @@ def socket_path(data_dir: Path) -> Path:
             f"{path.parent} is not a private directory of this user; remove it or set a shorter SEMANTIC_DATA_DIR"
         )
     return path
-
-
-def encode(message: dict[str, Any]) -> bytes:
-    """Give a message as a line."""
-    return json.dumps(message, default=shallow_dict, separators=(",", ":")).encode() + b"\n"
-
-
-def error_message(error: SemanticError) -> dict[str, Any]:
-    """Give the reply that tells of an error."""
-    nearest = {"nearest": error.nearest} if isinstance(error, NotFoundError) else {}
-    return {"error": {"type": type(error).__name__, "message": str(error), **nearest}}
-
-
-def error_from(message: dict[str, Any]) -> SemanticError:
-    """Give the error that a reply tells of."""
-    kind = getattr(errors, message["type"], None)
-    if isinstance(kind, type) and issubclass(kind, NotFoundError):
-        return kind(message["message"], message.get("nearest", ()))
-    if isinstance(kind, type) and issubclass(kind, SemanticError):
-        return kind(message["message"])
-    return SemanticError(message["message"])
-
-
-def revive(kind: type[T], value: Any) -> T:
-    """Give the record that JSON was made of: dataclasses, tuples, enumerations and optional values, to any depth."""
-    revived: T = _reviver(cast("Hashable", kind))(value)
-    return revived
-
-
-@cache
-def _reviver(kind: Any) -> Callable[[Any], Any]:
-    """Give what makes values of a kind; found out once for each kind, since an answer holds hundreds of values."""
-    arguments, origin = get_args(kind), get_origin(kind)
-    if origin is types.UnionType:
-        some = _reviver(next(option for option in arguments if option is not types.NoneType))
-        return lambda value: None if value is None else some(value)
-    if origin in {tuple, list}:
-        item = _reviver(arguments[0])
-        return origin if item is _as_it_is else lambda values: origin(map(item, values))
-    if isinstance(kind, type) and is_dataclass(kind):
-        hints = get_type_hints(kind)
-        parts = [(field.name, _reviver(hints[field.name])) for field in fields(kind)]
-        return lambda value: kind(**{name: part(value[name]) for name, part in parts})
-    if isinstance(kind, type) and issubclass(kind, tuple):  # a named one, of plain values
-        return lambda values: kind(*values)
-    return kind if isinstance(kind, type) and issubclass(kind, Enum) else _as_it_is
-
-
-def _as_it_is(value: Any) -> Any:
-    return value

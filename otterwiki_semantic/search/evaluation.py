@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.parameters import checked_query
+from otterwiki_semantic.core.parameters import QueryText
 
 CUTOFFS = (1, 5, 10)
 GAINS = ("ndcg", "mrr", *(f"recall@{k}" for k in CUTOFFS), *(f"precision@{k}" for k in CUTOFFS))
@@ -131,7 +131,7 @@ def read_judged_queries(path: Path) -> list[JudgedQuery]:
     """Give the judged questions of a file; `ParameterError` if it holds none, or one that cannot be asked."""
     questions = parse_judged_queries(read_json(path))
     for position, judged in enumerate(questions):
-        checked_query(judged.query, f"the query of entry {position}")
+        QueryText().parse(judged.query, f"the query of entry {position}")
     return questions
 
 

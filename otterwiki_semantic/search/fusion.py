@@ -1,34 +1,34 @@
 """One ranking of two: meaning and words, added up as evidence.
 
 BM25 approximates a sum of log odds (Robertson and Zaragoza, 2009), and the bundled model was trained so that a multiple of its
-cosine is one, too, up to a constant for each query. So the two are added as they are, without stretching either to a common
-range: a question of many rare words weighs its words, a question of few its meaning. See docs/quality.md for what was tried.
+cosine is one as well, up to a constant for each query. So the two are added without stretching either to a common range: a
+query of many rare words weighs its words, a query of few its meaning. See docs/quality.md for what was tried.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 COSINE_WEIGHT = 25.0
 """BM25 points that a cosine similarity of 1 is worth at equal shares; 20 to 33 rank about the same."""
 PAIR_WEIGHT = 0.5
-"""What the BM25 score of pairs of neighbouring words counts beside that of the words (after Metzler and Croft, 2005)."""
+"""The weight of BM25 of pairs of neighbouring words next to that of the words (after Metzler and Croft, 2005)."""
 _SECOND_CREDIT, _THIRD_CREDIT = 0.1, 0.05
 
 
 def fused_score(similarity: float | None, keyword: float, semantic_ratio: float) -> float:
-    """Give the score of a passage; a similarity that is not known counts nothing."""
+    """Return the score of a chunk; an unknown similarity counts nothing."""
     return 2 * (semantic_ratio * COSINE_WEIGHT * (similarity or 0.0) + (1 - semantic_ratio) * keyword)
 
 
-def page_credits(scores: Mapping[int, float], paths: Mapping[int, str]) -> dict[str, float]:
-    """Give what a page's second and third passage add to the score of all its passages: a tenth and a twentieth of theirs."""
+def page_credits(scores: Iterable[tuple[str, float]]) -> dict[str, float]:
+    """Return what a page's second and third chunk add to the score of all its chunks: a tenth and a twentieth of theirs."""
     by_page: defaultdict[str, list[float]] = defaultdict(list)
-    for chunk, score in scores.items():
-        by_page[paths[chunk]].append(max(score, 0.0))
-    credit_of = {}
+    for path, score in scores:
+        by_page[path].append(max(score, 0.0))
+    credits_of = {}
     for path, values in by_page.items():
         _first, second, third, *_ = (*sorted(values, reverse=True), 0.0, 0.0)
-        credit_of[path] = _SECOND_CREDIT * second + _THIRD_CREDIT * third
-    return credit_of
+        credits_of[path] = _SECOND_CREDIT * second + _THIRD_CREDIT * third
+    return credits_of

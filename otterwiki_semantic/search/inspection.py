@@ -4,45 +4,48 @@ from __future__ import annotations
 
 import numpy as np
 
-from otterwiki_semantic.core.records import ChunkInspection, Freshness, Hit, Neighbour, PageInspection
+from otterwiki_semantic.core.records import ChunkInspection, Freshness, Neighbour, PageInspection, PageUrls, StoredChunk
 from otterwiki_semantic.embedding import Embedder
-from otterwiki_semantic.storage import Candidate, ExactIndex, Generation
+from otterwiki_semantic.storage import ChunkRef, ExactIndex, Generation
 
 MOST_CHUNKS = 200
 """Passages of a page that are shown; each is compared with all passages of the wiki."""
 _NEIGHBOURS = 3
 
 
-def inspect_page(generation: Generation, model: Embedder, path: str, index: Freshness) -> PageInspection:
-    """Give a page of the catalog, which must not change meanwhile (`Database.snapshot`)."""
-    lookup = generation.catalog.lookup
-    title, ids = lookup.page_chunks(path)
+def inspect_page(generation: Generation, model: Embedder, path: str, index: Freshness, urls: PageUrls) -> PageInspection:
+    """Return a page as search sees it; call it within `Catalog.snapshot`."""
+    reader = generation.catalog.reader
+    title, ids = reader.page_chunks(path)
     first = ids[:MOST_CHUNKS]
-    near = _nearest_elsewhere(lookup.flat(), first, ids)
-    hits = lookup.hits(list({*first, *(candidate.id for found in near.values() for candidate, _ in found)}))
-    tokens = model.input_tokens([hits[chunk].snippet for chunk in first])
+    near = _nearest_elsewhere(reader.exact_index(), first, ids)
+    hits = reader.chunks(list({*first, *(candidate.id for found in near.values() for candidate, _ in found)}))
+    tokens = model.input_tokens([hits[chunk].text for chunk in first])
     chunks = tuple(
-        _seen(hits[chunk], count, has_vector=chunk in near, neighbours=_neighbours(near.get(chunk, []), hits))
+        _seen(hits[chunk], count, has_vector=chunk in near, neighbours=_neighbours(near.get(chunk, []), hits, urls))
         for chunk, count in zip(first, tokens, strict=True)
     )
-    return PageInspection(path, title, model.window, len(ids), chunks, index)
+    return PageInspection(path, title, model.window, len(ids), chunks, index, urls.of(path))
 
 
-def _nearest_elsewhere(flat: ExactIndex, chunks: list[int], of_page: list[int]) -> dict[int, list[tuple[Candidate, float]]]:
+def _nearest_elsewhere(exact: ExactIndex, chunks: list[int], of_page: list[int]) -> dict[int, list[tuple[ChunkRef, float]]]:
     """Give the nearest passages of other pages for each of some chunks that has a vector."""
-    matrix, known = flat.vectors(chunks)
-    elsewhere = np.logical_not(flat.of_chunks(of_page))
-    return dict(zip(known, flat.nearest_to_each(matrix, _NEIGHBOURS, elsewhere), strict=True))
+    matrix, known = exact.vectors(chunks)
+    elsewhere = np.logical_not(exact.mask_of_chunks(of_page))
+    return dict(zip(known, exact.nearest_to_each(matrix, _NEIGHBOURS, elsewhere), strict=True))
 
 
-def _neighbours(found: list[tuple[Candidate, float]], hits: dict[int, Hit]) -> tuple[Neighbour, ...]:
+def _neighbours(found: list[tuple[ChunkRef, float]], hits: dict[int, StoredChunk], urls: PageUrls) -> tuple[Neighbour, ...]:
     near = [(hits[candidate.id], cosine) for candidate, cosine in found]
-    return tuple(Neighbour(hit.path, hit.title, hit.section, hit.anchor, round(cosine, 6)) for hit, cosine in near)
+    return tuple(
+        Neighbour(hit.path, hit.title, hit.section, hit.anchor, round(cosine, 6), urls.of(hit.path, hit.anchor))
+        for hit, cosine in near
+    )
 
 
-def _seen(hit: Hit, tokens: int, *, has_vector: bool, neighbours: tuple[Neighbour, ...]) -> ChunkInspection:
+def _seen(hit: StoredChunk, tokens: int, *, has_vector: bool, neighbours: tuple[Neighbour, ...]) -> ChunkInspection:
     return ChunkInspection(
-        text=hit.snippet,
+        text=hit.text,
         prefix_length=hit.prefix_length,
         overlap_length=hit.overlap_length,
         section_path=hit.section_path,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from otterwiki_semantic.content.pages import page_key, page_name
-from otterwiki_semantic.core.records import Hit, RelatedPage, SectionMatch
+from otterwiki_semantic.core.records import PageUrls, RelatedPage, SectionMatch, StoredChunk
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage import Generation
 
@@ -18,29 +18,29 @@ _PAGES_PER_RESULT = 6
 _PAIRS = 3
 
 
-def related_pages(generation: Generation, path: str, n: int, floor: float) -> tuple[RelatedPage, ...]:
+def related_pages(generation: Generation, path: str, n: int, floor: float, urls: PageUrls) -> tuple[RelatedPage, ...]:
     """Give the `n` pages nearest in meaning to the page at `path`, nearest first, with the sections that match best.
 
     Those that are at least as similar as the `floor` are relevant.
 
     Two pages are as near as the mean of their three nearest pairs of passages, each passage in one pair. The page has to be in
-    the catalog, which must not change meanwhile (`Database.snapshot`); one without text is near to none.
+    the catalog, which must not change meanwhile (`Catalog.snapshot`); one without text is near to none.
     """
-    lookup = generation.catalog.lookup
-    own = lookup.page_vectors([path]).get(path)
+    reader = generation.catalog.reader
+    own = reader.page_vectors([path]).get(path)
     if own is None:
         return ()
     ids, vectors = own
-    others = lookup.page_vectors(_near_pages(generation, vectors, path, n))
+    others = reader.page_vectors(_near_pages(generation, vectors, path, n))
     found = [_Found(other, _nearest_pairs(vectors, matrix), matrix_ids) for other, (matrix_ids, matrix) in others.items()]
     found = sorted(found, key=lambda page: (-page.similarity, page.path))[:n]
-    hits = lookup.hits([chunk for page in found for pair in page.pairs for chunk in (ids[pair.own], page.ids[pair.other])])
-    links = generation.catalog.directory.links_of(path)
+    hits = reader.chunks([chunk for page in found for pair in page.pairs for chunk in (ids[pair.own], page.ids[pair.other])])
+    links = generation.catalog.pages.link_targets(path)
 
-    def matches(page: _Found) -> list[tuple[Hit, Hit, float]]:
+    def matches(page: _Found) -> list[tuple[StoredChunk, StoredChunk, float]]:
         return [(hits[ids[pair.own]], hits[page.ids[pair.other]], pair.similarity) for pair in page.pairs]
 
-    return tuple(_related(page, matches(page), links, floor) for page in found)
+    return tuple(_related(page, matches(page), links, floor, urls) for page in found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +63,22 @@ class _Found:
         return sum(pair.similarity for pair in self.pairs) / len(self.pairs)
 
 
-def _related(page: _Found, matches: list[tuple[Hit, Hit, float]], links: set[str], floor: float) -> RelatedPage:
+def _related(
+    page: _Found, matches: list[tuple[StoredChunk, StoredChunk, float]], links: set[str], floor: float, urls: PageUrls
+) -> RelatedPage:
     sections = {
-        (own.section, other.section): SectionMatch(own.section, own.anchor, other.section, other.anchor, similarity)
+        (own.section, other.section): SectionMatch(own.section, own.anchor, other.section, other.anchor, round(similarity, 6))
         for own, other, similarity in reversed(matches)
     }
     return RelatedPage(
         name=page_name(page.path),
         path=page.path,
         title=matches[0][1].title,
-        similarity=page.similarity,
+        similarity=round(page.similarity, 6),
         linked=page_key(page.path) in links,
         sections=tuple(reversed(sections.values())),
         relevant=page.similarity >= floor,
+        url=urls.of(page.path),
     )
 
 

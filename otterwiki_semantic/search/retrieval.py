@@ -1,4 +1,4 @@
-"""The candidates of a search: what either side finds, what has the query for a name, and one score for each."""
+"""First-stage retrieval: the candidates that words, names and vectors find, with one score for each."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ from itertools import accumulate
 
 from otterwiki_semantic.content.analysis import Finder
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
-from otterwiki_semantic.core.records import Mode, RetrieverScore, SearchOptions
+from otterwiki_semantic.core.records import Mode, SearchOptions
 from otterwiki_semantic.embedding import Calibration, Matrix
 from otterwiki_semantic.search.fusion import PAIR_WEIGHT, fused_score, page_credits
 from otterwiki_semantic.search.query import Query, any_of, any_pair
 from otterwiki_semantic.search.relevance import word_weights
-from otterwiki_semantic.storage import Allowed, Candidate, Generation, Scope
+from otterwiki_semantic.storage import ChunkRef, ExactIndex, Filter, FilterMask, Generation
 
-_MOST_TERMS = 48
+_DEFAULT_RATIO = 0.5
+_MAX_TERMS = 48
 """Words of a query that are looked up, the rarest first; a question has ten."""
-_MOST_PLACES, _MOST_PLACES_OF_PAIRS, _LEAST_WORDS = 10_000, 15_000, 3
-"""Common words are left out from where the rarer ones stand in so many chunks, since BM25 looks at every one of them."""
+_MAX_POSTINGS, _MAX_PAIR_POSTINGS, _MIN_TERMS = 10_000, 15_000, 3
+"""Common words are skipped once the rarer ones stand in so many chunks: BM25 visits each of them."""
 _RARE_SHARE = 0.01
-_LEAST_RARE, _MOST_RARE = 3, 20
-_LEAST_IDENTIFIER = 3
+_MIN_RARE, _MAX_RARE = 3, 20
+_MIN_IDENTIFIER = 3
 
 QueryVector = Callable[[], Matrix | None]
-"""Gives the vector of a query, and may wait for it; None if the model failed."""
+"""Returns the vector of a query, and may wait for it; None if the model failed."""
 
 log = logging.getLogger(__name__)
 
 
-class Rule(IntEnum):
-    """What places a passage: what it is named by comes before any score."""
+class Tier(IntEnum):
+    """Ranking tiers: what the query names comes before any score."""
 
     SCORE = 0
     RARE_IDENTIFIER = 1
@@ -40,261 +41,300 @@ class Rule(IntEnum):
     EXACT_TITLE = 3
 
     @property
-    def shown(self) -> str:
-        """The rule's name for people."""
+    def label(self) -> str:
+        """The tier's name for people."""
         return self.name.lower().replace("_", " ")
 
 
 @dataclass(slots=True)
+class Candidate:
+    """A chunk that may answer a query, and what each retriever makes of it."""
+
+    chunk: ChunkRef
+    similarity: float | None = None
+    """Cosine similarity to the query; None without vectors."""
+    semantic_rank: int | None = None
+    """1 is first; None if its vector was not among the nearest."""
+    keyword_score: float | None = None
+    """BM25 of words and of pairs of words; None if it was not among the best matches."""
+    keyword_rank: int | None = None
+    tier: Tier = Tier.SCORE
+    fused: float = 0.0
+    page_credit: float = 0.0
+    """What other chunks of the page add to the score."""
+    score: float = 0.0
+    """What ranks within a tier: the fused score and the page's credit, or after reranking that of another candidate."""
+    rank_before: int | None = None
+    """Its rank before a reranker read it."""
+    rerank_score: float | None = None
+
+    @property
+    def id(self) -> int:
+        """The chunk's id in the catalog."""
+        return self.chunk.id
+
+    @property
+    def path(self) -> str:
+        """The path of the chunk's page."""
+        return self.chunk.path
+
+
+@dataclass(slots=True)
 class CandidateSet:
-    """Candidates by the id of their chunk, and what is known of them. `is_whole` tells that there are no others.
+    """The candidates of a query."""
 
-    `passages` is the number of all in the index. `weights` are those of the query's words. `degraded` says which side failed
-    and why, `is_damaged` that it stays so.
-    """
-
-    candidates: dict[int, Candidate] = field(default_factory=dict)
-    similarity: dict[int, float] = field(default_factory=dict)
-    semantic: dict[int, RetrieverScore] = field(default_factory=dict)
-    keyword: dict[int, RetrieverScore] = field(default_factory=dict)
-    fused: dict[int, float] = field(default_factory=dict)
-    scores: dict[int, float] = field(default_factory=dict)
-    """What ranks a chunk among those of the same rule: its fused score and its page's credit."""
-    rules: dict[int, Rule] = field(default_factory=dict)
-    passages: int = 0
-    weights: dict[str, float] = field(default_factory=dict)
-    is_whole: bool = True
+    candidates: list[Candidate]
+    """Best first; equally good ones by path and position."""
+    is_complete: bool
+    """Whether there are no others."""
+    index_size: int
+    """The number of chunks in the index."""
+    word_weights: dict[str, float]
+    """The weight of each of the query's words."""
     degraded: str | None = None
-    is_damaged: bool = False
-
-    def rule(self, chunk: int) -> Rule:
-        """Give the rule that places a chunk."""
-        return self.rules.get(chunk, Rule.SCORE)
-
-    def ranked(self) -> list[int]:
-        """Give the chunks, best first; equally good ones by path and place."""
-        rules, scores = self.rules, self.scores
-        keys = [
-            (-rules.get(chunk, Rule.SCORE), -scores[chunk], candidate.path, candidate.ordinal, chunk)
-            for chunk, candidate in self.candidates.items()
-        ]
-        return [key[-1] for key in sorted(keys)]
+    """Which retriever failed, and why."""
+    is_keyword_index_corrupt: bool = False
 
 
-def gather(
+def retrieve(
     generation: Generation,
     query: Query,
     vector: QueryVector,
-    scope: Scope,
+    where: Filter,
     options: SearchOptions,
-    count: int,
+    limit: int,
     calibration: Calibration,
 ) -> CandidateSet:
-    """Give the pool of a query: up to `count` candidates of either side, and what it names.
+    """Return up to `limit` candidates of each retriever, and those that the query names.
 
-    `vector` gives the query's, once words were looked up; without it, words alone decide. Errors: those of the catalog if no
-    side can answer, and those of ChromaDB.
+    The vector is asked for once the words were looked up; without one, words alone decide. Errors: those of the catalog if no
+    retriever can answer, and those of ChromaDB.
     """
-    return _Gathering(generation, query, vector, scope, options, calibration).pool(count)
+    words = _KeywordRetriever(generation, query, where, options.n)
+    ratio = _semantic_ratio(options)
+    found = words.retrieve(limit, matches=ratio < 1)
+    embedded = vector()
+    mode = options.mode
+    if embedded is None and mode is not Mode.KEYWORD:
+        if ratio == 1:
+            found = words.retrieve(limit, matches=True)
+        mode, ratio = Mode.KEYWORD, 0.0
+    degraded, is_corrupt = None, False
+    if isinstance(found, CatalogError):
+        if embedded is None:
+            raise found
+        log.warning("%s; answering by meaning alone", found)
+        degraded = f"the keyword index failed, the answer is by meaning alone: {found}"
+        is_corrupt = isinstance(found, CatalogCorruptError)
+        words = _KeywordRetriever(generation, query, Filter(where.pages), options.n)
+        found, mode, ratio = KeywordMatches(), Mode.SEMANTIC, 1.0
+    candidates = {chunk.id: Candidate(chunk) for chunk in found.chunks}
+    _note_matches(candidates, found)
+    is_complete = found.is_complete
+    if embedded is not None:
+        if mode is not Mode.KEYWORD:
+            is_complete &= _add_nearest(candidates, generation, embedded, limit, words.mask())
+        _compare(candidates, words.index, embedded)
+    _score(candidates.values(), calibration, ratio, found.floor)
+    _place_titled(candidates.values(), found.titled)
+    return CandidateSet(
+        candidates=sorted(candidates.values(), key=_rank_key),
+        is_complete=is_complete,
+        index_size=len(words.index),
+        word_weights=found.word_weights,
+        degraded=degraded,
+        is_keyword_index_corrupt=is_corrupt,
+    )
 
 
-class _Gathering:
-    def __init__(
-        self,
-        generation: Generation,
-        query: Query,
-        vector: QueryVector,
-        scope: Scope,
-        options: SearchOptions,
-        calibration: Calibration,
-    ) -> None:
-        self._generation = generation
-        self._calibration = calibration
-        self._lookup = generation.catalog.lookup
+def _semantic_ratio(options: SearchOptions) -> float:
+    if options.mode is Mode.HYBRID:
+        return _DEFAULT_RATIO if options.semantic_ratio is None else options.semantic_ratio
+    return 1.0 if options.mode is Mode.SEMANTIC else 0.0
+
+
+def _rank_key(candidate: Candidate) -> tuple[int, float, str, int, int]:
+    chunk = candidate.chunk
+    return -candidate.tier, -candidate.score, chunk.path, chunk.ordinal, chunk.id
+
+
+# By words and names
+
+
+@dataclass(frozen=True, slots=True)
+class KeywordMatches:
+    """What the keyword index finds, and what the query names."""
+
+    scores: dict[int, float] = field(default_factory=dict)
+    """BM25 of words, and of pairs of words, by chunk id, best first."""
+    floor: float = 0.0
+    """The score assumed for a candidate that is not among them: half of the lowest one."""
+    chunks: tuple[ChunkRef, ...] = ()
+    """The matches, then the chunks with the query's name."""
+    titled: frozenset[str] = frozenset()
+    """The paths of pages with the query's name."""
+    tiers: dict[int, Tier] = field(default_factory=dict)
+    is_complete: bool = True
+    word_weights: dict[str, float] = field(default_factory=dict)
+
+
+class _KeywordRetriever:
+    """Looks a query up in the keyword index of one state of the catalog."""
+
+    def __init__(self, generation: Generation, query: Query, where: Filter, min_matches: int) -> None:
+        self._reader = generation.catalog.reader
+        self._keywords = generation.catalog.keywords
         self._query = query
-        self._embedded = vector
-        self._vector: Matrix | None = None
-        self._scope = scope
-        self._mode = options.mode
-        shares = {Mode.SEMANTIC: 1.0, Mode.KEYWORD: 0.0}
-        self._ratio = shares.get(self._mode, options.semantic_ratio)
-        self._least = options.n
-        self._frequencies: dict[str, int] = {}
-        self._known: list[str] = []
-        self._words: list[str] = []
-        self._titled: set[str] = set()
-        self._floor = 0.0
-        """What a candidate's keyword score is taken for that was not listed: half of the least one listed."""
-        self._flat = self._lookup.flat()
-        self._allowed: Allowed | None = None
-        self._pool = CandidateSet(passages=self._flat.size)
+        self._where = where
+        self._min_matches = min_matches
+        self.index: ExactIndex = self._reader.exact_index()
 
-    def pool(self, count: int) -> CandidateSet:
-        failure = self._add_by_words(count)
-        self._vector = self._embedded()
-        if self._vector is None and self._mode is not Mode.KEYWORD:
-            had_words = self._ratio < 1
-            self._mode, self._ratio = Mode.KEYWORD, 0.0
-            failure = failure if had_words else self._add_by_words(count)
-        if failure is not None:
-            self._do_without_words(failure)
-        if self._mode is not Mode.KEYWORD:
-            self._add_nearest(count)
-        self._compare_all()
-        self._score_all()
-        return self._pool
+    def mask(self) -> FilterMask | None:
+        """Return the chunks that pass the filter; None if all do."""
+        return self._reader.mask(self.index, self._where)
 
-    def _add_by_words(self, count: int) -> CatalogError | None:
-        """Add what words find; gives what they failed of."""
+    def retrieve(self, limit: int, *, matches: bool) -> KeywordMatches | CatalogError:
+        """Return the matches, or only the words' weights without `matches`; the error if the keyword index cannot be read."""
         try:
-            self._allowed = self._lookup.allowed(self._flat, self._scope)
-            self._weigh_words()
-            if self._ratio < 1:
-                self._add_matching(count)
-                self._add_named()
+            mask = self.mask()
+            query = self._query
+            frequencies = self._keywords.frequencies([*query.parts, *query.wholes])
+            weights = word_weights(query.parts, frequencies, len(self.index))
+            if not matches:
+                return KeywordMatches(word_weights=weights)
+            return self._matches(limit, mask, frequencies, weights)
         except CatalogError as error:
             return error
-        return None
 
-    def _weigh_words(self) -> None:
-        query = self._query
-        frequencies = self._lookup.frequencies([*query.parts, *query.wholes])
-        self._pool.weights = word_weights(query.parts, frequencies, self._pool.passages)
-        known = [word for word in (*query.sought, *query.wholes) if frequencies[word]]
-        self._frequencies = frequencies
-        self._known = sorted(known, key=lambda word: frequencies[word])[:_MOST_TERMS]
-        affordable = _affordable([frequencies[word] for word in self._known], _MOST_PLACES)
-        self._words = self._known[: max(_LEAST_WORDS, affordable)]
-
-    def _do_without_words(self, error: CatalogError) -> None:
-        if self._vector is None:
-            raise error
-        log.warning("%s; answering by meaning alone", error)
-        self._pool = CandidateSet(
-            passages=self._pool.passages,
-            degraded=f"the keyword index failed, the answer is by meaning alone: {error}",
-            is_damaged=isinstance(error, CatalogCorruptError),
-        )
-        self._mode, self._ratio = Mode.SEMANTIC, 1.0
-        self._scope = Scope(self._scope.pages)
-        self._allowed = self._lookup.allowed(self._flat, self._scope)
-
-    # By meaning
-
-    def _add_nearest(self, count: int) -> None:
-        assert self._vector is not None
-        nearest = self._generation.nearest(self._vector, count, self._allowed)
-        found = sorted(nearest.found, key=lambda item: (-item[1], item[0].path, item[0].ordinal))
-        self._pool.is_whole &= nearest.is_whole
-        self._add(candidate for candidate, _ in found)
-        for rank, (candidate, similarity) in enumerate(found, 1):
-            self._pool.similarity[candidate.id] = similarity
-            self._pool.semantic[candidate.id] = RetrieverScore(rank, similarity)
-
-    # By words
-
-    def _add_matching(self, count: int) -> None:
-        matches = self._scores(any_of(self._words, self._query.prefixes), count)
-        if len(matches) < self._least and self._words != self._known:
-            self._words = self._known  # too few have one of the rarer words; all of them, whatever it takes
-            matches = self._scores(any_of(self._words, self._query.prefixes), count)
-        neighbours = self._scores(any_pair(self._pairs()), count)
-        self._pool.is_whole &= len(matches) < count
-        floors = [min(scores.values()) / 2 if len(scores) == count else 0.0 for scores in (matches, neighbours)]
-        self._floor = floors[0] + PAIR_WEIGHT * floors[1]
+    def _matches(
+        self, limit: int, mask: FilterMask | None, frequencies: dict[str, int], weights: dict[str, float]
+    ) -> KeywordMatches:
+        terms = _rarest_first([*self._query.sought, *self._query.wholes], frequencies)
+        chosen = terms[: max(_MIN_TERMS, _affordable([frequencies[term] for term in terms], _MAX_POSTINGS))]
+        by_word = self._scores(any_of(chosen, self._query.prefixes), limit, mask)
+        if len(by_word) < self._min_matches and chosen != terms:
+            chosen = terms  # too few have one of the rarer words: look all of them up, whatever it costs
+            by_word = self._scores(any_of(chosen, self._query.prefixes), limit, mask)
+        by_pair = self._scores(any_pair(self._pairs(chosen, frequencies)), limit, mask)
+        word_floor, pair_floor = (min(found.values()) / 2 if len(found) == limit else 0.0 for found in (by_word, by_pair))
         total = {
-            chunk: matches.get(chunk, floors[0]) + PAIR_WEIGHT * neighbours.get(chunk, floors[1])
-            for chunk in matches.keys() | neighbours.keys()
+            chunk: by_word.get(chunk, word_floor) + PAIR_WEIGHT * by_pair.get(chunk, pair_floor)
+            for chunk in by_word.keys() | by_pair.keys()
         }
         ranked = sorted(total, key=lambda chunk: (-total[chunk], chunk))
-        for rank, chunk in enumerate(ranked, 1):
-            self._pool.keyword[chunk] = RetrieverScore(rank, total[chunk])
-        self._add(self._flat.candidates(ranked))
+        pages, sections, identified = self._named(mask)
+        return KeywordMatches(
+            scores={chunk: total[chunk] for chunk in ranked},
+            floor=word_floor + PAIR_WEIGHT * pair_floor,
+            chunks=(*self.index.candidates(ranked), *pages, *sections, *identified),
+            titled=frozenset(chunk.path for chunk in pages),
+            tiers={chunk.id: Tier.RARE_IDENTIFIER for chunk in identified}
+            | {chunk.id: Tier.EXACT_HEADING for chunk in sections},
+            is_complete=len(by_word) < limit,
+            word_weights=weights,
+        )
 
-    def _pairs(self) -> list[tuple[str, str]]:
-        """Give the pairs with a word that is looked for, the rarer ones first, as far as they can be afforded."""
-        kept, places = set(self._words), self._frequencies
-        pairs = [pair for pair in self._query.pairs if not kept.isdisjoint(pair) and places[pair[0]] and places[pair[1]]]
-        pairs.sort(key=lambda pair: places[pair[0]] + places[pair[1]])
-        affordable = _affordable([places[first] + places[second] for first, second in pairs], _MOST_PLACES_OF_PAIRS)
-        return pairs[: min(_MOST_TERMS, affordable)]
+    def _scores(self, expression: str, limit: int, mask: FilterMask | None) -> dict[int, float]:
+        return self._keywords.scores(expression, limit, mask) if expression else {}
 
-    def _scores(self, expression: str, count: int) -> dict[int, float]:
-        return self._lookup.keyword_scores(expression, count, self._allowed) if expression else {}
+    def _pairs(self, terms: Sequence[str], frequencies: dict[str, int]) -> list[tuple[str, str]]:
+        """Return the pairs with a term that is looked up, the rarer ones first, as far as they are affordable."""
+        kept = set(terms)
+        costs = {
+            pair: frequencies[pair[0]] + frequencies[pair[1]]
+            for pair in self._query.pairs
+            if not kept.isdisjoint(pair) and frequencies[pair[0]] and frequencies[pair[1]]
+        }
+        pairs = sorted(costs, key=lambda pair: costs[pair])
+        return pairs[: min(_MAX_TERMS, _affordable([costs[pair] for pair in pairs], _MAX_PAIR_POSTINGS))]
 
-    # By name
-
-    def _add_named(self) -> None:
+    def _named(self, mask: FilterMask | None) -> tuple[list[ChunkRef], list[ChunkRef], list[ChunkRef]]:
+        """Return the first chunks of pages and those of sections with the query's name, and those with a rare identifier."""
         if not self._query.name:
-            return
-        pages, sections = self._lookup.named(self._query.name, self._scope)
-        self._add((*pages, *sections))
-        self._place(sections, Rule.EXACT_HEADING)
-        self._titled = {candidate.path for candidate in pages}
-        holders = self._holders()
-        self._add(holders)
-        self._place(holders, Rule.RARE_IDENTIFIER)
+            return [], [], []
+        pages, sections = self._keywords.named(self._query.name, self._where)
+        return pages, sections, self._identified(mask)
 
-    def _holders(self) -> list[Candidate]:
-        """Give the chunks with the identifier that the query is; none if it is none, or stands in many."""
+    def _identified(self, mask: FilterMask | None) -> list[ChunkRef]:
+        """Return the chunks with the identifier that the query is, if it is one and is rare."""
         identifier = self._query.identifier
-        if len(identifier) < _LEAST_IDENTIFIER:
+        if len(identifier) < _MIN_IDENTIFIER:
             return []
-        most = min(_MOST_RARE, max(_LEAST_RARE, int(_RARE_SHARE * self._pool.passages)))
-        ids = self._lookup.holders(any_of([identifier]), most + 1)
-        if len(ids) > most:
+        limit = min(_MAX_RARE, max(_MIN_RARE, int(_RARE_SHARE * len(self.index))))
+        ids = self._keywords.matches(any_of([identifier]), limit + 1)
+        if len(ids) > limit:
             return []
-        found = self._flat.candidates(ids, self._allowed.mask if self._allowed else None)
+        found = self.index.candidates(ids, mask.mask if mask else None)
         if self._query.wholes or any(character.isdigit() for character in identifier):
             return found
         # A plain word is an identifier only where it is written as one, such as TargetWords.
-        shown = self._lookup.hits([candidate.id for candidate in found])
+        texts = self._reader.chunks([chunk.id for chunk in found])
         in_parts = Finder(lambda parts, whole: len(parts) > 1 and whole == identifier)
-        written = {chunk for chunk, hit in shown.items() if any(in_parts.places(hit.snippet))}
-        return [candidate for candidate in found if candidate.id in written]
+        written = {chunk for chunk, stored in texts.items() if any(in_parts.places(stored.text))}
+        return [chunk for chunk in found if chunk.id in written]
 
-    def _place(self, candidates: Iterable[Candidate], rule: Rule) -> None:
-        for candidate in candidates:
-            self._pool.rules[candidate.id] = max(rule, self._pool.rule(candidate.id))
 
-    # Together
-
-    def _add(self, candidates: Iterable[Candidate]) -> None:
-        self._pool.candidates.update((candidate.id, candidate) for candidate in candidates)
-
-    def _compare_all(self) -> None:
-        """Compare those with the query that only words or a name have found."""
-        if self._vector is None:
-            return
-        new = [chunk for chunk in self._pool.candidates if chunk not in self._pool.similarity]
-        self._pool.similarity.update(self._flat.cosines(self._vector, new))
-
-    def _score_all(self) -> None:
-        pool = self._pool
-        # A passage that has no vector (the model failed on it) is taken for as near as the nearest, or nobody would see it.
-        unknown = max(pool.similarity.values(), default=None)
-        for chunk in pool.candidates:
-            side = pool.keyword.get(chunk)
-            keyword = self._floor if side is None or side.score is None else side.score
-            similarity = pool.similarity.get(chunk, unknown)
-            on_scale = None if similarity is None else self._calibration.on_scale(similarity)
-            pool.fused[chunk] = fused_score(on_scale, keyword, self._ratio)
-        if self._ratio < 1:
-            paths = {chunk: candidate.path for chunk, candidate in pool.candidates.items()}
-            credit_of = page_credits(pool.fused, paths)
-            pool.scores = {chunk: fused + credit_of[paths[chunk]] for chunk, fused in pool.fused.items()}
-        else:
-            pool.scores = pool.fused
-        self._place_titled()
-
-    def _place_titled(self) -> None:
-        """Of a page that is named, its best passage comes first."""
-        titled = [chunk for chunk, candidate in self._pool.candidates.items() if candidate.path in self._titled]
-        titled.sort(key=lambda chunk: self._pool.fused[chunk])
-        best = {self._pool.candidates[chunk].path: chunk for chunk in titled}
-        self._pool.rules.update(dict.fromkeys(best.values(), Rule.EXACT_TITLE))
+def _rarest_first(terms: Iterable[str], frequencies: dict[str, int]) -> list[str]:
+    return sorted((term for term in terms if frequencies[term]), key=lambda term: frequencies[term])[:_MAX_TERMS]
 
 
 def _affordable(costs: Sequence[int], budget: int) -> int:
-    """Give how many of the costs, from the first on, a budget covers."""
-    return sum(sofar <= budget for sofar in accumulate(costs))
+    """Return how many of the costs, from the first on, a budget covers."""
+    return sum(total <= budget for total in accumulate(costs))
+
+
+def _note_matches(candidates: dict[int, Candidate], found: KeywordMatches) -> None:
+    for rank, (chunk, score) in enumerate(found.scores.items(), 1):
+        if chunk in candidates:
+            candidates[chunk].keyword_rank, candidates[chunk].keyword_score = rank, score
+    for chunk, tier in found.tiers.items():
+        candidates[chunk].tier = tier
+
+
+# By meaning
+
+
+def _add_nearest(
+    candidates: dict[int, Candidate], generation: Generation, vector: Matrix, limit: int, mask: FilterMask | None
+) -> bool:
+    """Add the chunks nearest to the query; return whether there are no others."""
+    nearest = generation.nearest(vector, limit, mask)
+    found = sorted(nearest.found, key=lambda item: (-item[1], item[0].path, item[0].ordinal))
+    for rank, (chunk, similarity) in enumerate(found, 1):
+        candidate = candidates.setdefault(chunk.id, Candidate(chunk))
+        candidate.semantic_rank, candidate.similarity = rank, similarity
+    return nearest.is_whole
+
+
+def _compare(candidates: dict[int, Candidate], index: ExactIndex, vector: Matrix) -> None:
+    """Compare the candidates with the query that only words or a name have found."""
+    missing = [chunk for chunk, candidate in candidates.items() if candidate.similarity is None]
+    for chunk, similarity in index.similarities(vector, missing).items():
+        candidates[chunk].similarity = similarity
+
+
+# Together
+
+
+def _score(candidates: Iterable[Candidate], calibration: Calibration, ratio: float, floor: float) -> None:
+    candidates = list(candidates)
+    # A chunk without a vector (the model failed on it) counts as near as the nearest, or nobody would find it.
+    unknown = max((each.similarity for each in candidates if each.similarity is not None), default=None)
+    for each in candidates:
+        similarity = unknown if each.similarity is None else each.similarity
+        on_scale = None if similarity is None else calibration.on_scale(similarity)
+        each.fused = fused_score(on_scale, floor if each.keyword_score is None else each.keyword_score, ratio)
+    credits_of = page_credits((each.path, each.fused) for each in candidates) if ratio < 1 else {}
+    for each in candidates:
+        each.page_credit = credits_of.get(each.path, 0.0)
+        each.score = each.fused + each.page_credit
+
+
+def _place_titled(candidates: Iterable[Candidate], titled: frozenset[str]) -> None:
+    """Put the best chunk of a page that the query names first."""
+    best: dict[str, Candidate] = {}
+    for each in candidates:
+        if each.path in titled and (each.path not in best or each.fused >= best[each.path].fused):
+            best[each.path] = each
+    for each in best.values():
+        each.tier = Tier.EXACT_TITLE

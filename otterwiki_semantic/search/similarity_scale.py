@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from otterwiki_semantic.core.errors import ModelError
-from otterwiki_semantic.core.records import Chunk, Hit
+from otterwiki_semantic.core.records import Chunk, StoredChunk
 from otterwiki_semantic.embedding import BundledModel, Embedder, Matrix, Scale, embed_passages
 from otterwiki_semantic.storage import Generation
 
@@ -23,8 +23,6 @@ _QUESTIONS, _PASSAGES = 48, 256
 _LEAST_PAIRS = 500
 """Fewer pairs tell too little; similarities are then taken as they are."""
 _NOTE = "similarity scale"
-_SHOWN_AS = {"text": "snippet"}
-"""What a result calls a chunk's fields, where it calls them otherwise."""
 
 log = logging.getLogger(__name__)
 
@@ -65,12 +63,12 @@ def find_scale(generation: Generation, embedder: Embedder, heading_weight: float
     For `heading_weight` see `embedding.passages`. Errors: the models', the catalog's.
     """
     with generation.catalog.snapshot():
-        lookup = generation.catalog.lookup
-        flat = lookup.flat()
-        ids = flat.ids(flat.live)
-        headings = sorted({(hit.path, hit.section or hit.title) for hit in lookup.hits(_spread(ids, _QUESTIONS)).values()})
-        matrix, known = flat.vectors(_spread(ids, _PASSAGES))
-        shown = lookup.hits(known)
+        reader = generation.catalog.reader
+        exact = reader.exact_index()
+        ids = exact.ids(exact.live)
+        headings = sorted({(hit.path, hit.section or hit.title) for hit in reader.chunks(_spread(ids, _QUESTIONS)).values()})
+        matrix, known = exact.vectors(_spread(ids, _PASSAGES))
+        shown = reader.chunks(known)
     elsewhere = np.array([[shown[chunk].path != path for chunk in known] for path, _heading in headings])
     if np.count_nonzero(elsewhere) < _LEAST_PAIRS:
         return None
@@ -83,8 +81,8 @@ def find_scale(generation: Generation, embedder: Embedder, heading_weight: float
     return Scale(round(wanted_mean - stretch * mean, 6), round(stretch, 6))
 
 
-def _chunk(hit: Hit) -> Chunk:
-    return Chunk(**{field.name: getattr(hit, _SHOWN_AS.get(field.name, field.name)) for field in fields(Chunk)})
+def _chunk(hit: StoredChunk) -> Chunk:
+    return Chunk(**{field.name: getattr(hit, field.name) for field in fields(Chunk)})
 
 
 def _moments(questions: Matrix, passages: Matrix, which: npt.NDArray[np.bool_]) -> tuple[float, float]:

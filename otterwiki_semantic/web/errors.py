@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from typing import Any, Literal
 
-from flask import Blueprint, Response, jsonify
+from flask import Blueprint, Response
+from msgspec import Struct
 from werkzeug.exceptions import HTTPException
 
 from otterwiki_semantic.core.errors import (
@@ -15,7 +16,8 @@ from otterwiki_semantic.core.errors import (
     RebuildRunningError,
     SemanticError,
 )
-from otterwiki_semantic.daemon import NOT_FOUND
+from otterwiki_semantic.core.records import Problem
+from otterwiki_semantic.core.serialization import encode
 
 ERRORS: dict[str, tuple[int, str]] = {
     "bad_request": (400, "the body is not a JSON object"),
@@ -48,6 +50,28 @@ _OF_STATUS = {status: code for code, (status, _) in reversed(ERRORS.items())}
 log = logging.getLogger(__name__)
 
 
+class ErrorFacts(Struct, frozen=True):
+    """What went wrong."""
+
+    code: str
+    """For programs."""
+    message: str
+    """For people."""
+
+
+class ErrorAnswer(Struct, frozen=True, omit_defaults=True):
+    """The answer to a request that failed."""
+
+    error: ErrorFacts
+    pages: tuple[str, ...] | None = None
+    """The pages that may be meant."""
+    sections: tuple[str, ...] | None = None
+    """The sections that may be meant."""
+    status: Literal["unavailable"] | None = None
+    """Only in the answer to a question for the index's status."""
+    problems: tuple[Problem, ...] | None = None
+
+
 class ApiError(Exception):
     """An answer other than the one asked for: a code of `ERRORS` for programs and a message for people."""
 
@@ -61,8 +85,7 @@ def handle_errors(blueprint: Blueprint) -> None:
     """Make every error of a blueprint's views an answer in JSON."""
     blueprint.register_error_handler(ApiError, lambda error: error_answer(error.code, error.message))
     blueprint.register_error_handler(ParameterError, lambda error: error_answer("invalid_parameter", str(error)))
-    for kind, (code, fact) in NOT_FOUND.items():
-        blueprint.register_error_handler(kind, _not_found_answer(code, fact))
+    blueprint.register_error_handler(NotFoundError, _not_found)
     blueprint.register_error_handler(RebuildRunningError, lambda error: error_answer("reindex_running", str(error)))
     blueprint.register_error_handler(RebuildRefusedError, lambda error: error_answer("disk_full", str(error)))
     blueprint.register_error_handler(SemanticError, lambda error: error_answer("index_unavailable", str(error)))
@@ -70,15 +93,16 @@ def handle_errors(blueprint: Blueprint) -> None:
     blueprint.register_error_handler(Exception, _failure)
 
 
-def _not_found_answer(code: str, fact: str) -> Callable[[NotFoundError], Response]:
-    return lambda error: error_answer(code, str(error), **({fact: list(error.nearest)} if fact else {}))
+def _not_found(error: NotFoundError) -> Response:
+    nearest = {error.nearest_field: error.nearest} if error.nearest_field else {}
+    return error_answer(error.code, str(error), **nearest)
 
 
-def error_answer(code: str, message: str, **facts: object) -> Response:
-    """Give the answer that tells of an error, with further facts beside it."""
+def error_answer(code: str, message: str, **facts: Any) -> Response:
+    """Return the answer for an error, with further fields of `ErrorAnswer`."""
     shown = message if len(message) <= _MOST_CHARACTERS else f"{message[: _MOST_CHARACTERS - 1]}…"
-    response = jsonify({"error": {"code": code, "message": shown}, **facts})
-    response.status_code = ERRORS[code][0]
+    answer = encode(ErrorAnswer(ErrorFacts(code, shown), **facts))
+    response = Response(answer, ERRORS[code][0], content_type="application/json")
     if response.status_code == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
     if response.status_code == 503:

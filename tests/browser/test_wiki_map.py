@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from otterwiki_semantic.core.records.insight import MapState
+from otterwiki_semantic.core.records import MapState
 from tests.support.browser import LOOKS, opened, picture, violations
 from tests.support.live_wiki import LiveWiki, commit, demo_pages, eventually, make_repository
 

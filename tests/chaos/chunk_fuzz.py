@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from otterwiki_semantic.content.chunking.profiles import PROFILES, Profile
 from otterwiki_semantic.content.markdown.parser import parse
 from otterwiki_semantic.content.pages.page import read_page
-from otterwiki_semantic.core.records.document import Chunk, Page
+from otterwiki_semantic.core.records import Chunk, Page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.chaos.fuzzing import Batch, Finding, attempt
 from tests.support.chunks import body, is_subsequence, new_text, page_words

@@ -8,15 +8,18 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import replace
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from random import Random
 
-from otterwiki_semantic.core.records.search import Answer, Filters, Hit, Mode, SearchOptions
+from otterwiki_semantic.core.errors import ParameterError
+from otterwiki_semantic.core.records import Answer, Filters, Hit, Mode, SearchOptions
+from otterwiki_semantic.core.serialization import decode, encode
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
-from otterwiki_semantic.daemon.protocol import encode, revive
 from otterwiki_semantic.search.query import Query, has_phrases, parse_query
 from tests.chaos.fuzzing import Batch, Finding, attempt
 from tests.chaos.victim import wait_until_whole
@@ -31,6 +34,7 @@ _OPERATORS = (
     *("a.b.c", "x" * 70),
 )
 _FILTERS = (*(Filters(),) * 6, Filters(category="x"), Filters(path="m"), Filters(tags=("a", "b")), Filters(updated_since=1))
+_RATIOS = (0.0, 0.3, 0.5, 1.0)
 _PLAIN_RUN = re.compile(r"(?<=\s)[a-z]+(?: [a-z]+){1,4}(?=\s)")
 _PLAIN_WORD = re.compile(r"\w+")
 _FARTHEST = 2.001
@@ -76,25 +80,36 @@ def try_queries(place: Path, name: str, count: int) -> Batch:
 
 def _fault_of(demo: Demo, text: str, options: SearchOptions) -> str:
     """Say what is wrong with the answer to a query; empty if nothing is."""
+    if not _refuses_a_ratio(options):
+        return "semantic_ratio is accepted where the mode is not hybrid"
     query = parse_query(text)
     if parse_query(text) != query:
         return "it is not the same query each time"
     (answer,) = demo.index.search([text], options)
-    line = json.dumps(json.loads(encode({"answer": answer})), allow_nan=False)
-    if revive(Answer, json.loads(line)["answer"]) != answer:
+    line = json.dumps(json.loads(encode(answer)), allow_nan=False)
+    if decode(line.encode(), Answer) != answer:
         return "the answer does not survive its way through JSON"
     if answer.query != text or answer.degraded:
         return f"the answer is to {answer.query!r}, and {answer.degraded}"
-    if len(answer.hits) > options.n:
-        return f"{len(answer.hits)} results instead of {options.n}"
-    if max(Counter(hit.path for hit in answer.hits).values(), default=0) > options.max_chunks_per_page:
+    if len(answer.results) > options.n:
+        return f"{len(answer.results)} results instead of {options.n}"
+    if max(Counter(hit.path for hit in answer.results).values(), default=0) > options.max_chunks_per_page:
         return "a page has more than its share"
-    if answer.confident != any(hit.relevant for hit in answer.hits):
+    if answer.confident != any(hit.relevant for hit in answer.results):
         return "it is not said rightly whether any result is relevant"
     run = _plain_run(demo, text)
-    if run and not answer.hits and options.filters == Filters() and options.min_similarity is None:
+    if run and not answer.results and options.filters == Filters() and options.min_similarity is None:
         return "a phrase of a page is not found"
-    return next((fault for hit in answer.hits if (fault := _fault_of_hit(demo, hit, query, run))), "")
+    return next((fault for hit in answer.results if (fault := _fault_of_hit(demo, hit, query, run))), "")
+
+
+def _refuses_a_ratio(options: SearchOptions) -> bool:
+    """Tell whether these options, in any other mode than the hybrid one, are refused with every share of meaning."""
+    for mode, ratio in product((Mode.SEMANTIC, Mode.KEYWORD), _RATIOS):
+        with suppress(ParameterError):
+            replace(options, mode=mode, semantic_ratio=ratio)
+            return False
+    return True
 
 
 def _plain_run(demo: Demo, text: str) -> str:
@@ -157,14 +172,13 @@ def _character(random: Random) -> int:
 
 
 def _options(random: Random) -> SearchOptions:
+    mode = random.choice(tuple(Mode))
     return SearchOptions(
         n=random.choice((1, 3, 5, 50)),
         max_chunks_per_page=random.randint(1, 5),
-        mode=random.choice(tuple(Mode)),
-        semantic_ratio=random.choice((0.0, 0.3, 0.5, 1.0)),
-        filters=random.choice(
-            (Filters(),) * 6 + (Filters(category="x"), Filters(path="m"), Filters(tags=("a", "b")), Filters(updated_since=1))
-        ),
+        mode=mode,
+        semantic_ratio=random.choice((None, *_RATIOS)) if mode is Mode.HYBRID else None,
+        filters=random.choice(_FILTERS),
         min_similarity=random.choice((None, None, None, 0.3)),
         diversity=random.choice((0.0, 0.0, 0.5, 1.0)),
         context=random.choice((0, 0, 3)),

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from otterwiki_semantic.core.errors import DaemonUnavailableError, IndexUnavailableError
-from otterwiki_semantic.core.records.search import SearchOptions
-from otterwiki_semantic.core.records.status import IndexStatus, RebuildState
+from otterwiki_semantic.core.records import IndexStatus, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.interface import IndexService
 from tests.chaos.points import Point, Watch
@@ -102,7 +101,7 @@ def _is_whole(status: IndexStatus) -> bool:
 def search(index: IndexService, queries: Sequence[str]) -> list[list[Passage]]:
     """Give the passages found for each query."""
     answers = index.search(queries, SearchOptions(RESULTS, 1)) if queries else []
-    return [[(hit.path, hit.snippet) for hit in answer.hits] for answer in answers]
+    return [[(hit.path, hit.snippet) for hit in answer.results] for answer in answers]
 
 
 def run(orders: Orders, said: str) -> None:
@@ -112,10 +111,10 @@ def run(orders: Orders, said: str) -> None:
     import chromadb  # noqa: F401 - while nobody watches its thousands of calls
 
     from otterwiki_semantic.daemon.engine import IndexEngine
-    from otterwiki_semantic.storage import vector_store as vectors
+    from otterwiki_semantic.storage.chroma import store
 
     if orders.persists:
-        vectors._HNSW["sync_threshold"] = _FEW_VECTORS
+        store._HNSW["sync_threshold"] = _FEW_VECTORS
     watch = Watch(orders.point) if orders.point or orders.counts else None
     if watch:
         watch.install()

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.corpus import SELECTIVITY, page, path_of, questions, tags_of, write_pages
 from otterwiki_semantic.content.chunking.chunker import Profile
 from otterwiki_semantic.content.pages.page import read_page
-from otterwiki_semantic.core.records.document import Page
+from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 
 PAGES = 60

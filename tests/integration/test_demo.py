@@ -7,7 +7,7 @@ import re
 import pytest
 
 from demo.run import PAGES, QUESTIONS
-from otterwiki_semantic.core.records.search import SearchOptions
+from otterwiki_semantic.core.records import SearchOptions
 from otterwiki_semantic.daemon.engine import IndexEngine
 
 ANSWERS = {
@@ -33,7 +33,7 @@ def test_there_are_enough_pages_of_every_kind(demo: IndexEngine) -> None:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_a_question_is_answered_by_a_page_that_has_none_of_its_words(demo: IndexEngine, question: str) -> None:
-    (hit,) = demo.search([question], SearchOptions(1, 1))[0].hits
+    (hit,) = demo.search([question], SearchOptions(1, 1))[0].results
     assert hit.path == ANSWERS[question]
     words = {stem(word) for word in re.findall(r"\w+", (PAGES / f"{hit.path}.md").read_text(encoding="utf-8"))}
     assert {stem(word) for word in question.split() if word not in SMALL_WORDS} & words == set()

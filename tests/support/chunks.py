@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from otterwiki_semantic.content.chunking.chunker import chunk_document
 from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.markdown.parser import parse
-from otterwiki_semantic.core.records.document import Chunk, Document
+from otterwiki_semantic.core.records import Chunk, Document
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 
 PROFILE = Profile()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from otterwiki_semantic.core.records.status import IndexStatus
+from otterwiki_semantic.core.records import IndexStatus
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from tests.support.live_wiki import eventually

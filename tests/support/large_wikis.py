@@ -6,7 +6,7 @@ from pathlib import Path
 
 from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.pages.page import read_page
-from otterwiki_semantic.core.records.document import Page
+from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.support.live_wiki import commit, git, make_repository
 from tests.support.sync_bench import Bench, section

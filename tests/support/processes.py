@@ -20,6 +20,7 @@ def owners_of(data_dir: Path) -> list[int]:
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
             words = (place / "cmdline").read_text(errors="replace").split("\0")
-            if "otterwiki_semantic.daemon.detached" in words and json.loads(words[-2])["data_dir"] == str(data_dir):
+            starts = any("otterwiki_semantic.daemon.process" in word for word in words)
+            if starts and json.loads(words[-2])["data_dir"] == str(data_dir):
                 owners.append(int(place.name))
     return owners

@@ -12,11 +12,13 @@ from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.indexing.progress import ProgressTracker
+from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.indexing.sync import Indexer
 from otterwiki_semantic.storage.generation import Generation
 from otterwiki_semantic.storage.generations import GenerationStore
 from tests.support.catalog_reading import hits_of
 from tests.support.live_wiki import make_repository
+from tests.support.syncing import sync
 
 
 class CountingModel(BundledModel):
@@ -41,28 +43,29 @@ class Bench:
         self.profile = Profile()
         self.tracker = ProgressTracker()
         self.stop = False
-        self.indexer = Indexer(Repository(self.repository), self.model, self.profile, lambda: self.stop)
+        self.recipe = IndexRecipe(self.model, "auto")
+        self.indexer = Indexer(Repository(self.repository), self.recipe, lambda: self.stop)
         self.generation = self.generations.create(self.model, self.profile)
 
-    def sync(self, generation: Generation | None = None, donor: Generation | None = None) -> list[str]:
+    def sync(self, generation: Generation | None = None, previous: Generation | None = None) -> list[str]:
         """Sync, and give the passages that were embedded for it."""
         self.model.texts.clear()
-        self.indexer.sync(generation or self.generation, self.tracker, donor.catalog if donor else None)
+        sync(self.indexer, generation or self.generation, self.tracker, previous=previous.catalog if previous else None)
         return [text for text in self.model.texts if text.startswith("[")]
 
     def snippets(self, generation: Generation | None = None) -> dict[str, list[str]]:
         """Every chunk that can be found, by page: what ChromaDB holds, looked up in the catalog."""
         generation = generation or self.generation
-        distances = generation.vectors.query(np.full(384, 384**-0.5, dtype=np.float32), 10_000)
+        distances = generation.vector_store.query(np.full(384, 384**-0.5, dtype=np.float32), 10_000)
         found: dict[str, list[str]] = {}
         for hit in hits_of(generation.catalog, distances):
-            found.setdefault(hit.path, []).append(hit.snippet)
+            found.setdefault(hit.path, []).append(hit.text)
         return found
 
     def afresh(self) -> dict[str, list[str]]:
         """What an index built now from nothing holds."""
         fresh = self.generations.create(self.model, self.profile)
-        self.indexer.sync(fresh, ProgressTracker())
+        sync(self.indexer, fresh)
         snippets = self.snippets(fresh)
         fresh.destroy()
         return snippets

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.storage.catalog import StoredVector
+from otterwiki_semantic.storage.vector_store import StoredVector
 
 
 def unit_rows(count: int) -> Matrix:

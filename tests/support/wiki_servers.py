@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import count, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -88,7 +89,7 @@ class Served:
     def __init__(self, server: Server, live: LiveWiki) -> None:
         self.server = server
         self.live = live
-        self._animals = iter(_ANIMALS)
+        self._animals = _animals()
 
     def ask_each(self, path: str, gone: frozenset[int] = frozenset()) -> dict[int, Reply]:
         """Give what each worker answers, by its process id. If some have `gone`, their places may be empty for a while."""
@@ -152,6 +153,12 @@ class Served:
             return owners[0] if len(owners) == 1 else 0
 
         return eventually(the_only_one, why="one process owns the index")
+
+
+def _animals() -> Iterator[str]:
+    """Yield names without end, each once: animals, then pairs of them in one word, and so on."""
+    for length in count(1):
+        yield from map("".join, product(_ANIMALS, repeat=length))
 
 
 def search(question: str) -> str:

@@ -14,17 +14,27 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.core.errors import (
+    DaemonForeignError,
+    DaemonMismatchError,
     DaemonUnavailableError,
     PageNotFoundError,
     RebuildRunningError,
     RepositoryError,
     SemanticError,
 )
-from otterwiki_semantic.core.records.search import SearchOptions
-from otterwiki_semantic.core.records.status import IndexStatus, RebuildState
+from otterwiki_semantic.core.records import IndexStatus, RebuildState, SearchOptions
+from otterwiki_semantic.core.serialization import decode
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
-from otterwiki_semantic.daemon.protocol import MAX_REQUEST_BYTES, code_version, encode, revive, socket_path
+from otterwiki_semantic.daemon.protocol import (
+    MAX_REQUEST_BYTES,
+    code_version,
+    encode_line,
+    error_line,
+    result_in,
+    result_line,
+    socket_path,
+)
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import commit, eventually, make_repository
 from tests.support.processes import is_running, owners_of
@@ -78,7 +88,7 @@ def ready(index: IndexClient) -> IndexStatus:
 
 
 def best(index: IndexClient, query: str) -> str:
-    return index.search([query], SearchOptions(1, 1))[0].hits[0].path
+    return index.search([query], SearchOptions(1, 1))[0].results[0].path
 
 
 def test_the_first_question_starts_the_owner(connect: Connect) -> None:
@@ -270,7 +280,7 @@ def test_garbage_is_answered_with_an_error(running: Settings, index: IndexClient
 def test_an_owner_of_another_version_gives_way(settings: Settings, connect: Connect) -> None:
     index = connect()
     pid = ready(index).owner_pid
-    reply = say(settings, encode({"version": "0.0.0", "call": "status", "arguments": {}}))
+    reply = say(settings, encode_line({"version": "0.0.0", "call": "status", "arguments": {}}))
     assert "it ends now" in str(reply["error"])
     eventually(lambda: not is_running(pid), 20)
     assert ready(index).owner_pid != pid
@@ -336,7 +346,7 @@ def test_an_owner_answers_for_its_own_repository_only(settings: Settings, tmp_pa
     )
     reply = say(
         settings,
-        encode(
+        encode_line(
             {
                 "version": code_version(),
                 "repository": str(other.repository),
@@ -395,13 +405,21 @@ def test_a_data_directory_that_goes_takes_the_owner_along(settings: Settings, co
 
 def test_records_survive_the_way_through_json(index: IndexClient) -> None:
     status = ready(index)
-    assert revive(IndexStatus, json.loads(encode({"status": status}))["status"]) == status
+    assert decode(result_in(result_line(status)), IndexStatus) == status
 
 
 def test_the_errors_of_the_protocol_are_those_of_the_package() -> None:
-    from otterwiki_semantic.daemon.protocol import error_from, error_message
+    with pytest.raises(RepositoryError, match=r"^why$"):
+        result_in(error_line(RepositoryError("why")))
+    with pytest.raises(PageNotFoundError) as missing:
+        result_in(error_line(PageNotFoundError("why", ["a", "b"])))
+    assert missing.value.nearest == ("a", "b")
+    with pytest.raises(SemanticError) as unknown:
+        result_in(b'{"error":{"type":"OSError","message":"why"}}\n')
+    assert type(unknown.value) is SemanticError
 
-    error = error_from(error_message(RepositoryError("why"))["error"])
-    assert type(error) is RepositoryError
-    assert str(error) == "why"
-    assert type(error_from({"type": "OSError", "message": "why"})) is SemanticError
+
+def test_a_process_of_version_0_1_knows_the_errors_that_tell_it_to_wait() -> None:
+    assert json.loads(error_line(DaemonMismatchError("why")))["error"]["type"] == "OwnerMismatchError"
+    with pytest.raises(DaemonForeignError):
+        result_in(b'{"error":{"type":"OwnerForeignError","message":"why"}}\n')

@@ -19,9 +19,7 @@ import pytest
 
 from otterwiki_semantic.content.markdown.parser import parse
 from otterwiki_semantic.core.errors import SemanticError
-from otterwiki_semantic.core.records.document import Document
-from otterwiki_semantic.core.records.search import Mode, SearchOptions
-from otterwiki_semantic.core.records.status import IndexStatus
+from otterwiki_semantic.core.records import Document, IndexStatus, Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
 from otterwiki_semantic.daemon.engine import IndexEngine
@@ -89,7 +87,7 @@ def finds(index: IndexClient, query: str, path: str, mode: Mode = Mode.HYBRID) -
         answer = index.search([query], SearchOptions(1, 1, mode))[0]
     except SemanticError:
         return False
-    found = [hit.path for hit in answer.hits]
+    found = [hit.path for hit in answer.results]
     assert found == [path] or answer.index.commit != answer.index.head or answer.degraded, found
     return found == [path] and answer.degraded is None
 
@@ -216,12 +214,12 @@ eventually(lambda: index.status().status == "error", 60)
 status = index.status()
 print(status.problems)
 assert "make room on the disk" in status.problems[0].cure, status.problems
-assert index.search(["vegetables"], SearchOptions(1, 1))[0].hits[0].path == "garden"
+assert index.search(["vegetables"], SearchOptions(1, 1))[0].results[0].path == "garden"
 filler.close()
 (disk / "filler").unlink()
 eventually(lambda: index.status().index.commit == head and index.status().status == "ready", 90)
 assert index.status().problems == ()
-assert index.search(["unit 13"], SearchOptions(1, 1))[0].hits[0].path == "q13"
+assert index.search(["unit 13"], SearchOptions(1, 1))[0].results[0].path == "q13"
 index.close()
 """
 
@@ -245,7 +243,7 @@ else:
     raise AssertionError("it works on a disk that cannot be written to")
 subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
 eventually(lambda: index.status().status == "ready")
-assert index.search(["vegetables"], SearchOptions(1, 1))[0].hits[0].path == "garden"
+assert index.search(["vegetables"], SearchOptions(1, 1))[0].results[0].path == "garden"
 index.close()
 """
 
@@ -327,7 +325,7 @@ def opened(settings: Settings) -> IndexEngine:
 
 
 def best(index: IndexEngine, query: str, mode: Mode = Mode.HYBRID) -> str | None:
-    hits = index.search([query], SearchOptions(1, 1, mode))[0].hits
+    hits = index.search([query], SearchOptions(1, 1, mode))[0].results
     return hits[0].path if hits else None
 
 
@@ -369,7 +367,7 @@ def test_a_page_that_breaks_the_model_is_found_by_its_words(settings: Settings, 
     assert status.index.pending_pages == 1
     (problem,) = status.problems
     assert "poison: a node of the graph failed" in problem.trouble
-    assert index.related("after", 5).pages
+    assert index.related("after", 5).results
     monkeypatch.undo()
     commit(settings.repository, {"more.md": "# More\n\nAnd more.\n"})
     index.notify()
@@ -392,13 +390,13 @@ def test_a_model_that_fails_on_everything_leaves_the_words(settings: Settings, m
     index = opened(settings)
     assert len(asked) < 12, "it is not asked again and again"
     answer = index.search(["radiator"], SearchOptions(1, 1))[0]
-    assert answer.hits[0].path == "house/heating"
+    assert answer.results[0].path == "house/heating"
     assert "the embedding model failed" in (answer.degraded or "")
     status = index.status()
     assert status.index.pending_pages == 5
     assert len(status.problems) == 2
     monkeypatch.undo()
-    index._keeper._finishing._not_before = 0.0
+    index._manager._finishing._not_before = 0.0
     index.notify()
     eventually(lambda: index.status().index.pending_pages == 0)
     assert best(index, "insects that make honey", Mode.SEMANTIC)

@@ -162,7 +162,7 @@ def test_a_data_directory_of_another_wiki_is_refused(
         exchanges = 0
         exchange = second._exchange
 
-        def counted(request: bytes, deadline: float) -> dict[str, Any]:
+        def counted(request: bytes, deadline: float) -> bytes:
             nonlocal exchanges
             exchanges += 1
             return exchange(request, deadline)

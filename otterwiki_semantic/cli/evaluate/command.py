@@ -28,8 +28,7 @@ from otterwiki_semantic.cli.evaluate.drafts import draft_questions
 from otterwiki_semantic.cli.evaluate.runs import Run, comparison, drawer, failures, measure, read_run, table
 from otterwiki_semantic.content.chunking import PROFILES
 from otterwiki_semantic.content.markdown import parse
-from otterwiki_semantic.core.parameters import MAX_RESULTS
-from otterwiki_semantic.core.records import Mode, SearchOptions
+from otterwiki_semantic.core.records import MAX_RESULTS, Mode, SearchOptions
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.search.evaluation import GAINS, JudgedQuery, read_judged_queries
 

@@ -34,7 +34,7 @@ def measure(
     progress: Callable[[Sequence[JudgedQuery]], Iterable[JudgedQuery]] = iter,
 ) -> Run:
     """Ask every question once and give what the ranking of pages reached; `progress` goes through them and may show it."""
-    options = replace(options, note=False)  # nobody wants to know
+    options = replace(options, is_logged=False)  # keep evaluation queries out of the search log
     for judged in questions[:_WARM_UP]:
         index.search([judged.query], options)
     rows: list[dict[str, Any]] = []
@@ -45,7 +45,7 @@ def measure(
         latencies.append((time.perf_counter() - start) * 1000)
         facts: dict[str, Any] = {"query": judged.query, "relevant": list(judged.relevant), "exclude": list(judged.exclude)}
         facts |= {"degraded": answer.degraded} if answer.degraded else {}
-        rows.append(facts | score(judged, (hit.path for hit in answer.hits), confident=answer.confident))
+        rows.append(facts | score(judged, (hit.path for hit in answer.results), confident=answer.confident))
     return {"name": name, "metrics": means(rows), "latency_ms": percentiles(latencies), "queries": rows}
 
 

@@ -1,4 +1,4 @@
-"""The shapes of pages as they are listed and read."""
+"""A page as the index takes it in: parsed, then divided into chunks. Lines are 1-based, both ends included."""
 
 from __future__ import annotations
 
@@ -6,72 +6,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from otterwiki_semantic.core.records.status import Freshness
-
-
-@dataclass(frozen=True, slots=True)
-class OutlineEntry:
-    """A section with all its subsections, as a table of contents shows it. Lines are 1-based, both included."""
-
-    heading: str
-    level: int
-    path: tuple[str, ...]
-    anchor: str
-    start_line: int
-    end_line: int
-    word_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """Who changed something, when (ISO 8601), and what was said of it."""
-
-    revision: str
-    author: str
-    date: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class ListedPage:
-    """A page as a listing shows it. `updated` is when a commit last changed it, ISO 8601 in UTC."""
-
-    name: str
-    path: str
-    title: str
-    category: str | None
-    tags: tuple[str, ...]
-    updated: str | None
-    word_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class PageList:
-    """Some of the pages that were asked for, by path, and the number of all of them."""
-
-    pages: tuple[ListedPage, ...]
-    total: int
-    index: Freshness
-
-
-@dataclass(frozen=True, slots=True)
-class PageLinks:
-    """The paths of the pages that a page links to, and of those that link to it; of pages that exist, in order."""
-
-    links_to: tuple[str, ...]
-    linked_from: tuple[str, ...]
-
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of text as a reader sees it, and the line of the page (1-based) it stands on."""
+    """A line of text without markup, and its number in the page's file."""
 
     text: str
     number: int
 
 
 class BlockKind(StrEnum):
-    """How a block may be divided: prose between sentences, rows (of code, a table, a list) only between lines."""
+    """How a block may be split: prose between sentences, rows (code, tables, lists) between lines only."""
 
     PROSE = "prose"
     ROWS = "rows"
@@ -87,16 +32,15 @@ class Block:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Section:
-    """A heading and what stands below it, up to the next heading of any level. Compared by identity.
-
-    `level` is 1 to 6, or 0 for the text before the first heading (`heading` is then empty). `path` holds the headings from the
-    outermost to this one. `anchor` is the heading's id in the page as the wiki renders it. Lines are 1-based, both included.
-    """
+    """A heading and the text below it, up to the next heading of any level. Compared by identity."""
 
     level: int
+    """1 to 6; 0 for the text before the first heading, whose `heading` is empty."""
     heading: str
     anchor: str
+    """The id of the heading in the page as the wiki renders it."""
     path: tuple[str, ...]
+    """The headings from the outermost to this one."""
     start_line: int
     end_line: int
     blocks: tuple[Block, ...]
@@ -104,7 +48,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link as it was written: its target, unresolved, and the text a reader sees."""
+    """A link as it was written: its target, unresolved, and its text."""
 
     url: str
     text: str
@@ -121,13 +65,53 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A passage of a page: what is embedded, shown and linked to.
+    """A part of a page: what is embedded, searched and shown."""
 
-    `text` is the whole of it, ``[Title > Heading] body``: the first `prefix_length` characters are the heading path, and the
-    next `overlap_length` repeat the end of the chunk before it. `headings` are all the headings whose text stands in the chunk
-    (a short section is merged with its neighbour), `section_path` those of its first section. Lines are 1-based, both included.
-    """
+    text: str
+    """All of it: ``[Title > Heading] body``."""
+    prefix_length: int
+    """Characters of `text` that are title and heading path."""
+    overlap_length: int
+    """Characters of `text` after the prefix that repeat the end of the chunk before."""
+    section: str
+    section_path: tuple[str, ...]
+    """The headings from the outermost to the chunk's first section."""
+    headings: tuple[str, ...]
+    """All headings whose text is in the chunk: a short section is merged with its neighbour."""
+    anchor: str
+    start_line: int
+    end_line: int
 
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page, ready to be indexed."""
+
+    path: str
+    """Its file name without ``.md``."""
+    blob: str
+    """The id of its content in git."""
+    title: str
+    category: str | None
+    tags: tuple[str, ...]
+    word_count: int
+    chunks: tuple[Chunk, ...]
+    links_to: tuple[str, ...] = ()
+    """The pages it links to, each once, as `page_key` names them, whether they exist or not."""
+    updated: int | None = None
+    """When a commit last changed it, in seconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """A chunk as the catalog has it, with what it knows of its page. For the fields see `Chunk` and `Page`."""
+
+    name: str
+    """The last part of the page's path."""
+    path: str
+    title: str
+    category: str | None
+    tags: tuple[str, ...]
     text: str
     prefix_length: int
     overlap_length: int
@@ -137,20 +121,9 @@ class Chunk:
     anchor: str
     start_line: int
     end_line: int
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page of the wiki, ready to be indexed. `path` is its file name without ``.md``, `blob` the id of its content in git."""
-
-    path: str
-    blob: str
-    title: str
-    category: str | None
-    tags: tuple[str, ...]
-    word_count: int
-    chunks: tuple[Chunk, ...]
-    links_to: tuple[str, ...] = ()
-    """The pages it links to, each once, as `links.page_key` names them, whether they exist or not."""
-    updated: int | None = None
-    """When a commit last changed it, in seconds since 1970."""
+    chunk_index: int
+    """Which chunk of the page this is, from 0."""
+    total_chunks: int
+    page_word_count: int
+    updated: str | None
+    """When a commit last changed the page, ISO 8601 in UTC."""

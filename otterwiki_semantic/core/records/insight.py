@@ -1,125 +1,130 @@
-"""The shapes of what administrators see of the index: its work, its searches, and a page as search has it."""
+"""What administrators see of the index: its work, its searches, a page as search has it; and the map of the wiki."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from otterwiki_semantic.core.records.status import Freshness
 
 
-@dataclass(frozen=True, slots=True)
-class SyncRecord:
-    """A sync that changed the index, or failed.
-
-    `finished` is ISO 8601 in UTC, `commit` the one that the index equalled then (None: none yet), `pages` how many were indexed
-    or removed, `chunks` how many were given to the model. `times` tells how often in a row it failed with the same `error`,
-    `cure` what to do about that.
-    """
+class SyncRecord(Struct, frozen=True):
+    """A sync that changed the index, or failed."""
 
     finished: str
+    """ISO 8601 in UTC."""
     seconds: float
     commit: str | None
+    """The commit the index equalled then; null: none yet."""
     pages: int
+    """Pages indexed or removed."""
     chunks: int
+    """Passages that were embedded."""
     error: str | None = None
+    """Why it failed; null: it did not."""
     times: int = 1
+    """Number of failures in a row with this error."""
     cure: str | None = None
+    """What to do about the error."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchHour:
-    """The searches of one hour, which begins at `hour` (ISO 8601 in UTC): their number, and how many found nothing relevant.
-
-    `p50_ms` and `p95_ms` are the milliseconds within which half of them and 95 % were answered (nearest rank); each of several
-    questions in one request is taken for an equal share of it.
-    """
+class SearchHour(Struct, frozen=True):
+    """The searches of one hour. A request with several queries counts as several searches of equal length."""
 
     hour: str
+    """The start of the hour, ISO 8601 in UTC."""
     count: int
     unanswered: int
+    """Searches that found nothing relevant."""
     p50_ms: float
+    """Milliseconds in which half of the searches were answered."""
     p95_ms: float
+    """Milliseconds in which 95 % of the searches were answered."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnansweredQuery:
-    """A question that found nothing relevant, as it was put last; how often, and when last (ISO 8601 in UTC)."""
+class UnansweredQuery(Struct, frozen=True):
+    """A query that found nothing relevant."""
 
     query: str
+    """As it was asked last, up to 200 characters."""
     times: int
+    """How often it was asked, whatever its case and spaces."""
     last: str
+    """When it was asked last, ISO 8601 in UTC."""
 
 
-@dataclass(frozen=True, slots=True)
-class Insight:
-    """How the index works.
-
-    `disk_bytes` is what the data directory takes, `free_bytes` what is free there, `memory_bytes` what the index process has in
-    memory (None: this system does not tell), `started` when it was (ISO 8601 in UTC). `syncs` are the last ones, newest first.
-    With `keeps_searches` `searches` has the hours of the last 7 days that had any, oldest first, and `unanswered` the questions
-    of the last 90 days, most often put first.
-    """
+class Insight(Struct, frozen=True):
+    """How the index works."""
 
     disk_bytes: int
+    """Bytes of the data directory."""
     free_bytes: int
+    """Bytes free on its disk."""
     memory_bytes: int | None
+    """Memory of the index daemon; null where the system does not say."""
     started: str
+    """When the index daemon was started, ISO 8601 in UTC."""
     syncs: tuple[SyncRecord, ...]
+    """The last 20 syncs that changed the index or failed, newest first."""
     keeps_searches: bool
+    """Whether searches are logged (`SEMANTIC_SEARCH_LOG`)."""
     searches: tuple[SearchHour, ...]
+    """The hours of the last 7 days that had searches, oldest first."""
     unanswered: tuple[UnansweredQuery, ...]
+    """The 50 queries that found nothing relevant most often in 90 days."""
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """A passage of another page, and its cosine similarity to the one that is looked at (1 = same)."""
+class Neighbour(Struct, frozen=True, omit_defaults=True):
+    """A passage of another page that is near in meaning."""
 
     path: str
     title: str
     section: str
     anchor: str
     similarity: float
+    """Cosine similarity, 1 = same."""
+    url: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkInspection:
-    """A passage as the index holds it; for its text and its place see `Chunk`.
-
-    `tokens` is what the model is given: word pieces, with those that begin and end every text. Without a vector (the model
-    failed on it) it has no `neighbours`, which are the nearest passages of other pages, nearest first.
-    """
+class ChunkInspection(Struct, frozen=True):
+    """A passage as the index holds it."""
 
     text: str
+    """All of it; it starts with the page's title and heading path in brackets."""
     prefix_length: int
+    """Characters of `text` that are title and heading path."""
     overlap_length: int
+    """Characters of `text` after them that repeat the end of the passage before."""
     section_path: tuple[str, ...]
     anchor: str
     start_line: int
     end_line: int
     tokens: int
+    """Tokens that the model was given, special ones included."""
     has_vector: bool
+    """False: the model failed on it, so it is found by its words alone."""
     neighbours: tuple[Neighbour, ...]
+    """The nearest 3 passages of other pages, nearest first; none without a vector."""
 
 
-@dataclass(frozen=True, slots=True)
-class PageInspection:
-    """A page as search sees it: the first of its `total_chunks` passages, in order, and how fresh the index is.
-
-    `window` is how many word pieces the model takes at most, counted as the passages' `tokens` are.
-    """
+class PageInspection(Struct, frozen=True, omit_defaults=True):
+    """A page as search sees it."""
 
     path: str
     title: str
     window: int
+    """The most tokens that the model takes of one text."""
     total_chunks: int
+    """Number of passages of the page; at most 200 are shown."""
     chunks: tuple[ChunkInspection, ...]
     index: Freshness
+    url: str | None = None
+    """The page in the wiki."""
 
 
 class MapState(StrEnum):
-    """Whether there is a map: there is, the first one is being made, it cannot be made or is off, or the wiki has no pages."""
+    """Whether there is a map of the wiki."""
 
     READY = "ready"
     MAKING = "making"
@@ -127,32 +132,38 @@ class MapState(StrEnum):
     EMPTY = "empty"
 
 
-class MapPoint(NamedTuple):
-    """A page on the map. `x` and `y` are 0 to 1, `folder` is the top one (empty: none).
-
-    One that `is_new` came after the map was made, and stands amid the pages nearest to it. It is a tuple and no dataclass:
-    thousands of them travel in one answer, and as rows they take a third of the time.
-    """
+class MapPoint(Struct, frozen=True, omit_defaults=True):
+    """A page on the map."""
 
     path: str
+    """The page's path in the wiki."""
     title: str
     name: str
     x: float
+    """0 to 1, from left to right; both directions have one scale."""
     y: float
+    """0 to 1, from top to bottom."""
     folder: str
+    """The top folder, empty if there is none."""
     category: str | None
+    """From the front matter."""
     is_new: bool
+    """Whether the page came after the map was made: it is placed among those nearest to it until the next one."""
+    url: str | None = None
+    """The page in the wiki."""
 
 
-@dataclass(frozen=True, slots=True)
-class WikiMap:
-    """Every page that the index has, by path, if there is a map; when it was `made` (ISO 8601 in UTC), how fresh the index is.
-
-    `trouble` says why there is none, or why it is an old one, and what to do about it.
-    """
+class WikiMap(Struct, frozen=True, omit_defaults=True):
+    """The map of the wiki: pages near in meaning are near each other."""
 
     points: tuple[MapPoint, ...]
+    """With `ready` every page that the index has, by path."""
+    total: int
+    """The number of pages on the map."""
     state: MapState
+    """`ready`, `making` (the first one), `unavailable` (`trouble` says why), or `empty`: there are no pages."""
     made: str | None
-    trouble: str | None
+    """When the map was made, ISO 8601 in UTC."""
     index: Freshness
+    trouble: str | None = None
+    """Only if there is no map, or an old one: why, and what to do."""

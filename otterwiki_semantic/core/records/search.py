@@ -1,174 +1,146 @@
-"""The shapes that travel between modules: frozen, ordered, with their units."""
+"""Answers to searches.
+
+Lines are 1-based, both ends included; similarities and scores are rounded to six decimals.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from msgspec import Struct
 
 from otterwiki_semantic.core.records.status import Freshness
 
-
-def shallow_dict(record: Any) -> dict[str, Any]:
-    """Give the values of a record by their names, as they are; `asdict` copies each of them, which takes 20 times as long."""
-    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+FIRST_BUILD = "the index is being built; results are incomplete until it is done"
+"""The message of an answer during the first build."""
 
 
-class Mode(StrEnum):
-    """What decides the ranking: meaning and words, meaning alone, or words alone."""
-
-    HYBRID = "hybrid"
-    SEMANTIC = "semantic"
-    KEYWORD = "keyword"
-
-
-@dataclass(frozen=True, slots=True)
-class Filters:
-    """Which pages may answer; an empty filter lets all pass. Categories, tags and paths are compared without regard to case.
-
-    `tags` all have to be there. `path` is how the page's path begins. `updated_since` is a Unix time in seconds.
-    """
-
-    category: str | None = None
-    tags: tuple[str, ...] = ()
-    path: str | None = None
-    updated_since: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
-    """How to search, beyond the query; `parameters` has what is allowed.
-
-    `semantic_ratio` is the share of meaning in a hybrid ranking, 0 to 1. `diversity` is 0 (best first) to 1 (as different as
-    they can be). `context` is the number of chunks to show before and after each result. `wait` is for how many seconds, at
-    most, to wait until the index equals HEAD. `note` is whether it counts as a search where searches are noted: what somebody
-    is still typing does not. `rerank` is whether a reranker reads the best candidates (None: if it takes no time to
-    speak of).
-    """
-
-    n: int = 5
-    max_chunks_per_page: int = 2
-    mode: Mode = Mode.HYBRID
-    semantic_ratio: float = 0.5
-    filters: Filters = Filters()
-    min_similarity: float | None = None
-    diversity: float = 0.0
-    context: int = 0
-    facets: bool = False
-    explain: bool = False
-    wait: float = 0.0
-    note: bool = True
-    rerank: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RetrieverScore:
-    """What one half of the search says of a passage: its rank there (1 = first; None: not among the candidates) and score."""
+class RetrieverScore(Struct, frozen=True):
+    """What one retriever makes of a passage."""
 
     rank: int | None
+    """1 is first; null: not among its candidates."""
     score: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """Why a result stands where it does.
-
-    `semantic.score` is the cosine similarity, `keyword.score` BM25 of the words plus half that of neighbouring pairs of them.
-    `fused` is their weighted sum, `page_credit` what other passages of the page add to it. `rule` is what placed the result:
-    ``score``, ``exact title``, ``exact heading``, ``rare identifier``, ``reranker`` or ``diversity``. `coverage` is the share
-    of the query's words in the passage, weighted by rarity, and `relevance` what is compared with the floor (at or above 0:
-    relevant). `rerank` has, of what a reranker has read, the rank before that and the reranker's score.
-    """
+class Explanation(Struct, frozen=True):
+    """Why a result has its place."""
 
     semantic: RetrieverScore
+    """By cosine similarity."""
     keyword: RetrieverScore
+    """By BM25 of the words, plus half that of pairs of words next to each other."""
     fused: float
+    """The weighted sum of both scores."""
     page_credit: float
+    """What other passages of the page add to it."""
     rule: str
+    """What placed the result: `score`, `exact title`, `exact heading`, `rare identifier`, `reranker` or `diversity`."""
     coverage: float
+    """The share of the query's words that occur in the passage, weighted by rarity."""
     relevance: float
+    """How far the passage is above the relevance threshold; from 0 on it is relevant."""
     rerank: RetrieverScore = RetrieverScore(None, None)
+    """If a reranker read the passage: the rank before that, and the reranker's score."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A passage that answers a query. `distance` is the cosine distance (0 = same, 2 = opposite; None: the model failed).
-
-    `snippet` is the chunk that was found, `text` what to read: its own words joined with neighbours that are nearly as good;
-    `headings` are all whose sections have a part in `text`; for the lengths see `Chunk`. Lines are 1-based, both included.
-    `highlights` are the ranges of `snippet` that match the query's words: first character and the one after the last.
-    `score` ranks, and can be compared within one answer only. `updated` is when the page was last changed, ISO 8601 in UTC.
-    `also_on` are the paths of other pages with nearly the same passage.
-    """
+class Hit(Struct, frozen=True, omit_defaults=True):
+    """A passage that answers a query."""
 
     name: str
+    """The last part of the page's path."""
     path: str
+    """The page's path in the wiki."""
     title: str
+    """The front matter's title, else the first heading of level 1, else the name."""
     category: str | None
+    """From the front matter."""
     tags: tuple[str, ...]
+    """From the front matter."""
     snippet: str
+    """The whole passage; it starts with its page's title and heading path in brackets."""
     prefix_length: int
+    """Characters of `snippet` that are title and heading path."""
     overlap_length: int
+    """Characters of `snippet` after them that repeat the end of the passage before."""
     distance: float | None
+    """Cosine distance of query and passage: 0 = same, 2 = opposite; null if the model was not used or failed."""
     section: str
+    """The heading above the passage."""
     section_path: tuple[str, ...]
+    """The headings from the outermost to `section`."""
     headings: tuple[str, ...]
+    """All headings whose sections have a part in `text`."""
     anchor: str
+    """The heading's id in the page."""
     start_line: int
+    """The first line of the passage in the page's file."""
     end_line: int
+    """The last line of the passage in the page's file."""
     chunk_index: int
+    """Which passage of the page this is, from 0."""
     total_chunks: int
+    """Number of passages of the page."""
     page_word_count: int
+    """Words of the page."""
     text: str
+    """What to read: the passage's own words, joined with neighbours that are nearly as good."""
     text_start_line: int
     text_end_line: int
-    updated: str | None = None
-    score: float = 0.0
-    relevant: bool = False
-    highlights: tuple[tuple[int, int], ...] = ()
-    also_on: tuple[str, ...] = ()
+    updated: str | None
+    """When a commit last changed the page, ISO 8601 in UTC."""
+    score: float
+    """What ranks; comparable within one answer only."""
+    relevant: bool
+    """Whether the passage is about the query."""
+    highlights: tuple[tuple[int, int], ...]
+    """Ranges of `snippet` that match the query's words, `[start, end)` in Unicode code points."""
+    also_on: tuple[str, ...]
+    """Paths of other pages with nearly the same passage."""
+    similarity: float | None
+    """1 - `distance`."""
     context_before: str | None = None
+    """With `context`: the text before the passage, if there is any."""
     context_after: str | None = None
+    """With `context`: the text after the passage, if there is any."""
     explain: Explanation | None = None
+    """With `explain`: why the result has its place."""
+    url: str | None = None
+    """The page in the wiki, at the heading if there is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Facet:
-    """A value, and the number of found pages that have it."""
+class Facets(Struct, frozen=True):
+    """The number of pages found for each value, the most frequent first."""
 
-    value: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
-class Facets:
-    """The found pages by category, tag and top folder, the most frequent first."""
-
-    category: tuple[Facet, ...]
-    tag: tuple[Facet, ...]
-    path: tuple[Facet, ...]
+    category: dict[str, int]
+    """Pages by category."""
+    tag: dict[str, int]
+    """Pages by tag."""
+    path: dict[str, int]
+    """Pages by top folder, which ends in `/`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The passages for one query, and how fresh the index was when it was asked.
-
-    `confident` tells whether any of them is relevant. `degraded` says what failed, if the answer had to do without it.
-    `reranker` names the model whose order it is, if one has put the best candidates in order.
-    """
+class Answer(Struct, frozen=True, omit_defaults=True):
+    """The passages for one query, best first."""
 
     query: str
-    hits: tuple[Hit, ...]
+    """The query without surrounding space."""
+    results: tuple[Hit, ...]
+    total: int
+    """The number of results."""
+    confident: bool
+    """Whether any of the results is about the query."""
     index: Freshness
-    confident: bool = False
+    message: str | None = None
+    """Only during the first build: that results are incomplete."""
     degraded: str | None = None
+    """Only if a part of the search failed: which, and why."""
     facets: Facets | None = None
+    """With `facets`."""
     reranker: str | None = None
+    """Only if a reranker has ordered the best candidates: which one."""
 
 
-@dataclass(frozen=True, slots=True)
-class SectionMatch:
-    """A section of a page, and the section of another that is nearest to it."""
+class SectionMatch(Struct, frozen=True):
+    """A section of a page, and the nearest section of another page."""
 
     section: str
     anchor: str
@@ -177,26 +149,33 @@ class SectionMatch:
     similarity: float
 
 
-@dataclass(frozen=True, slots=True)
-class RelatedPage:
-    """A page near in meaning to another one; `linked` tells whether that one links to it already.
-
-    `relevant` tells whether it is near enough to be offered to people unasked.
-    """
+class RelatedPage(Struct, frozen=True, omit_defaults=True):
+    """A page near in meaning to another one."""
 
     name: str
+    """The last part of the page's path."""
     path: str
+    """The page's path in the wiki."""
     title: str
+    """The front matter's title, else the first heading of level 1, else the name."""
     similarity: float
+    """The mean of the two pages' up to three nearest pairs of passages."""
     linked: bool
+    """Whether the other page links to this one already."""
     sections: tuple[SectionMatch, ...]
-    relevant: bool = False
+    """The nearest pairs of passages."""
+    relevant: bool
+    """Whether it is near enough to be offered to readers."""
+    url: str | None = None
+    """The page in the wiki."""
 
 
-@dataclass(frozen=True, slots=True)
-class RelatedPages:
-    """The pages near to one page, nearest first, and how fresh the index was."""
+class RelatedPages(Struct, frozen=True):
+    """The pages near in meaning to one page, nearest first."""
 
     path: str
-    pages: tuple[RelatedPage, ...]
+    """The page they are near to."""
+    results: tuple[RelatedPage, ...]
+    total: int
+    """The number of results."""
     index: Freshness

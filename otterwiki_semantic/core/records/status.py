@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Literal
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class Freshness:
-    """Which commit the index equals, which one HEAD is (None: no commit yet), and how many pages are still to be indexed.
-
-    Pages that the model failed on are pending, too. With an `error` git cannot tell what HEAD is.
-    """
+class Freshness(Struct, frozen=True, omit_defaults=True):
+    """How far the index is behind HEAD."""
 
     commit: str | None
+    """The commit the index equals; null: none yet."""
     head: str | None
+    """The commit that is HEAD; null: none yet."""
     pending_pages: int
+    """Pages that are still to be indexed, or whose vectors are."""
     error: str | None = None
+    """Only if git cannot say what HEAD is: why."""
 
 
 class RebuildState(StrEnum):
@@ -28,8 +30,7 @@ class RebuildState(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(Struct, frozen=True):
     """How far a build or a sync is. `chunks_total` is an estimate from the bytes read so far until the last page is read."""
 
     pages_done: int = 0
@@ -39,8 +40,7 @@ class Progress:
     seconds_left: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """What a rebuild will take: passages to embed, bytes beside the serving index and those free, and seconds."""
 
     texts: int
@@ -49,31 +49,28 @@ class Estimate:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class Recall:
+class Recall(Struct, frozen=True):
     """Mean recall@10 of judged questions (0 to 1): of the serving index, and of the one that is to take its place."""
 
     before: float
     after: float
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Something that keeps the index from doing all it could, and what to do about it."""
 
     trouble: str
     cure: str
 
 
-@dataclass(frozen=True, slots=True)
-class RebuildStatus:
+class RebuildStatus(Struct, frozen=True):
     """A rebuild's state and progress, and whether it `copies` what has not changed. Times are ISO 8601 in UTC.
 
     `cure` is what to do about the `error`, if it failed.
     """
 
     state: RebuildState = RebuildState.IDLE
-    progress: Progress = field(default_factory=Progress)
+    progress: Progress = Progress()
     started: str | None = None
     finished: str | None = None
     error: str | None = None
@@ -83,8 +80,7 @@ class RebuildStatus:
     cure: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class IndexStatus:
+class IndexStatus(Struct, frozen=True):
     """What the index holds and how it is. `status` is ``ready``, ``indexing`` or ``error``.
 
     `is_outdated`: another is built, made in another way. `reranker` is the one that is configured; while it is loading
@@ -110,3 +106,13 @@ class IndexStatus:
     is_outdated: bool = False
     reranker: str | None = None
     reranker_is_loading: bool = False
+
+
+class ReindexStarted(Struct, frozen=True, omit_defaults=True):
+    """What a reindex that has started will do."""
+
+    status: Literal["started"]
+    estimate: Estimate | None = None
+    """What the rebuild takes."""
+    pages: tuple[str, ...] | None = None
+    """Only if single pages were named: their paths."""

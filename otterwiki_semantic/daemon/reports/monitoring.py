@@ -90,9 +90,9 @@ class SlowSearches:
             mode=options.mode.value,
             n=options.n,
             questions=len(answers),
-            results=sum(len(answer.hits) for answer in answers),
+            results=sum(len(answer.results) for answer in answers),
             degraded=any(answer.degraded for answer in answers),
-            draft=not options.note,
+            draft=not options.counts,
             left_out=left_out,
         )
         log.info("a search took %.0f ms; %s", milliseconds, facts)

@@ -90,7 +90,7 @@ class Metrics(Telemetry):
 
     def searched(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
         """See `Telemetry`; each of several questions is taken for an equal share of the time."""
-        if not options.note:
+        if not options.counts:
             self._drafts.inc(len(answers))
             return
         observed = self._search_seconds[options.mode]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +20,8 @@ import numpy as np
 
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import MapError
-from otterwiki_semantic.core.records import Freshness, MapPoint, MapState, WikiMap
+from otterwiki_semantic.core.files import write_atomically
+from otterwiki_semantic.core.records import Freshness, MapPoint, MapState, PageUrls, WikiMap
 from otterwiki_semantic.daemon.wiki_map.process import ProjectionProcess
 from otterwiki_semantic.daemon.wiki_map.projection import MIDDLE, Places, framed, near_places
 from otterwiki_semantic.embedding import Matrix
@@ -94,7 +94,7 @@ class WikiMapBuilder:
     def _make(self, generation: Generation) -> None:
         with generation.catalog.snapshot():
             state, blobs = _state_of(generation), generation.catalog.blobs()
-            content = _content(generation.recipe, blobs)
+            content = _content(generation.vector_fingerprint, blobs)
             paths = sorted(blobs)
             is_other = self._map is None or self._map.content != content
             vectors = _vectors(generation, paths) if is_other else None
@@ -129,30 +129,31 @@ class WikiMapBuilder:
 
     # Telling it
 
-    def answer(self, generation: Generation | None, index: Freshness) -> WikiMap:
-        """Give the map with the pages that the generation has now; within `Catalog.snapshot`."""
+    def answer(self, generation: Generation | None, index: Freshness, urls: PageUrls) -> WikiMap:
+        """Return the map with the pages that the generation has now; call it within `Catalog.snapshot`."""
         made, trouble = self._map, self._trouble
-        if generation is None or generation.catalog.directory.is_empty:
+        if generation is None or generation.catalog.pages.is_empty:
             waits = index.head is not None and (index.commit is None or index.pending_pages)
-            return WikiMap((), MapState.MAKING if waits else MapState.EMPTY, None, trouble, index)
+            return WikiMap((), 0, MapState.MAKING if waits else MapState.EMPTY, None, index, trouble)
         if made is None:
-            return WikiMap((), MapState.UNAVAILABLE if trouble else MapState.MAKING, None, trouble, index)
-        return WikiMap(self._points_of(generation, made), MapState.READY, made.made, trouble, index)
+            return WikiMap((), 0, MapState.UNAVAILABLE if trouble else MapState.MAKING, None, index, trouble)
+        points = self._points_of(generation, made, urls)
+        return WikiMap(points, len(points), MapState.READY, made.made, index, trouble)
 
-    def _points_of(self, generation: Generation, made: StoredMap) -> tuple[MapPoint, ...]:
+    def _points_of(self, generation: Generation, made: StoredMap, urls: PageUrls) -> tuple[MapPoint, ...]:
         """Give the points; they are remembered until the map or the catalog changes."""
-        state = (*_state_of(generation), made.made, made.content)
+        state = (*_state_of(generation), made.made, made.content, urls)
         with self._answering:
             known, points = self._points
             if known != state:
-                points = tuple(_points(generation, made))
+                points = tuple(_points(generation, made, urls))
                 self._points = state, points
         return points
 
 
 def switched_off(index: Freshness) -> WikiMap:
     """Give the answer of a wiki that wants no map."""
-    return WikiMap((), MapState.UNAVAILABLE, None, _OFF, index)
+    return WikiMap((), 0, MapState.UNAVAILABLE, None, index, _OFF)
 
 
 def _state_of(generation: Generation) -> tuple[str, str | None]:
@@ -167,7 +168,7 @@ def _content(recipe: str | None, blobs: dict[str, str]) -> str:
 
 def _vectors(generation: Generation, paths: Sequence[str]) -> Matrix:
     """Give the mean vector of each page. One without any gets zeros: such pages stand together."""
-    known, means = generation.catalog.lookup.flat().page_means()
+    known, means = generation.catalog.reader.exact_index().page_means()
     row = {path: number for number, path in enumerate(known)}
     whole = np.vstack((means, np.zeros((1, means.shape[1]), dtype=np.float32)))
     return whole[[row.get(path, len(known)) for path in paths]]
@@ -188,13 +189,14 @@ def _map_of(content: str, paths: Sequence[str], places: Places, seconds: float) 
     return StoredMap(content, now, round(seconds, 3), span, found)
 
 
-def _points(generation: Generation, made: StoredMap) -> list[MapPoint]:
-    labels = generation.catalog.directory.labels()
+def _points(generation: Generation, made: StoredMap, urls: PageUrls) -> list[MapPoint]:
+    labels = generation.catalog.pages.labels()
     missing = [path for path, _, _ in labels if path not in made.places]
     new = _places_amid(generation, made, [path for path, _, _ in labels], missing) if missing else {}
     return [
-        MapPoint(path, title, page_name(path), *(new.get(path) or made.places[path]), _folder(path), category, path in new)
+        MapPoint(path, title, page_name(path), *place, _folder(path), category, path in new, urls.of(path))
         for path, title, category in labels
+        for place in [new.get(path) or made.places[path]]
     ]
 
 
@@ -259,10 +261,5 @@ def read_map(path: Path) -> StoredMap | None:
 
 
 def write_map(path: Path, made: StoredMap) -> None:
-    """Keep a map in place of the last one, in one step that a crash cannot halve. Errors: `OSError`."""
-    scratch = path.with_suffix(".new")
-    with scratch.open("w", encoding="ascii") as stream:
-        json.dump(asdict(made), stream, separators=(",", ":"))
-        stream.flush()
-        os.fsync(stream.fileno())
-    scratch.replace(path)
+    """Keep a map in place of the last one. Errors: `OSError`."""
+    write_atomically(path, json.dumps(asdict(made), separators=(",", ":")))

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from otterwiki_semantic.daemon import UNDER_WAY
+from otterwiki_semantic.core.records import FIRST_BUILD
 from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.budget import tokens
 
@@ -90,7 +90,7 @@ def notice_of(body: Json) -> str | None:
     """Tell what keeps the wiki's answer from being all it could be; None if nothing does."""
     index: Json = body.get("index", {})
     is_first_build = index.get("commit") is None and index.get("head") is not None
-    notices = [UNDER_WAY if is_first_build else None, body.get("degraded")]
+    notices = [FIRST_BUILD if is_first_build else None, body.get("degraded")]
     behind = index.get("pending_pages") if index.get("commit") != index.get("head") else 0
     if behind and not is_first_build:
         notices.append(f"the index is behind by {count(behind, 'page')}; semantic_search with wait=true waits for the latest")

@@ -1,13 +1,15 @@
-"""A search whose best candidates are read again: it is asked for them, then, for the order in which they were read.
+"""The reranking stage: a reranker reads the best candidates of a search.
 
-Nothing is held between the two, neither a state of the catalog nor a place among the searches: a reranker that is slow slows
-nobody but who asked it. What it gave is told by the passages' texts, so that a sync between the two does no harm.
+Neither a state of the catalog nor a search slot is held while it reads, so that a slow reranker delays only those who ask for
+it. Its scores belong to the chunks' texts, so that a sync in between does no harm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from msgspec import structs
 
 from otterwiki_semantic.core.errors import RerankerError
 from otterwiki_semantic.core.records import Answer, Mode, SearchOptions
@@ -15,17 +17,23 @@ from otterwiki_semantic.core.telemetry import Failure, Telemetry
 from otterwiki_semantic.search.pipeline import RerankScores, Shortlist
 from otterwiki_semantic.search.reranking.bounded import BoundedReranker, Question
 
-Ask = Callable[[Sequence[RerankScores]], list[tuple[Answer, Shortlist]] | None]
-"""Answers the queries, with what is known of each one's candidates; None if there is nothing to ask."""
 NONE_CONFIGURED = "the answer is not reranked: no reranker is configured; set SEMANTIC_RERANKER"
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """What was read for a query (nothing, if there is nothing to put in order), or why it was not."""
+class Reranking:
+    """What a reranker made of the candidates of one query."""
 
     scores: RerankScores = field(default_factory=dict)
-    trouble: str | None = None
+    """Empty if it has read none."""
+    failure: str | None = None
+    """Why not, if it should have."""
+    reranker: str | None = None
+
+    def applied_to(self, answer: Answer) -> Answer:
+        """Return an answer that says who ordered it, or why nobody has."""
+        degraded = "; ".join(filter(None, (answer.degraded, self.failure))) or None
+        return structs.replace(answer, degraded=degraded, reranker=self.reranker if self.scores else None)
 
 
 class RerankStage:
@@ -62,35 +70,24 @@ class RerankStage:
         if self._reranker is None:
             return False
         if options.rerank is None:
-            return self._reranker.is_fast and options.mode is Mode.HYBRID
+            return self._reranker.is_fast and options.mode is Mode.HYBRID and not options.draft
         return options.rerank
 
-    def answers(self, queries: Sequence[str], options: SearchOptions, ask: Ask) -> list[Answer] | None:
-        """Give the answers to queries as `ask` gives them, reranked if that is wanted; None if it gives none."""
-        first = ask([{} for _ in queries])
-        if first is None:
-            return None
-        if self._reranker is None or not self.is_wanted(options):
-            trouble = NONE_CONFIGURED if options.rerank and self._reranker is None else None
-            return [_told(answer, trouble) for answer, _ in first]
-        read = self._read(self._reranker, queries, [shortlist for _, shortlist in first])
-        last = (ask([each.scores for each in read]) if any(each.scores for each in read) else None) or first
-        return [
-            replace(_told(answer, each.trouble), reranker=self._reranker.name if each.scores else None)
-            for (answer, _), each in zip(last, read, strict=True)
-        ]
-
-    def _read(self, reranker: BoundedReranker, queries: Sequence[str], shortlists: Sequence[Shortlist]) -> list[_Read]:
-        worth = [place for place, listed in enumerate(shortlists) if len(listed) > 1 and queries[place].strip()]
-        given = reranker.scores([Question(queries[place], list(shortlists[place].values())) for place in worth])
+    def rerank(self, queries: Sequence[str], shortlists: Sequence[Shortlist], options: SearchOptions) -> list[Reranking]:
+        """Return the scores of each query's shortlist, if the search is to be reranked."""
+        reranker = self._reranker
+        if reranker is None or not self.is_wanted(options):
+            return [Reranking(failure=NONE_CONFIGURED if options.rerank and reranker is None else None) for _ in queries]
+        worth = [at for at, shortlist in enumerate(shortlists) if len(shortlist) > 1 and queries[at].strip()]
+        given = reranker.scores([Question(queries[at], list(shortlists[at].values())) for at in worth])
         self._count_failure(reranker, [each for each in given if isinstance(each, RerankerError)], len(given))
-        read = [_Read() for _ in queries]
-        for place, scores in zip(worth, given, strict=True):
+        found = [Reranking(reranker=reranker.name) for _ in queries]
+        for at, scores in zip(worth, given, strict=True):
             if isinstance(scores, RerankerError):
-                read[place] = _Read(trouble=f"the answer is not reranked: {scores}")
+                found[at] = Reranking(failure=f"the answer is not reranked: {scores}")
             else:
-                read[place] = _Read(dict(zip(shortlists[place], scores, strict=True)))
-        return read
+                found[at] = Reranking(dict(zip(shortlists[at], scores, strict=True)), reranker=reranker.name)
+        return found
 
     def _count_failure(self, reranker: BoundedReranker, failures: Sequence[RerankerError], asked: int) -> None:
         """Count a search that it failed; not again while it is left alone after that, and not while it is being loaded."""
@@ -98,8 +95,3 @@ class RerankStage:
         if failure is not None and failure is not self._counted:
             self._counted = failure
             self._watcher.failed(Failure.RERANKER)
-
-
-def _told(answer: Answer, trouble: str | None) -> Answer:
-    """Give an answer that says, if something kept it from being reranked, what that was."""
-    return replace(answer, degraded="; ".join(filter(None, (answer.degraded, trouble)))) if trouble else answer

@@ -13,8 +13,8 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.core.errors import SemanticError
-from otterwiki_semantic.core.parameters import checked_flag, checked_query, without_ending
-from otterwiki_semantic.core.records import SearchHour
+from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
+from otterwiki_semantic.core.records import ReindexRequest, SearchHour
 from otterwiki_semantic.core.remedies import problem
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, render_page, status_of
@@ -76,7 +76,7 @@ class _Views:
         status = 200
         try:
             if values["path"]:
-                path = without_ending(checked_query(values["path"], "path"))
+                path = page_path(QueryText().parse(values["path"], "path"))
                 values["seen"] = self._service.inspect_page(path)
         except SemanticError as error:
             values["trouble"], status = str(error), status_of(error)
@@ -89,7 +89,7 @@ class _Views:
         if request.method != "POST":
             return redirect(url_for("semantic_admin.index"))
         try:
-            self._service.reindex(full=checked_flag(request.form.get("full"), "full"))
+            self._service.reindex(full=parse_parameters(ReindexRequest, request.form).full)
         except SemanticError as error:
             flash(str(error), "alert-danger")
         else:

@@ -17,6 +17,10 @@ from otterwiki_semantic.web.auth import has_permission
 View = Callable[..., ResponseReturnValue]
 
 
+PageUrl = Callable[[str, str], str]
+"""Returns the address of a page, from its path and an anchor, which may be empty."""
+
+
 def guarded(permission: str, view: View) -> View:
     """Give a view for those who have a permission; others are answered as by the wiki's own pages."""
 

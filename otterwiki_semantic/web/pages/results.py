@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from otterwiki_semantic.core.records import Answer, Explanation, Facet, Freshness, Hit
-from otterwiki_semantic.daemon import PageUrl
+from otterwiki_semantic.core.records import Answer, Explanation, Freshness, Hit
 from otterwiki_semantic.web.pages.excerpts import Piece, excerpt, text_fragment
+from otterwiki_semantic.web.pages.layout import PageUrl
 
 FILTERS = ("category", "tag", "path")
 _MOST_CHIPS = 6
@@ -67,8 +67,8 @@ class Found:
 
 def found(answer: Answer, chosen: Sequence[tuple[str, str]], page_url: PageUrl) -> Found:
     """Give what is shown of an answer; `chosen` are the filters that it was asked with, by name and value."""
-    relevant = [hit for hit in answer.hits if hit.relevant]
-    others = [hit for hit in answer.hits if not hit.relevant]
+    relevant = [hit for hit in answer.results if hit.relevant]
+    others = [hit for hit in answer.results if not hit.relevant]
     pages, misses = _by_page(relevant, page_url), _by_page(others, page_url)
     chips = _chips(answer, chosen)
     shown = chips if len(pages) > 1 else tuple(chip for chip in chips if chip.is_on)  # one page cannot be narrowed
@@ -148,11 +148,11 @@ def _chips(answer: Answer, chosen: Sequence[tuple[str, str]]) -> tuple[Chip, ...
     """Give the chosen filters first, then those that the relevant pages offer."""
     taken = {(name, value.casefold()) for name, value in chosen}
     single = {name for name, _ in chosen if name != "tag"}
-    irrelevant = _irrelevant(answer.hits)
+    irrelevant = _irrelevant(answer.results)
     chips = [Chip(name, value, None, is_on=True) for name, value in chosen]
     for name in FILTERS:
-        facets: tuple[Facet, ...] = getattr(answer.facets, name) if answer.facets and name not in single else ()
-        counts = {facet.value: facet.count - irrelevant[name, facet.value.casefold()] for facet in facets}
+        facets: dict[str, int] = getattr(answer.facets, name) if answer.facets and name not in single else {}
+        counts = {value: count - irrelevant[name, value.casefold()] for value, count in facets.items()}
         rest = [value for value, count in counts.items() if count > 0 and (name, value.casefold()) not in taken]
         best = sorted(rest, key=lambda value: -counts[value])[:_MOST_CHIPS]
         chips += [Chip(name, value, counts[value], is_on=False) for value in best]

@@ -9,8 +9,8 @@ from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.core.errors import PageNotFoundError, SemanticError
-from otterwiki_semantic.core.parameters import checked_query, search_options, without_ending
-from otterwiki_semantic.core.records import Answer, Mode
+from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
+from otterwiki_semantic.core.records import Answer, Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, render_page, status_of
@@ -74,7 +74,7 @@ class _Views:
         values: dict[str, Any] = {"path": request.args.get("path", ""), "related": (), "trouble": None}
         status = 200
         try:
-            path = without_ending(checked_query(request.args.get("path"), "path"))
+            path = page_path(QueryText().parse(request.args.get("path"), "path"))
             values |= {"path": path, "related": self._unasked.ask(lambda: near_pages(self._service, path, page_url))}
         except PageNotFoundError:
             pass  # it is not indexed yet: nothing is near
@@ -87,7 +87,7 @@ class _Views:
     def likely(self) -> ResponseReturnValue:
         """Pages that may be meant by a name that no page has."""
         try:
-            name = checked_query(request.args.get("name"), "name")
+            name = QueryText().parse(request.args.get("name"), "name")
             is_path = "missing" in request.args
             pages = self._unasked.ask(lambda: likely_pages(self._service, name, page_url, is_path=is_path))
         except SemanticError as error:
@@ -114,11 +114,15 @@ class _Views:
         filters = {name: value for name, value in chosen if name != "tag"}
         tags = [value for name, value in chosen if name == "tag"]
         wanted = {"n": _MORE_RESULTS if "more" in request.args else _RESULTS, "max_chunks_per_page": _PASSAGES_OF_A_PAGE}
-        options = search_options({**wanted, **filters, "tag": tags, "mode": mode, "facets": True, "explain": True})
+        options = parse_parameters(
+            SearchOptions, {**wanted, **filters, "tag": tags, "mode": mode, "facets": True, "explain": True}
+        )
         is_new_question = "draft" not in request.args and "more" not in request.args
         is_new_question &= request.headers.get("Sec-Fetch-Site") != "cross-site"  # else another site could fill the log
         rerank = False if request.args.get("draft") == "typing" else None
-        return self._service.search([checked_query(query)], replace(options, note=is_new_question, rerank=rerank))[0]
+        return self._service.search(
+            [QueryText().parse(query, "q")], replace(options, is_logged=is_new_question, rerank=rerank)
+        )[0]
 
 
 def _chosen() -> list[tuple[str, str]]:
@@ -130,7 +134,7 @@ def _chosen() -> list[tuple[str, str]]:
 
 def _more(answer: Answer) -> bool:
     """Tell whether more results may be asked for."""
-    return "more" not in request.args and len(answer.hits) >= _RESULTS
+    return "more" not in request.args and len(answer.results) >= _RESULTS
 
 
 def _address(*, without: tuple[str, str] | None = None, adding: tuple[str, str] | None = None, more: bool = False) -> str:

@@ -9,7 +9,8 @@ from typing import TypeVar
 
 from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundError
 from otterwiki_semantic.core.records import RelatedPage, SearchOptions
-from otterwiki_semantic.daemon import IndexService, PageUrl
+from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.web.pages.layout import PageUrl
 
 T = TypeVar("T")
 _RELATED, _LIKELY = 6, 5
@@ -53,7 +54,7 @@ class NearPage:
 
 def near_pages(service: IndexService, path: str, page_url: PageUrl) -> tuple[NearPage, ...]:
     """Give the pages near enough in meaning to a page, nearest first; errors as `IndexService.related`."""
-    return tuple(_near(page, page_url) for page in service.related(path, _RELATED).pages if page.relevant)
+    return tuple(_near(page, page_url) for page in service.related(path, _RELATED).results if page.relevant)
 
 
 def _near(page: RelatedPage, page_url: PageUrl) -> NearPage:
@@ -67,10 +68,10 @@ def _near(page: RelatedPage, page_url: PageUrl) -> NearPage:
 def likely_pages(service: IndexService, name: str, page_url: PageUrl, *, is_path: bool) -> tuple[NearPage, ...]:
     """Give existing pages that may be meant by a name: for a whole path those spelled like it first, then those about it."""
     words = name.replace("/", " ").replace("-", " ").replace("_", " ").strip() or name
-    answer = service.search([words], SearchOptions(n=_LIKELY, max_chunks_per_page=1, note=False, rerank=False))[0]
+    answer = service.search([words], SearchOptions(n=_LIKELY, max_chunks_per_page=1, is_logged=False, rerank=False))[0]
     about = {
         hit.path: NearPage(hit.title, hit.path, page_url(hit.path, ""), hit.section, page_url(hit.path, hit.anchor), False)
-        for hit in answer.hits
+        for hit in answer.results
         if hit.relevant
     }
     spelled = {path: about.get(path) or _named(path, page_url) for path in (_spelled_like(service, name) if is_path else ())}

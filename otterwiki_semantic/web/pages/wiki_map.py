@@ -12,7 +12,7 @@ from flask import render_template, request
 from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.core.errors import ParameterError, SemanticError
-from otterwiki_semantic.core.parameters import checked_number
+from otterwiki_semantic.core.parameters import Integer
 from otterwiki_semantic.core.records import MapPoint, MapState, WikiMap
 from otterwiki_semantic.core.remedies import problem
 from otterwiki_semantic.daemon import IndexService
@@ -58,7 +58,7 @@ class MapView:
     def _values(self) -> tuple[dict[str, Any], int]:
         values = {"query": request.args.get("q", "").strip(), "map": None, "table": None, "page_url": page_url, "trouble": None}
         try:
-            number = checked_number(request.args.get("page"), "page", 1, _MOST_PAGES)
+            number = Integer(1, _MOST_PAGES).parse(request.args.get("page", "1"), "page")
             found = self._service.map()
         except SemanticError as error:
             return {**values, "trouble": str(error), "cure": _cure(error)}, status_of(error)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 import otterwiki_semantic
 from otterwiki_semantic import __version__
@@ -33,7 +34,7 @@ from otterwiki_semantic.cli.doctor.checks.settings import check_settings
 from otterwiki_semantic.cli.doctor.checks.wiki import check_wiki
 from otterwiki_semantic.cli.doctor.command import examine
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, Level, make_context
-from otterwiki_semantic.core.records.status import Problem, RebuildState, RebuildStatus
+from otterwiki_semantic.core.records import Problem, RebuildState, RebuildStatus
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.probe import DaemonProbe
@@ -588,12 +589,12 @@ def test_what_the_index_says_of_itself_is_told(wiki: LiveWiki) -> None:
     assert [each.level for each in status_findings(status)] == [Level.OK]
     trouble = Problem("the disk is full", "make room")
     failed = RebuildStatus(RebuildState.FAILED, error="no room", cure="make some")
-    troubled = replace(status, problems=(trouble,), last_error="git is gone", rebuild=failed)
+    troubled = structs.replace(status, problems=(trouble,), last_error="git is gone", rebuild=failed)
     told = [(each.detail, each.cure) for each in status_findings(troubled) if each.level is Level.PROBLEM]
     assert told[0] == ("the disk is full", "make room")
     assert told[1][0] == "the last error: git is gone"
     assert told[2] == ("no room", "make some")
-    behind = replace(status, index=replace(status.index, commit=None, pending_pages=3))
+    behind = structs.replace(status, index=structs.replace(status.index, commit=None, pending_pages=3))
     assert "3 pages are pending" in next(iter(status_findings(behind))).detail
 
 

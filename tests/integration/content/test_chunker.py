@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from otterwiki_semantic.content.chunking.chunker import count_words
 from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.markdown.parser import parse
-from otterwiki_semantic.core.records.document import Chunk
+from otterwiki_semantic.core.records import Chunk
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.support.chunks import PROFILE, body, chunks_of, is_subsequence, new_text, page_words, sentences
 from tests.support.markdown_strategies import PAGES, RAW, WORDS

@@ -14,7 +14,7 @@ from otterwiki_semantic.content.chunking.chunker import BytesAsTokens, chunk_doc
 from otterwiki_semantic.content.chunking.profiles import AUTO, PROFILES, Profile, profile_named
 from otterwiki_semantic.content.markdown.parser import parse
 from otterwiki_semantic.core.errors import ConfigError
-from otterwiki_semantic.core.records.document import Chunk, Document
+from otterwiki_semantic.core.records import Chunk, Document
 from otterwiki_semantic.core.settings import CHUNKS
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.support.chunks import body, chunks_of, is_subsequence, new_text, page_words, sentences

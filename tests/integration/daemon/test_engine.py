@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.core.errors import RebuildRunningError
-from otterwiki_semantic.core.records.search import Mode, SearchOptions
-from otterwiki_semantic.core.records.status import RebuildState
+from otterwiki_semantic.core.records import Mode, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from tests.support.engines import opened, wait_until_equal
@@ -22,11 +21,11 @@ def index(settings: Settings) -> Iterator[IndexEngine]:
 
 
 def paths(index: IndexEngine, query: str, n: int = 3) -> list[str]:
-    return [hit.path for hit in index.search([query], SearchOptions(n, 1))[0].hits]
+    return [hit.path for hit in index.search([query], SearchOptions(n, 1))[0].results]
 
 
 def test_a_question_finds_the_passage_that_answers_it(index: IndexEngine) -> None:
-    (hit,) = index.search(["trapped bubbles make a noise, how do I let them out"], SearchOptions(1, 1))[0].hits
+    (hit,) = index.search(["trapped bubbles make a noise, how do I let them out"], SearchOptions(1, 1))[0].results
     assert (hit.path, hit.section) == ("house/heating", "Bleeding a radiator")
     assert hit.snippet.startswith("[Heating > Bleeding a radiator] If it gurgles")
 
@@ -34,12 +33,12 @@ def test_a_question_finds_the_passage_that_answers_it(index: IndexEngine) -> Non
 def test_several_questions_are_answered_in_order(index: IndexEngine) -> None:
     answers = index.search(["broken hard drive", "vegetables"], SearchOptions(1, 1))
     assert [answer.query for answer in answers] == ["broken hard drive", "vegetables"]
-    assert [answer.hits[0].path for answer in answers] == ["machines/nas", "garden"]
+    assert [answer.results[0].path for answer in answers] == ["machines/nas", "garden"]
 
 
 def test_a_page_gets_no_more_than_its_share(index: IndexEngine) -> None:
     assert paths(index, "radiator", 5).count("house/heating") == 1
-    hits = index.search(["radiator"], SearchOptions(5, 2, Mode.SEMANTIC))[0].hits
+    hits = index.search(["radiator"], SearchOptions(5, 2, Mode.SEMANTIC))[0].results
     assert [hit.path for hit in hits].count("house/heating") == 2
     distances = [hit.distance for hit in hits if hit.distance is not None]
     assert len(distances) == len(hits)
@@ -159,7 +158,7 @@ def test_an_index_made_another_way_serves_until_the_new_one_is_whole(settings: S
     opened(settings).close()
     from otterwiki_semantic.storage.generations import GenerationStore
 
-    generation = GenerationStore(settings.data_dir).current()
+    generation = GenerationStore(settings.data_dir).open_current()
     assert generation is not None
     generation.catalog.set_meta("fingerprint", "of an older version")
     old = generation.name
@@ -175,18 +174,18 @@ def test_an_index_made_another_way_serves_until_the_new_one_is_whole(settings: S
 
 def test_searches_go_on_while_broken_chroma_is_filled_again(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.storage.generation.EXACT", 0)
-    serving = index._keeper.serving
+    serving = index._manager.serving
     assert serving is not None
-    before = index.search(["vegetables"], SearchOptions(5, 2))[0].hits
-    broken = serving.vectors
+    before = index.search(["vegetables"], SearchOptions(5, 2))[0].results
+    broken = serving.vector_store
     broken.close()
-    after = index.search(["vegetables"], SearchOptions(5, 2))[0].hits
+    after = index.search(["vegetables"], SearchOptions(5, 2))[0].results
     assert [hit.path for hit in after] == [hit.path for hit in before]
-    eventually(lambda: index.status().status == "ready" and not serving.is_refilling)
-    assert serving.vectors is not broken
+    eventually(lambda: index.status().status == "ready" and serving.mirror.is_current)
+    assert serving.vector_store is not broken
     assert not Path(broken.place).exists()
-    assert serving.vectors.count() == index.status().vectors
-    assert index.search(["vegetables"], SearchOptions(5, 2))[0].hits[0].path == "garden"
+    assert serving.vector_store.count() == index.status().vectors
+    assert index.search(["vegetables"], SearchOptions(5, 2))[0].results[0].path == "garden"
 
 
 def test_closing_in_the_midst_of_a_build_keeps_what_is_done(settings: Settings) -> None:
@@ -225,8 +224,8 @@ def test_a_search_of_an_index_that_is_up_to_date_reads_no_tree(index: IndexEngin
     def fail(_commit: str) -> None:
         raise AssertionError("the tree was read")
 
-    monkeypatch.setattr(index._keeper._repository, "pages", fail)
-    assert index.search(["radiator", "garden"], SearchOptions())[1].hits
+    monkeypatch.setattr(index._manager._freshness._repository, "pages", fail)
+    assert index.search(["radiator", "garden"], SearchOptions())[1].results
 
 
 def test_a_sync_that_fails_is_tried_again_later_and_later(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

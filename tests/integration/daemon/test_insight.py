@@ -12,8 +12,7 @@ import pytest
 
 from otterwiki_semantic.cli.evaluate.runs import measure
 from otterwiki_semantic.core.errors import PageNotFoundError
-from otterwiki_semantic.core.records.insight import SyncRecord
-from otterwiki_semantic.core.records.search import Mode, SearchOptions
+from otterwiki_semantic.core.records import Mode, SearchOptions, SyncRecord
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
 from otterwiki_semantic.daemon.engine import IndexEngine
@@ -35,9 +34,9 @@ def index(settings: Settings) -> Iterator[IndexEngine]:
 
 def synced(index: IndexEngine) -> None:
     """Let one more sync end."""
-    ended = index._keeper._ended
+    ended = index._manager._ended
     index.notify()
-    eventually(lambda: index._keeper._ended > ended)
+    eventually(lambda: index._manager._ended > ended)
 
 
 def newest(index: IndexEngine) -> SyncRecord:
@@ -124,7 +123,7 @@ def test_searches_are_noted_and_those_that_found_nothing_by_their_text(index: In
 
 
 def test_a_search_that_is_not_to_be_noted_leaves_nothing(index: IndexEngine) -> None:
-    index.search(["zyx"], SearchOptions(note=False))
+    index.search(["zyx"], SearchOptions(draft=True))
     told = index.insight()
     assert (told.searches, told.unanswered) == ((), ())
 
@@ -135,11 +134,11 @@ def test_judged_questions_are_nobodys(index: IndexEngine) -> None:
 
 
 def test_waiting_for_a_commit_does_not_count_as_searching(settings: Settings, index: IndexEngine) -> None:
-    index.search(["radiator"], SearchOptions(note=False))
+    index.search(["radiator"], SearchOptions(draft=True))
     many = {f"p{number}.md": f"# Page {number}\n\nNumber {number} is a page of its own.\n" for number in range(150)}
     head = commit(settings.repository, many)
     start = datetime.now(UTC)
-    (answer,) = index.search(["number 7"], SearchOptions(wait=30))
+    (answer,) = index.search(["number 7"], SearchOptions(wait=True, wait_seconds=30))
     whole = (datetime.now(UTC) - start).total_seconds() * 1000
     assert answer.index.commit == head
     (hour,) = index.insight().searches[-1:]
@@ -188,7 +187,7 @@ def test_the_owner_tells_everyone(settings: Settings) -> None:
     try:
         eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
         index.search([NONSENSE], SearchOptions())
-        index.search(["zyx"], SearchOptions(note=False))
+        index.search(["zyx"], SearchOptions(draft=True))
         eventually(lambda: index.insight().syncs)
         told = index.insight()
         assert [sync.pages for sync in told.syncs] == [5]

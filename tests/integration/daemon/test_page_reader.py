@@ -13,6 +13,7 @@ import pytest
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.content.markdown.front_matter import plain_values
 from otterwiki_semantic.core.errors import PageNotFoundError
+from otterwiki_semantic.core.records import PageListRequest, PageRequest
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
 from otterwiki_semantic.daemon.page_reader import PageReader
@@ -257,10 +258,10 @@ def test_a_repository_without_a_wiki_is_read_as_well(settings: Settings) -> None
     index = IndexClient(settings)
     try:
         reading = PageReader(index, Repository(settings.repository))
-        eventually(lambda: reading.pages({})["total"] == 5)
-        assert reading.page("garden", {"section": ["tomatoes"]})["content"].startswith("## Tomatoes\n")
+        eventually(lambda: index.pages(PageListRequest()).total == 5)
+        assert reading.page("garden", PageRequest(section=("tomatoes",))).content.startswith("## Tomatoes\n")
         with pytest.raises(PageNotFoundError) as raised:
-            reading.page("gardn", {})
+            reading.page("gardn", PageRequest())
         assert raised.value.nearest[0] == "garden"
     finally:
         index.close()

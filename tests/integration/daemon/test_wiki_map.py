@@ -13,8 +13,7 @@ from statistics import median
 
 import pytest
 
-from otterwiki_semantic.core.records.insight import MapPoint, MapState, WikiMap
-from otterwiki_semantic.core.records.status import RebuildState
+from otterwiki_semantic.core.records import NO_URLS, MapPoint, MapState, RebuildState, WikiMap
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
 from otterwiki_semantic.daemon.engine import IndexEngine
@@ -195,7 +194,7 @@ def test_a_kept_map_that_is_damaged_is_made_again(settings: Settings, opened: Op
         json.dumps({**whole, "places": {"a": [2, 0]}}).encode(),
     ):
         kept.write_bytes(damaged)
-        assert mapping.WikiMapBuilder(kept, lambda: None, lambda *_: None).answer(None, first.index).points == ()
+        assert mapping.WikiMapBuilder(kept, lambda: None, lambda *_: None).answer(None, first.index, NO_URLS).points == ()
     assert places(ready(opened(settings))) == places(first), "the same pages begin afresh in the same way"
 
 

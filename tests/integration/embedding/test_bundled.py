@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from otterwiki_semantic.core.errors import ModelError
-from otterwiki_semantic.core.records.document import Chunk
+from otterwiki_semantic.core.records import Chunk
 from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL, BundledModel
 from otterwiki_semantic.embedding.passages import embed_passages
 from tests.support.paths import DATA, ROOT

@@ -11,8 +11,7 @@ from threading import Event, Thread
 import pytest
 
 from otterwiki_semantic.core.errors import RebuildRunningError
-from otterwiki_semantic.core.records.search import Answer, Mode, SearchOptions
-from otterwiki_semantic.core.records.status import RebuildState
+from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
@@ -30,10 +29,10 @@ BEES = {"bees.md": "# Bees\n\nThe hives stand behind the hedge, and honey is tak
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask again soon, so that nobody has to wait for what is tested."""
     monkeypatch.setattr("otterwiki_semantic.embedding.factory.Pace", lambda: Pace(jitter=lambda _least, _most: 0.0))
-    monkeypatch.setattr("otterwiki_semantic.indexing.recipe.LEFT_ALONE_SECONDS", 0.2)
-    monkeypatch.setattr("otterwiki_semantic.indexing.sync.LEFT_ALONE_SECONDS", 0.2)
+    monkeypatch.setattr("otterwiki_semantic.indexing.recipe.MODEL_COOLDOWN_SECONDS", 0.2)
+    monkeypatch.setattr("otterwiki_semantic.indexing.embedding_stage.MODEL_COOLDOWN_SECONDS", 0.2)
     monkeypatch.setattr("otterwiki_semantic.core.backoff._FIRST_SECONDS", 0.3)
-    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild._AGAIN_SECONDS", 0.5)
+    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild._RETRY_SECONDS", 0.5)
 
 
 class Wiki:
@@ -95,7 +94,7 @@ def ask(index: IndexEngine, query: str = QUESTION, mode: Mode = Mode.HYBRID) -> 
 
 def answers_by_meaning(index: IndexEngine) -> bool:
     answer = ask(index, mode=Mode.SEMANTIC)
-    return answer.degraded is None and answer.hits[0].path == "house/heating"
+    return answer.degraded is None and answer.results[0].path == "house/heating"
 
 
 def test_a_model_on_a_server_serves_as_the_bundled_one_does(wiki: Wiki) -> None:
@@ -107,7 +106,7 @@ def test_a_model_on_a_server_serves_as_the_bundled_one_does(wiki: Wiki) -> None:
     head = commit(wiki.settings.repository, BEES)
     index.notify()
     eventually(lambda: index.status().index.commit == head and is_well(index))
-    assert ask(index, "where is honey", Mode.SEMANTIC).hits[0].path == "bees"
+    assert ask(index, "where is honey", Mode.SEMANTIC).results[0].path == "bees"
 
 
 def test_its_window_chooses_how_pages_are_divided(wiki: Wiki) -> None:
@@ -122,7 +121,7 @@ def test_an_index_that_begins_while_the_server_is_down_answers_by_words_and_is_b
     index = wiki.start()
     eventually(lambda: index.status().index.commit is not None and index.status().problems)
     answer = ask(index)
-    assert answer.hits[0].path == "house/heating"
+    assert answer.results[0].path == "house/heating"
     assert answer.degraded is not None
     assert "words alone" in answer.degraded
     (first, *_) = index.status().problems
@@ -140,13 +139,13 @@ def test_pages_saved_while_the_server_is_down_are_pending_and_found_by_words(wik
     index.notify()
     eventually(lambda: index.status().index.commit == head)
     answer = ask(index, "honey")
-    assert answer.hits[0].path == "bees"
+    assert answer.results[0].path == "bees"
     assert answer.degraded is not None
     assert index.status().index.pending_pages == 1
     assert index.status().problems
     wiki.up()
     eventually(lambda: ask(index, "where is honey", Mode.SEMANTIC).degraded is None and is_well(index), 60)
-    assert ask(index, "where is honey", Mode.SEMANTIC).hits[0].path == "bees"
+    assert ask(index, "where is honey", Mode.SEMANTIC).results[0].path == "bees"
 
 
 def test_after_a_start_without_the_server_the_index_is_what_it_was(wiki: Wiki) -> None:
@@ -159,7 +158,7 @@ def test_after_a_start_without_the_server_the_index_is_what_it_was(wiki: Wiki) -
     index = wiki.start()
     eventually(lambda: index.status().generation is not None)
     assert index.status().generation == generation
-    assert ask(index).hits[0].path == "house/heating"
+    assert ask(index).results[0].path == "house/heating"
     wiki.up()
     eventually(lambda: answers_by_meaning(index), 60)
     assert index.status().generation == generation
@@ -192,7 +191,7 @@ def test_a_model_exchanged_while_it_is_used_spoils_nothing(wiki: Wiki) -> None:
     index.notify()
     eventually(lambda: index.status().generation != generation and is_well(index), 60)
     assert index.status().index.commit == head
-    assert ask(index, "where is honey", Mode.SEMANTIC).hits[0].path == "bees"
+    assert ask(index, "where is honey", Mode.SEMANTIC).results[0].path == "bees"
 
 
 def test_another_chunk_profile_is_built_beside_and_takes_over_the_same_texts(wiki: Wiki) -> None:
@@ -235,7 +234,7 @@ def test_nobody_is_asked_in_vain(wiki: Wiki) -> None:
     index = wiki.start(replace(wiki.settings, model="openai:other"))
     eventually(lambda: index.status().generation is not None)
     wiki.down()
-    assert ask(index).hits[0].path == "house/heating"
+    assert ask(index).results[0].path == "house/heating"
 
 
 def test_the_status_is_told_while_the_model_is_timed(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +254,7 @@ def test_the_status_is_told_while_the_model_is_timed(wiki: Wiki, monkeypatch: py
             index.reindex()
 
     monkeypatch.setattr(index.embedder, "embed", slow)
-    index._way.chunks = "fixed"
+    index._manager.rebuilds._recipe = replace(index._recipe, chunks="fixed")
     beginning = Thread(target=begin)
     beginning.start()
     assert asked.wait(30)
@@ -276,4 +275,4 @@ def test_a_model_exchanged_for_one_of_the_same_size_is_noticed_when_the_server_i
     wiki.server.seed = "other weights"
     wiki.up()
     eventually(lambda: index.status().generation != generation and ask(index).degraded is None and is_well(index), 60)
-    assert ask(index, "the hives stand behind the hedge", Mode.SEMANTIC).hits[0].path == "bees"
+    assert ask(index, "the hives stand behind the hedge", Mode.SEMANTIC).results[0].path == "bees"

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from otterwiki_semantic.indexing.sync import Stopped
+from otterwiki_semantic.indexing.sync import Stopped, changed_pages
 from tests.support.large_wikis import LINE, read_large_page
 from tests.support.live_wiki import commit, git
 from tests.support.sync_bench import Bench, section
@@ -53,7 +54,7 @@ def test_a_rename_embeds_nothing(bench: Bench) -> None:
 
 def test_a_rebuild_with_the_same_model_embeds_nothing(bench: Bench) -> None:
     other = bench.generations.create(bench.model, bench.profile)
-    assert bench.sync(other, donor=bench.generation) == []
+    assert bench.sync(other, previous=bench.generation) == []
     assert bench.snippets(other) == bench.snippets()
     other.destroy()
 
@@ -92,14 +93,14 @@ def test_a_history_that_was_replaced_is_no_matter(bench: Bench) -> None:
     commit(bench.repository, {"only.md": "# Only\n\nThe only page there is.\n"})
     bench.sync()
     assert sorted(bench.snippets()) == ["only"]
-    assert bench.generation.vectors.count() == bench.generation.catalog.counts().vectors == 1
+    assert bench.generation.vector_store.count() == bench.generation.catalog.counts().vectors == 1
 
 
 def test_an_emptied_repository_empties_the_index(bench: Bench, handbook: dict[str, str | bytes]) -> None:
     commit(bench.repository, dict.fromkeys(handbook))
     bench.sync()
     assert bench.snippets() == {}
-    assert bench.generation.vectors.count() == 0
+    assert bench.generation.vector_store.count() == 0
 
 
 def test_a_repository_without_a_commit_is_an_empty_index(tmp_path: Path) -> None:
@@ -137,7 +138,8 @@ def test_a_bad_page_is_indexed_as_well_as_can_be_and_stops_no_other(bench: Bench
 def test_a_large_page_is_read_and_the_small_ones_come_first(tmp_path: Path, model: BundledModel) -> None:
     assert len(read_large_page(1_000_000, model).chunks) > 500
     bench = Bench(tmp_path, {"a_big.md": LINE * 2_000, "b.md": "# B\n\nsmall\n"})
-    changed, _ = bench.indexer.difference(bench.generation.catalog, git(bench.repository, "rev-parse", "HEAD"))
+    head = git(bench.repository, "rev-parse", "HEAD")
+    changed, _ = changed_pages(Repository(bench.repository), bench.generation.catalog, head)
     assert [file.path for file in changed] == ["b", "a_big"]
     bench.generation.close()
 
@@ -175,10 +177,10 @@ def test_a_head_that_moves_back_after_a_broken_sync_is_noticed(bench: Bench) -> 
     start = git(bench.repository, "rev-parse", "HEAD")
     commit(bench.repository, {"garden.md": "# Garden\n\nOnly weeds grow here now.\n"})
     catalog = bench.generation.catalog
-    settle, catalog.settle_vectors = catalog.settle_vectors, lambda: (_ for _ in ()).throw(Stopped)  # type: ignore[method-assign]
+    collect, catalog.collect_garbage = catalog.collect_garbage, lambda: (_ for _ in ()).throw(Stopped)  # type: ignore[method-assign]
     with pytest.raises(Stopped):
         bench.sync()
-    catalog.settle_vectors = settle  # type: ignore[method-assign]
+    catalog.collect_garbage = collect  # type: ignore[method-assign]
     assert bench.snippets() != before
     git(bench.repository, "reset", "-q", "--hard", start)
     bench.sync()

@@ -11,8 +11,7 @@ from threading import Event
 
 import pytest
 
-from otterwiki_semantic.core.records.search import Answer, Mode, SearchOptions
-from otterwiki_semantic.core.records.status import RebuildState
+from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.local.bundled import BundledModel
@@ -65,7 +64,7 @@ def is_whole(index: IndexEngine) -> bool:
 def test_an_index_of_this_way_is_used_as_it_is(settings: Settings, opened: Open) -> None:
     index = opened("index-schema-4.tar.xz")
     old = serving(settings)
-    assert ask(index).hits[0].path == "house/heating", "at once"
+    assert ask(index).results[0].path == "house/heating", "at once"
     eventually(lambda: is_whole(index))
     status = index.status()
     assert (status.generation, status.embedded_texts, status.rebuild.state) == (old, 0, RebuildState.IDLE)
@@ -111,7 +110,9 @@ def test_an_index_that_cannot_be_asked_is_kept_until_another_is_whole(
         eventually(lambda: first.status().generation not in {None, old})
         assert "it cannot be asked, and is kept until another is whole" in caplog.text
     answer = ask(first)
-    assert (answer.hits, answer.index.commit, answer.index.pending_pages) == ((), None, 5), "which tells that it is being built"
+    assert (answer.results, answer.index.commit, answer.index.pending_pages) == ((), None, 5), (
+        "which tells that it is being built"
+    )
     assert old in generations(settings)
     first.close()
 
@@ -119,6 +120,6 @@ def test_an_index_that_cannot_be_asked_is_kept_until_another_is_whole(
     assert old in generations(settings), "it was not whole when it was stopped"
     gate.set()
     eventually(lambda: is_whole(second) and old not in generations(settings))
-    assert ask(second).hits[0].path == "house/heating"
+    assert ask(second).results[0].path == "house/heating"
     assert generations(settings) == {serving(settings)} == {second.status().generation}
     assert second.status().embedded_texts == second.status().chunks == 6, "the model was another, or none could be read"

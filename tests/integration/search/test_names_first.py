@@ -12,7 +12,7 @@ from demo.run import PAGES
 from otterwiki_semantic.content.analysis.tokenizer import name_key
 from otterwiki_semantic.content.markdown.parser import parse
 from otterwiki_semantic.content.pages.page import page_name, page_title
-from otterwiki_semantic.core.records.search import Mode, SearchOptions
+from otterwiki_semantic.core.records import Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from tests.support.live_wiki import eventually, make_repository
@@ -59,7 +59,7 @@ def spellings(name: str) -> set[str]:
 
 
 def first(index: IndexEngine, query: str, mode: Mode = Mode.HYBRID) -> str:
-    return index.search([query], SearchOptions(n=3, mode=mode))[0].hits[0].path
+    return index.search([query], SearchOptions(n=3, mode=mode))[0].results[0].path
 
 
 def names(pages: Pages) -> tuple[dict[str, set[str]], dict[str, set[str]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from otterwiki_semantic.core.records.search import SearchOptions
+from otterwiki_semantic.core.records import SearchOptions
 from otterwiki_semantic.daemon.engine import IndexEngine
 from tests.support.paths import DATA
 
@@ -37,5 +37,7 @@ def test_most_unanswerable_questions_are_flagged(demo: IndexEngine) -> None:
 def test_the_judged_page_is_among_the_first_three(demo: IndexEngine) -> None:
     judged = [entry for entry in questions("demo") if entry["relevant"]]
     options = SearchOptions(n=3, max_chunks_per_page=1)
-    found = [{hit.path for hit in demo.search([entry["query"]], options)[0].hits} & set(entry["relevant"]) for entry in judged]
+    found = [
+        {hit.path for hit in demo.search([entry["query"]], options)[0].results} & set(entry["relevant"]) for entry in judged
+    ]
     assert sum(map(bool, found)) / len(found) >= 0.95

@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from otterwiki_semantic.core.errors import ParameterError, RerankerError
-from otterwiki_semantic.core.parameters import search_options
-from otterwiki_semantic.core.records.search import Answer, SearchOptions
+from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.records import Answer, SearchOptions
+from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
-from otterwiki_semantic.daemon.serialization import answer_json, status_json
+from otterwiki_semantic.daemon.serialization import status_json
 from otterwiki_semantic.search.reranking import bounded
 from otterwiki_semantic.search.reranking.base import Reranker, open_reranker
 from otterwiki_semantic.search.reranking.bounded import BoundedReranker, Question
@@ -81,7 +82,7 @@ def index(shared_index: IndexEngine, server: RerankServer, monkeypatch: pytest.M
 
 
 def search(index: IndexEngine, query: str, **options: Any) -> Answer:
-    return index.search([query], search_options({"rerank": True, **options}))[0]
+    return index.search([query], parse_parameters(SearchOptions, {"rerank": True, **options}))[0]
 
 
 def by(word: str) -> Callable[[dict[str, Any]], Reply]:
@@ -90,7 +91,7 @@ def by(word: str) -> Callable[[dict[str, Any]], Reply]:
 
 
 def paths(answer: Answer) -> list[str]:
-    return [hit.path for hit in answer.hits]
+    return [hit.path for hit in answer.results]
 
 
 # The order
@@ -103,7 +104,7 @@ def test_the_order_is_the_rerankers(index: IndexEngine, server: RerankServer) ->
     assert paths(after)[0] == "opinion"
     assert (before.reranker, after.reranker) == (None, "cohere:rerank-v3.5")
     assert after.degraded is None
-    assert [hit.score for hit in after.hits] == sorted((hit.score for hit in after.hits), reverse=True)
+    assert [hit.score for hit in after.results] == sorted((hit.score for hit in after.results), reverse=True)
 
 
 def test_the_request_is_that_of_the_api(index: IndexEngine, server: RerankServer) -> None:
@@ -126,7 +127,7 @@ def test_what_the_query_names_stays_first(index: IndexEngine, server: RerankServ
     server.reply = by("gardener")
     answer = search(index, "pump", explain=True)
     assert paths(answer)[:2] == ["pump", "opinion"]
-    assert [hit.explain.rule for hit in answer.hits[:2] if hit.explain] == ["exact title", "reranker"]
+    assert [hit.explain.rule for hit in answer.results[:2] if hit.explain] == ["exact title", "reranker"]
     assert not any(text.startswith("[Pump]") for text in server.requests[0]["documents"])
 
 
@@ -142,7 +143,7 @@ def test_diversity_begins_with_the_rerankers_best(index: IndexEngine, server: Re
     server.reply = by("hose")
     same = search(index, "where does water come from", n=3)
     diverse = search(index, "where does water come from", n=3, diversity=1)
-    assert same.hits[0].path == diverse.hits[0].path == "long"
+    assert same.results[0].path == diverse.results[0].path == "long"
     assert paths(same).count("long") == 2
     assert paths(diverse).count("long") == 1
 
@@ -150,13 +151,13 @@ def test_diversity_begins_with_the_rerankers_best(index: IndexEngine, server: Re
 def test_explain_tells_the_rank_before_and_the_rerankers_score(index: IndexEngine, server: RerankServer) -> None:
     server.reply = by("gardener")
     places = paths(search(index, "where does water come from", n=20, rerank=False))
-    hit = search(index, "where does water come from", explain=True).hits[0]
+    hit = search(index, "where does water come from", explain=True).results[0]
     assert hit.explain is not None
     assert hit.explain.rule == "reranker"
     assert hit.explain.rerank.score == 1.0
     assert hit.explain.rerank.rank is not None
     assert hit.explain.rerank.rank > places.index("opinion")
-    untouched = search(index, "where does water come from", explain=True, rerank=False).hits[0].explain
+    untouched = search(index, "where does water come from", explain=True, rerank=False).results[0].explain
     assert untouched is not None
     assert untouched.rerank.rank is None
 
@@ -166,8 +167,8 @@ def test_what_is_relevant_is_decided_as_before(index: IndexEngine, server: Reran
     before = search(index, "where does water come from", n=20, rerank=False)
     after = search(index, "where does water come from", n=20)
     assert before.confident == after.confident
-    relevant = {(hit.path, hit.chunk_index): hit.relevant for hit in before.hits}
-    assert {(hit.path, hit.chunk_index): hit.relevant for hit in after.hits} == relevant
+    relevant = {(hit.path, hit.chunk_index): hit.relevant for hit in before.results}
+    assert {(hit.path, hit.chunk_index): hit.relevant for hit in after.results} == relevant
 
 
 def test_each_of_several_questions_is_read_by_itself(index: IndexEngine, server: RerankServer) -> None:
@@ -193,13 +194,13 @@ def test_each_of_several_questions_is_read_by_itself(index: IndexEngine, server:
 def test_a_fast_one_is_used_unless_somebody_types_or_chose_the_ranking(
     index: IndexEngine, server: RerankServer, given: dict[str, str], is_asked: bool
 ) -> None:
-    answer = index.search(["water from the well"], search_options(given))[0]
+    answer = index.search(["water from the well"], parse_parameters(SearchOptions, given))[0]
     assert bool(server.requests) is (answer.reranker is not None) is is_asked
 
 
 def test_rerank_is_true_or_false() -> None:
     with pytest.raises(ParameterError, match=r"rerank is 'maybe'; allowed are true and false"):
-        search_options({"rerank": "maybe"})
+        parse_parameters(SearchOptions, {"rerank": "maybe"})
 
 
 def test_where_none_is_configured_the_answer_says_so(settings: Settings) -> None:
@@ -210,14 +211,14 @@ def test_where_none_is_configured_the_answer_says_so(settings: Settings) -> None
     assert wanted.degraded is not None
     assert "SEMANTIC_RERANKER" in wanted.degraded
     assert unsaid.degraded is None
-    assert wanted.hits == unsaid.hits
+    assert wanted.results == unsaid.results
     assert index.status().reranker is None
     index.close()
 
 
 def test_answers_and_status_tell_it(index: IndexEngine) -> None:
-    assert answer_json(search(index, "where does water come from"))["reranker"] == "cohere:rerank-v3.5"
-    assert "reranker" not in answer_json(search(index, "where does water come from", rerank=False))
+    assert to_builtins(search(index, "where does water come from"))["reranker"] == "cohere:rerank-v3.5"
+    assert "reranker" not in to_builtins(search(index, "where does water come from", rerank=False))
     status = status_json(index.status())
     assert (status["reranker"], status["reranker_is_loading"], status["problems"]) == ("cohere:rerank-v3.5", False, ())
 
@@ -262,7 +263,7 @@ def test_a_failure_leaves_the_order_as_it_was_and_says_what_to_do(
     usual = search(index, "where does water come from", rerank=False)
     server.reply, told = FAILURES[name]
     answer = search(index, "where does water come from")
-    assert answer.hits == usual.hits
+    assert answer.results == usual.results
     assert answer.reranker is None
     assert answer.degraded is not None
     assert answer.degraded.startswith("the answer is not reranked: ")
@@ -334,7 +335,7 @@ def test_what_fails_is_left_alone_for_a_while(
     first, second = search(index, "where does water come from"), search(index, "where does water come from")
     assert len(server.requests) == 1
     assert first.degraded == second.degraded != None  # noqa: E711
-    reranker = index._rereading._reranker
+    reranker = index._reranking._reranker
     assert reranker is not None
     reranker._rests_until = 0.0
     server.reply = ranked
@@ -349,7 +350,7 @@ def test_one_that_does_not_answer_slows_nobody_else(index: IndexEngine, server: 
         thread.start()
     eventually(lambda: len(server.requests) == 3)
     others = [search(index, "where does water come from", rerank=False) for _ in range(5)]
-    assert all(other.hits for other in others)
+    assert all(other.results for other in others)
     assert answers == []
     server.goes_on.set()
     for thread in waiting:
@@ -363,7 +364,7 @@ def test_one_that_does_not_answer_in_time_is_not_waited_for(
     monkeypatch.setattr(bounded, "_ASKED_SECONDS", 0.1)
     server.goes_on.clear()
     answer = search(index, "where does water come from")
-    assert answer.hits == search(index, "where does water come from", rerank=False).hits
+    assert answer.results == search(index, "where does water come from", rerank=False).results
     assert "in time" in str(answer.degraded) or "within 0.1 s" in str(answer.degraded)
 
 
@@ -531,10 +532,10 @@ def test_searches_go_on_while_a_model_is_loaded(index: IndexEngine, monkeypatch:
 
     guarded = BoundedReranker(Loading("m"))
     guarded.load()
-    monkeypatch.setattr(index._rereading, "_reranker", guarded)
+    monkeypatch.setattr(index._reranking, "_reranker", guarded)
     answer = search(index, "where does water come from")
     assert "is being loaded" in str(answer.degraded)
-    assert answer.hits
+    assert answer.results
     status = index.status()
     assert (status.reranker_is_loading, status.problems) == (True, ())
     Loading.is_there.set()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from demo.run import PAGES
-from otterwiki_semantic.core.records.search import SearchOptions
+from otterwiki_semantic.core.records import SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
@@ -79,8 +79,8 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
 
 
 def noted(index: IndexEngine) -> Scale | None:
-    serving = index._keeper.serving
-    return index._way.calibration(serving).scale if serving is not None else None
+    serving = index._manager.serving
+    return index._recipe.calibration(serving).scale if serving is not None else None
 
 
 def test_the_scale_undoes_what_the_model_does_to_similarities(narrow: IndexEngine) -> None:
@@ -96,19 +96,19 @@ def test_the_scale_undoes_what_the_model_does_to_similarities(narrow: IndexEngin
 def test_it_ranks_and_judges_as_the_bundled_model_does(narrow: IndexEngine, demo: IndexEngine, question: str) -> None:
     options = SearchOptions(3, 1)
     ours, theirs = (index.search([question], options)[0] for index in (narrow, demo))
-    assert ours.hits[0].path == theirs.hits[0].path
+    assert ours.results[0].path == theirs.results[0].path
     assert ours.confident == theirs.confident
     assert ours.degraded is None
 
 
 def test_similarities_are_shown_as_the_model_gives_them(narrow: IndexEngine) -> None:
     (answer,) = narrow.search([QUESTIONS[3]], SearchOptions())
-    assert all(hit.distance is not None and hit.distance < 0.4 for hit in answer.hits), "cosines of this model are above 0.6"
+    assert all(hit.distance is not None and hit.distance < 0.4 for hit in answer.results), "cosines of this model are above 0.6"
 
 
 def test_related_pages_are_offered_as_with_the_bundled_model(narrow: IndexEngine, demo: IndexEngine) -> None:
     offered = [
-        {page.path for page in index.related("procedures/backup", 20).pages if page.relevant} for index in (narrow, demo)
+        {page.path for page in index.related("procedures/backup", 20).results if page.relevant} for index in (narrow, demo)
     ]
     assert offered[1]
     assert len(offered[0] ^ offered[1]) <= 2

@@ -317,7 +317,8 @@ def test_an_index_that_cannot_answer_is_unavailable(app: Flask, client: FlaskCli
     index = app.extensions["otterwiki_semantic"].index
     nowhere = Settings(index._settings.repository, index._settings.repository / "home.md" / "index")
     monkeypatch.setattr(index, "_settings", nowhere)
-    monkeypatch.setattr(index, "_report", None)
+    monkeypatch.setattr(index._launcher, "_settings", nowhere)
+    monkeypatch.setattr(index._launcher, "_report", None)
     response = search(client, q="x")
     assert_error(response, 503, "index_unavailable", "SEMANTIC_DATA_DIR")
     assert response.headers["Retry-After"] == "5"
@@ -455,8 +456,10 @@ def test_addresses_of_many_pages_are_those_of_the_wiki(app: Flask) -> None:
     ]
     for root in ("", "/wiki"):
         with app.test_request_context("/", environ_overrides={"SCRIPT_NAME": root}):
-            address = _page_urls()
-            assert [address(path) for path in paths] == [url_for("view", path=path) for path in paths]
+            urls = _page_urls()
+            assert [urls.of(path) for path in paths] == [url_for("view", path=path) for path in paths]
+            anchors = [url_for("view", path="x", _anchor=anchor) for anchor in paths]
+            assert [urls.of("x", anchor) for anchor in paths] == anchors
 
 
 def test_a_search_can_wait(client: FlaskClient) -> None:

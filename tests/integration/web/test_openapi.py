@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
@@ -19,9 +19,9 @@ from schemathesis.specs.openapi.checks import allow_header_conformance, unsuppor
 from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.parameters import checked_query, checked_text, search_options
-from otterwiki_semantic.web.api.answer_schemas import Schema
-from otterwiki_semantic.web.api.request_schemas import batch_schema, reindex_schema, search_parameters
+from otterwiki_semantic.core.parameters import ParameterType, QueryText, Schema, Text, parameters_of
+from otterwiki_semantic.core.records import BatchRequest, ReindexRequest, SearchOptions
+from otterwiki_semantic.web.api.schemas import body_schema
 from otterwiki_semantic.web.errors import ERRORS
 from tests.support.live_wiki import KEY, LiveWiki, eventually
 
@@ -56,7 +56,7 @@ def session() -> Iterator[requests.Session]:
 
 def with_texts_read(body: dict[str, Any]) -> dict[str, Any]:
     """A body with the numbers and truth values that its texts show."""
-    kinds = {name: schema["type"] for name, schema in search_parameters().items()} | {"full": "boolean"}
+    kinds = {each.name: each.schema["type"] for each in parameters_of(SearchOptions)} | {"full": "boolean"}
     return {name: _read(kinds.get(name), value) for name, value in body.items()}
 
 
@@ -80,7 +80,7 @@ def test_every_operation_keeps_to_the_document(case: Case[Any], session: request
         case.query.pop("semantic_ratio", None)
     # Nor can JSON Schema say which texts show a number in a range: such a text is taken for it, as the document tells.
     is_negative = case.meta is not None and case.meta.generation.mode.is_negative
-    schema = reindex_schema() if case.path == "/reindex" else batch_schema()
+    schema = body_schema(ReindexRequest if case.path == "/reindex" else BatchRequest)
     is_read = isinstance(case.body, dict) and jsonschema_rs.is_valid(schema, with_texts_read(case.body))
     # An address that long is refused by the wiki's server itself, in its own words.
     is_refused = len(case.as_transport_kwargs()["url"]) + len(urlencode(case.query or {}, doseq=True)) > _LONGEST_ADDRESS
@@ -107,30 +107,20 @@ def test_every_route_and_method_is_documented(app: Flask, document: Schema) -> N
     assert routes == {path: {method.upper() for method in operations} for path, operations in document["paths"].items()}
 
 
-class Asked(Mapping[str, Any]):
-    """Parameters of which none is given; notes which are asked for."""
-
-    def __init__(self) -> None:
-        self.names: set[str] = set()
-
-    def __getitem__(self, name: str) -> Any:
-        self.names.add(name)
-        raise KeyError(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
-
-
 def test_every_parameter_is_documented(document: Schema) -> None:
-    asked = Asked()
-    search_options(asked)
+    options = {each.name for each in parameters_of(SearchOptions)}
     path = document["paths"]["/semantic-search"]
-    assert {parameter["name"] for parameter in path["get"]["parameters"]} == {"q", *asked.names}
+    assert {parameter["name"] for parameter in path["get"]["parameters"]} == {"q", *options}
     body = path["post"]["requestBody"]["content"]["application/json"]["schema"]
-    assert set(body["properties"]) == {"queries", *asked.names}
+    assert set(body["properties"]) == {"queries", *options}
+    undescribed = [
+        (name, parameter["name"])
+        for name, operations in document["paths"].items()
+        for operation in operations.values()
+        for parameter in operation.get("parameters", ())
+        if not parameter["description"]
+    ]
+    assert undescribed == []
 
 
 def test_every_error_is_documented(document: Schema) -> None:
@@ -192,7 +182,9 @@ def test_every_field_of_an_answer_is_documented(
     described = re.sub("/(pages|insight)/.*", r"/\1/{path}", route)
     operation = document["paths"][described][method.lower()]
     answer = operation["responses"][str(status)]
-    schema = answer["content"]["application/json"]["schema"] if "content" in answer else {"$ref": "#/components/schemas/Error"}
+    schema = (
+        answer["content"]["application/json"]["schema"] if "content" in answer else {"$ref": "#/components/schemas/ErrorAnswer"}
+    )
     whole = schema | {"components": closed(document["components"])}
     assert [error.message for error in jsonschema_rs.Draft202012Validator(whole).iter_errors(reply.json)] == []
 
@@ -249,15 +241,15 @@ def test_limits_are_documented_as_they_are_checked(
                 assert answer.status_code in expected, (name, value)
 
 
-@pytest.mark.parametrize(("name", "check"), [("q", checked_query), ("category", checked_text)])
-def test_texts_are_documented_as_they_are_checked(document: Schema, name: str, check: Any) -> None:
+@pytest.mark.parametrize(("name", "type_"), [("q", QueryText()), ("category", Text())])
+def test_texts_are_documented_as_they_are_checked(document: Schema, name: str, type_: ParameterType[str]) -> None:
     parameters = document["paths"]["/semantic-search"]["get"]["parameters"]
     (schema,) = (parameter["schema"] for parameter in parameters if parameter["name"] == name)
     pattern = jsonschema_rs.validator_for(schema)
 
     def is_accepted(text: str) -> bool:
         try:
-            check(text, name)
+            type_.parse(text, name)
         except ParameterError:
             return False
         return True

@@ -6,7 +6,7 @@ import pytest
 
 from otterwiki_semantic.content.markdown.front_matter import split_front_matter, tags_field, text_field
 from otterwiki_semantic.content.markdown.parser import parse
-from otterwiki_semantic.core.records.document import Document
+from otterwiki_semantic.core.records import Document
 
 
 def words(document: Document) -> str:

@@ -5,7 +5,7 @@ import pytest
 from otterwiki_semantic.cli.evaluate.drafts import draft_questions
 from otterwiki_semantic.content.markdown.parser import parse
 from otterwiki_semantic.content.pages.links import linked_pages, target_of
-from otterwiki_semantic.core.records.document import Link
+from otterwiki_semantic.core.records import Link
 
 
 def test_links_are_found_wherever_they_stand() -> None:

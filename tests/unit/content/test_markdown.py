@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 
 from otterwiki_semantic.content.markdown.parser import parse
-from otterwiki_semantic.core.records.document import Document
+from otterwiki_semantic.core.records import Document
 from tests.support.markdown_strategies import RAW
 
 PAGE = """\

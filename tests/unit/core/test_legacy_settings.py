@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from otterwiki_semantic.core.settings import moved_in, read_settings
+from otterwiki_semantic.core.settings import legacy_settings, read_settings
 
 WIKI = {"REPOSITORY": "/wiki/repository"}
 
@@ -29,7 +29,7 @@ WIKI = {"REPOSITORY": "/wiki/repository"}
 )
 def test_a_chroma_server_is_taken_if_it_was_asked_for(environment: dict[str, str], url: str | None) -> None:
     assert read_settings(WIKI, environment).chroma_url == url
-    notices = "\n".join(moved_in(WIKI, environment).notices)
+    notices = "\n".join(legacy_settings(WIKI, environment).notices)
     assert [name for name in environment if name not in notices] == []
     assert ("SEMANTIC_CHROMA_URL=" in notices) is (url is not None)
     assert "hunter2" not in notices
@@ -52,7 +52,7 @@ def test_a_chroma_server_is_taken_if_it_was_asked_for(environment: dict[str, str
 )
 def test_the_model_is_taken_if_the_earlier_plugin_looked_at_it(environment: dict[str, str], model: str) -> None:
     assert read_settings(WIKI, environment).model == model
-    notices = "\n".join(moved_in(WIKI, environment).notices)
+    notices = "\n".join(legacy_settings(WIKI, environment).notices)
     assert [name for name in environment if name not in notices] == []
 
 
@@ -60,25 +60,25 @@ def test_the_region_goes_with_the_model() -> None:
     bedrock = {"VECTOR_BACKEND": "faiss", "EMBEDDING_MODEL": "bedrock", "AWS_DEFAULT_REGION": "eu-central-1"}
     assert json.loads(read_settings(WIKI, bedrock).model_options) == {"region": "eu-central-1"}
     assert read_settings(WIKI, bedrock | {"SEMANTIC_MODEL": "minilm"}).model_options == "{}"
-    assert moved_in(WIKI, {"AWS_DEFAULT_REGION": "eu-central-1"}).notices == ()
+    assert legacy_settings(WIKI, {"AWS_DEFAULT_REGION": "eu-central-1"}).notices == ()
 
 
 @pytest.mark.parametrize(("value", "seconds"), [("30", 30), ("0", 60), ("often", 60), ("", 60)])
 def test_an_interval_that_makes_no_sense_stops_no_start(value: str, seconds: float) -> None:
     environment = {"CHROMA_SYNC_INTERVAL": value}
     assert read_settings(WIKI, environment).sync_interval == seconds
-    assert len(moved_in(WIKI, environment).notices) == bool(value)
+    assert len(legacy_settings(WIKI, environment).notices) == bool(value)
 
 
 def test_this_plugins_own_settings_win() -> None:
     earlier = {"CHROMADB_HOST": "old", "CHROMA_SYNC_INTERVAL": "30"}
     settings = read_settings({**WIKI, "SEMANTIC_CHROMA_URL": "http://new:8000"}, earlier | {"SEMANTIC_SYNC_INTERVAL": "45"})
     assert (settings.chroma_url, settings.sync_interval) == ("http://new:8000", 45)
-    server, interval = moved_in({**WIKI, "SEMANTIC_CHROMA_URL": "http://new:8000"}, earlier).notices
+    server, interval = legacy_settings({**WIKI, "SEMANTIC_CHROMA_URL": "http://new:8000"}, earlier).notices
     assert "CHROMADB_HOST" in server
-    assert "not looked at, because SEMANTIC_CHROMA_URL is set" in server
-    assert "taken as SEMANTIC_SYNC_INTERVAL=30" in interval
+    assert "ignored, because SEMANTIC_CHROMA_URL is set" in server
+    assert "used as SEMANTIC_SYNC_INTERVAL=30" in interval
 
 
 def test_what_was_never_told_is_not_spoken_of() -> None:
-    assert moved_in(WIKI, {"PATH": "/usr/bin", "OTTERWIKI_API_KEY": "key", "SEMANTIC_THREADS": "1"}).notices == ()
+    assert legacy_settings(WIKI, {"PATH": "/usr/bin", "OTTERWIKI_API_KEY": "key", "SEMANTIC_THREADS": "1"}).notices == ()

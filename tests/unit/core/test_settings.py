@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.core.errors import ConfigError
-from otterwiki_semantic.core.settings import SETTING_NAMES, keys_in_the_clear, read_settings
+from otterwiki_semantic.core.settings import SETTING_NAMES, read_settings, unencrypted_keys
 from tests.support.paths import ROOT
 
 REPOSITORY = {"REPOSITORY": "/wiki/repository"}
@@ -169,9 +169,9 @@ def test_a_providers_own_key_goes_to_no_other_address() -> None:
     assert read_settings(REPOSITORY, elsewhere).model_key is None
     named = read_settings(REPOSITORY, {**elsewhere, "SEMANTIC_MODEL_KEY": "sk-gpu"})
     assert named.model_key == "sk-gpu"
-    assert keys_in_the_clear(named) == ["SEMANTIC_MODEL_KEY"]
+    assert unencrypted_keys(named) == ["SEMANTIC_MODEL_KEY"]
     here = read_settings(REPOSITORY, {**own, "SEMANTIC_MODEL_KEY": "k", "SEMANTIC_MODEL_URL": "http://127.0.0.1:8000"})
-    assert keys_in_the_clear(here) == []
+    assert unencrypted_keys(here) == []
     reranker = {"SEMANTIC_RERANKER": "cohere:rerank", "CO_API_KEY": "co", "SEMANTIC_RERANKER_URL": "https://gpu"}
     assert read_settings(REPOSITORY, reranker).reranker_key is None
 

@@ -6,12 +6,11 @@ import logging
 
 import pytest
 
-from otterwiki_semantic.core.records.search import Answer, Mode, SearchOptions
-from otterwiki_semantic.core.records.status import Freshness
+from otterwiki_semantic.core.records import Answer, Freshness, Mode, SearchOptions
 from otterwiki_semantic.core.telemetry import logfmt
 from otterwiki_semantic.daemon.reports.monitoring import LINES_A_MINUTE, SlowSearches
 
-ANSWER = Answer("where are the bees", (), Freshness("c", "c", 0), degraded="no model for: where are the bees")
+ANSWER = Answer("where are the bees", (), 0, False, Freshness("c", "c", 0), degraded="no model for: where are the bees")
 
 
 def facts(line: str) -> dict[str, str]:
@@ -30,7 +29,7 @@ def test_a_slow_search_is_logged_without_its_words(caplog: pytest.LogCaptureFixt
     slow.searched([ANSWER], SearchOptions(mode=Mode.SEMANTIC), 0.0999)
     slow.searched([ANSWER, ANSWER], SearchOptions(), 0.15)
     assert caplog.records == []
-    slow.searched([ANSWER], SearchOptions(7, mode=Mode.SEMANTIC, note=False), 0.25)
+    slow.searched([ANSWER], SearchOptions(7, mode=Mode.SEMANTIC, draft=True), 0.25)
     (line,) = [record.getMessage() for record in caplog.records]
     assert "bees" not in line
     assert facts(line) == {

@@ -16,6 +16,5 @@ def test_without_a_similarity_words_alone_decide() -> None:
 
 
 def test_a_page_is_credited_for_its_second_and_third_passage() -> None:
-    scores = {1: 10.0, 2: 8.0, 3: 4.0, 4: 2.0, 5: 9.0, 6: -3.0, 7: -5.0}
-    paths = {1: "a", 2: "a", 3: "a", 4: "a", 5: "b", 6: "c", 7: "c"}
-    assert page_credits(scores, paths) == {"a": pytest.approx(0.8 + 0.2), "b": 0.0, "c": 0.0}
+    scores = [("a", 10.0), ("a", 8.0), ("a", 4.0), ("a", 2.0), ("b", 9.0), ("c", -3.0), ("c", -5.0)]
+    assert page_credits(scores) == {"a": pytest.approx(0.8 + 0.2), "b": 0.0, "c": 0.0}

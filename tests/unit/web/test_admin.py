@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from otterwiki_semantic.core.records.insight import SearchHour
+from otterwiki_semantic.core.records import SearchHour
 from otterwiki_semantic.web.pages.admin import HEIGHT, WIDTH, duration, latency_chart
 
 

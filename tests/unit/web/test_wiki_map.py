@@ -1,13 +1,12 @@
 from __future__ import annotations
 
-from otterwiki_semantic.core.records.insight import MapPoint, MapState, WikiMap
-from otterwiki_semantic.core.records.status import Freshness
+from otterwiki_semantic.core.records import Freshness, MapPoint, MapState, WikiMap
 from otterwiki_semantic.web.pages.wiki_map import table
 
 
 def test_a_long_table_comes_in_parts() -> None:
     points = tuple(MapPoint(f"p{at:03}", f"Page {at}", f"p{at:03}", at / 250, 0.5, "", None, False) for at in range(250))
-    found = WikiMap(points, MapState.READY, "2026-01-01T00:00:00+00:00", None, Freshness("a", "a", 0))
+    found = WikiMap(points, 250, MapState.READY, "2026-01-01T00:00:00+00:00", Freshness("a", "a", 0))
     for number, expected in ((1, points[:100]), (3, points[200:]), (9, points[200:])):
         part = table(found, number)
         assert part

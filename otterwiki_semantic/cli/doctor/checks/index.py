@@ -46,7 +46,7 @@ def _running(settings: Settings, asked: DaemonProbe, owner: DaemonInfo) -> Itera
             "index process", detail, "restart the wiki; if it is so still, run the command of the wiki's own environment"
         )
         return
-    if owner.repository != settings.repository:
+    if owner.repository != str(settings.repository):
         detail = f"{settings.data_dir} is in use for the repository {owner.repository}, not for {settings.repository}"
         yield problem("index process", detail, "give each wiki its own SEMANTIC_DATA_DIR")
         return

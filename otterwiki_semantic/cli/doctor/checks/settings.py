@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
-from otterwiki_semantic.core.settings import PREFIX, SECRETS, SETTING_NAMES, moved_in
+from otterwiki_semantic.core.settings import PREFIX, SECRETS, SETTING_NAMES, legacy_settings
 
 _FILE = "OTTERWIKI_SETTINGS"
 _PRIVATE = {*SECRETS.values(), "SEMANTIC_MODEL_OPTIONS"}
@@ -24,7 +24,7 @@ def check_settings(case: DoctorContext) -> Iterator[Finding]:
         reason = case.settings_error or "they cannot be read"
         yield problem("settings", reason, _NAME_IT if reason.startswith("no repository") else _CURE)
     yield _set(case)
-    for notice in moved_in(case.wiki_config, case.environment).notices:
+    for notice in legacy_settings(case.wiki_config, case.environment).notices:
         yield note("earlier plugin", notice, "remove the variable, or set what it names")
 
 

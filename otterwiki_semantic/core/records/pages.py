@@ -1,0 +1,147 @@
+"""Pages as they are listed and read. Lines are 1-based, both ends included."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from otterwiki_semantic.core.records.status import Freshness
+
+_SAFE_IN_PATH = "!$&'()*+,/:;=@"
+_SAFE_IN_ANCHOR = "%!#$&'()*+,/:;=?@"
+"""What Flask's `url_for` does not escape."""
+
+
+class PageUrls(Struct, frozen=True):
+    """The addresses of the wiki's pages, which start with `prefix`; without one they are left out."""
+
+    prefix: str | None = None
+
+    def of(self, path: str, anchor: str = "") -> str | None:
+        """Return the address of a page, or of a heading in it."""
+        if self.prefix is None:
+            return None
+        fragment = f"#{quote(anchor, safe=_SAFE_IN_ANCHOR)}" if anchor else ""
+        return f"{self.prefix}{quote(path, safe=_SAFE_IN_PATH)}{fragment}"
+
+
+NO_URLS = PageUrls()
+
+
+class ListedPage(Struct, frozen=True, omit_defaults=True):
+    """A page in a list."""
+
+    name: str
+    """The last part of the page's path."""
+    path: str
+    """The page's path in the wiki."""
+    title: str
+    """The front matter's title, else the first heading of level 1, else the name."""
+    category: str | None
+    """From the front matter."""
+    tags: tuple[str, ...]
+    """From the front matter."""
+    updated: str | None
+    """When a commit last changed the page, ISO 8601 in UTC."""
+    word_count: int
+    """Words of the page."""
+    last_updated: str | None
+    """The day of `updated`."""
+    content_length: int
+    """The same as `word_count`, under another plugin's name."""
+    url: str | None = None
+    """The page in the wiki."""
+
+
+class PageList(Struct, frozen=True):
+    """Some of the pages asked for, in the order of their paths."""
+
+    pages: tuple[ListedPage, ...]
+    total: int
+    """The number of pages that pass the filters, listed or not."""
+    index: Freshness
+
+
+class PageLinks(Struct, frozen=True):
+    """The links between a page and others that exist, as the index has them; both in order."""
+
+    links_to: tuple[str, ...]
+    """Paths of the pages it links to."""
+    linked_from: tuple[str, ...]
+    """Paths of the pages that link to it."""
+
+
+class Commit(Struct, frozen=True):
+    """A commit that changed a page."""
+
+    revision: str
+    author: str
+    date: str
+    """ISO 8601."""
+    message: str
+
+
+class OutlineEntry(Struct, frozen=True):
+    """A section with all its subsections, as a table of contents shows it."""
+
+    heading: str
+    level: int
+    """1 to 6; 0 for the text before the first heading."""
+    path: tuple[str, ...]
+    """The headings from the outermost to this one."""
+    anchor: str
+    """The heading's id in the page."""
+    start_line: int
+    end_line: int
+    word_count: int
+    name: str = ""
+    """What identifies this section within the page: its heading, with those above it where others have the same."""
+
+
+class PagePart(Struct, frozen=True):
+    """A section or some lines of a page."""
+
+    section: str
+    """The innermost heading above it."""
+    section_path: tuple[str, ...]
+    anchor: str
+    start_line: int
+    end_line: int
+    word_count: int
+    content: str
+
+
+class PageView(Struct, frozen=True, omit_defaults=True):
+    """A page as it is read, whole or in parts."""
+
+    name: str
+    """The last part of the page's path."""
+    path: str
+    """The page's path in the wiki, as its file is spelled."""
+    title: str
+    """The front matter's title, else the first heading of level 1, else the name."""
+    content: str
+    """The page's markdown, front matter included; with `section` or `lines` that of `parts`."""
+    frontmatter: dict[str, Any] | None
+    """The front matter's values; what JSON has no type for is text. Null: none."""
+    revision: str
+    """The last commit that changed the page."""
+    last_commit: Commit | None
+    links_to: tuple[str, ...]
+    """Paths of the pages it links to, as the index has it now."""
+    linked_from: tuple[str, ...]
+    """Paths of the pages that link to it, as the index has it now."""
+    word_count: int
+    """Words of the whole page."""
+    total_lines: int
+    """Lines of the whole page."""
+    sections: tuple[OutlineEntry, ...]
+    """The page's sections, each with all its subsections; the text before the first heading has level 0."""
+    parts: tuple[PagePart, ...] | None = None
+    """With `section` or `lines`: what was asked for, in this order."""
+    degraded: str | None = None
+    """Only if the index cannot tell the page's links: why."""
+    url: str | None = None
+    """The page in the wiki."""

@@ -1,0 +1,163 @@
+"""What can be asked. Each field is a request parameter: see `core.parameters`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from otterwiki_semantic.core.errors import ParameterError
+from otterwiki_semantic.core.parameters import (
+    Choice,
+    Flag,
+    Integer,
+    LineRange,
+    Number,
+    PagePath,
+    PagePaths,
+    Queries,
+    QueryText,
+    Revision,
+    Text,
+    Texts,
+    Timestamp,
+    nested,
+    parameter,
+)
+
+MAX_RESULTS = 50
+_MAX_LISTED = 100_000
+_PAGE = "The page's path, with or without `.md`, in any case."
+
+
+class Mode(StrEnum):
+    """What decides the ranking: meaning and words, meaning alone, or words alone."""
+
+    HYBRID = "hybrid"
+    SEMANTIC = "semantic"
+    KEYWORD = "keyword"
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which pages may answer; without any, all. Categories, tags and paths are compared without regard to case."""
+
+    category: str | None = parameter(Text(folds_spaces=True), "Only pages of this category.", None)
+    tags: tuple[str, ...] = parameter(
+        Texts(Text(folds_spaces=True), 20), "Only pages with this tag; repeat it to require several.", (), name="tag"
+    )
+    path: str | None = parameter(Text(), "Only pages whose path starts with this, such as `garden/`.", None)
+    updated_since: int | None = parameter(
+        Timestamp(), "Only pages that a commit changed at or after this date or time (ISO 8601, UTC by default).", None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How to search, beyond the query."""
+
+    n: int = parameter(Integer(1, MAX_RESULTS), "Number of results.", 5)
+    max_chunks_per_page: int = parameter(Integer(1, 5), "Results of one page; 1 ranks pages.", 2)
+    mode: Mode = parameter(Choice(Mode), "Rank by meaning and words, by meaning alone, or by words alone.", Mode.HYBRID)
+    semantic_ratio: float | None = parameter(
+        Number(0, 1), "Share of meaning in a hybrid ranking, 0.5 by default; refused in other modes.", None
+    )
+    filters: Filters = nested(Filters())
+    min_similarity: float | None = parameter(Number(-1, 1), "Only passages with at least this cosine similarity.", None)
+    diversity: float = parameter(Number(0, 1), "From best first (0) to as different from each other as possible (1).", 0.0)
+    context: int = parameter(Integer(0, 3), "Passages to show before and after each result.", 0)
+    facets: bool = parameter(Flag(), "Count the pages found by category, tag and folder.", default=False)
+    explain: bool = parameter(Flag(), "Explain the place of each result.", default=False)
+    wait: bool = parameter(Flag(), "Wait until the commit that is HEAD now has been indexed.", default=False)
+    wait_seconds: float = parameter(Number(0, 10), "Longest time to wait.", 5.0)
+    draft: bool = parameter(Flag(), "The query is still being typed: neither log nor, by default, rerank it.", default=False)
+    rerank: bool | None = parameter(
+        Flag(), "Let the reranker order the best candidates; by default if it is fast, in a hybrid search.", None
+    )
+    is_logged: bool = True
+    """Whether it counts in the search log and the metrics, unless it is a draft. No parameter of a request."""
+
+    def __post_init__(self) -> None:
+        if self.semantic_ratio is not None and self.mode is not Mode.HYBRID:
+            raise ParameterError(f"semantic_ratio goes with mode=hybrid; mode is {self.mode}")
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts as a search in the search log and the metrics."""
+        return self.is_logged and not self.draft
+
+    @property
+    def seconds_to_wait(self) -> float:
+        """How long to wait for the index; 0 not to wait."""
+        return self.wait_seconds if self.wait else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """A query, and how to search."""
+
+    query: str = parameter(
+        QueryText(), 'A question or words. "Exact words" must occur in a passage, a -word must not.', name="q"
+    )
+    options: SearchOptions = nested()
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRequest:
+    """Several queries, and how to search."""
+
+    queries: list[str] = parameter(Queries(32), "The queries.")
+    options: SearchOptions = nested()
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedRequest:
+    """Pages near in meaning to one page."""
+
+    path: str = parameter(PagePath(), _PAGE)
+    n: int = parameter(Integer(1, MAX_RESULTS), "Number of pages.", 5)
+
+
+@dataclass(frozen=True, slots=True)
+class PageListRequest:
+    """A part of the list of pages, in the order of their paths."""
+
+    filters: Filters = nested(Filters(), rename={"path": "prefix"})
+    limit: int = parameter(Integer(1, _MAX_LISTED), "Number of pages.", _MAX_LISTED)
+    offset: int = parameter(Integer(0, 100_000_000), "Pages to skip.", 0)
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """Which parts of a page to read; without any, all of it."""
+
+    section: tuple[str, ...] = parameter(
+        Texts(Text(), 50), "A heading, with those above it (`A > B`) if it is not unique, or `#anchor`; or several.", ()
+    )
+    lines: tuple[int, int] | None = parameter(
+        LineRange(), "A line or a range of lines, such as 12-40; after the sections, if both are given.", None
+    )
+    around: int = parameter(Integer(0, 1_000), "Lines to read before and after `lines`.", 0)
+    revision: str | None = parameter(Revision(), "A commit, to read the page as it was then; by default HEAD.", None)
+
+
+@dataclass(frozen=True, slots=True)
+class OutlineRequest:
+    """The table of contents of a page."""
+
+    path: str = parameter(PagePath(), _PAGE)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """A page, and which parts of it to read."""
+
+    path: str = parameter(PagePath(), _PAGE)
+    parts: PageRequest = nested(PageRequest())
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexRequest:
+    """What to index again: the pages named, or everything."""
+
+    full: bool = parameter(Flag(), "Read and divide every page again, even if nothing has changed.", default=False)
+    pages: tuple[str, ...] = parameter(PagePaths(1_000), "Read only these pages again, in the serving index.", ())

@@ -1,0 +1,106 @@
+"""Records as JSON, and their JSON Schemas: the same for the API, the daemon's socket and the command line.
+
+A record's fields are the fields of its JSON. Those with a default in a record with ``omit_defaults`` are left out
+if they have it. The string below a field describes it in the schema.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+from collections.abc import Iterable
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+Schema = dict[str, Any]
+
+_REFERENCE = "#/components/schemas/{name}"
+
+
+def encode(value: Any) -> bytes:
+    """Return records, and lists and dicts of them, as JSON."""
+    try:
+        return msgspec.json.encode(value)
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can only escape
+        return json.dumps(to_builtins(value), separators=(",", ":")).encode("ascii")
+
+
+def decode(data: bytes | msgspec.Raw, type_: type[T]) -> T:
+    """Return the record that was encoded. Errors: `msgspec.ValidationError`, `msgspec.DecodeError`."""
+    return msgspec.json.decode(data, type=type_)
+
+
+def to_builtins(value: Any) -> Any:
+    """Return a record as dicts, lists, texts and numbers."""
+    return msgspec.to_builtins(value)
+
+
+def json_schemas(records: Iterable[type]) -> dict[str, Schema]:
+    """Return the JSON Schemas of records and of those in them, by name; they refer to each other below `components/schemas`.
+
+    Every field is required, but for those that may be left out.
+    """
+    known = {record.__name__: record for record in _reachable(records)}
+    _, schemas = msgspec.json.schema_components(list(known.values()), ref_template=_REFERENCE)
+    return {name: _described(known[name], schema) if name in known else schema for name, schema in schemas.items()}
+
+
+def _reachable(records: Iterable[type]) -> list[type[msgspec.Struct]]:
+    found: dict[type[msgspec.Struct], None] = {}
+    waiting = list(records)
+    while waiting:
+        record = waiting.pop()
+        if issubclass(record, msgspec.Struct) and record not in found:
+            found[record] = None
+            hints = inspect.get_annotations(record, eval_str=True).values()
+            waiting += [each for each in _types_in(hints) if isinstance(each, type)]
+    return list(found)
+
+
+def _types_in(hints: Iterable[Any]) -> Iterable[Any]:
+    for hint in hints:
+        yield hint
+        yield from _types_in(getattr(hint, "__args__", ()))
+
+
+def _described(record: type[msgspec.Struct], schema: Schema) -> Schema:
+    descriptions = field_descriptions(record)
+    is_sparse = record.__struct_config__.omit_defaults
+    optional = {each.name for each in msgspec.structs.fields(record) if is_sparse and not each.required}
+    properties = {
+        name: _property(value, is_optional=name in optional)
+        | ({"description": descriptions[name]} if name in descriptions else {})
+        for name, value in schema["properties"].items()
+    }
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "description": inspect.getdoc(record), "properties": properties, "required": required}
+
+
+def _property(schema: Schema, *, is_optional: bool) -> Schema:
+    plain = {key: value for key, value in schema.items() if key != "default"}
+    if is_optional and "anyOf" in plain:
+        (plain,) = (choice for choice in plain["anyOf"] if choice != {"type": "null"})
+    return plain
+
+
+def field_descriptions(record: type) -> dict[str, str]:
+    """Return the string below each field of a record that has one, by the field's name."""
+    body = _classes(inspect.getfile(record))[record.__name__].body
+    return {
+        field.target.id: " ".join(below.value.value.split())
+        for field, below in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
+    }
+
+
+@cache
+def _classes(file: str) -> dict[str, ast.ClassDef]:
+    module = ast.parse(Path(file).read_text(encoding="utf-8"))
+    return {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}

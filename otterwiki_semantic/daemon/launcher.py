@@ -1,0 +1,161 @@
+"""Start the index daemon when a client misses it: one process at a time, and ever more seldom if it fails."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import sys
+import threading
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from otterwiki_semantic.core.errors import DaemonUnavailableError
+from otterwiki_semantic.core.settings import SECRETS, Settings
+from otterwiki_semantic.daemon.protocol import (
+    ENDED_IN_ORDER,
+    LIFELINE,
+    REPORT,
+    STARTING,
+    secrets_environment,
+    settings_argument,
+)
+
+_LONGEST_PAUSE_SECONDS = 30
+_DETACHED = (
+    "import os, sys; os.fork() and os._exit(0); from otterwiki_semantic.daemon.process import main; sys.exit(main(sys.argv[1]))"
+)
+"""The daemon is nobody's child: a server's master process may wait for all its children before it ends (uWSGI does), and the
+daemon waits for the server. So a fresh interpreter with one thread forks at once and ends."""
+_SECRETS = re.compile("OTTERWIKI_API_KEY|MCP_AUTH_TOKEN|SECRET_KEY|MAIL_PASSWORD|SQLALCHEMY_DATABASE_URI|GIT_REMOTE_.*")
+"""Settings of the wiki that the daemon has no use for."""
+
+
+class DaemonLauncher:
+    """Starts the daemon of a data directory. Holds no thread that a fork would break.
+
+    Two pipes connect both: by the lifeline the daemon notices that its starter has gone, by the report the starter notices that
+    the daemon has, and reads why. The daemon prints its warnings on this process's standard error, unless it is to be `quiet`.
+    """
+
+    def __init__(self, settings: Settings, *, quiet: bool) -> None:
+        self._settings = settings
+        self._quiet = quiet
+        self._starting = threading.Lock()
+        self._failures = 0
+        self._not_before = 0.0
+        self._reason = ""
+        """Why the daemon started last could not work."""
+        self._report: int | None = None
+        """The reading end of the daemon's report: it ends when the daemon has ended."""
+        self._lifeline: int | None = None
+
+    def ensure_running(self) -> None:
+        """Start a daemon unless one is starting; after failures only when a pause is over. Errors: `DaemonUnavailableError`."""
+        with self._starting:
+            if self._is_starting():
+                return
+            if time.monotonic() < self._not_before:
+                raise DaemonUnavailableError(f"the index daemon cannot work: {self._reason}")
+            self._spawn()
+
+    def answered(self) -> None:
+        """Note that a daemon has answered: the next one that is missed is started at once."""
+        self._failures, self._not_before = 0, 0.0
+
+    def close(self) -> None:
+        """Close the pipes; the daemon ends when nobody else uses it."""
+        for pipe in (self._lifeline, self._report):
+            if pipe is not None:
+                os.close(pipe)
+        self._lifeline = self._report = None
+
+    def _is_starting(self) -> bool:
+        """Whether a daemon started here has not ended; a process that was forked since knows of it as well."""
+        if self._report is None:
+            return False
+        try:
+            report = os.read(self._report, 4096).decode("utf-8", errors="replace")
+        except BlockingIOError:
+            return True
+        os.close(self._report)
+        self._report = None
+        if report != ENDED_IN_ORDER:
+            self._failures += 1
+            self._reason = report or f"it was killed; see the wiki's log and {self._settings.data_dir / 'owner.log'}"
+            pause = 0 if self._failures == 1 else min(2**self._failures, _LONGEST_PAUSE_SECONDS)
+            self._not_before = time.monotonic() + pause
+        return False
+
+    def _spawn(self) -> None:
+        """Start a daemon, unless another process is doing so."""
+        with ExitStack() as opened:
+            try:
+                starting = self._claim_start()
+                if starting is None:
+                    return
+                opened.callback(os.close, starting)
+                self.close()
+                theirs, self._lifeline = os.pipe()
+                opened.callback(os.close, theirs)
+                self._report, report = os.pipe()
+                opened.callback(os.close, report)
+                os.set_blocking(self._report, False)
+                self._spawn_with({theirs: LIFELINE, report: REPORT, starting: STARTING})
+            except OSError as error:
+                raise DaemonUnavailableError(f"the index daemon cannot be started: {error}") from error
+
+    def _spawn_with(self, given: dict[int, int]) -> None:
+        """Start the process, with each of the given files under another number. Nothing else of this process is inherited."""
+        environment = {name: value for name, value in os.environ.items() if not _SECRETS.fullmatch(name)}
+        environment = {name: value for name, value in environment.items() if name not in SECRETS.values()}
+        environment |= secrets_environment(self._settings)
+        environment["OPENBLAS_NUM_THREADS"] = "1"  # numpy's threads wait for each other, and searches have threads of their own
+        environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
+        command = [_python(), "-P", "-c", _DETACHED, settings_argument(self._settings)]
+        closed = [0, 1, 2] if self._quiet else [0, 1]
+        far = max(*given, *given.values()) + 1  # by way of free numbers: one of ours may be another's there
+        files = [
+            *((os.POSIX_SPAWN_DUP2, own, far + n) for n, own in enumerate(given)),
+            *((os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in closed),
+            *((os.POSIX_SPAWN_DUP2, far + n, number) for n, number in enumerate(given.values())),
+        ]
+        process = os.posix_spawnp(command[0], command, environment, file_actions=files, setsid=True)
+        with suppress(ChildProcessError):  # a server that waits for all its children, as uWSGI does, was faster
+            os.waitpid(process, 0)
+
+    def _claim_start(self) -> int | None:
+        """Return the locked file of a process that starts a daemon, None if another one holds it. The daemon inherits it."""
+        data_dir = self._settings.data_dir
+        try:
+            data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise DaemonUnavailableError(f"the data directory cannot be made ({error}); set SEMANTIC_DATA_DIR") from error
+        if data_dir.stat().st_uid != os.geteuid():
+            raise DaemonUnavailableError(f"{data_dir} belongs to another user; do this as the user that the wiki runs as")
+        if not os.access(data_dir, os.W_OK | os.X_OK):
+            raise DaemonUnavailableError(f"{data_dir} is not writable; set SEMANTIC_DATA_DIR to a directory that is")
+        try:
+            lock = os.open(data_dir / "start.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise DaemonUnavailableError(
+                f"nothing can be written to {data_dir} ({error}); see that its disk is not full"
+            ) from error
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            return None
+        except OSError:  # a file system without locks
+            os.close(lock)
+            raise
+        return lock
+
+
+def _python() -> str:
+    """Return the interpreter to start; inside a server that embeds Python, `sys.executable` is that server."""
+    if Path(sys.executable or "").name.startswith("python"):
+        return sys.executable
+    candidates = [Path(prefix) / "bin" / "python3" for prefix in (sys.prefix, sys.base_prefix)]
+    return next((str(path) for path in candidates if path.exists()), "python3")

@@ -1,0 +1,118 @@
+"""Near-duplicates among ranked chunks: each passage is shown once, with the other pages that repeat it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from otterwiki_semantic.content.analysis.minhash import SHARED, SKETCH, Passage, Sketches, compared_words
+from otterwiki_semantic.search.retrieval import Candidate, Tier
+
+
+class Deduplicator:
+    """The ranked candidates without near-duplicates.
+
+    The rows of `signatures` are the candidates' MinHash signatures, which say which may be alike. Of those alone `words_of`
+    reads the words, of headings and of text, by the chunks' ids.
+    """
+
+    def __init__(
+        self,
+        ranked: Sequence[Candidate],
+        signatures: Sketches,
+        words_of: Callable[[Sequence[int]], Mapping[int, tuple[str, str]]],
+        *,
+        ranks_pages: bool = False,
+    ) -> None:
+        self._ranked = ranked
+        self._words_of = words_of
+        self._ranks_pages = ranks_pages
+        self._alike = _possible_duplicates([each.id for each in ranked], signatures)
+        self._paths = {each.id: each.path for each in ranked}
+        self._texts: dict[int, str] = {}
+        self._passages: dict[int, Passage] = {}
+        self._kept: dict[int, None] = {}
+        self.also_on: defaultdict[int, set[str]] = defaultdict(set)
+        """The paths of other pages that repeat a chunk, as far as they were seen."""
+
+    def distinct(self) -> Iterator[Candidate]:
+        """Return each passage once, best first: of near-duplicates the first one. What the query names always stays.
+
+        Where one chunk of each page is wanted, the result ranks pages: a page whose best chunk is a duplicate keeps its rank
+        with its next best one.
+        """
+        used: set[int] = set()
+        for rank, each in enumerate(self._ranked):
+            if each.id in used:
+                continue
+            original = self._original(each.id)
+            if original is None or each.tier > Tier.SCORE:
+                for copy in self._copies(each.id):
+                    self._note(each.id, copy)
+                self._kept.setdefault(each.id)
+                yield each
+                continue
+            self._note(original, each.id)
+            if self._ranks_pages and each.path != self._paths[original]:
+                later = (other for other in self._ranked[rank + 1 :] if other.path == each.path)
+                stand_in = next((other for other in later if self._original(other.id) is None), None)
+                if stand_in is not None:
+                    used.add(stand_in.id)
+                    self._kept.setdefault(stand_in.id)
+                    yield stand_in
+
+    def _original(self, chunk: int) -> int | None:
+        """Return the kept chunk that this one nearly repeats, preferably one with the same text; None if it is new."""
+        alike = [other for other in self._kept if other in self._alike.get(chunk, ())]
+        if not alike:
+            return None
+        same = (other for other in alike if self._text(other) == self._text(chunk))
+        near = (other for other in alike if self._passage(chunk).nearly_repeats(self._passage(other)))
+        return next(same, None) or next(near, None)
+
+    def _copies(self, chunk: int) -> list[int]:
+        """Return the chunks with the same text."""
+        return [other for other in self._alike.get(chunk, ()) if self._text(other) == self._text(chunk)]
+
+    def _note(self, original: int, copy: int) -> None:
+        if self._paths[original] != self._paths[copy]:
+            self.also_on[original].add(self._paths[copy])
+
+    def _text(self, chunk: int) -> str:
+        if chunk not in self._texts:
+            stored = self._words_of([chunk, *self._alike.get(chunk, ())])
+            self._texts.update((other, compared_words(*words)) for other, words in stored.items())
+        return self._texts.setdefault(chunk, "")
+
+    def _passage(self, chunk: int) -> Passage:
+        if chunk not in self._passages:
+            self._passages[chunk] = Passage(self._text(chunk))
+        return self._passages[chunk]
+
+
+def _possible_duplicates(chunks: Sequence[int], signatures: Sketches) -> dict[int, list[int]]:
+    """Return for each chunk the others that it may nearly repeat, if there are any."""
+    rows = _agreeing(signatures)
+    shared = np.zeros((len(rows), len(rows)), dtype=np.uint8)
+    for number in range(SKETCH):
+        shared += np.equal.outer(signatures[rows, number], signatures[rows, number])
+    np.fill_diagonal(shared, 0)
+    alike: dict[int, list[int]] = {}
+    for row, other in zip(*(rows[places].tolist() for places in np.nonzero(shared >= SHARED)), strict=True):
+        alike.setdefault(chunks[row], []).append(chunks[other])
+    return alike
+
+
+def _agreeing(signatures: Sketches) -> npt.NDArray[np.intp]:
+    """Return the rows that share enough numbers with any other row: mostly a few, and no others can be alike."""
+    order = np.argsort(signatures, axis=0)
+    ranked = np.take_along_axis(signatures, order, axis=0)
+    agrees = np.zeros(signatures.shape, dtype=bool)
+    agrees[1:] = ranked[1:] == ranked[:-1]
+    agrees[:-1] |= agrees[1:]
+    counts = np.zeros(signatures.shape, dtype=bool)
+    np.put_along_axis(counts, order, agrees, axis=0)
+    return np.flatnonzero(counts.sum(axis=1) >= SHARED)
