@@ -17,7 +17,8 @@ from typing import Self
 from benchmarks.client import Client
 from benchmarks.options import ROOT
 from benchmarks.wikis import built, copied, scratch
-from tests.support.live_wiki import LiveWiki, eventually, make_repository, owners_of
+from tests.support.live_wiki import LiveWiki, eventually, make_repository
+from tests.support.processes import owners_of
 
 PROCESSORS = frozenset(os.sched_getaffinity(0))
 _START_SECONDS = 60.0

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, expect
 
-from otterwiki_semantic.core.records import SearchHour
-from otterwiki_semantic.web.pages.admin import HEIGHT, WIDTH, duration, latency_chart, moment
+from otterwiki_semantic.web.pages.admin import moment
 from tests.support.browser import LOOKS, is_scrolling_sideways, opened, picture, violations
 from tests.support.live_wiki import LiveWiki, demo_pages, eventually, make_repository
 
@@ -142,32 +141,3 @@ def test_building_again_needs_the_sessions_token(site: LiveWiki) -> None:
     assert reply.status == 400
     assert "CSRF" in reply.text
     assert site.status()["rebuild"] == before
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (0.04, "0.0 s"),
-        (9.9, "9.9 s"),
-        (9.97, "10 s"),
-        (59.6, "1 min 0 s"),
-        (200, "3 min 20 s"),
-        (3_900, "1 h 5 min"),
-        (90_000, "25 h 0 min"),
-    ],
-)
-def test_a_span_of_time_is_told_as_people_read_it(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
-
-
-def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:
-    assert latency_chart([]) is None
-    hours = [SearchHour(f"2026-01-0{day}T00:00:00+00:00", 3, 0, 20 * day, 30 * day) for day in (1, 2, 4)]
-    chart = latency_chart(hours)
-    assert chart
-    assert chart.top_ms == 200
-    first, second, last = chart.bars
-    assert (first.x, round(last.x + last.width, 1)) == (0, WIDTH)
-    assert (last.x - second.x) == pytest.approx(2 * (second.x - first.x), abs=0.1)
-    assert first.p50_y == pytest.approx(HEIGHT * 0.9)
-    assert last.p95_y == pytest.approx(HEIGHT * 0.4)

@@ -44,8 +44,8 @@ Work = Callable[[Path, str, int], Batch]
 
 def fuzz(name: str, work: Work, total: int, seed: int, place: Path) -> bool:
     """Try so many inputs in all; prints how it goes and tells whether all went well."""
-    processes = os.cpu_count() or 1
-    size = max(1, min(_BATCH, math.ceil(total / processes)))
+    processes = min(os.cpu_count() or 1, math.ceil(total / _BATCH))
+    size = min(_BATCH, math.ceil(total / processes))
     sizes = [min(size, total - start) for start in range(0, total, size)]
     start = shown = time.monotonic()
     done, slowest, findings = 0, 0.0, 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import shutil
-import subprocess
-import sys
+import tempfile
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
@@ -15,10 +15,13 @@ from typing import Any, TypeVar
 from tests.chaos.contents import Contents, differences, read_contents
 from tests.chaos.leftovers import facts
 from tests.chaos.scenarios import SCENARIOS, Scenario
-from tests.chaos.victim import DEADLINE_SECONDS, Orders, Passage, Recovery, read_report
+from tests.chaos.victim import DEADLINE_SECONDS, Orders, Passage, Recovery, read_report, run
 from tests.chaos.wikis import Pages, Wiki, make_history, marks, move_head
 
 _KNOWN_MARKS, _GONE_MARKS = 4, 3
+
+_PROCESSES = multiprocessing.get_context("forkserver")
+_PROCESSES.set_forkserver_preload(["chromadb", "otterwiki_semantic.daemon.engine", "tests.chaos.victim"])
 
 T = TypeVar("T")
 
@@ -186,7 +189,11 @@ def run_victim(orders: Orders) -> tuple[Recovery, dict[str, int]]:
 
 def end_of_victim(orders: Orders) -> tuple[int, str]:
     """Let a process carry out orders until it ends; gives its status, the number of a signal below zero, and what it said."""
-    command = [sys.executable, "-m", "tests.chaos.victim", str(orders)]
-    root = Path(__file__).parents[2]
-    answer = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=3 * DEADLINE_SECONDS, check=False)
-    return answer.returncode, answer.stderr
+    with tempfile.NamedTemporaryFile() as said:
+        victim = _PROCESSES.Process(target=run, args=(orders, said.name))
+        victim.start()
+        victim.join(3 * DEADLINE_SECONDS)
+        victim.kill()
+        victim.join()
+        assert victim.exitcode is not None
+        return victim.exitcode, Path(said.name).read_text(errors="replace")

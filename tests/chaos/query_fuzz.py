@@ -8,11 +8,14 @@ import os
 import re
 import sqlite3
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import replace
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from random import Random
 
+from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.records import Answer, Filters, Hit, Mode, SearchOptions
 from otterwiki_semantic.core.serialization import decode, encode
 from otterwiki_semantic.core.settings import Settings
@@ -31,6 +34,7 @@ _OPERATORS = (
     *("a.b.c", "x" * 70),
 )
 _FILTERS = (*(Filters(),) * 6, Filters(category="x"), Filters(path="m"), Filters(tags=("a", "b")), Filters(updated_since=1))
+_RATIOS = (0.0, 0.3, 0.5, 1.0)
 _PLAIN_RUN = re.compile(r"(?<=\s)[a-z]+(?: [a-z]+){1,4}(?=\s)")
 _PLAIN_WORD = re.compile(r"\w+")
 _FARTHEST = 2.001
@@ -41,7 +45,7 @@ class Demo:
 
     def __init__(self, place: Path) -> None:
         pages: dict[str, str | bytes] = {str(path.relative_to(_DEMO)): path.read_bytes() for path in _DEMO.rglob("*.md")}
-        self.index = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", threads=1))
+        self.index = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", threads=1, map=False))
         self.index.start()
         wait_until_whole(self.index)
         (catalog,) = place.glob("index/generations/*/catalog.sqlite3")
@@ -76,6 +80,8 @@ def try_queries(place: Path, name: str, count: int) -> Batch:
 
 def _fault_of(demo: Demo, text: str, options: SearchOptions) -> str:
     """Say what is wrong with the answer to a query; empty if nothing is."""
+    if not _refuses_a_ratio(options):
+        return "semantic_ratio is accepted where the mode is not hybrid"
     query = parse_query(text)
     if parse_query(text) != query:
         return "it is not the same query each time"
@@ -95,6 +101,15 @@ def _fault_of(demo: Demo, text: str, options: SearchOptions) -> str:
     if run and not answer.results and options.filters == Filters() and options.min_similarity is None:
         return "a phrase of a page is not found"
     return next((fault for hit in answer.results if (fault := _fault_of_hit(demo, hit, query, run))), "")
+
+
+def _refuses_a_ratio(options: SearchOptions) -> bool:
+    """Tell whether these options, in any other mode than the hybrid one, are refused with every share of meaning."""
+    for mode, ratio in product((Mode.SEMANTIC, Mode.KEYWORD), _RATIOS):
+        with suppress(ParameterError):
+            replace(options, mode=mode, semantic_ratio=ratio)
+            return False
+    return True
 
 
 def _plain_run(demo: Demo, text: str) -> str:
@@ -157,14 +172,13 @@ def _character(random: Random) -> int:
 
 
 def _options(random: Random) -> SearchOptions:
+    mode = random.choice(tuple(Mode))
     return SearchOptions(
         n=random.choice((1, 3, 5, 50)),
         max_chunks_per_page=random.randint(1, 5),
-        mode=random.choice(tuple(Mode)),
-        semantic_ratio=random.choice((0.0, 0.3, 0.5, 1.0)),
-        filters=random.choice(
-            (Filters(),) * 6 + (Filters(category="x"), Filters(path="m"), Filters(tags=("a", "b")), Filters(updated_since=1))
-        ),
+        mode=mode,
+        semantic_ratio=random.choice((None, *_RATIOS)) if mode is Mode.HYBRID else None,
+        filters=random.choice(_FILTERS),
         min_similarity=random.choice((None, None, None, 0.3)),
         diversity=random.choice((0.0, 0.0, 0.5, 1.0)),
         context=random.choice((0, 0, 3)),

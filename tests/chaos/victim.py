@@ -1,9 +1,9 @@
-"""A process that opens an index, does what it is ordered to, and may die on the way: `python -m tests.chaos.victim ORDERS`."""
+"""A process that opens an index, does what it is ordered to, and may die on the way."""
 
 from __future__ import annotations
 
 import json
-import sys
+import os
 import time
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -48,17 +48,6 @@ class Orders:
     persists: bool = False
     point: Point | None = None
     counts: bool = False
-
-    @classmethod
-    def read(cls, text: str) -> Orders:
-        """Give the orders that were written as JSON."""
-        values = json.loads(text)
-        point = Point(**values["point"]) if values["point"] else None
-        lists = {name: tuple(values[name]) for name in ("moves", "queries")}
-        return cls(**{**values, **lists, "point": point})
-
-    def __str__(self) -> str:
-        return json.dumps(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +104,10 @@ def search(index: IndexService, queries: Sequence[str]) -> list[list[Passage]]:
     return [[(hit.path, hit.snippet) for hit in answer.results] for answer in answers]
 
 
-def run(orders: Orders) -> None:
-    """Carry out orders."""
+def run(orders: Orders, said: str) -> None:
+    """Carry out orders in a process of their own; what it says on standard error goes to a file."""
+    with open(said, "wb") as file:
+        os.dup2(file.fileno(), 2)
     import chromadb  # noqa: F401 - while nobody watches its thousands of calls
 
     from otterwiki_semantic.daemon.engine import IndexEngine
@@ -128,7 +119,7 @@ def run(orders: Orders) -> None:
     if watch:
         watch.install()
     with watch.here() if watch else nullcontext():
-        index = IndexEngine(Settings(Path(orders.repository), Path(orders.data_dir), sync_interval=3600))
+        index = IndexEngine(Settings(Path(orders.repository), Path(orders.data_dir), sync_interval=3600, map=False))
         index.start()
     work(index, orders, watch)
     recovery = wait_until_whole(index, orders.queries, orders.leaves)
@@ -161,7 +152,3 @@ def read_report(report: Path) -> tuple[Recovery, dict[str, int]]:
     recovery = Recovery(**values)
     answers = [[(path, text) for path, text in passages] for passages in recovery.answers]
     return replace(recovery, answers=answers, strangers=[(path, text) for path, text in recovery.strangers]), counts
-
-
-if __name__ == "__main__":
-    run(Orders.read(sys.argv[1]))

@@ -15,7 +15,6 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -89,15 +88,19 @@ def commit(repository: Path, files: Mapping[str, str | bytes | None], message: s
 
 
 def eventually(ask: Callable[[], T], timeout: float = 30.0, why: str = "") -> T:
-    """Give the first true answer; fail when there is none in time."""
-    end = time.monotonic() + timeout
+    """Return the first true answer; fail when there is none in time.
+
+    Pauses grow with the time waited: asking takes processor time from what is waited for.
+    """
+    start = time.monotonic()
     while True:
         answer = ask()
         if answer:
             return answer
-        if time.monotonic() > end:
+        waited = time.monotonic() - start
+        if waited > timeout:
             raise AssertionError(f"not within {timeout} s: {why or ask}; last answer: {answer!r}")
-        time.sleep(0.01)
+        time.sleep(min(max(0.01, 0.1 * waited), 0.25))
 
 
 class LiveWiki:
@@ -255,16 +258,3 @@ def head_of(repository: Path) -> str:
         ["git", "-C", str(repository), "rev-parse", "-q", "--verify", "HEAD"], capture_output=True, text=True, check=False
     )
     return answer.stdout.strip()
-
-
-def owners_of(data_dir: Path) -> list[int]:
-    """Give the processes of this host that were started to own an index."""
-    owners = []
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            words = (place / "cmdline").read_text(errors="replace").split("\0")
-            if any("otterwiki_semantic.daemon.process" in word for word in words) and json.loads(words[-2])["data_dir"] == str(
-                data_dir
-            ):
-                owners.append(int(place.name))
-    return owners

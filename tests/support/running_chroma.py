@@ -16,6 +16,9 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+_CHROMA = (sys.executable, "-c", "import sys, chromadb_rust_bindings; chromadb_rust_bindings.cli(['chroma', *sys.argv[1:]])")
+"""The command `chroma`, but for the client that it imports first, which takes a second."""
+
 
 class RunningChroma:
     """A ChromaDB server on this machine, as `chroma run` starts it; it keeps its port and directory when started again."""
@@ -29,9 +32,8 @@ class RunningChroma:
 
     def start(self) -> None:
         """Start it, and wait until it takes connections."""
-        program = Path(sys.executable).with_name("chroma")
         self._process = subprocess.Popen(
-            [program, "run", "--path", self.directory, "--host", "127.0.0.1", "--port", str(self.port)],
+            [*_CHROMA, "run", "--path", self.directory, "--host", "127.0.0.1", "--port", str(self.port)],
             env={**os.environ, "RUST_LOG": "error"},
             stdout=subprocess.DEVNULL,
             restore_signals=False,  # a file that may not grow is an error, and not the end of the process
@@ -40,6 +42,7 @@ class RunningChroma:
         while not self._answers():
             assert self._process.poll() is None, "chroma run ended"
             assert time.monotonic() < deadline, "chroma run does not listen"
+            time.sleep(0.01)
 
     @property
     def pid(self) -> int:

@@ -42,7 +42,7 @@ def server(tmp_path: Path) -> Iterator[RunningChroma]:
 @pytest.fixture
 def index(tmp_path: Path, server: RunningChroma, handbook: dict[str, str | bytes]) -> Iterator[IndexEngine]:
     repository = make_repository(tmp_path / "repository", handbook)
-    made = IndexEngine(Settings(repository, tmp_path / "index", sync_interval=3600, chroma_url=server.url))
+    made = IndexEngine(Settings(repository, tmp_path / "index", sync_interval=3600, chroma_url=server.url, map=False))
     made.start()
     eventually(lambda: is_well(made))
     yield made
@@ -100,7 +100,9 @@ def test_a_server_that_is_down_does_not_put_off_the_look_at_head(
     monkeypatch.setattr("otterwiki_semantic.storage.chroma.mirror._REST_SECONDS", 3600.0)
     index.close()
     server.stop()
-    again = IndexEngine(Settings(tmp_path / "repository", tmp_path / "index", sync_interval=1, chroma_url=server.url))
+    again = IndexEngine(
+        Settings(tmp_path / "repository", tmp_path / "index", sync_interval=1, chroma_url=server.url, map=False)
+    )
     again.start()
     eventually(lambda: again.status().problems)
     head = commit(tmp_path / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
@@ -144,7 +146,9 @@ def test_a_server_that_was_emptied_while_the_wiki_was_stopped_is_filled_again(
     server.stop()
     shutil.rmtree(server.directory)
     server.start()
-    again = IndexEngine(Settings(tmp_path / "repository", tmp_path / "index", sync_interval=3600, chroma_url=server.url))
+    again = IndexEngine(
+        Settings(tmp_path / "repository", tmp_path / "index", sync_interval=3600, chroma_url=server.url, map=False)
+    )
     again.start()
     assert best(again, "vegetables") == "garden"
     eventually(lambda: is_well(again))
@@ -156,7 +160,9 @@ def test_a_server_that_was_emptied_while_the_wiki_was_stopped_is_filled_again(
 def test_a_wiki_that_starts_without_its_server_answers(index: IndexEngine, server: RunningChroma, tmp_path: Path) -> None:
     index.close()
     server.stop()
-    again = IndexEngine(Settings(tmp_path / "repository", tmp_path / "index", sync_interval=3600, chroma_url=server.url))
+    again = IndexEngine(
+        Settings(tmp_path / "repository", tmp_path / "index", sync_interval=3600, chroma_url=server.url, map=False)
+    )
     again.start()
     assert best(again, "vegetables") == "garden"
     save_bees(again, tmp_path)
@@ -181,7 +187,9 @@ def test_an_index_that_is_copied_begins_a_collection_of_its_own(
     store._trusted = Cooldown(0.0)
     shutil.copytree(tmp_path / "repository", tmp_path / "other repository")
     shutil.copytree(tmp_path / "index", tmp_path / "other index")
-    settings = Settings(tmp_path / "other repository", tmp_path / "other index", sync_interval=3600, chroma_url=server.url)
+    settings = Settings(
+        tmp_path / "other repository", tmp_path / "other index", sync_interval=3600, chroma_url=server.url, map=False
+    )
     other = IndexEngine(settings)
     other.start()
     eventually(lambda: is_well(other))
@@ -231,7 +239,7 @@ def test_an_index_that_moves_to_a_server_is_not_embedded_again(
     """The server has everything that settings tell of: TLS, a token, a tenant and a database; the token is in no log."""
     repository, token = make_repository(tmp_path / "repository", handbook), "a-token-nobody-guesses"
     guarded = GuardedChroma(server, tmp_path, token)
-    here = Settings(repository, tmp_path / "index", sync_interval=3600)
+    here = Settings(repository, tmp_path / "index", sync_interval=3600, map=False)
     there = replace(
         here,
         chroma_url=guarded.url,

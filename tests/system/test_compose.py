@@ -25,7 +25,7 @@ from tests.support.live_wiki import KEY, LiveWiki, make_repository
 from tests.support.mcp_clients import PROGRAM, environment, http_server
 from tests.support.paths import ROOT
 from tests.support.running_chroma import RunningChroma
-from tests.system.test_servers import SERVERS
+from tests.support.wiki_servers import SERVERS
 
 FILE = ROOT / "docker-compose.yml"
 SCHEMA = ROOT / "tests" / "data" / "compose-spec.json"
@@ -73,7 +73,7 @@ def live(tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str | byt
     (server,) = [server for server in SERVERS if server.name == "uwsgi of 1"]
     place = tmp_path_factory.mktemp("compose")
     repository = make_repository(place / "repository", handbook)
-    with LiveWiki(repository, place / "index", command=server.command, PYTHONPATH=str(ROOT)) as live:
+    with server.wiki(repository, place / "index") as live:
         live.wait_until_indexed()
         yield live
 

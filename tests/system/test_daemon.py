@@ -35,7 +35,9 @@ from otterwiki_semantic.daemon.protocol import (
     result_line,
     socket_path,
 )
-from tests.support.live_wiki import commit, eventually, make_repository, owners_of
+from tests.support.handbook import HANDBOOK
+from tests.support.live_wiki import commit, eventually, make_repository
+from tests.support.processes import is_running, owners_of
 
 Connect = Callable[..., IndexClient]
 
@@ -54,6 +56,26 @@ def connect(settings: Settings) -> Iterator[Connect]:
         index.close()
 
 
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """An index whose process runs all the time; tests only ask it."""
+    place = tmp_path_factory.mktemp("running")
+    told = Settings(make_repository(place / "repository", HANDBOOK), place / "index", sync_interval=3600, map=False)
+    index = IndexClient(told)
+    ready(index)
+    yield told
+    index.close()
+
+
+@pytest.fixture
+def index(running: Settings) -> Iterator[IndexClient]:
+    """Another client of the index that runs all the time."""
+    index = IndexClient(running)
+    ready(index)
+    yield index
+    index.close()
+
+
 def is_ready(index: IndexClient) -> IndexStatus | None:
     status = index.status()
     return status if status.status == "ready" and status.index.commit == status.index.head else None
@@ -63,13 +85,6 @@ def ready(index: IndexClient) -> IndexStatus:
     status = eventually(lambda: is_ready(index))
     assert status is not None
     return status
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
 
 
 def best(index: IndexClient, query: str) -> str:
@@ -105,9 +120,7 @@ def test_an_error_of_the_owner_is_raised_here(connect: Connect) -> None:
         index.reindex()
 
 
-def test_questions_share_their_connections(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    index = connect()
-    ready(index)
+def test_questions_share_their_connections(index: IndexClient, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[float] = []
     connect_once = IndexClient._connect
 
@@ -121,9 +134,7 @@ def test_questions_share_their_connections(connect: Connect, monkeypatch: pytest
     assert len(opened) < 4, "one that is free is used again"
 
 
-def test_a_process_that_was_forked_uses_connections_of_its_own(connect: Connect) -> None:
-    index = connect()
-    ready(index)
+def test_a_process_that_was_forked_uses_connections_of_its_own(index: IndexClient) -> None:
     ((_, parents),) = index._idle
     child = os.fork()
     if not child:  # pragma: no cover - the other process
@@ -145,18 +156,14 @@ def test_an_owner_that_ends_takes_no_more_orders(connect: Connect) -> None:
     assert ready(index).owner_pid != pid
 
 
-def test_a_request_that_is_too_long_confuses_no_other(connect: Connect) -> None:
-    index = connect()
-    ready(index)
+def test_a_request_that_is_too_long_confuses_no_other(index: IndexClient) -> None:
     with pytest.raises(SemanticError, match="longer than"):
         index.refresh(["x" * MAX_REQUEST_BYTES])
     assert best(index, "vegetables") == "garden"
     assert index.status().pages == 5
 
 
-def test_an_unknown_page_is_answered_with_those_like_it(connect: Connect) -> None:
-    index = connect()
-    ready(index)
+def test_an_unknown_page_is_answered_with_those_like_it(index: IndexClient) -> None:
     with pytest.raises(PageNotFoundError) as raised:
         index.related("gardn", 3)
     assert raised.value.nearest == ("garden",)
@@ -188,7 +195,7 @@ def test_the_owner_ends_when_its_starter_is_killed(settings: Settings) -> None:
         "import sys, pathlib\n"
         "from otterwiki_semantic.core.settings import Settings\n"
         "from otterwiki_semantic.daemon.client import IndexClient\n"
-        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])))\n"
+        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), map=False))\n"
         "print(index.status().owner_pid, flush=True)\n"
         "sys.stdin.read()\n"
     )
@@ -208,11 +215,11 @@ def test_a_socket_that_was_left_behind_is_no_obstacle(settings: Settings, connec
     assert ready(connect()).pages == 5
 
 
-def test_only_its_user_can_reach_the_owner(settings: Settings, connect: Connect) -> None:
-    ready(connect())
-    assert socket_path(settings.data_dir).stat().st_mode & 0o777 == 0o600
-    assert settings.data_dir.stat().st_mode & 0o077 == 0
-    for path in settings.data_dir.rglob("*"):
+@pytest.mark.usefixtures("index")
+def test_only_its_user_can_reach_the_owner(running: Settings) -> None:
+    assert socket_path(running.data_dir).stat().st_mode & 0o777 == 0o600
+    assert running.data_dir.stat().st_mode & 0o077 == 0
+    for path in running.data_dir.rglob("*"):
         assert path.stat().st_mode & 0o077 == 0, path
 
 
@@ -236,7 +243,7 @@ def test_the_socket_of_another_user_is_not_asked(settings: Settings, connect: Co
 
 def test_a_data_directory_with_a_long_name_works(settings: Settings, connect: Connect) -> None:
     far = settings.data_dir / ("d" * 90) / ("e" * 90)
-    long = Settings(settings.repository, far, sync_interval=3600)
+    long = Settings(settings.repository, far, sync_interval=3600, map=False)
     assert ready(connect(long)).pages == 5
     assert socket_path(far).parent.stat().st_mode & 0o777 == 0o700
     assert socket_path(far).parent != far
@@ -264,11 +271,9 @@ def say(settings: Settings, line: bytes) -> dict[str, object]:
     ],
     ids=["text", "empty", "list", "call", "arguments", "long"],
 )
-def test_garbage_is_answered_with_an_error(settings: Settings, connect: Connect, line: bytes) -> None:
-    index = connect()
-    ready(index)
-    line = line.replace(b"VERSION", code_version().encode()).replace(b"REPOSITORY", str(settings.repository).encode())
-    assert "error" in say(settings, line)
+def test_garbage_is_answered_with_an_error(running: Settings, index: IndexClient, line: bytes) -> None:
+    line = line.replace(b"VERSION", code_version().encode()).replace(b"REPOSITORY", str(running.repository).encode())
+    assert "error" in say(running, line)
     assert best(index, "vegetables") == "garden"
 
 
@@ -299,7 +304,7 @@ def test_an_owner_started_without_streams_lives_as_long_as_its_starter(settings:
         "for stream in map(int, sys.argv[3].split(',')): os.close(stream)\n"
         "from otterwiki_semantic.core.settings import Settings\n"
         "from otterwiki_semantic.daemon.client import IndexClient\n"
-        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sync_interval=3600))\n"
+        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sync_interval=3600, map=False))\n"
         "index.start()\n"
         "time.sleep(60)\n"
     )
@@ -317,7 +322,7 @@ def test_a_process_without_free_files_says_so_and_does_not_stand_in_the_way(sett
         "from otterwiki_semantic.core.settings import Settings\n"
         "from otterwiki_semantic.core.errors import DaemonUnavailableError\n"
         "from otterwiki_semantic.daemon.client import IndexClient\n"
-        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sync_interval=3600))\n"
+        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sync_interval=3600, map=False))\n"
         "used, most = len(list(pathlib.Path('/proc/self/fd').iterdir())) - 1, resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
         "for free in range(5):\n"
         "    resource.setrlimit(resource.RLIMIT_NOFILE, (used + free, most))\n"
@@ -336,7 +341,9 @@ def test_a_process_without_free_files_says_so_and_does_not_stand_in_the_way(sett
 def test_an_owner_answers_for_its_own_repository_only(settings: Settings, tmp_path: Path, connect: Connect) -> None:
     first = connect()
     pid = ready(first).owner_pid
-    other = Settings(make_repository(tmp_path / "other", {"only.md": "# Only\n\nThe only page.\n"}), settings.data_dir)
+    other = Settings(
+        make_repository(tmp_path / "other", {"only.md": "# Only\n\nThe only page.\n"}), settings.data_dir, map=False
+    )
     reply = say(
         settings,
         encode_line(
@@ -367,7 +374,7 @@ def test_a_data_directory_that_cannot_be_made_is_named(settings: Settings, tmp_p
 
 def test_a_directory_that_is_no_repository_is_named(tmp_path: Path, connect: Connect) -> None:
     (tmp_path / "empty").mkdir()
-    index = connect(Settings(tmp_path / "empty", tmp_path / "index"))
+    index = connect(Settings(tmp_path / "empty", tmp_path / "index", map=False))
     eventually(lambda: index.status().status == "error")
     status = index.status()
     assert "not a git repository" in status.problems[0].trouble
@@ -377,11 +384,11 @@ def test_a_directory_that_is_no_repository_is_named(tmp_path: Path, connect: Con
     assert ready(index).pages == 1
 
 
-def test_a_request_that_stops_half_way_is_let_go(settings: Settings, connect: Connect) -> None:
-    ready(connect())
+@pytest.mark.usefixtures("index")
+def test_a_request_that_stops_half_way_is_let_go(running: Settings) -> None:
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(20)
-        connection.connect(str(socket_path(settings.data_dir)))
+        connection.connect(str(socket_path(running.data_dir)))
         connection.sendall(b'{"version": ')
         assert connection.recv(1) == b""
 
@@ -396,8 +403,8 @@ def test_a_data_directory_that_goes_takes_the_owner_along(settings: Settings, co
     assert ready(index).pages == 5
 
 
-def test_records_survive_the_way_through_json(connect: Connect) -> None:
-    status = ready(connect())
+def test_records_survive_the_way_through_json(index: IndexClient) -> None:
+    status = ready(index)
     assert decode(result_in(result_line(status)), IndexStatus) == status
 
 

@@ -28,7 +28,7 @@ from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.indexing.scheduler import Scheduler
 from tests.support.live_wiki import commit, eventually, make_repository
 from tests.support.paths import ROOT
-from tests.system.test_daemon import is_running
+from tests.support.processes import is_running
 
 FEW, MANY = 40, 1_100
 """Pages. Of many ChromaDB writes its graph to files, as it does each thousand vectors; few are embedded sooner."""
@@ -47,7 +47,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
     def build(pages: int) -> Path:
         place = tmp_path_factory.mktemp("built")
         make_repository(place / "repository", {f"p{number:04}.md": page(number) for number in range(pages)})
-        index = IndexClient(Settings(place / "repository", place / "index", sync_interval=3600))
+        index = IndexClient(Settings(place / "repository", place / "index", sync_interval=3600, map=False))
         eventually(lambda: is_ready(index), LIMIT)
         pid = index.status().owner_pid
         index.close()
@@ -67,7 +67,7 @@ def place(built: Callable[[int], Path], tmp_path: Path, request: pytest.FixtureR
 
 @pytest.fixture
 def index(place: Path) -> Iterator[IndexClient]:
-    made = IndexClient(Settings(place / "repository", place / "index", sync_interval=1))
+    made = IndexClient(Settings(place / "repository", place / "index", sync_interval=1, map=False))
     yield made
     made.close()
 
@@ -198,7 +198,7 @@ from otterwiki_semantic.daemon import IndexClient
 sys.path.insert(0, os.getcwd())
 from tests.support.live_wiki import commit, eventually
 repository, disk = map(Path, sys.argv[1:])
-index = IndexClient(Settings(repository, disk / "index", sync_interval=1))
+index = IndexClient(Settings(repository, disk / "index", sync_interval=1, map=False))
 eventually(lambda: index.status().status == "ready")
 filler = (disk / "filler").open("wb", buffering=0)
 for size in (1 << 20, 1 << 12, 1):
@@ -233,7 +233,7 @@ from otterwiki_semantic.daemon import IndexClient
 from tests.support.live_wiki import eventually
 repository, disk = map(Path, sys.argv[1:])
 subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-index = IndexClient(Settings(repository, disk / "index"))
+index = IndexClient(Settings(repository, disk / "index", map=False))
 index.notify()
 try:
     index.status()
@@ -277,7 +277,7 @@ def test_a_data_directory_of_another_user_is_named(tmp_path: Path, handbook: dic
     data_dir = tmp_path / "index"
     data_dir.mkdir()
     os.chown(data_dir, 65534, 65534)
-    index = IndexClient(Settings(make_repository(tmp_path / "repository", handbook), data_dir))
+    index = IndexClient(Settings(make_repository(tmp_path / "repository", handbook), data_dir, map=False))
     index.notify()
     with pytest.raises(SemanticError, match="belongs to another user; do this as the user that the wiki runs as"):
         index.status()

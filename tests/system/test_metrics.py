@@ -28,12 +28,12 @@ from otterwiki_semantic.web.api.routes import make_blueprint
 from tests.support.live_wiki import KEY, commit, eventually, git, make_repository
 from tests.support.paths import ROOT
 from tests.support.rerank_server import RerankServer, saying
-from tests.system.test_servers import Served, Server
+from tests.support.wiki_servers import Served, Server
 
 DOCS = ROOT / "docs"
 PREFIX = "otterwiki_semantic_"
 ROUTE = "/api/v1/semantic-search/metrics"
-_COMMAND = (sys.executable, "-m", "gunicorn", "--no-control-socket", "--workers=2", "--bind=127.0.0.1:{port}")
+_COMMAND = (sys.executable, "-m", "gunicorn", "--no-control-socket", "--preload", "--workers=2", "--bind=127.0.0.1:{port}")
 WORKERS = Server("gunicorn", 2, (*_COMMAND, "tests.support.served_app:app"))
 _NAME = re.compile(rf"{PREFIX}\w+")
 _MATCHERS = re.compile(rf"({PREFIX}\w+)(?:\{{([^}}]*)\}})?")

@@ -16,8 +16,8 @@ from otterwiki_semantic.core.remedies import problem
 from otterwiki_semantic.storage.chroma.connection import ChromaServer
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore
-from tests.integration.storage.test_vector_stores import stored, unit_rows
 from tests.support.running_chroma import GuardedChroma, RunningChroma
+from tests.support.vectors import stored, unit_rows
 
 TOKEN = "a-token/that=nobody+guesses"
 Open = Callable[..., ChromaServerStore]

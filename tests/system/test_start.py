@@ -41,6 +41,12 @@ def test_the_wiki_finds_the_plugin_by_its_entry_point() -> None:
     assert hasattr(entry.load(), "setup")
 
 
+def test_a_worker_loads_no_heavy_library() -> None:
+    heavy = "{'apscheduler', 'chromadb', 'numpy', 'onnxruntime', 'sqlite3', 'tokenizers'}"
+    program = f"import sys, otterwiki_semantic.plugin; print(sorted({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
 def test_starting_loads_nothing_heavy_and_no_setting_is_needed(tmp_path: Path) -> None:
     answer = start(tmp_path)
     assert answer.returncode == 0, answer.stderr

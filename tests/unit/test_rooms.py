@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 from pathlib import Path
 
 from tests.support.paths import ROOT
@@ -50,9 +48,3 @@ def test_there_are_ten_rooms_at_most() -> None:
 def test_every_room_says_what_it_is_for() -> None:
     silent = [path for path in PACKAGE.rglob("__init__.py") if not ast.get_docstring(ast.parse(path.read_text()))]
     assert silent == []
-
-
-def test_a_worker_loads_no_heavy_library() -> None:
-    heavy = "{'apscheduler', 'chromadb', 'numpy', 'onnxruntime', 'sqlite3', 'tokenizers'}"
-    program = f"import sys, otterwiki_semantic.plugin; print(sorted({heavy} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"

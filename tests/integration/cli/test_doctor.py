@@ -39,10 +39,11 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.probe import DaemonProbe
 from otterwiki_semantic.embedding.factory import open_embedder
-from tests.conftest import HANDBOOK
-from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, make_repository, owners_of
+from tests.support.handbook import HANDBOOK
+from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, make_repository
 from tests.support.model_servers import ModelServer, serving
 from tests.support.paths import ROOT
+from tests.support.processes import owners_of
 from tests.support.running_chroma import GuardedChroma, RunningChroma
 
 PATH = {"PATH": os.environ["PATH"]}

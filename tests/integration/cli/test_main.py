@@ -24,7 +24,11 @@ def run(*arguments: str | Path, **environment: str) -> Answer:
     inherited = {name: value for name, value in os.environ.items() if name not in {"REPOSITORY", "SEMANTIC_DATA_DIR"}}
     command = [str(PROGRAM), *map(str, arguments)]
     return subprocess.run(
-        command, env={**inherited, "OTTERWIKI_SETTINGS": "", **environment}, capture_output=True, text=True, check=False
+        command,
+        env={**inherited, "OTTERWIKI_SETTINGS": "", "SEMANTIC_MAP": "false", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 

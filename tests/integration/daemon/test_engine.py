@@ -6,27 +6,11 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.core.errors import RebuildRunningError
-from otterwiki_semantic.core.records import IndexStatus, Mode, RebuildState, SearchOptions
+from otterwiki_semantic.core.records import Mode, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
+from tests.support.engines import opened, wait_until_equal
 from tests.support.live_wiki import commit, eventually
-
-
-def opened(settings: Settings) -> IndexEngine:
-    index = IndexEngine(settings)
-    index.start()
-    wait_until_equal(index)
-    return index
-
-
-def wait_until_equal(index: IndexEngine) -> IndexStatus:
-    def equal() -> IndexStatus | None:
-        status = index.status()
-        return status if status.status == "ready" and status.index.commit == status.index.head else None
-
-    status = eventually(equal)
-    assert status is not None
-    return status
 
 
 @pytest.fixture
@@ -78,7 +62,7 @@ def test_a_wake_up_call_brings_the_index_to_head(settings: Settings, index: Inde
 
 
 def test_the_interval_finds_what_nobody_told(settings: Settings) -> None:
-    index = opened(Settings(settings.repository, settings.data_dir, sync_interval=1))
+    index = opened(Settings(settings.repository, settings.data_dir, sync_interval=1, map=False))
     commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
     eventually(lambda: paths(index, "insects that make honey", 1) == ["bees"])
     index.close()

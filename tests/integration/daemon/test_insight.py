@@ -18,7 +18,7 @@ from otterwiki_semantic.daemon.client import IndexClient
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.reports.search_log import NAME
 from otterwiki_semantic.search.evaluation import JudgedQuery
-from tests.integration.daemon.test_engine import opened, wait_until_equal
+from tests.support.engines import opened, wait_until_equal
 from tests.support.live_wiki import LiveWiki, commit, eventually, head_of, make_repository
 
 NONSENSE = "zyxwv qwertz blorp"

@@ -20,6 +20,7 @@ from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.interface import IndexService
 from otterwiki_semantic.daemon.wiki_map import builder as mapping
 from tests.support.live_wiki import commit, eventually, make_repository
+from tests.support.processes import is_running
 
 Open = Callable[..., IndexEngine]
 
@@ -111,13 +112,6 @@ def projecting(parent: int) -> list[int]:
             if is_one and int((place / "stat").read_text().rpartition(")")[2].split()[1]) == parent:
                 found.append(int(place.name))
     return found
-
-
-def is_running(pid: int) -> bool:
-    try:
-        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
-        return False
 
 
 def test_the_owner_makes_a_map_and_keeps_it(wiki_of_three: Settings) -> None:

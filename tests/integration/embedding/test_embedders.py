@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -22,6 +23,7 @@ from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL, BundledMod
 from otterwiki_semantic.embedding.local.model import Encoder, LocalModel
 from otterwiki_semantic.embedding.local.onnx import OnnxEncoder
 from tests.support.model_servers import ModelServer, ollama_told, serving
+from tests.support.model_settings import settings_in
 from tests.support.paths import DATA
 from tests.support.tiny_models import TABLE, WORDS, write_json, write_onnx, write_sentence_transformer
 
@@ -53,10 +55,6 @@ class Opened:
     settings: Settings
     model: Embedder
     server: ModelServer | None
-
-
-def settings_in(place: Path, model: str, **told: object) -> Settings:
-    return replace(Settings(place / "repository", place / "index", model=model), **told)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module", params=PROVIDERS)
@@ -261,9 +259,8 @@ def test_an_exported_encoder_that_cannot_be_used_is_told_about(tmp_path: Path, d
         open_embedder(settings_in(tmp_path, f"onnx:{directory}")).embed(TEXTS)
 
 
-def test_a_library_that_is_missing_is_named(tmp_path: Path) -> None:
-    if importlib.util.find_spec("sentence_transformers") is not None:
-        pytest.skip("sentence-transformers is installed")
+def test_a_library_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(ModelError, match=r'pip install "otterwiki-semantic\[sentence-transformers\]"'):
         open_embedder(settings_in(tmp_path, "sentence-transformers:any/model")).embed(TEXTS)
 

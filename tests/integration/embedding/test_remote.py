@@ -21,9 +21,9 @@ from otterwiki_semantic.embedding.factory import open_embedder
 from otterwiki_semantic.embedding.passages import embed_passages
 from otterwiki_semantic.embedding.remote.ollama import host_url
 from otterwiki_semantic.embedding.remote.retry import IDENTIFICATION
-from tests.integration.embedding.test_embedders import settings_in
 from tests.support.fake_time import FakeTime
 from tests.support.model_servers import DIMENSION, ModelServer, Reply, ollama_told, serving
+from tests.support.model_settings import settings_in
 
 KEY = "sk-0123456789abcdef"
 PATHS = {"openai": "/v1", "ollama": "", "jina": "/jina", "huggingface": "/huggingface"}

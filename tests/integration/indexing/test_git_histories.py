@@ -11,8 +11,9 @@ import pytest
 
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.indexing.sync import Indexer
-from tests.integration.indexing.test_sync import Bench, section
+from tests.support.large_wikis import index_and_move
 from tests.support.live_wiki import commit, git, make_repository
+from tests.support.sync_bench import Bench, section
 
 PAGES: dict[str, str | bytes] = {
     "Home.md": "# Home\n\n" + section("the house"),
@@ -174,25 +175,8 @@ def test_a_repository_that_is_cloned_anew_is_the_same_wiki(bench: Bench, tmp_pat
     assert bench.snippets() == bench.afresh()
 
 
-def test_twenty_thousand_pages_are_indexed_and_moved(tmp_path: Path) -> None:
-    repository = make_repository(tmp_path / "repository", {})
-    texts = [f"---\ntitle: Kind {kind}\n---\n{section(f'kind {kind}')}" for kind in range(40)]
-    for number in range(20_000):
-        path = repository / f"part{number % 100}" / f"page{number}.md"
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(texts[number % 40])
-    commit(repository, {})
-    bench = Bench(tmp_path, {})
-    assert len(bench.sync()) == 40
-    assert bench.generation.catalog.counts().pages == 20_000
-    (repository / "moved").mkdir()
-    git(repository, "mv", *(f"part{number}" for number in range(50)), "moved/")
-    git(repository, "commit", "-qm", "moved")
-    assert bench.sync() == []
-    paths = set(bench.generation.catalog.blobs())
-    assert len(paths) == 20_000
-    assert sum(path.startswith("moved/") for path in paths) == 10_000
-    bench.generation.close()
+def test_many_pages_are_indexed_and_moved(tmp_path: Path) -> None:
+    index_and_move(tmp_path, 2_000)
 
 
 def shallow(origin: Path, place: Path) -> None:

@@ -3,71 +3,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from otterwiki_semantic.indexing.progress import ProgressTracker
-from otterwiki_semantic.indexing.recipe import IndexRecipe
-from otterwiki_semantic.indexing.sync import Indexer, Stopped, changed_pages
-from otterwiki_semantic.storage.generation import Generation
-from otterwiki_semantic.storage.generations import GenerationStore
-from tests.support.catalog_reading import hits_of
-from tests.support.live_wiki import commit, git, make_repository
-from tests.support.syncing import sync
-
-
-class CountingModel(BundledModel):
-    """The bundled model, keeping the texts it embedded."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[str] = []
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        self.texts += texts
-        return super().embed(texts)
-
-
-class Bench:
-    """A repository, a generation and an indexer between them."""
-
-    def __init__(self, place: Path, pages: dict[str, str | bytes]) -> None:
-        self.repository = make_repository(place / "repository", pages)
-        self.generations = GenerationStore(place / "index")
-        self.model = CountingModel()
-        self.profile = Profile()
-        self.tracker = ProgressTracker()
-        self.stop = False
-        self.recipe = IndexRecipe(self.model, "auto")
-        self.indexer = Indexer(Repository(self.repository), self.recipe, lambda: self.stop)
-        self.generation = self.generations.create(self.model, self.profile)
-
-    def sync(self, generation: Generation | None = None, previous: Generation | None = None) -> list[str]:
-        """Sync, and give the passages that were embedded for it."""
-        self.model.texts.clear()
-        sync(self.indexer, generation or self.generation, self.tracker, previous=previous.catalog if previous else None)
-        return [text for text in self.model.texts if text.startswith("[")]
-
-    def snippets(self, generation: Generation | None = None) -> dict[str, list[str]]:
-        """Every chunk that can be found, by page: what ChromaDB holds, looked up in the catalog."""
-        generation = generation or self.generation
-        distances = generation.vector_store.query(np.full(384, 384**-0.5, dtype=np.float32), 10_000)
-        found: dict[str, list[str]] = {}
-        for hit in hits_of(generation.catalog, distances):
-            found.setdefault(hit.path, []).append(hit.text)
-        return found
-
-    def afresh(self) -> dict[str, list[str]]:
-        """What an index built now from nothing holds."""
-        fresh = self.generations.create(self.model, self.profile)
-        sync(self.indexer, fresh)
-        snippets = self.snippets(fresh)
-        fresh.destroy()
-        return snippets
+from otterwiki_semantic.indexing.sync import Stopped, changed_pages
+from tests.support.large_wikis import LINE, read_large_page
+from tests.support.live_wiki import commit, git
+from tests.support.sync_bench import Bench, section
 
 
 @pytest.fixture
@@ -76,10 +20,6 @@ def bench(tmp_path: Path, handbook: dict[str, str | bytes]) -> Iterator[Bench]:
     made.sync()
     yield made
     made.generation.close()
-
-
-def section(name: str) -> str:
-    return f"## {name}\n\n" + " ".join(f"Sentence {i} of the part about {name} has its own number." for i in range(8)) + "\n\n"
 
 
 def test_the_index_holds_every_page_of_head(bench: Bench, handbook: dict[str, str | bytes]) -> None:
@@ -195,13 +135,9 @@ def test_a_bad_page_is_indexed_as_well_as_can_be_and_stops_no_other(bench: Bench
     assert snippets["bad"]
 
 
-def test_a_page_of_ten_megabytes_is_read_and_the_small_ones_come_first(tmp_path: Path, model: BundledModel) -> None:
-    from otterwiki_semantic.content.pages.page import read_page
-
-    line = "The same sentence fills this page from its first line to its last one. "
-    page = read_page("big", "blob", (line * (10_000_000 // len(line))).encode(), model, Profile())
-    assert len(page.chunks) > 5_000
-    bench = Bench(tmp_path, {"a_big.md": line * 2_000, "b.md": "# B\n\nsmall\n"})
+def test_a_large_page_is_read_and_the_small_ones_come_first(tmp_path: Path, model: BundledModel) -> None:
+    assert len(read_large_page(1_000_000, model).chunks) > 500
+    bench = Bench(tmp_path, {"a_big.md": LINE * 2_000, "b.md": "# B\n\nsmall\n"})
     head = git(bench.repository, "rev-parse", "HEAD")
     changed, _ = changed_pages(Repository(bench.repository), bench.generation.catalog, head)
     assert [file.path for file in changed] == ["b", "a_big"]

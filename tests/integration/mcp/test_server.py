@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CompleteResult, ResourceTemplateReference, TextResourceContents
 
 from otterwiki_semantic.mcp.budget import tokens
-from tests.conftest import HANDBOOK
+from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, make_repository
 from tests.support.mcp_clients import Agent, Server, http_server, text_of
 

@@ -18,7 +18,7 @@ from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL, BundledMod
 from otterwiki_semantic.search import inspection as seeing
 from otterwiki_semantic.storage import exact
 from otterwiki_semantic.storage.generation import Generation
-from tests.integration.daemon.test_engine import opened, wait_until_equal
+from tests.support.engines import opened, wait_until_equal
 from tests.support.live_wiki import commit
 
 LONG = "Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + f"Sentence number {n} about topic {n * n}. " * 20 for n in range(12))

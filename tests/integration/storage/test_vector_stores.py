@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 
 from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreUnreachableError
-from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.storage.chroma.connection import ChromaServer
 from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore
 from otterwiki_semantic.storage.vector_store import StoredVector, VectorStore
 from tests.support.running_chroma import GuardedChroma, RunningChroma
+from tests.support.vectors import stored, unit_rows
 
 Store = Callable[[str], VectorStore]
 DATABASE = "/tenants/default_tenant/databases/default_database"
@@ -85,16 +85,6 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 @pytest.fixture
 def vectors(store: Store) -> VectorStore:
     return store("otterwiki-test")
-
-
-def unit_rows(count: int) -> Matrix:
-    rows = np.random.default_rng(7).normal(size=(count, 384)).astype(np.float32)
-    unit: Matrix = rows / np.linalg.norm(rows, axis=1, keepdims=True)
-    return unit
-
-
-def stored(rows: Matrix) -> list[StoredVector]:
-    return [StoredVector(f"v{i}", row) for i, row in enumerate(rows)]
 
 
 # What every store does

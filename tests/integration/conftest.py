@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+
+from demo.run import PAGES
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.engine import IndexEngine
+from tests.support.fixtures import handbook, model, settings
+from tests.support.handbook import HANDBOOK
+from tests.support.live_wiki import KEY, LiveWiki, eventually, make_repository
+
+__all__ = ["handbook", "model", "settings"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible() -> None:
+    """Whoever runs the tests in the background has them ignore this signal, and so would all that they start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module")
+def wiki(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    """A served, indexed wiki; tests of one module share it and leave its five pages as they are. `WIKI` is what it is told."""
+    place = tmp_path_factory.mktemp("wiki")
+    settings: dict[str, Any] = getattr(request.module, "WIKI", {})
+    with LiveWiki(make_repository(place / "repository", HANDBOOK), place / "index", **settings) as live:
+        live.wait_until_indexed()
+        yield live
+
+
+@pytest.fixture(scope="session")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Flask:
+    """The wiki's own Flask application with the plugin, in this process. It can be imported once only."""
+    place: Path = tmp_path_factory.mktemp("app")
+    os.environ.update(
+        REPOSITORY=str(make_repository(place / "repository", HANDBOOK)),
+        SECRET_KEY="0123456789abcdef0123456789",
+        SQLALCHEMY_DATABASE_URI=f"sqlite:///{place / 'wiki.sqlite'}",
+        OTTERWIKI_SETTINGS="",
+        OTTERWIKI_API_KEY=KEY,
+        SEMANTIC_DATA_DIR=str(place / "index"),
+    )
+    from otterwiki.server import app as wiki_app
+
+    wiki_app.config["SERVER_NAME"] = None
+    return wiki_app  # type: ignore[no-any-return]
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
+    """An index of the demo wiki; tests only ask it."""
+    place = tmp_path_factory.mktemp("demo")
+    pages: dict[str, str | bytes] = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
+    index = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", map=False))
+    index.start()
+    eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
+    yield index
+    index.close()

@@ -1,0 +1,26 @@
+"""Processes of this machine, as the kernel knows them."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+from pathlib import Path
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+
+
+def owners_of(data_dir: Path) -> list[int]:
+    """Give the processes of this host that were started to own an index."""
+    owners = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (place / "cmdline").read_text(errors="replace").split("\0")
+            starts = any("otterwiki_semantic.daemon.process" in word for word in words)
+            if starts and json.loads(words[-2])["data_dir"] == str(data_dir):
+                owners.append(int(place.name))
+    return owners

@@ -1,0 +1,57 @@
+"""Lines of the log for programs: facts in logfmt, no words of a question, and not too many."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from otterwiki_semantic.core.records import Answer, Freshness, Mode, SearchOptions
+from otterwiki_semantic.core.telemetry import logfmt
+from otterwiki_semantic.daemon.reports.monitoring import LINES_A_MINUTE, SlowSearches
+
+ANSWER = Answer("where are the bees", (), 0, False, Freshness("c", "c", 0), degraded="no model for: where are the bees")
+
+
+def facts(line: str) -> dict[str, str]:
+    return dict(part.partition("=")[::2] for part in line.rsplit("; ", maxsplit=1)[-1].split(" "))
+
+
+def test_odd_values_stand_in_quotes() -> None:
+    assert logfmt("x", a=1, b=0.12349, c=True, d='two "words"', e="", f=2.0) == (
+        'event=x a=1 b=0.123 c=true d="two \\"words\\"" e="" f=2'
+    )
+
+
+def test_a_slow_search_is_logged_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "otterwiki_semantic")
+    slow = SlowSearches(100)
+    slow.searched([ANSWER], SearchOptions(mode=Mode.SEMANTIC), 0.0999)
+    slow.searched([ANSWER, ANSWER], SearchOptions(), 0.15)
+    assert caplog.records == []
+    slow.searched([ANSWER], SearchOptions(7, mode=Mode.SEMANTIC, draft=True), 0.25)
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert "bees" not in line
+    assert facts(line) == {
+        "event": "slow_search",
+        "milliseconds": "250",
+        "mode": "semantic",
+        "n": "7",
+        "questions": "1",
+        "results": "0",
+        "degraded": "true",
+        "draft": "true",
+        "left_out": "0",
+    }
+
+
+def test_many_slow_searches_do_not_flood_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "otterwiki_semantic")
+    now = [0.0]
+    slow = SlowSearches(0, lambda: now[0])
+    for _ in range(LINES_A_MINUTE + 5):
+        slow.searched([ANSWER], SearchOptions(), 1)
+    assert len(caplog.records) == LINES_A_MINUTE
+    now[0] = 60.0
+    slow.searched([ANSWER], SearchOptions(), 1)
+    assert facts(caplog.records[-1].getMessage())["left_out"] == "5"
