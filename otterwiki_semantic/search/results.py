@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from otterwiki_semantic.core.records import (
     Explanation,
@@ -12,6 +13,7 @@ from otterwiki_semantic.core.records import (
     PageUrls,
     RetrieverScore,
     SearchOptions,
+    Sort,
     StoredChunk,
 )
 from otterwiki_semantic.embedding import Calibration
@@ -19,12 +21,37 @@ from otterwiki_semantic.search.expansion import chunk_runs, context_around, join
 from otterwiki_semantic.search.query import Highlighter, Query
 from otterwiki_semantic.search.relevance import coverage, relevance
 from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, Tier
-from otterwiki_semantic.storage import Catalog
+from otterwiki_semantic.storage import Catalog, KeywordIndex
 
 _JOINED_SHARE = 0.7
 """A neighbour is joined if its score is at least this share of the best one's."""
 _MAX_DISTANCE = 2
 """Chunks between a result and a neighbour that may be joined to it."""
+
+
+class Judgement(NamedTuple):
+    """Whether a candidate is relevant, and what that depends on."""
+
+    coverage: float
+    """The share of the query's words that it contains."""
+    relevance: float
+    """How far it is above the relevance threshold."""
+    is_relevant: bool
+    """Above the threshold, or named by the query whatever it scores."""
+
+
+def judge(
+    candidates: Sequence[Candidate], found: CandidateSet, keywords: KeywordIndex, calibration: Calibration
+) -> dict[int, Judgement]:
+    """Return the judgement on each candidate by its id."""
+    texts = keywords.stored_words([each.id for each in candidates])
+    judgements: dict[int, Judgement] = {}
+    for each in candidates:
+        present = set(" ".join(texts.get(each.id, ())).split())
+        covered = coverage(found.word_weights, present) if found.word_weights else float(each.keyword_rank is not None)
+        above = relevance(each.similarity, covered, found.index_size, calibration)
+        judgements[each.id] = Judgement(covered, above, above >= 0 or each.tier > Tier.SCORE)
+    return judgements
 
 
 class ResultBuilder:
@@ -55,16 +82,16 @@ class ResultBuilder:
         stored = self._reader.chunks([each.id for each in (*chosen, *neighbours)])
         chosen = [each for each in chosen if each.id in stored]
         runs = chunk_runs([stored[each.id] for each in chosen], [stored[each.id] for each in neighbours if each.id in stored])
-        facts = self._relevances(chosen)
+        judgements = self._judge(chosen)
         return tuple(
-            self._hit(each, stored[each.id], run, rank, *facts[each.id], also_on.get(each.id, set()))
+            self._hit(each, stored[each.id], run, rank, judgements[each.id], also_on.get(each.id, set()))
             for rank, (each, run) in enumerate(zip(chosen, runs, strict=True))
         )
 
     def facets(self, chosen: Sequence[Candidate]) -> Facets:
         """Count the pages of the results, and of every other candidate that is relevant."""
-        facts = self._relevances(self._ranked)
-        paths = {each.path for each in chosen} | {each.path for each in self._ranked if _is_relevant(each, facts[each.id][1])}
+        judgements = self._judge(self._ranked)
+        paths = {each.path for each in chosen} | {each.path for each in self._ranked if judgements[each.id].is_relevant}
         labels = self._reader.page_labels(sorted(paths))
         return Facets(
             category=_counts(category for category, _ in labels.values() if category),
@@ -86,16 +113,8 @@ class ResultBuilder:
         ]
         return sorted(near, key=lambda each: -each.score)
 
-    def _relevances(self, candidates: Sequence[Candidate]) -> dict[int, tuple[float, float]]:
-        """Return the coverage of each candidate, and how far it is above the relevance threshold."""
-        texts = self._keywords.stored_words([each.id for each in candidates])
-        weights = self._found.word_weights
-        facts: dict[int, tuple[float, float]] = {}
-        for each in candidates:
-            present = set(" ".join(texts.get(each.id, ())).split())
-            covered = coverage(weights, present) if weights else float(each.keyword_rank is not None)
-            facts[each.id] = covered, relevance(each.similarity, covered, self._found.index_size, self._calibration)
-        return facts
+    def _judge(self, candidates: Sequence[Candidate]) -> dict[int, Judgement]:
+        return judge(candidates, self._found, self._keywords, self._calibration)
 
     def _hit(
         self,
@@ -103,8 +122,7 @@ class ResultBuilder:
         chunk: StoredChunk,
         run: Sequence[StoredChunk],
         rank: int,
-        covered: float,
-        above: float,
+        judgement: Judgement,
         also_on: set[str],
     ) -> Hit:
         distance = None if candidate.similarity is None else _rounded(max(0.0, 1 - candidate.similarity))
@@ -135,33 +153,29 @@ class ResultBuilder:
             text_end_line=max(part.end_line for part in run),
             updated=chunk.updated,
             score=_rounded(candidate.score),
-            relevant=_is_relevant(candidate, above),
+            relevant=judgement.is_relevant,
             highlights=self._highlighter.ranges(chunk.text),
             also_on=tuple(sorted(also_on)),
             context_before=before,
             context_after=after,
-            explain=self._explanation(candidate, rank, covered, above) if self._options.explain else None,
+            explain=self._explanation(candidate, rank, judgement) if self._options.explain else None,
             url=self._urls.of(chunk.path, chunk.anchor),
         )
 
-    def _explanation(self, candidate: Candidate, rank: int, covered: float, above: float) -> Explanation:
+    def _explanation(self, candidate: Candidate, rank: int, judgement: Judgement) -> Explanation:
         is_reranked = candidate.rank_before is not None
+        is_sorted = self._options.sort is Sort.UPDATED
         is_moved = self._options.diversity > 0 and rank > 0 and candidate.tier is Tier.SCORE
         return Explanation(
             semantic=_score(candidate.semantic_rank, candidate.similarity),
             keyword=_score(candidate.keyword_rank, candidate.keyword_score),
             fused=_rounded(candidate.fused),
             page_credit=_rounded(candidate.page_credit),
-            rule="diversity" if is_moved else "reranker" if is_reranked else candidate.tier.label,
-            coverage=_rounded(covered),
-            relevance=_rounded(above),
+            rule="updated" if is_sorted else "diversity" if is_moved else "reranker" if is_reranked else candidate.tier.label,
+            coverage=_rounded(judgement.coverage),
+            relevance=_rounded(judgement.relevance),
             rerank=_score(candidate.rank_before, candidate.rerank_score),
         )
-
-
-def _is_relevant(candidate: Candidate, above: float) -> bool:
-    """Return whether a candidate is relevant; what the query names is, whatever it scores."""
-    return above >= 0 or candidate.tier > Tier.SCORE
 
 
 def _score(rank: int | None, score: float | None) -> RetrieverScore:

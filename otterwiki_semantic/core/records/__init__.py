@@ -37,6 +37,7 @@ from otterwiki_semantic.core.records.requests import (
     RelatedRequest,
     SearchOptions,
     SearchRequest,
+    Sort,
 )
 from otterwiki_semantic.core.records.search import (
     FIRST_BUILD,
@@ -116,6 +117,7 @@ __all__ = [
     "SearchRequest",
     "Section",
     "SectionMatch",
+    "Sort",
     "StoredChunk",
     "SyncRecord",
     "UnansweredQuery",

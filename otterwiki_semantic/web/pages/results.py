@@ -18,6 +18,7 @@ _RULES = {
     "exact heading": "the section has this heading",
     "rare identifier": "it has this rare identifier",
     "reranker": "by the reranker, which read it again",
+    "updated": "by the last change of its page",
     "diversity": "it differs from those before it",
 }
 

@@ -339,6 +339,8 @@ def test_a_filter_is_given_by_parameters(client: FlaskClient) -> None:
         ({"path": "house/"}, {"house/heating", "house/alarm"}),
         ({"updated_since": "2020-01-31"}, {"house/heating", "house/alarm", "home", "garden", "machines/nas"}),
         ({"updated_since": "2999-01-01T00:00:00+02:00"}, set()),
+        ({"updated_before": "2999-01-01"}, {"house/heating", "house/alarm", "home", "garden", "machines/nas"}),
+        ({"updated_before": "2020-01-31"}, set()),
     ):
         body = search(client, q="the house", n=50, **parameters).json
         assert body is not None
