@@ -39,8 +39,8 @@ format: $(VENV)/.for-lint ## Put the code into its form
 docs: $(VENV)/.for-test ## Write the tables of parameters into docs/
 	@$(BIN)/python -m tools.reference_tables
 
-bench: $(VENV)/.for-test ## Measure what is promised (PARTS="build disk", SMALL=1, FRESH=1, WIKIS="DIR …", ARGS="--json FILE")
-	@$(BIN)/python -m benchmarks.bench $(PARTS) $(WIKIS:%=--wiki %) $(if $(SMALL),--small) $(if $(FRESH),--fresh) $(ARGS)
+bench: $(VENV)/.for-test ## Measure what is promised (PARTS="build disk", SMALL=1, FRESH=1, ARGS="--json FILE")
+	@$(BIN)/python -m benchmarks.bench $(PARTS) $(if $(SMALL),--small) $(if $(FRESH),--fresh) $(ARGS)
 
 bench-deps: ## Install what `make bench PARTS="embedding rerank"` compares with (PyTorch)
 	$(PYTHON) -m venv $(VENV)-bench

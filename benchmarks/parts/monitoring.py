@@ -9,13 +9,13 @@ from functools import partial
 from itertools import islice
 from statistics import median
 
-from benchmarks.corpus import questions
-from benchmarks.local import opened, wait_until_settled
-from benchmarks.options import Options
-from benchmarks.percentiles import p50, p95
-from benchmarks.processes import in_fresh_process
-from benchmarks.report import Figure, at_most, say
-from benchmarks.wikis import BuiltWiki, built
+from benchmarks.support.corpus import questions
+from benchmarks.support.local import opened, wait_until_settled
+from benchmarks.support.options import Options
+from benchmarks.support.percentiles import p50, p95
+from benchmarks.support.processes import in_fresh_process
+from benchmarks.support.report import Figure, at_most, say
+from benchmarks.support.wikis import BuiltWiki, built
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.core.records import Answer, SearchOptions
 from otterwiki_semantic.core.settings import Settings

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.report import say
+from benchmarks.support.report import say
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.core.records import IndexStatus, RebuildState
 from otterwiki_semantic.core.settings import Settings
