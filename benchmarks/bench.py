@@ -1,7 +1,7 @@
 """Measure what the project promises: make bench [PARTS="build disk"] [SMALL=1] [FRESH=1] [ARGS="--json FILE"].
 
-Every part is a module of ``benchmarks.parts`` whose `measure` yields figures, each with its target. Progress goes to the standard
-error, one table in markdown to the standard output. Generated wikis and their indexes are kept in ``.bench``.
+Every part is a module of ``benchmarks.parts`` whose `measure` yields figures, each with its target. Progress goes to
+standard error, one table in markdown to standard output. Generated wikis and their indexes are kept in ``.bench``.
 """
 
 from __future__ import annotations
