@@ -167,7 +167,7 @@ def _print_status(status: IndexStatus, *, as_json: bool) -> None:
     if status.last_error:
         click.echo(f"last error: {status.last_error}")
     for problem in status.problems:
-        click.echo(f"problem: {problem.trouble}\n   cure: {problem.cure}")
+        click.echo(f"problem: {problem.message}\n   hint: {problem.hint}")
 
 
 def _print_answer(answer: Answer) -> None:

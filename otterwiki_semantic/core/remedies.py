@@ -22,7 +22,7 @@ from otterwiki_semantic.core.errors import (
 from otterwiki_semantic.core.records.status import Problem
 
 _ROOM = "make room on the disk of the data directory, or set SEMANTIC_DATA_DIR to another one; the index goes on by itself"
-_CURES: tuple[tuple[type[BaseException], str], ...] = (
+_HINTS: tuple[tuple[type[BaseException], str], ...] = (
     (RepositoryError, "see that REPOSITORY is a git repository that the wiki's user may read; git is asked again by itself"),
     (DiskFullError, _ROOM),
     (CatalogCorruptError, "nothing: it is built again by itself; if this comes back, look at the disk"),
@@ -44,5 +44,5 @@ def problem(error: BaseException) -> Problem:
     """Give what an error means for the person who runs the wiki."""
     if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return Problem(str(error), _ROOM)
-    cure = next((cure for kind, cure in _CURES if isinstance(error, kind)), _DEFAULT)
-    return Problem(str(error) or type(error).__name__, cure)
+    hint = next((hint for kind, hint in _HINTS if isinstance(error, kind)), _DEFAULT)
+    return Problem(str(error) or type(error).__name__, hint)

@@ -39,6 +39,7 @@ def rebuild_json(status: RebuildStatus) -> dict[str, Any]:
         "started": status.started,
         "finished": status.finished,
         "error": status.error,
+        "hint": status.hint,
         "cure": status.cure,
         "seconds_left": seconds_left if status.state is RebuildState.RUNNING else None,
         "estimate": to_builtins(status.estimate),

@@ -56,8 +56,8 @@ class SyncHistory:
     def _add(self, start: float, pages: int, chunks: int, failure: Problem | None = None) -> None:
         indexer, seconds = self._indexer, round(time.perf_counter() - start, 3)
         changed, embedded = indexer.changed_pages - pages, indexer.embedded_texts - chunks
-        error, cure = (failure.trouble, failure.cure) if failure else (None, None)
-        record = SyncRecord(now(), seconds, self._equalled(), changed, embedded, error, cure=cure)
+        error, hint = (failure.message, failure.hint) if failure else (None, None)
+        record = SyncRecord(now(), seconds, self._equalled(), changed, embedded, error, hint=hint)
         last = self._records[-1] if self._records else None
         if error is not None and last is not None and last.error == error:
             # It is tried again every minute, and would soon be all there is to see.

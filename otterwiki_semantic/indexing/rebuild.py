@@ -154,9 +154,10 @@ class RebuildJob:
             self._watcher.failed(Failure.REBUILD)
         self._not_before = time.monotonic() + _AGAIN_SECONDS
         state = RebuildState.FAILED if error else RebuildState.DONE
-        reason, cure = structs.astuple(problem(error)) if error else (None, None)
+        found = problem(error) if error else None
+        reason, hint = (found.message, found.hint) if found else (None, None)
         with self._lock:
-            self._status = structs.replace(self._status, state=state, finished=now(), error=reason, cure=cure)
+            self._status = structs.replace(self._status, state=state, finished=now(), error=reason, hint=hint)
             self._failure = error
 
     def build(self, serving: Generation) -> Generation:

@@ -64,16 +64,16 @@ def _print(found: Iterable[Finding]) -> list[Level]:
         levels.append(finding.level)
         click.secho(f"{finding.level:<{_WIDTH}}", fg=_COLOURS[finding.level], nl=False)
         click.echo(f"  {finding.what} — {finding.detail}")
-        for line in _lines(finding.cure):
+        for line in _lines(finding.hint):
             click.echo(line)
     count = levels.count(Level.PROBLEM)
     click.echo(f"\n{count or 'no'} problem{'' if count == 1 else 's'}")
     return levels
 
 
-def _lines(cure: str) -> Iterator[str]:
-    if cure:
-        yield f"{'':{_WIDTH}}  to do: {cure}"
+def _lines(hint: str) -> Iterator[str]:
+    if hint:
+        yield f"{'':{_WIDTH}}  to do: {hint}"
 
 
 def _print_json(found: list[Finding]) -> list[Level]:
@@ -102,7 +102,7 @@ def examine(case: DoctorContext) -> Iterator[Finding]:
     """Give what each check finds, as it is found."""
     for what, check in _CHECKS:
         for finding in _guarded(what, check, case):
-            yield replace(finding, detail=_shown(finding.detail, case), cure=_shown(finding.cure, case))
+            yield replace(finding, detail=_shown(finding.detail, case), hint=_shown(finding.hint, case))
 
 
 def _guarded(what: str, check: Callable[[DoctorContext], Iterable[Finding]], case: DoctorContext) -> Iterator[Finding]:
@@ -110,11 +110,11 @@ def _guarded(what: str, check: Callable[[DoctorContext], Iterable[Finding]], cas
     try:
         yield from check(case)
     except ModuleNotFoundError as error:
-        cure = 'install the package again, with what it needs: pip install --force-reinstall "otterwiki-semantic"'
-        yield problem(what, f"the Python package {error.name} is missing", cure)
+        hint = 'install the package again, with what it needs: pip install --force-reinstall "otterwiki-semantic"'
+        yield problem(what, f"the Python package {error.name} is missing", hint)
     except Exception as error:  # noqa: BLE001 - whatever is broken here is what was asked for
-        cure = "see whether another problem explains it; if none does, report it with this line"
-        yield problem(what, f"this could not be checked: {type(error).__name__}: {error}", cure)
+        hint = "see whether another problem explains it; if none does, report it with this line"
+        yield problem(what, f"this could not be checked: {type(error).__name__}: {error}", hint)
 
 
 def _shown(text: str, case: DoctorContext) -> str:

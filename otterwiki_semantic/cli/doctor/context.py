@@ -138,12 +138,12 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How one thing is. `cure` is what to do about it: a problem always has one."""
+    """How one thing is. `hint` is what to do about it: a problem always has one."""
 
     level: Level
     what: str
     detail: str
-    cure: str = ""
+    hint: str = ""
 
 
 def ok(what: str, detail: str) -> Finding:
@@ -151,11 +151,11 @@ def ok(what: str, detail: str) -> Finding:
     return Finding(Level.OK, what, detail)
 
 
-def note(what: str, detail: str, cure: str = "") -> Finding:
+def note(what: str, detail: str, hint: str = "") -> Finding:
     """Tell something worth knowing, which keeps nothing from working."""
-    return Finding(Level.NOTE, what, detail, cure)
+    return Finding(Level.NOTE, what, detail, hint)
 
 
-def problem(what: str, detail: str, cure: str) -> Finding:
+def problem(what: str, detail: str, hint: str) -> Finding:
     """Tell what keeps something from working, and what to do about it."""
-    return Finding(Level.PROBLEM, what, detail, cure)
+    return Finding(Level.PROBLEM, what, detail, hint)

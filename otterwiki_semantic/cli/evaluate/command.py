@@ -217,7 +217,7 @@ def _asked_index(
     wait = partial(follow, label=f"building ({chunks})", part=lambda status: status.progress, is_done=equals_head)
     with built_index(named_settings(repository, None), chunks, wait) as (index, facts):
         for problem in index.status().problems:
-            click.echo(f"problem with {chunks}: {problem.trouble}", err=True)
+            click.echo(f"problem with {chunks}: {problem.message}", err=True)
         yield index, {"index": facts}
 
 

@@ -14,7 +14,7 @@ from otterwiki_semantic.indexing import SyncHistory, now
 
 _BLOCK_BYTES = 512
 """What `stat` counts in, whatever the blocks of the file system are."""
-_CURE = f"see that the wiki's user may write to {NAME} in the data directory, and that its disk has room"
+_HINT = f"see that the wiki's user may write to {NAME} in the data directory, and that its disk has room"
 
 
 class Insights:
@@ -65,9 +65,9 @@ class Insights:
     def problems(self) -> list[Problem]:
         """Tell what keeps searches from being noted, or from being forgotten."""
         if self._undeleted is not None:
-            return [Problem(f"the searches noted before cannot be deleted: {self._undeleted}", _CURE)]
+            return [Problem(f"the searches noted before cannot be deleted: {self._undeleted}", _HINT)]
         if self._searches is not None and self._searches.error is not None:
-            return [Problem(f"searches are not noted: {self._searches.error}", _CURE)]
+            return [Problem(f"searches are not noted: {self._searches.error}", _HINT)]
         return []
 
 

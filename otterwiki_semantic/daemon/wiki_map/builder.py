@@ -61,7 +61,7 @@ class WikiMapBuilder:
         self._points: tuple[tuple[object, ...], tuple[MapPoint, ...]] = (), ()
         self._seen: tuple[str, str | None] | None = None
         """The generation and revision that the map was last found to be of."""
-        self._trouble: str | None = None
+        self._message: str | None = None
         rested = _seconds_since(self._map.made) if self._map else 0.0
         self._not_before = time.monotonic() + max(_FIRST_SECONDS, _rest_after(self._map) - rested)
 
@@ -102,12 +102,12 @@ class WikiMapBuilder:
             begin = time.monotonic()
             places = self._process.project(vectors, _last_places(self._map, paths))
             made = _map_of(content, paths, places, time.monotonic() - begin)
-            self._trouble = None
+            self._message = None
             self._map, self._is_kept, self._not_before = made, False, time.monotonic() + _rest_after(made)
             log.info("a map of %d pages was made in %.1f s", len(paths), made.seconds)
             self._run_in(_rest_after(made), self.look)
         self._keep()
-        self._seen, self._trouble = state, None
+        self._seen, self._message = state, None
 
     def _keep(self) -> None:
         """Write the map, unless that was done."""
@@ -123,7 +123,7 @@ class WikiMapBuilder:
     def _fail(self, error: Exception) -> None:
         if self._is_stopped:
             return
-        self._trouble = str(error)
+        self._message = str(error)
         self._not_before = time.monotonic() + _AGAIN_SECONDS
         log.warning("%s", error, exc_info=None if isinstance(error, MapError) else error)
 
@@ -131,14 +131,14 @@ class WikiMapBuilder:
 
     def answer(self, generation: Generation | None, index: Freshness, urls: PageUrls) -> WikiMap:
         """Return the map with the pages that the generation has now; call it within `Catalog.snapshot`."""
-        made, trouble = self._map, self._trouble or None
+        made, message = self._map, self._message or None
         if generation is None or generation.catalog.directory.is_empty:
             waits = index.head is not None and (index.commit is None or index.pending_pages)
-            return WikiMap((), 0, MapState.MAKING if waits else MapState.EMPTY, None, index, trouble)
+            return WikiMap((), 0, MapState.MAKING if waits else MapState.EMPTY, None, index, message)
         if made is None:
-            return WikiMap((), 0, MapState.UNAVAILABLE if trouble else MapState.MAKING, None, index, trouble)
+            return WikiMap((), 0, MapState.UNAVAILABLE if message else MapState.MAKING, None, index, message)
         points = self._points_of(generation, made, urls)
-        return WikiMap(points, len(points), MapState.READY, made.made, index, trouble)
+        return WikiMap(points, len(points), MapState.READY, made.made, index, message)
 
     def _points_of(self, generation: Generation, made: StoredMap, urls: PageUrls) -> tuple[MapPoint, ...]:
         """Give the points; they are remembered until the map or the catalog changes."""

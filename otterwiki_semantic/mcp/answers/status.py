@@ -11,8 +11,8 @@ from otterwiki_semantic.mcp.backend import Json
 class ProblemEntry(Part):
     """Something that keeps the index from doing all it could."""
 
-    trouble: str = Field(description="What is wrong")
-    cure: str = Field(description="What to do about it")
+    message: str = Field(description="What is wrong")
+    hint: str = Field(description="What to do about it")
 
 
 class StatusAnswer(Answer):
@@ -39,7 +39,7 @@ class StatusAnswer(Answer):
             f"{self.status}: {size}, at {commit} ({freshness}), model {self.model}",
             f"last rebuild: {self.rebuild}",
             *([f"error: {self.last_error}"] if self.last_error else []),
-            *(f"problem: {problem.trouble}; cure: {problem.cure}" for problem in self.problems or ()),
+            *(f"problem: {problem.message}; hint: {problem.hint}" for problem in self.problems or ()),
         ]
 
 
@@ -57,7 +57,7 @@ class ReindexAnswer(Answer):
 
 def status_answer(body: Json, max_tokens: int) -> StatusAnswer:
     """Give the index's state, with as many of its problems as fit. Errors: `BudgetError`."""
-    problems = [ProblemEntry(trouble=problem["trouble"], cure=problem["cure"]) for problem in body["problems"]]
+    problems = [ProblemEntry(message=problem["message"], hint=problem["hint"]) for problem in body["problems"]]
 
     def answer(number: int) -> StatusAnswer:
         missing = len(problems) - number

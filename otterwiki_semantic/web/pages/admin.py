@@ -72,14 +72,14 @@ class _Views:
 
     def page(self) -> ResponseReturnValue:
         """How search sees a page."""
-        values: dict[str, Any] = {"path": request.args.get("path", ""), "seen": None, "trouble": None}
+        values: dict[str, Any] = {"path": request.args.get("path", ""), "seen": None, "message": None}
         status = 200
         try:
             if values["path"]:
                 path = page_path(QueryText().parse(values["path"], "path"))
                 values["seen"] = self._service.inspect_page(path)
         except SemanticError as error:
-            values["trouble"], status = str(error), status_of(error)
+            values["message"], status = str(error), status_of(error)
         return render_page(
             "semantic_search/inspect_page.html", title="How search sees a page", page_url=page_url, **values
         ), status

@@ -71,7 +71,7 @@ class _Views:
 
     def related(self) -> ResponseReturnValue:
         """Pages near to one: a part of its sidebar, or a page for those without scripts."""
-        values: dict[str, Any] = {"path": request.args.get("path", ""), "related": (), "trouble": None}
+        values: dict[str, Any] = {"path": request.args.get("path", ""), "related": (), "message": None}
         status = 200
         try:
             path = page_path(QueryText().parse(request.args.get("path"), "path"))
@@ -79,7 +79,7 @@ class _Views:
         except PageNotFoundError:
             pass  # it is not indexed yet: nothing is near
         except SemanticError as error:
-            values["trouble"], status = str(error), status_of(error)
+            values["message"], status = str(error), status_of(error)
         if "part" in request.args:
             return render_template("semantic_search/related.html", **values), status
         return render_page("semantic_search/related_page.html", title="Related pages", **values), status
@@ -107,7 +107,7 @@ class _Views:
         except SemanticError as error:
             chips = [Chip(name, value, None, is_on=True) for name, value in chosen]
             status = status_of(error)
-            return {**values, "trouble": str(error), "chips": chips, "is_passing": status == _LATER}, status
+            return {**values, "message": str(error), "chips": chips, "is_passing": status == _LATER}, status
         return {**values, "found": found(answer, chosen, page_url), "answer": answer, "more": _more(answer)}, 200
 
     def _answer(self, query: str, mode: str, chosen: list[tuple[str, str]]) -> Answer:

@@ -56,19 +56,19 @@ class MapView:
         return render_page("semantic_search/map.html", title="Map of the wiki", **values), status
 
     def _values(self) -> tuple[dict[str, Any], int]:
-        values = {"query": request.args.get("q", "").strip(), "map": None, "table": None, "page_url": page_url, "trouble": None}
+        values = {"query": request.args.get("q", "").strip(), "map": None, "table": None, "page_url": page_url, "message": None}
         try:
             number = Integer(1, _MOST_PAGES).parse(request.args.get("page", "1"), "page")
             found = self._service.map()
         except SemanticError as error:
-            return {**values, "trouble": str(error), "cure": _cure(error)}, status_of(error)
+            return {**values, "message": str(error), "hint": _hint(error)}, status_of(error)
         return {**values, "map": found, "table": table(found, number)}, 200
 
 
-def _cure(error: SemanticError) -> str | None:
+def _hint(error: SemanticError) -> str | None:
     """Give what to do about an error to those who can do it."""
     is_asked_wrongly = isinstance(error, ParameterError)
-    return None if is_asked_wrongly or not has_permission("ADMIN") else problem(error).cure
+    return None if is_asked_wrongly or not has_permission("ADMIN") else problem(error).hint
 
 
 def table(found: WikiMap, number: int) -> Table | None:

@@ -72,7 +72,7 @@ def of_level(found: list[Finding], level: Level) -> list[tuple[str, str]]:
 
 def the_problem(found: list[Finding]) -> Finding:
     (problem,) = (each for each in found if each.level is Level.PROBLEM)
-    assert problem.cure
+    assert problem.hint
     return problem
 
 
@@ -171,7 +171,7 @@ def test_programs_get_json(resting: DoctorContext) -> None:
     body = json.loads(answer.stdout)
     assert answer.returncode == 0
     assert (body["version"], body["problems"]) == (__version__, 0)
-    assert {frozenset(each) for each in body["findings"]} == {frozenset({"level", "what", "detail", "cure"})}
+    assert {frozenset(each) for each in body["findings"]} == {frozenset({"level", "what", "detail", "hint"})}
     assert {each["level"] for each in body["findings"]} <= {"ok", "note", "problem"}
 
 
@@ -217,13 +217,13 @@ def test_a_damaged_model_is_found(tmp_path: Path, resting: DoctorContext) -> Non
     (problem,) = (each for each in json.loads(answer.stdout)["findings"] if each["level"] == "problem")
     assert problem["what"] == "model"
     assert "model.onnx is damaged" in problem["detail"]
-    assert problem["cure"].endswith("pip install --force-reinstall otterwiki-semantic")
+    assert problem["hint"].endswith("pip install --force-reinstall otterwiki-semantic")
 
 
 def test_without_a_repository_it_is_said_how_to_name_one() -> None:
     found = list(examine(make_context(PATH, {})))
     assert "no repository" in the_problem(found).detail
-    assert "--repository" in the_problem(found).cure
+    assert "--repository" in the_problem(found).hint
 
 
 # What is told
@@ -238,7 +238,7 @@ def test_no_secret_is_shown_and_nothing_that_a_terminal_obeys(resting: DoctorCon
         )
         found = list(examine(case))
         assert server.sent == [f"Bearer {SECRET}"]
-    assert SECRET not in json.dumps([(each.detail, each.cure) for each in found])
+    assert SECRET not in json.dumps([(each.detail, each.hint) for each in found])
     assert the_problem(found).detail == f"{server.url}: ?[31m the key (secret) is not known (status 403)"
 
 
@@ -273,7 +273,7 @@ def test_settings_that_contradict_each_other_leave_the_rest_to_be_looked_at(tmp_
     found = list(examine(make_context({**PATH, **given}, {"REPOSITORY": str(repository)})))
     problems = {each.what: each for each in found if each.level is Level.PROBLEM}
     assert problems["settings"].detail.startswith(f"SEMANTIC_CHROMA_TOKEN would go to {url} ")
-    assert problems["settings"].cure.startswith("do what it says")
+    assert problems["settings"].hint.startswith("do what it says")
     assert set(problems) == {"settings", "model"}, "the server is not asked"
     assert any(each.what == "data directory" for each in found)
     assert SECRET not in str(found)
@@ -288,7 +288,7 @@ def test_a_model_whose_address_is_wrong_is_not_asked_elsewhere(resting: DoctorCo
 def test_a_repository_that_nothing_can_stand_beside_leaves_the_model_to_be_looked_at() -> None:
     found = list(examine(make_context({**PATH, "REPOSITORY": "/", "SEMANTIC_RERANKER": "cohere:rerank-v3.5"}, {})))
     assert "set SEMANTIC_DATA_DIR" in the_problem(found).detail
-    assert the_problem(found).cure.startswith("do what it says")
+    assert the_problem(found).hint.startswith("do what it says")
     assert {"model", "reranker", "ChromaDB"} <= {each.what for each in found}
 
 
@@ -329,7 +329,7 @@ def test_a_package_of_the_wrong_version_is_found(tmp_path: Path, monkeypatch: py
     fake_package(tmp_path, "mistune", "2.0.5")
     monkeypatch.syspath_prepend(tmp_path)
     found = list(check_packages(make_context(PATH, {})))
-    told = {detail: each.cure for each in found for detail in [each.detail] if each.level is Level.PROBLEM}
+    told = {detail: each.hint for each in found for detail in [each.detail] if each.level is Level.PROBLEM}
     assert "otterwiki-semantic wants mistune<3.4,>=3.3, and 2.0.5 is installed" in told
     assert 'pip install "mistune<3.4,>=3.3"' in told.values()
 
@@ -345,7 +345,7 @@ def test_the_earlier_plugin_beside_this_one_is_found(tmp_path: Path, monkeypatch
     fake_package(tmp_path, "otterwiki-semantic-search", "0.3.0", "semantic_search = otterwiki_semantic_search:plugin")
     monkeypatch.syspath_prepend(tmp_path)
     problem = the_problem(list(check_installation(make_context(PATH, {}))))
-    assert problem.cure == "pip uninstall otterwiki-semantic-search, and restart the wiki"
+    assert problem.hint == "pip uninstall otterwiki-semantic-search, and restart the wiki"
 
 
 # The repository and the data directory
@@ -355,7 +355,7 @@ def test_a_directory_that_is_no_repository(tmp_path: Path) -> None:
     problem = the_problem(list(check_repository(make_context(PATH, {}, repository=tmp_path))))
     assert "not a git repository" in problem.detail
     assert problem.detail.count("git init") == 1
-    assert "git init" not in problem.cure
+    assert "git init" not in problem.hint
 
 
 def test_a_repository_without_a_commit_is_worth_a_note(tmp_path: Path) -> None:
@@ -371,8 +371,8 @@ def test_a_repository_of_another_user_is_explained(resting: DoctorContext) -> No
         os.chown(path, 65534, 65534)
     problem = the_problem(list(check_repository(resting)))
     assert "dubious ownership" in problem.detail
-    assert f"safe.directory {place}" in problem.cure
-    assert "65534" in problem.cure
+    assert f"safe.directory {place}" in problem.hint
+    assert "65534" in problem.hint
 
 
 @as_root
@@ -380,7 +380,7 @@ def test_a_data_directory_of_another_user_is_explained(resting: DoctorContext) -
     os.chown(settings_of(resting).data_dir, 65534, 65534)
     problem = the_problem(list(check_data_directory(resting)))
     assert "belongs to" in problem.detail
-    assert "as the user that the wiki runs as" in problem.cure
+    assert "as the user that the wiki runs as" in problem.hint
 
 
 @pytest.mark.parametrize(
@@ -505,7 +505,7 @@ def test_a_damaged_catalog_is_found(resting: DoctorContext, start: int) -> None:
         file.write(b"\xa5" * 40_000)
     problem = the_problem(list(check_index(resting)))
     assert str(catalog_of(resting)) in problem.detail
-    assert "built again by itself" in problem.cure
+    assert "built again by itself" in problem.hint
 
 
 def test_what_a_killed_process_left_is_not_judged(resting: DoctorContext) -> None:
@@ -568,7 +568,7 @@ def test_an_index_process_of_another_version_is_told_and_not_ended(resting: Doct
     problem = the_problem(list(check_index(resting)))
     thread.join()
     assert "another version" in problem.detail
-    assert "restart the wiki" in problem.cure
+    assert "restart the wiki" in problem.hint
     assert [json.loads(line) for line in asked] == [{"call": "who"}], "an owner ends when it is asked with another version"
 
 
@@ -576,7 +576,7 @@ def test_an_index_process_of_another_repository_is_told(wiki: LiveWiki, resting:
     case = replace(resting, settings=replace(settings_of(resting), data_dir=wiki.data_dir))
     problem = the_problem(list(check_index(case)))
     assert f"is in use for the repository {wiki.repository}" in problem.detail
-    assert "its own SEMANTIC_DATA_DIR" in problem.cure
+    assert "its own SEMANTIC_DATA_DIR" in problem.hint
 
 
 def test_what_the_index_says_of_itself_is_told(wiki: LiveWiki) -> None:
@@ -587,9 +587,9 @@ def test_what_the_index_says_of_itself_is_told(wiki: LiveWiki) -> None:
     status = running.status(owner)
     assert [each.level for each in status_findings(status)] == [Level.OK]
     trouble = Problem("the disk is full", "make room")
-    failed = RebuildStatus(RebuildState.FAILED, error="no room", cure="make some")
+    failed = RebuildStatus(RebuildState.FAILED, error="no room", hint="make some")
     troubled = structs.replace(status, problems=(trouble,), last_error="git is gone", rebuild=failed)
-    told = [(each.detail, each.cure) for each in status_findings(troubled) if each.level is Level.PROBLEM]
+    told = [(each.detail, each.hint) for each in status_findings(troubled) if each.level is Level.PROBLEM]
     assert told[0] == ("the disk is full", "make room")
     assert told[1][0] == "the last error: git is gone"
     assert told[2] == ("no room", "make some")
@@ -610,7 +610,7 @@ def test_the_wiki_refuses_a_wrong_key(wiki: LiveWiki) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "detail", "cure"),
+    ("answers", "detail", "hint"),
     [
         ((404, "<p>not found", "text/html"), "answers, without the plugin (404)", "Loaded plugin: otterwiki-semantic"),
         ((200, "<p>a site", "text/html"), "answers with status 200, not as a wiki would", "the address is right"),
@@ -620,21 +620,21 @@ def test_the_wiki_refuses_a_wrong_key(wiki: LiveWiki) -> None:
         ((401, {"error": {"code": "no_key_configured", "message": ""}}), "the wiki has no", "where the wiki is started"),
     ],
 )
-def test_what_else_answers_is_told_apart(answers: tuple[Any, ...], detail: str, cure: str) -> None:
+def test_what_else_answers_is_told_apart(answers: tuple[Any, ...], detail: str, hint: str) -> None:
     with Answers(*answers) as server:
         problem = the_problem(asked(server.url))
     assert detail in problem.detail
-    assert cure in problem.cure
+    assert hint in problem.hint
 
 
 def test_the_problems_of_a_wiki_that_cannot_answer_come_with_their_cures() -> None:
     body = {
         "error": {"code": "index_unavailable", "message": "no room"},
-        "problems": [{"trouble": "the disk is full", "cure": "make room"}],
+        "problems": [{"message": "the disk is full", "hint": "make room"}],
     }
     with Answers(503, body) as server:
         found = asked(server.url)
-    assert [each.cure for each in found][-1] == "make room"
+    assert [each.hint for each in found][-1] == "make room"
     assert len(of_level(found, Level.PROBLEM)) == 2
 
 
@@ -677,7 +677,7 @@ def test_a_chromadb_server_tells_its_version(chroma: RunningChroma, of_server: C
 
 
 def test_a_chromadb_server_that_is_down_or_another_one(of_server: Callable[..., list[Finding]]) -> None:
-    assert "SEMANTIC_CHROMA_URL" in the_problem(of_server(f"http://127.0.0.1:{free_port()}")).cure
+    assert "SEMANTIC_CHROMA_URL" in the_problem(of_server(f"http://127.0.0.1:{free_port()}")).hint
     with Answers(404, "<p>no", "text/html") as server:
         assert "as ChromaDB never does" in the_problem(of_server(server.url)).detail
     with Answers(200, {"version": 2}) as server:
@@ -703,7 +703,7 @@ def test_a_chromadb_server_is_asked_as_the_index_asks_it(
         (tmp_path / "empty.pem").touch()
         unreadable = the_problem(of_server(guarded.url, chroma_ca=tmp_path / "empty.pem"))
         assert "empty.pem, has no certificate that can be read" in unreadable.detail
-        assert unreadable.cure.startswith("do what it says")
+        assert unreadable.hint.startswith("do what it says")
     finally:
         guarded.close()
 

@@ -174,8 +174,8 @@ def test_a_file_that_cannot_be_used_is_told_and_harms_no_search(settings: Settin
     told = index.insight()
     assert (told.searches, told.unanswered) == ((), ())
     (problem,) = index.status().problems
-    assert problem.trouble.startswith(trouble)
-    assert NAME in problem.cure
+    assert problem.message.startswith(trouble)
+    assert NAME in problem.hint
     index.close()
 
 

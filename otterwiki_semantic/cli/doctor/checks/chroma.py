@@ -47,7 +47,7 @@ def _server(settings: Settings, url: str) -> Finding:
 
 def _trouble(error: VectorStoreError) -> Finding:
     told = problem_of(error)
-    return problem("ChromaDB", told.trouble, f"{told.cure}; until then searches look at the vectors in the catalog")
+    return problem("ChromaDB", told.message, f"{told.hint}; until then searches look at the vectors in the catalog")
 
 
 def _asked(server: ChromaServer) -> Finding:

@@ -89,11 +89,11 @@ def _trouble(place: Path) -> Finding | None:
             try:
                 fcntl.flock(scratch, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                cure = "set SEMANTIC_DATA_DIR to a directory on a disk of this machine"
-                return problem("data directory", f"the file system of {place} has no file locks: {error}", cure)
+                hint = "set SEMANTIC_DATA_DIR to a directory on a disk of this machine"
+                return problem("data directory", f"the file system of {place} has no file locks: {error}", hint)
     except OSError as error:
-        cure = "see that its disk is neither full nor mounted read-only, or set SEMANTIC_DATA_DIR to another directory"
-        return problem("data directory", f"nothing can be written to {place}: {error.strerror or error}", cure)
+        hint = "see that its disk is neither full nor mounted read-only, or set SEMANTIC_DATA_DIR to another directory"
+        return problem("data directory", f"nothing can be written to {place}: {error.strerror or error}", hint)
     return None
 
 
@@ -120,7 +120,7 @@ def _socket(place: Path) -> Iterator[Finding]:
     if socket.parent == place:
         return
     detail = f"the path of the data directory is too long for a socket ({len(os.fsencode(place))} bytes); it is {socket}"
-    cure = (
+    hint = (
         "all of the wiki's processes have to have the same temporary directory (TMPDIR); else set a shorter SEMANTIC_DATA_DIR"
     )
-    yield note("socket", detail, cure)
+    yield note("socket", detail, hint)

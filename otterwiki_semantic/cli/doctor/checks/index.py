@@ -35,7 +35,7 @@ def check_index(case: DoctorContext) -> Iterator[Finding]:
         else:
             yield from _running(case.settings, asked, owner)
     except SemanticError as error:
-        yield problem("index process", str(error), status_problem(error).cure)
+        yield problem("index process", str(error), status_problem(error).hint)
     yield from _log(case.settings.data_dir, is_running=is_running)
 
 
@@ -52,8 +52,8 @@ def _running(settings: Settings, asked: DaemonProbe, owner: DaemonInfo) -> Itera
         return
     yield ok("index process", f"it runs: process {owner.pid}, version {owner.version}")
     if owner.settings != settings_fingerprint(settings):
-        cure = "run this with the environment and the settings.cfg of the wiki, or restart the wiki if they were changed"
-        yield note("index process", "it was started with other settings than those that are seen here", cure)
+        hint = "run this with the environment and the settings.cfg of the wiki, or restart the wiki if they were changed"
+        yield note("index process", "it was started with other settings than those that are seen here", hint)
     yield from status_findings(asked.status(owner))
 
 
@@ -66,12 +66,12 @@ def status_findings(status: IndexStatus) -> Iterator[Finding]:
     else:
         behind = f"it equals {(index.commit or 'no commit')[:12]}, HEAD is {(index.head or 'none')[:12]}"
         yield note("index", f"{detail}; {behind}, {index.pending_pages} pages are pending", "nothing, unless a problem follows")
-    told = {each.trouble for each in status.problems}
-    yield from (problem("index", each.trouble, each.cure) for each in status.problems)
+    told = {each.message for each in status.problems}
+    yield from (problem("index", each.message, each.hint) for each in status.problems)
     if status.last_error and status.last_error not in told:
         yield problem("index", f"the last error: {status.last_error}", "see owner.log in the data directory; it is tried again")
     if status.rebuild.state is RebuildState.FAILED and status.rebuild.error not in told:
-        yield problem("rebuild", str(status.rebuild.error), status.rebuild.cure or "see owner.log in the data directory")
+        yield problem("rebuild", str(status.rebuild.error), status.rebuild.hint or "see owner.log in the data directory")
 
 
 def _at_rest(settings: Settings) -> Iterator[Finding]:
@@ -97,8 +97,8 @@ def _files(settings: Settings, found: Serving) -> Iterator[Finding]:
         yield note("index", f"{found.unfinished} pages have passages without a vector", "nothing: they are tried again")
     wanted = _wanted(settings)
     if wanted is not None and found.fingerprint != wanted:
-        cure = "nothing: the next start builds another one beside it, and this one answers meanwhile"
-        yield note("index", "it was made with another model, other chunks or by another version", cure)
+        hint = "nothing: the next start builds another one beside it, and this one answers meanwhile"
+        yield note("index", "it was made with another model, other chunks or by another version", hint)
 
 
 def _compared(settings: Settings, commit: str | None, detail: str) -> Finding:

@@ -39,8 +39,8 @@ def _sqlite() -> Finding:
         with closing(sqlite3.connect(":memory:")) as connection:
             connection.execute("CREATE VIRTUAL TABLE words USING fts5(text)")
     except sqlite3.Error as error:
-        cure = "take a Python whose sqlite3 has FTS5: those of the distributions and of python.org do"
-        return problem("SQLite", f"{sqlite3.sqlite_version} has no FTS5: {error}", cure)
+        hint = "take a Python whose sqlite3 has FTS5: those of the distributions and of python.org do"
+        return problem("SQLite", f"{sqlite3.sqlite_version} has no FTS5: {error}", hint)
     return ok("SQLite", f"{sqlite3.sqlite_version}, with FTS5")
 
 
@@ -49,8 +49,8 @@ def _package() -> Iterator[Finding]:
     try:
         installed = version(NAME)
     except PackageNotFoundError:
-        cure = "install it into the wiki's environment: pip install . in its checkout"
-        yield problem(NAME, f"{__version__} in {place} is not installed: the wiki cannot find it", cure)
+        hint = "install it into the wiki's environment: pip install . in its checkout"
+        yield problem(NAME, f"{__version__} in {place} is not installed: the wiki cannot find it", hint)
         return
     if installed != __version__:
         detail = f"{place} is version {__version__}, but {installed} is what is installed"
@@ -69,8 +69,8 @@ def _plugins(entries: Iterable[EntryPoint]) -> Iterator[Finding]:
         beside = f"; other plugins: {', '.join(others)}" if others else ""
         yield ok("plugin", f"the wiki finds it by its entry point{beside}")
     else:
-        cure = "install it again: pip install --force-reinstall . in its checkout"
-        yield problem("plugin", "there is no entry point in the group otterwiki that leads to it", cure)
+        hint = "install it again: pip install --force-reinstall . in its checkout"
+        yield problem("plugin", "there is no entry point in the group otterwiki that leads to it", hint)
     if earlier:
         detail = f"{EARLIER_DISTRIBUTION} is installed, too: both answer the same addresses"
         yield problem("earlier plugin", detail, f"pip uninstall {EARLIER_DISTRIBUTION}, and restart the wiki")

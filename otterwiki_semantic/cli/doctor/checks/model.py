@@ -38,13 +38,13 @@ def _model(settings: Settings) -> Finding:
         asks_server = open_embedder(settings).asks_server
         return ok("model", call_with_timeout(_SECONDS, lambda: _asked(settings)))
     except SemanticError as error:
-        return problem("model", f"{settings.model}: {error}", _cure(settings, error))
+        return problem("model", f"{settings.model}: {error}", _hint(settings, error))
     except TimeoutError:
         if not asks_server:
             detail = f"{settings.model} was not open after {_SECONDS:.0f} s"
             return note("model", detail, "wait and ask again, if it is being fetched or the machine is busy")
-        cure = "see that its server runs and is not overloaded; until it answers searches go by words alone"
-        return problem("model", f"{settings.model}: its server gave no vector within {_SECONDS:.0f} s", cure)
+        hint = "see that its server runs and is not overloaded; until it answers searches go by words alone"
+        return problem("model", f"{settings.model}: its server gave no vector within {_SECONDS:.0f} s", hint)
 
 
 def _asked(settings: Settings) -> str:
@@ -69,7 +69,7 @@ def _asked(settings: Settings) -> str:
     return f"{detail}; it embedded a sentence in {seconds * 1000:.0f} ms{first}"
 
 
-def _cure(settings: Settings, error: SemanticError) -> str:
+def _hint(settings: Settings, error: SemanticError) -> str:
     if settings.model == BUNDLED and isinstance(error, ModelError):
         return "install the package again: pip install --force-reinstall otterwiki-semantic"
     return "do what it says, or correct the SEMANTIC_MODEL settings; until then searches go by words alone"

@@ -47,11 +47,11 @@ def _repository(place: Path) -> Finding:
         pages = len(repository.blobs(head))
     except RepositoryError as error:
         reason = str(error)
-        return problem("repository", reason.splitlines()[0], _cure(place, reason))
+        return problem("repository", reason.splitlines()[0], _hint(place, reason))
     return ok("repository", f"{place}, {pages} pages at {head[:12]}")
 
 
-def _cure(place: Path, reason: str) -> str:
+def _hint(place: Path, reason: str) -> str:
     """Tell what to do where git refuses: most often it is asked by another user than the repository's."""
     owner = place.stat().st_uid
     if "dubious ownership" in reason or owner != os.geteuid():

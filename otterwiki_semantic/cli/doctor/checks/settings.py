@@ -12,17 +12,17 @@ _FILE = "OTTERWIKI_SETTINGS"
 _PRIVATE = {*SECRETS.values(), "SEMANTIC_MODEL_OPTIONS"}
 """Settings whose value is not shown: secrets, and what may hold some."""
 _PLACES = ("REPOSITORY", "SEMANTIC_DATA_DIR")
-_CURE = "do what it says, then restart the wiki: a bad setting keeps it from starting"
+_HINT = "do what it says, then restart the wiki: a bad setting keeps it from starting"
 _NAME_IT = "set REPOSITORY as the wiki has it, name its settings.cfg with OTTERWIKI_SETTINGS, or give --repository"
 
 
 def check_settings(case: DoctorContext) -> Iterator[Finding]:
     """See to the wiki's own file, to each setting, and name those that are set."""
     yield from _file(case)
-    yield from (problem("settings", reason, _CURE) for reason in case.wrong.values())
+    yield from (problem("settings", reason, _HINT) for reason in case.wrong.values())
     if case.settings is None:
         reason = case.settings_error or "they cannot be read"
-        yield problem("settings", reason, _NAME_IT if reason.startswith("no repository") else _CURE)
+        yield problem("settings", reason, _NAME_IT if reason.startswith("no repository") else _HINT)
     yield _set(case)
     for notice in legacy_settings(case.wiki_config, case.environment).notices:
         yield note("earlier plugin", notice, "remove the variable, or set what it names")

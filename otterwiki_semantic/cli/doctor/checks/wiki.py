@@ -58,10 +58,10 @@ def _read(url: str, reply: Reply) -> Iterator[Finding]:
     elif reply.location:
         yield problem("wiki", f"{url} leads to {reply.location}", "give the address that it leads to")
     elif reply.status == 404:
-        cure = (
+        hint = (
             "see in the wiki's log for: Loaded plugin: otterwiki-semantic; install it into the wiki's own environment, restart"
         )
-        yield problem("wiki", f"{url} answers, without the plugin (404)", cure)
+        yield problem("wiki", f"{url} answers, without the plugin (404)", hint)
     else:
         yield problem("wiki", f"{url} answers with status {reply.status}, not as a wiki would", "see that the address is right")
 
@@ -78,8 +78,8 @@ def _answered(url: str, body: dict[str, Any]) -> Finding:
 def _refused(url: str, status: int, body: dict[str, Any]) -> Iterator[Finding]:
     error = body["error"] if isinstance(body["error"], dict) else {}
     code, message = str(error.get("code")), str(error.get("message"))
-    detail, cure = _REFUSALS.get(code, (message, "do what it says; the wiki's log may tell more"))
-    yield problem("wiki", f"{url}: {detail} (status {status})", cure)
+    detail, hint = _REFUSALS.get(code, (message, "do what it says; the wiki's log may tell more"))
+    yield problem("wiki", f"{url}: {detail} (status {status})", hint)
     for each in body.get("problems") or ():
         if isinstance(each, dict):
-            yield problem("wiki", str(each.get("trouble")), str(each.get("cure")))
+            yield problem("wiki", str(each.get("message")), str(each.get("hint")))
