@@ -1,4 +1,4 @@
-"""What the index tells of its work as it does it, to whoever keeps figures of it."""
+"""Telemetry: what the index reports about its work, for metrics and log lines."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from otterwiki_semantic.core.errors import MetricsError
 from otterwiki_semantic.core.records import Answer, IndexStatus, SearchOptions
 
 MISSING = (
-    'metrics need prometheus-client: pip install "otterwiki-semantic[metrics]", then stop the wiki, and start it ten seconds '
-    "later: its index process, which keeps the figures, has to end, too"
+    'prometheus-client is not installed: pip install "otterwiki-semantic[metrics]", then stop the wiki and start it ten seconds '
+    "later, so that the index daemon, which keeps the metrics, ends as well"
 )
 
 
 class Failure(StrEnum):
-    """What failed. One mishap may be two of them: a sync that fails because of the catalog is a failed sync, too."""
+    """What failed. One incident may count twice: a sync that fails because of the catalog is also a failed sync."""
 
     CATALOG = "catalog"
     MODEL = "model"
@@ -30,8 +30,8 @@ class Failure(StrEnum):
     VECTOR_STORE = "vector_store"
 
 
-class Embedded(StrEnum):
-    """What the model was given: a question, or passages of pages."""
+class EmbeddingKind(StrEnum):
+    """What the model embeds: a query, or passages of pages."""
 
     QUERY = "query"
     PASSAGE = "passage"
@@ -39,42 +39,42 @@ class Embedded(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """How the index is at a moment: its status, pages that lack vectors, and whether it equals HEAD.
-
-    `commits_behind` is how many commits of HEAD it does not know of, None if git cannot tell. `cache_hits` and `cache_misses`
-    count the questions whose vectors were remembered, and those that had to be embedded.
-    """
+    """The state of the index at one moment."""
 
     status: IndexStatus
     unfinished_pages: int
+    """Pages without vectors, because the model failed on them."""
     equals_head: bool
     commits_behind: int | None
+    """Commits of HEAD that are not indexed; None if git cannot say."""
     cache_hits: int
+    """Queries whose vectors were cached."""
     cache_misses: int
+    """Queries that had to be embedded."""
 
 
 class Telemetry:
-    """Is told of the work. This one keeps nothing, and stands where no figures are wanted, or none can be kept."""
+    """Hooks for what happens in the index. The base class is a no-op."""
 
-    def searched(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
-        """Take the answers of a request, and how long it took."""
+    def record_search(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
+        """Record a search request: its answers, and how long it took."""
 
-    def embedding(self, what: Embedded, texts: int) -> AbstractContextManager[None]:
-        """Watch the model at work on so many texts: how long it takes, and whether it fails."""
-        del what, texts
+    def record_embedding(self, kind: EmbeddingKind, texts: int) -> AbstractContextManager[None]:
+        """Return a context manager around the embedding of `texts` texts: records how long it takes, and whether it fails."""
+        del kind, texts
         return nullcontext()
 
-    def synced(self, seconds: float, *, has_changed: bool) -> None:
-        """Take a sync that succeeded, and whether it changed pages."""
+    def record_sync(self, seconds: float, *, has_changed: bool) -> None:
+        """Record a sync that succeeded, and whether it changed pages."""
 
-    def equals_head(self) -> None:
-        """Note that the index equals HEAD now."""
+    def record_up_to_date(self) -> None:
+        """Record that the index equals HEAD now."""
 
-    def failed(self, what: Failure) -> None:
+    def record_failure(self, failure: Failure) -> None:
         """Count a failure."""
 
-    def text(self, state: IndexState) -> str:
-        """Give all figures in Prometheus's text format, with the state; `MetricsError` if none are kept."""
+    def render(self, state: IndexState) -> str:
+        """Return all metrics, with the state, in Prometheus's text format. Errors: `MetricsError` if none are kept."""
         del state
         raise MetricsError(MISSING)
 
@@ -82,16 +82,16 @@ class Telemetry:
 NO_TELEMETRY = Telemetry()
 
 
-_PLAIN = re.compile(r"[^\s\"=]+")
+_UNQUOTED = re.compile(r"[^\s\"=]+")
 
 
-def logfmt(event: str, **facts: object) -> str:
-    """Give an event with its facts: numbers with up to three decimals, truth values in small letters, odd text in quotes."""
-    return " ".join(f"{name}={_shown(value)}" for name, value in {"event": event, **facts}.items())
+def logfmt(event: str, **fields: object) -> str:
+    """Return a log line `event=… name=value …`: floats with up to three decimals, booleans in lower case, odd text quoted."""
+    return " ".join(f"{name}={_shown(value)}" for name, value in {"event": event, **fields}.items())
 
 
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     text = f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
-    return text if _PLAIN.fullmatch(text) else json.dumps(text)
+    return text if _UNQUOTED.fullmatch(text) else json.dumps(text)

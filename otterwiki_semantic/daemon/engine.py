@@ -138,7 +138,7 @@ class IndexEngine:
         try:
             answers = self._search(parsed, options, urls)
         except Exception:
-            self._watcher.failed(Failure.SEARCH)
+            self._watcher.record_failure(Failure.SEARCH)
             raise
         answers = [structs.replace(answer, query=query) for query, answer in zip(queries, answers, strict=True)]
         seconds = time.perf_counter() - start
@@ -253,7 +253,7 @@ class IndexEngine:
             except (VectorStoreError, CatalogError) as error:
                 failure = error
             if isinstance(failure, CatalogError):
-                self._watcher.failed(Failure.CATALOG)
+                self._watcher.record_failure(Failure.CATALOG)
             if self._keeper.is_stopping:
                 raise IndexUnavailableError("the index process is ending") from failure
             if generation is not self._keeper.serving:

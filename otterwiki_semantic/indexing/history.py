@@ -47,11 +47,11 @@ class SyncHistory:
             raise
         except Exception as failure:
             self._add(start, pages, chunks, problem(failure))
-            self._watcher.failed(Failure.SYNC)
+            self._watcher.record_failure(Failure.SYNC)
             raise
         if indexer.changed_pages > pages:
             self._add(start, pages, chunks)
-        self._watcher.synced(time.perf_counter() - start, has_changed=indexer.changed_pages > pages)
+        self._watcher.record_sync(time.perf_counter() - start, has_changed=indexer.changed_pages > pages)
 
     def _add(self, start: float, pages: int, chunks: int, failure: Problem | None = None) -> None:
         indexer, seconds = self._indexer, round(time.perf_counter() - start, 3)

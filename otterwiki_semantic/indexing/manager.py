@@ -198,7 +198,7 @@ class IndexManager:
                 self._sync_serving(self.sync_progress)
             self.last_sync, self.error, self._failures = now(), None, 0
             if self.equals_head():
-                self._watcher.equals_head()
+                self._watcher.record_up_to_date()
             if self.serving is not None and self.serving.is_refilling and self.serving.catalog.is_current:
                 self._jobs.sync_within(self.serving.rests_for + _REFILL_SECONDS)
         except Stopped:
@@ -226,7 +226,7 @@ class IndexManager:
             if self.is_stopping:
                 raise
             log.warning("the index is damaged and is built again: %s", error)
-            self._watcher.failed(Failure.CATALOG)
+            self._watcher.record_failure(Failure.CATALOG)
             damaged, self.serving = self.serving, None
             if damaged is not None:
                 damaged.destroy()

@@ -151,7 +151,7 @@ class RebuildJob:
     def end(self, error: Exception | None = None) -> None:
         """Note that a rebuild is over, and what it failed of, if it did."""
         if error is not None:
-            self._watcher.failed(Failure.REBUILD)
+            self._watcher.record_failure(Failure.REBUILD)
         self._not_before = time.monotonic() + _AGAIN_SECONDS
         state = RebuildState.FAILED if error else RebuildState.DONE
         found = problem(error) if error else None

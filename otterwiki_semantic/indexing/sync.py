@@ -21,7 +21,7 @@ from otterwiki_semantic.content.markdown import parse, parse_plain
 from otterwiki_semantic.content.pages import read_page
 from otterwiki_semantic.core.errors import CatalogError, ModelError, ModelUnreachableError, VectorStoreError
 from otterwiki_semantic.core.records import Chunk, Document, Page
-from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Embedded, Telemetry
+from otterwiki_semantic.core.telemetry import NO_TELEMETRY, EmbeddingKind, Telemetry
 from otterwiki_semantic.embedding import Embedder, embed_passages, vector_fingerprint, vector_id
 from otterwiki_semantic.indexing.progress import ProgressTracker
 from otterwiki_semantic.search import note_scale
@@ -317,7 +317,7 @@ class Indexer:
     def _embed_together(self, standing: Mapping[str, tuple[str, Chunk]]) -> list[StoredVector]:
         chunks = [chunk for _path, chunk in standing.values()]
         start = time.perf_counter()
-        with self._watcher.embedding(Embedded.PASSAGE, len(chunks)):
+        with self._watcher.record_embedding(EmbeddingKind.PASSAGE, len(chunks)):
             embeddings = embed_passages(self._embedder, chunks, self.profile.heading_weight)
         if self._recipe_now != self._recipe:
             raise ModelError(f"{self._embedder.name} is found to be another model than this index is made with")

@@ -244,7 +244,7 @@ class Generation:
 
         One that breaks again soon rests, too.
         """
-        self._watcher.failed(Failure.VECTOR_STORE)
+        self._watcher.record_failure(Failure.VECTOR_STORE)
         now = time.monotonic()
         if isinstance(error, VectorStoreUnreachableError):
             self._rest(now, error)

@@ -31,7 +31,7 @@ class Monitoring:
 
     def searched(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
         """Take the answers of a request, and how long it took."""
-        self.watcher.searched(answers, options, seconds)
+        self.watcher.record_search(answers, options, seconds)
         self._slow_searches.searched(answers, options, seconds)
 
     def text(self, status: IndexStatus, keeper: IndexManager, cache_hits: int, cache_misses: int) -> str:
@@ -40,7 +40,7 @@ class Monitoring:
         with suppress(CatalogError):
             unfinished = keeper.serving.catalog.unfinished if keeper.serving else 0
         behind = self._commits_behind(index.commit, index.head) if index.error is None else None
-        return self.watcher.text(IndexState(status, unfinished, keeper.equals_head(), behind, cache_hits, cache_misses))
+        return self.watcher.render(IndexState(status, unfinished, keeper.equals_head(), behind, cache_hits, cache_misses))
 
     def _count_behind(self, commit: str | None, head: str | None) -> int | None:
         """Count the commits of HEAD that the index lacks; at least one if the two differ, as after HEAD was set back."""

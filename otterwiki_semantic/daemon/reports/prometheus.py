@@ -17,7 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOptions
-from otterwiki_semantic.core.telemetry import Embedded, Failure, IndexState, Telemetry
+from otterwiki_semantic.core.telemetry import EmbeddingKind, Failure, IndexState, Telemetry
 from otterwiki_semantic.search.reranking import NONE_CONFIGURED
 
 PREFIX = "otterwiki_semantic"
@@ -66,8 +66,8 @@ class Metrics(Telemetry):
         about = "Searches for words still being typed; they are not among the questions."
         self._drafts = Counter(f"{PREFIX}_draft_searches", about, registry=self._registry)
         about = "Time of one call of the model: a question, or up to 64 passages."
-        self._embedding_seconds = self._histograms("embedding_duration_seconds", about, "kind", Embedded, _WORK_SECONDS)
-        self._texts = self._counters("embedded_texts", "Texts that the model embedded.", "kind", Embedded)
+        self._embedding_seconds = self._histograms("embedding_duration_seconds", about, "kind", EmbeddingKind, _WORK_SECONDS)
+        self._texts = self._counters("embedded_texts", "Texts that the model embedded.", "kind", EmbeddingKind)
         about = "Time of a sync that changed pages."
         name = f"{PREFIX}_sync_duration_seconds"
         self._sync_seconds = Histogram(name, about, registry=self._registry, buckets=_SYNC_SECONDS)
@@ -88,7 +88,7 @@ class Metrics(Telemetry):
         histogram = Histogram(f"{PREFIX}_{name}", about, [label], registry=self._registry, buckets=buckets)
         return {kind: histogram.labels(kind.value) for kind in kinds}
 
-    def searched(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
+    def record_search(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
         """See `Telemetry`; each of several questions is taken for an equal share of the time."""
         if not options.counts:
             self._drafts.inc(len(answers))
@@ -99,37 +99,37 @@ class Metrics(Telemetry):
             self._outcomes[outcome(answer)].inc()
 
     @contextmanager
-    def embedding(self, what: Embedded, texts: int) -> Iterator[None]:
+    def record_embedding(self, kind: EmbeddingKind, texts: int) -> Iterator[None]:
         """See `Telemetry`."""
         start = time.perf_counter()
         try:
             yield
         except Exception:
-            self.failed(Failure.MODEL)
+            self.record_failure(Failure.MODEL)
             raise
-        self._embedding_seconds[what].observe(time.perf_counter() - start)
-        self._texts[what].inc(texts)
+        self._embedding_seconds[kind].observe(time.perf_counter() - start)
+        self._texts[kind].inc(texts)
 
-    def synced(self, seconds: float, *, has_changed: bool) -> None:
+    def record_sync(self, seconds: float, *, has_changed: bool) -> None:
         """See `Telemetry`."""
         self._syncs[_Sync.CHANGED if has_changed else _Sync.UNCHANGED].inc()
         if has_changed:
             self._sync_seconds.observe(seconds)
 
-    def equals_head(self) -> None:
+    def record_up_to_date(self) -> None:
         """See `Telemetry`."""
         self._equalled_at = time.monotonic()
 
-    def failed(self, what: Failure) -> None:
+    def record_failure(self, failure: Failure) -> None:
         """See `Telemetry`."""
-        self._errors[what].inc()
-        if what is Failure.SYNC:
+        self._errors[failure].inc()
+        if failure is Failure.SYNC:
             self._syncs[_Sync.FAILED].inc()
 
-    def text(self, state: IndexState) -> str:
+    def render(self, state: IndexState) -> str:
         """See `Telemetry`."""
         if state.equals_head:
-            self.equals_head()
+            self.record_up_to_date()
         behind = 0.0 if state.equals_head else time.monotonic() - self._equalled_at
         return generate_latest(_Everything(self._registry, [*_families(state), _behind_seconds(behind)])).decode()
 

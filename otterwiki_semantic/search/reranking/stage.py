@@ -94,4 +94,4 @@ class RerankStage:
         failure = reranker.error if len(failures) == asked else failures[0] if failures else None
         if failure is not None and failure is not self._counted:
             self._counted = failure
-            self._watcher.failed(Failure.RERANKER)
+            self._watcher.record_failure(Failure.RERANKER)
