@@ -19,10 +19,11 @@ from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.records import Chunk, RebuildState, SearchOptions
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.embedding.passages import embed_passages
-from otterwiki_semantic.indexing.progress import ProgressTracker
+from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.indexing.sync import Indexer
 from otterwiki_semantic.storage.generations import GenerationStore
 from tests.support.live_wiki import git
+from tests.support.syncing import sync
 
 _STEP = 64
 _LEAST_SHARE = 85.0
@@ -175,22 +176,22 @@ class _CountingRepository(Repository):
 
 def _sync_nothing(wiki: BuiltWiki) -> _Syncs:
     repository = _CountingRepository(wiki.repository)
-    indexer = Indexer(repository, BundledModel(), Profile())
+    indexer = Indexer(repository, IndexRecipe(BundledModel(), "auto"))
     with owned(wiki.data_dir):
-        generation = GenerationStore(wiki.data_dir).current()
+        generation = GenerationStore(wiki.data_dir).open_current()
         assert generation is not None
 
-        def sync() -> tuple[bool, float]:
+        def timed_sync() -> tuple[bool, float]:
             start = time.perf_counter()
-            was_needed = indexer.sync(generation, ProgressTracker())
+            was_needed = sync(indexer, generation) is not None
             return was_needed, (time.perf_counter() - start) * 1e3
 
         standing, moved = [], []
         for number in range(_SYNCS + 1):
             git(wiki.repository, "commit", "-q", "--allow-empty", "-m", "nothing changes")
-            was_needed, moving = sync()
+            was_needed, moving = timed_sync()
             assert was_needed
-            was_needed, staying = sync()
+            was_needed, staying = timed_sync()
             assert not was_needed
             if number:  # the first one opens ChromaDB
                 moved.append(moving)

@@ -88,7 +88,7 @@ def _note(monitoring: Monitoring, answers: Sequence[Answer], options: SearchOpti
 
 
 def _watch(index: IndexEngine, monitoring: Monitoring) -> None:
-    index._monitoring, index._watcher = monitoring, monitoring.watcher
+    index._monitoring, index._telemetry = monitoring, monitoring.watcher
 
 
 def _milliseconds(what: Callable[[], object]) -> float:

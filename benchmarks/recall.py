@@ -15,11 +15,8 @@ from benchmarks.options import Options
 from benchmarks.processes import in_fresh_process
 from benchmarks.report import Figure, at_least, say
 from benchmarks.wikis import BuiltWiki, built
-from otterwiki_semantic.content.chunking.chunker import Profile
-from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from otterwiki_semantic.indexing.sync import Indexer
 from otterwiki_semantic.storage.generation import Generation
 from otterwiki_semantic.storage.generations import GenerationStore
 
@@ -74,11 +71,11 @@ def _compare(wiki: BuiltWiki) -> list[_Question]:
     model = BundledModel()
     asked = model.embed_queries(questions(_WARM_UP + _QUESTIONS, wiki.pages, _SEED))
     with owned(wiki.data_dir):
-        generation = GenerationStore(wiki.data_dir).current()
+        generation = GenerationStore(wiki.data_dir).open_current()
         assert generation is not None
         try:
-            Indexer(Repository(wiki.repository), model, Profile()).flush(generation)
-            assert not generation.is_refilling, generation.store_error
+            generation.mirror.push()
+            assert generation.mirror.is_current, generation.mirror.error
             ids, matrix = _all_vectors(generation)
             return [_ask(generation, ids, matrix, vector) for vector in asked][_WARM_UP:]
         finally:
@@ -87,8 +84,8 @@ def _compare(wiki: BuiltWiki) -> list[_Question]:
 
 def _all_vectors(generation: Generation) -> tuple[list[str], Matrix]:
     """Give the ids that ChromaDB holds, and the catalog's vectors of them, which have to be all there are."""
-    ids = sorted(generation.vectors.ids())
-    known = generation.catalog.vectors(ids)
+    ids = sorted(generation.vector_store.ids())
+    known = generation.catalog.get_vectors(ids)
     assert len(known) == len(ids) == generation.catalog.counts().vectors
     return ids, np.stack([known[vector] for vector in ids])
 
@@ -97,7 +94,7 @@ def _ask(generation: Generation, ids: list[str], matrix: Matrix, vector: Matrix)
     start = time.perf_counter()
     found = sorted(generation.nearest(vector, _DEPTH).found, key=lambda pair: -pair[1])
     after_index = time.perf_counter()
-    of_chroma = generation.vectors.query(vector, _DEPTH)
+    of_chroma = generation.vector_store.query(vector, _DEPTH)
     after_chroma = time.perf_counter()
     places = _nearest(matrix, vector, _DEPTH)
     after_all = time.perf_counter()
@@ -105,7 +102,7 @@ def _ask(generation: Generation, ids: list[str], matrix: Matrix, vector: Matrix)
     return _Question(
         recall=len(true & {candidate.vector for candidate, _ in found[:_DEPTH]}) / len(true),
         chroma_recall=len(true & of_chroma.keys()) / len(true),
-        chroma_gathered=len(gathered & generation.vectors.query(vector, _GATHERED).keys()) / len(gathered),
+        chroma_gathered=len(gathered & generation.vector_store.query(vector, _GATHERED).keys()) / len(gathered),
         index_ms=(after_index - start) * 1e3,
         chroma_ms=(after_chroma - after_index) * 1e3,
         exact_ms=(after_all - after_chroma) * 1e3,

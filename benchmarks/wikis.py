@@ -130,7 +130,7 @@ def _state(data_dir: Path) -> tuple[str | None, str | None] | None:
     """Give how the index was made and the commit that it equals; None if there is no index."""
     if not data_dir.is_dir():
         return None
-    generation = GenerationStore(data_dir).current()
+    generation = GenerationStore(data_dir).open_current()
     if generation is None:
         return None
     try:

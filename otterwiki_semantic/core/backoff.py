@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 _FIRST_SECONDS = 60.0
 _LONGEST_SECONDS = 3600.0
@@ -47,3 +48,30 @@ class Breaker:
     def is_open(self, now: float) -> bool:
         """Tell whether nobody is to be asked now."""
         return now < self._until
+
+
+class Cooldown:
+    """A pause of some seconds, in which something is not tried again."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._seconds = seconds
+        self._clock = clock
+        self.reset()
+
+    def start(self) -> None:
+        """Start the pause now, or again from now on."""
+        self._until = self._clock() + self._seconds
+
+    def reset(self) -> None:
+        """End the pause."""
+        self._until = float("-inf")
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the pause lasts."""
+        return self.seconds_left > 0
+
+    @property
+    def seconds_left(self) -> float:
+        """How long the pause still lasts; 0 if it is over."""
+        return max(0.0, self._until - self._clock())

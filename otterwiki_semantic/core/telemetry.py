@@ -13,8 +13,8 @@ from otterwiki_semantic.core.errors import MetricsError
 from otterwiki_semantic.core.records import Answer, IndexStatus, SearchOptions
 
 MISSING = (
-    'prometheus-client is not installed: pip install "otterwiki-semantic[metrics]", then stop the wiki and start it ten seconds '
-    "later, so that the index daemon, which keeps the metrics, ends as well"
+    'prometheus-client is not installed: pip install "otterwiki-semantic[metrics]", then stop the wiki and start it ten '
+    "seconds later, so that the index daemon, which keeps the metrics, ends as well"
 )
 
 

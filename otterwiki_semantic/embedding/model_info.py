@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from otterwiki_semantic.core.files import write_atomically
 from otterwiki_semantic.core.settings import Settings
 
 UNKNOWN_WINDOW = 512
@@ -96,14 +96,8 @@ class ModelInfoCache:
             return None
 
     def _write(self, facts: ModelInfo) -> None:
-        """In one step that a crash cannot halve."""
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        scratch = self._path.with_suffix(".new")
-        with scratch.open("w", encoding="ascii") as stream:
-            json.dump({"model": self._model, **asdict(facts)}, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        scratch.replace(self._path)
+        write_atomically(self._path, json.dumps({"model": self._model, **asdict(facts)}))
 
 
 def shown_name(settings: Settings) -> str:

@@ -2,8 +2,8 @@
 
 from otterwiki_semantic.indexing.history import SyncHistory
 from otterwiki_semantic.indexing.manager import IndexManager
-from otterwiki_semantic.indexing.promotion import estimate
-from otterwiki_semantic.indexing.rebuild import now
-from otterwiki_semantic.indexing.recipe import IndexRecipe
+from otterwiki_semantic.indexing.progress import now
+from otterwiki_semantic.indexing.promotion import RecallGate, estimate
+from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
 
-__all__ = ["IndexManager", "IndexRecipe", "SyncHistory", "estimate", "now"]
+__all__ = ["IndexManager", "IndexRecipe", "ModelStatus", "RecallGate", "SyncHistory", "estimate", "now"]

@@ -1,4 +1,4 @@
-"""What the last syncs did, in memory: for people who look, not for the index."""
+"""The history of syncs, in memory: for administrators, not for the index."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from otterwiki_semantic.core.errors import CatalogError
 from otterwiki_semantic.core.records import Problem, SyncRecord
 from otterwiki_semantic.core.remedies import problem
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry, logfmt
-from otterwiki_semantic.indexing.rebuild import now
+from otterwiki_semantic.indexing.progress import now
 from otterwiki_semantic.indexing.sync import Indexer, Stopped
 from otterwiki_semantic.storage import Generation
 
@@ -24,48 +24,48 @@ log = logging.getLogger(__name__)
 
 
 class SyncHistory:
-    """The last syncs of one indexer that changed pages, or failed. `commit` tells what the index equals."""
+    """The last syncs of an indexer that changed pages, or failed. `commit` returns what the index equals."""
 
-    def __init__(self, indexer: Indexer, commit: Callable[[], str | None], watcher: Telemetry = NO_TELEMETRY) -> None:
+    def __init__(self, indexer: Indexer, commit: Callable[[], str | None], telemetry: Telemetry = NO_TELEMETRY) -> None:
         self._indexer = indexer
         self._commit = commit
-        self._watcher = watcher
+        self._telemetry = telemetry
         self._records: deque[SyncRecord] = deque(maxlen=_KEPT)
 
     def newest_first(self) -> tuple[SyncRecord, ...]:
-        """Give the syncs."""
+        """Return the records."""
         return tuple(reversed(self._records.copy()))
 
     @contextmanager
-    def noting(self) -> Iterator[None]:
-        """Note the sync that is done within; one that was stopped goes on another day, and is not noted."""
+    def recording(self) -> Iterator[None]:
+        """Record the sync in the block, unless it was stopped: then it continues another time."""
         indexer, start = self._indexer, time.perf_counter()
-        pages, chunks = indexer.changed_pages, indexer.embedded_texts
+        pages, chunks = indexer.changed_pages, indexer.embedding.texts
         try:
             yield
         except Stopped:
             raise
         except Exception as failure:
             self._add(start, pages, chunks, problem(failure))
-            self._watcher.record_failure(Failure.SYNC)
+            self._telemetry.record_failure(Failure.SYNC)
             raise
         if indexer.changed_pages > pages:
             self._add(start, pages, chunks)
-        self._watcher.record_sync(time.perf_counter() - start, has_changed=indexer.changed_pages > pages)
+        self._telemetry.record_sync(time.perf_counter() - start, has_changed=indexer.changed_pages > pages)
 
     def _add(self, start: float, pages: int, chunks: int, failure: Problem | None = None) -> None:
         indexer, seconds = self._indexer, round(time.perf_counter() - start, 3)
-        changed, embedded = indexer.changed_pages - pages, indexer.embedded_texts - chunks
+        changed, embedded = indexer.changed_pages - pages, indexer.embedding.texts - chunks
         error, hint = (failure.message, failure.hint) if failure else (None, None)
-        record = SyncRecord(now(), seconds, self._equalled(), changed, embedded, error, hint=hint)
+        record = SyncRecord(now(), seconds, self._current_commit(), changed, embedded, error, hint=hint)
         last = self._records[-1] if self._records else None
         if error is not None and last is not None and last.error == error:
-            # It is tried again every minute, and would soon be all there is to see.
+            # A failing sync is retried every minute, and would soon push out everything else.
             self._records[-1] = structs.replace(record, times=last.times + 1)
         else:
             self._records.append(record)
 
-    def _equalled(self) -> str | None:
+    def _current_commit(self) -> str | None:
         try:
             return self._commit()
         except CatalogError:
@@ -73,7 +73,7 @@ class SyncHistory:
 
 
 def log_sync(generation: Generation, seconds: float, changed: int) -> None:
-    """Log what a generation equals after a sync that took so long and changed so many pages."""
+    """Log what a generation equals after a sync."""
     commit, counts = generation.catalog.meta("commit"), generation.catalog.counts()
     facts = logfmt("sync", commit=commit, pages=counts.pages, chunks=counts.chunks, changed=changed, seconds=seconds)
     log.info("index equals %s: %d pages, %d chunks; %s", commit, counts.pages, counts.chunks, facts)

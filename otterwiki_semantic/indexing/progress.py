@@ -1,30 +1,36 @@
-"""How far a build or a sync is, told by the thread that works and read by those that ask."""
+"""The progress of builds and syncs, and their timestamps."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from otterwiki_semantic.content import PageFile
 from otterwiki_semantic.core.records import Progress
 
 
+def now() -> str:
+    """Return the time in ISO 8601, in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
 class ProgressTracker:
-    """Counts pages, chunks and bytes; foretells the rest from the bytes that remain."""
+    """Counts pages, chunks and bytes, and estimates the remaining time from the bytes that remain. Safe for several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.copied(0, 0)
+        self.reset()
 
-    def copied(self, pages: int, chunks: int) -> None:
-        """Start counting with so many pages and chunks done already, as those are that a new index copies."""
+    def reset(self, copied_pages: int = 0, copied_chunks: int = 0) -> None:
+        """Start to count for a new index, which begins with what is copied."""
         with self._lock:
-            self._copied_pages, self._copied_chunks = pages, chunks
+            self._copied_pages, self._copied_chunks = copied_pages, copied_chunks
         self.begin((), 0)
 
     def begin(self, files: Sequence[PageFile], removed: int) -> None:
-        """Start counting: these files are to be indexed, and `removed` pages have gone; besides what was copied."""
+        """Start to count the files to index and the pages that were removed, in addition to what was copied."""
         with self._lock:
             self._started = time.monotonic()
             self._pages_total = len(files) + removed
@@ -41,7 +47,7 @@ class ProgressTracker:
             self._chunks_read += chunks
 
     def chunks_embedded(self, count: int) -> None:
-        """Count chunks whose vectors are there."""
+        """Count chunks that have vectors."""
         with self._lock:
             self._chunks_done += count
 
@@ -52,12 +58,12 @@ class ProgressTracker:
 
     @property
     def pages_left(self) -> int:
-        """Pages not indexed yet."""
+        """How many pages are not indexed yet."""
         with self._lock:
             return self._pages_total - self._pages_done
 
     def snapshot(self) -> Progress:
-        """Give the state now."""
+        """Return the progress now."""
         with self._lock:
             share = self._bytes_done / self._bytes_total if self._bytes_total else 1.0
             chunks_total = round(self._chunks_read / share) if share else 0

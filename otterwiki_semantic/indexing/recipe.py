@@ -1,98 +1,90 @@
-"""A way of indexing: the model, how pages are divided, and what judges the result."""
+"""How an index is built, and whether the model for it is available."""
 
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from otterwiki_semantic.content.chunking import Profile
+from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.embedding import Calibration, Embedder, profile_for, vector_fingerprint
-from otterwiki_semantic.indexing.promotion import VectorOf, noted_recalls, recalls
-from otterwiki_semantic.indexing.sync import LEFT_ALONE_SECONDS
 from otterwiki_semantic.search import noted_scale
-from otterwiki_semantic.search.evaluation import JudgedQuery
 from otterwiki_semantic.storage import Generation, index_fingerprint
 
+MODEL_COOLDOWN_SECONDS = 30.0
+"""How long a model that cannot be reached is left alone."""
 _OTHER_MODEL = "the index was made with another model and is built again; until then the answer is by words alone"
 _UNKNOWN_MODEL = "the embedding model was never reached, the answer is by words alone"
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class IndexRecipe:
-    """A way of indexing; it changes when the model turns out to be another one than it was taken for.
-
-    `chunks` names the chunk profile. `questions` gives what a new generation is judged with (nothing: it is not), `vector_of`
-    the vector of a question. `error` is why the model could not be reached when it was last to be prepared.
-    """
+    """How an index is built. Its fingerprints change if the model's server swaps the model."""
 
     embedder: Embedder
     chunks: str
-    questions: Callable[[], Sequence[JudgedQuery]]
-    vector_of: VectorOf
-    error: ModelError | None = field(default=None, init=False)
-    _not_before: float = field(default=0.0, init=False)
+    """The name of the chunk profile."""
 
     @property
     def profile(self) -> Profile:
-        """How pages are divided for this model."""
+        """The chunk profile for this model."""
         return profile_for(self.embedder, self.chunks)
 
     @property
     def fingerprint(self) -> str:
-        """Tells it from other ways."""
+        """Identifies the recipe."""
         return index_fingerprint(self.embedder, self.profile)
 
     @property
-    def recipe(self) -> str:
-        """Tells its vectors from others."""
+    def vector_fingerprint(self) -> str:
+        """Identifies the vectors that it makes."""
         return vector_fingerprint(self.embedder, self.profile.heading_weight)
 
-    def prepare(self) -> None:
-        """See that the model is there, and what it is; if it cannot be told, that is noted and logged once.
-
-        One that was not there is left alone for half a minute, so that HEAD is followed meanwhile.
-        """
-        if time.monotonic() < self._not_before:
-            return
-        try:
-            self.embedder.prepare()
-        except Exception as error:  # noqa: BLE001 - whatever a model's library raises, words are indexed
-            if self.error is None:
-                log.warning("the embedding model is not ready: %s", error)
-            self.error = error if isinstance(error, ModelError) else ModelError(f"{self.embedder.name}: {error}")
-            self._not_before = time.monotonic() + LEFT_ALONE_SECONDS
-        else:
-            self.error = None
-
-    def embeds_for(self, generation: Generation) -> bool:
-        """Whether a generation's vectors are of this model; if not, only its words can be asked."""
-        return self.embedder.dimension > 0 and generation.recipe == self.recipe
-
-    def why_words_alone(self, generation: Generation) -> str | None:
-        """Tell why only a generation's words can be asked; None if its vectors can, too."""
-        if self.embeds_for(generation):
-            return None
-        if self.embedder.dimension:
-            return _OTHER_MODEL
-        return f"{_UNKNOWN_MODEL}: {self.error}" if self.error else _UNKNOWN_MODEL
+    def matches_vectors(self, generation: Generation) -> bool:
+        """Whether this model made the vectors of a generation; if not, only its keywords can be searched."""
+        return self.embedder.dimension > 0 and generation.vector_fingerprint == self.vector_fingerprint
 
     def calibration(self, generation: Generation) -> Calibration:
-        """Give what tells from how near a passage of a generation is whether it is about a question."""
+        """Return the relevance thresholds for a generation."""
         calibration = self.embedder.calibration
         return calibration if self.embedder.is_calibrated else replace(calibration, scale=noted_scale(generation))
 
-    def recalls(self, generation: Generation, questions: Sequence[JudgedQuery]) -> list[float]:
-        """Give the recall@10 of each question that a generation reaches, or once reached: see `acceptance.recalls`."""
-        vector_of = self.vector_of if self.embeds_for(generation) else None
-        return recalls(generation, questions, vector_of, self.calibration(generation))
 
-    def judge(self, generation: Generation) -> None:
-        """Note what a generation reaches with the judged questions, unless that was noted, or its model is another one."""
-        questions = self.questions()
-        if questions and self.embeds_for(generation) and noted_recalls(generation, questions) is None:
-            self.recalls(generation, questions)
+class ModelStatus:
+    """Whether the model of a recipe is available."""
+
+    def __init__(self, recipe: IndexRecipe) -> None:
+        self._recipe = recipe
+        self._cooldown = Cooldown(MODEL_COOLDOWN_SECONDS)
+        self._error: ModelError | None = None
+
+    @property
+    def error(self) -> ModelError | None:
+        """Why the model was not available when it was last prepared."""
+        return self._error
+
+    def refresh(self) -> None:
+        """Prepare the model, unless it failed within the last half minute; the first failure is logged."""
+        if self._cooldown.is_active:
+            return
+        embedder = self._recipe.embedder
+        try:
+            embedder.prepare()
+        except Exception as error:  # noqa: BLE001 - whatever a model's library raises, keywords are indexed
+            if self._error is None:
+                log.warning("the embedding model is not ready: %s", error)
+            self._error = error if isinstance(error, ModelError) else ModelError(f"{embedder.name}: {error}")
+            self._cooldown.start()
+        else:
+            self._error = None
+
+    def why_keywords_only(self, generation: Generation) -> str | None:
+        """Return why only the keywords of a generation can be searched; None if its vectors can also be."""
+        if self._recipe.matches_vectors(generation):
+            return None
+        if self._recipe.embedder.dimension:
+            return _OTHER_MODEL
+        return f"{_UNKNOWN_MODEL}: {self._error}" if self._error else _UNKNOWN_MODEL

@@ -1,4 +1,4 @@
-"""The background scheduler: when to look at HEAD, and the thread a rebuild runs on."""
+"""The background scheduler: when to sync, and the threads of everything else that runs in the background."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
-_SYNC, _LATER = "sync", "later"
+_SYNC, _BACKGROUND = "sync", "background"
 _THREADS = 5
 _WAKE_DELAY = timedelta(milliseconds=50)
-"""A save calls several hooks and goes on to answer its user: one sync, a moment later, serves them all and disturbs nobody."""
+"""A save calls several hooks before its user gets an answer: one sync, a moment later, serves them all and delays nobody."""
 _CLOCK_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
 
 
 class Scheduler:
-    """Runs `sync` at an interval and whenever it is woken, one at a time; and other work once, in the background.
+    """Runs `sync` at an interval and when it is woken, once at a time; and other work in the background.
 
-    `sync` may take long: a wake-up that comes meanwhile makes it run once more, any number of them only once.
+    Any number of wake-ups during a sync make it run once more.
     """
 
     def __init__(self, sync: Callable[[], None], interval: float) -> None:
@@ -43,23 +43,23 @@ class Scheduler:
         self._stopped = threading.Event()
 
     def start(self) -> None:
-        """Start the scheduler's thread; the first sync is due at once."""
+        """Start the scheduler's thread; the first sync runs at once."""
         self._scheduler.start()
         threading.Thread(target=self._watch_clock, name="clock", daemon=True).start()
 
     def wake(self) -> None:
-        """Ask for a sync in a moment; asking again meanwhile does not put it off."""
+        """Run a sync in a moment; another call before that changes nothing."""
         if self._wanted.is_set():
             return
         self._wanted.set()
         self._sync_at(datetime.now(UTC) + _WAKE_DELAY)
 
     def retry_in(self, seconds: float) -> None:
-        """Run the next sync after a pause, however it was to be."""
+        """Run the next sync after a pause, whenever it was due."""
         self._sync_at(datetime.now(UTC) + timedelta(seconds=seconds))
 
     def sync_within(self, seconds: float) -> None:
-        """Run the next sync after so many seconds, unless it is to run sooner."""
+        """Run the next sync after `seconds` at the latest."""
         moment = datetime.now(UTC) + timedelta(seconds=seconds)
         job = self._scheduler.get_job(_SYNC)
         if job is not None and job.next_run_time > moment:
@@ -70,22 +70,22 @@ class Scheduler:
             with suppress(JobLookupError):  # it was stopped this very moment
                 self._scheduler.modify_job(_SYNC, next_run_time=moment)
 
-    def run_once(self, work: Callable[[], None]) -> None:
-        """Run something in the background, now; nothing more once it was stopped."""
+    def submit(self, work: Callable[[], None]) -> None:
+        """Run some work in the background now; ignored once the scheduler was stopped."""
         if not self._stopped.is_set():
             self._scheduler.add_job(work)
 
-    def run_in(self, seconds: float, work: Callable[[], None]) -> None:
-        """Run something in the background after so many seconds, once; asked for again before, at the new time instead."""
+    def reschedule_background(self, seconds: float, work: Callable[[], None]) -> None:
+        """Run some work in the background after a pause, in place of what was to run there; there is a single slot."""
         if not self._stopped.is_set():
             moment = datetime.now(UTC) + timedelta(seconds=seconds)
-            self._scheduler.add_job(work, "date", run_date=moment, id=_LATER, replace_existing=True)
+            self._scheduler.add_job(work, "date", run_date=moment, id=_BACKGROUND, replace_existing=True)
 
     def stop(self, timeout: float) -> None:
-        """Start nothing more, and wait for the sync that runs, though not for ever."""
+        """Start nothing more, and wait up to `timeout` seconds for a running sync."""
         self._stopped.set()
         self._scheduler.pause()
-        self._scheduler.get_jobs()  # waits for a round that is under way: a shutdown in its middle would end it with an error
+        self._scheduler.get_jobs()  # waits for the current round: a shutdown in the middle would end it with an error
         self._scheduler.shutdown(wait=False)
         if self._running.acquire(timeout=timeout):
             self._running.release()

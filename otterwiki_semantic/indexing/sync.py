@@ -1,29 +1,30 @@
-"""Makes an index equal to the repository's HEAD: compares two trees, and indexes what differs.
+"""Bring an index to the repository's HEAD: compare two trees, and index what differs.
 
-It asks neither what happened nor in which order. Several pushed commits, a forced push, a rename, a crash half-way or an event
-that was never seen: each time the catalog's map of pages to contents is made equal to the commit's.
+Neither events nor their order matter. Several pushed commits, a forced push, a rename, a crash in the middle or a missed event:
+each time the pages of the catalog are made equal to those of the commit.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import replace
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 
 from otterwiki_semantic.content import PageFile, Repository
 from otterwiki_semantic.content.chunking import BytesAsTokens, Profile, TokenCounter
 from otterwiki_semantic.content.markdown import parse, parse_plain
 from otterwiki_semantic.content.pages import read_page
-from otterwiki_semantic.core.errors import CatalogError, ModelError, ModelUnreachableError, VectorStoreError
-from otterwiki_semantic.core.records import Chunk, Document, Page
-from otterwiki_semantic.core.telemetry import NO_TELEMETRY, EmbeddingKind, Telemetry
-from otterwiki_semantic.embedding import Embedder, embed_passages, vector_fingerprint, vector_id
+from otterwiki_semantic.core.errors import CatalogError, ModelError
+from otterwiki_semantic.core.records import Document, Page
+from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
+from otterwiki_semantic.embedding import vector_id
+from otterwiki_semantic.indexing.embedding_stage import EmbeddingStage
 from otterwiki_semantic.indexing.progress import ProgressTracker
+from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.search import note_scale
 from otterwiki_semantic.storage import UNFINISHED, Catalog, Generation, StoredVector
 
@@ -31,309 +32,243 @@ _PAGES_PER_BATCH = 64
 _CHUNKS_PER_BATCH = 256
 _TEXTS_PER_STEP = 64
 _BATCHES_AHEAD = 1
-"""Batches that are read and wait to be embedded or stored: enough to keep the model busy, few in memory."""
-_ROWS, _ROWS_WHILE_ASKED = 100, 16
-"""Vectors of one write to ChromaDB, which holds the interpreter about a millisecond a row, and so every search.
-
-While somebody searches, writes are small, and pause for as long as they took.
-"""
-_IDS_PER_DELETE = 200
-_MOST_FAILURES = 3
-LEFT_ALONE_SECONDS = 30.0
-"""How long a model that cannot be reached is not asked again."""
+"""Batches that wait to be embedded or stored: enough to keep the model busy, few in memory."""
 
 log = logging.getLogger(__name__)
 
 
 class Stopped(Exception):  # noqa: N818 - a request, not an error
-    """The work was asked to stop; what is done is kept, and the next sync goes on from there."""
+    """The work was asked to stop; what is done is kept, and the next sync continues from there."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPlan:
+    """What makes an index equal to a commit."""
+
+    head: str | None
+    changed: Sequence[PageFile]
+    """The pages to index, smallest first."""
+    removed: Sequence[str]
+    updated: Mapping[str, int]
+    """When pages were last changed (Unix time), as far as that is news."""
+    profile: Profile
+    embed: bool = True
+    """Whether missing vectors are embedded."""
+    previous: Catalog | None = None
+    """Another catalog with vectors of the same model, which are copied instead of embedded."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncResult:
+    """What a sync did."""
+
+    pages: int
+    """Pages indexed or removed."""
+    chunks: int
+    embedding_seconds: float
 
 
 class _Batch:
-    """Pages on their way into the index: the ids of their vectors, where each stands, and the steps that embed them."""
+    """Pages on their way into the index."""
 
     def __init__(self, pages: list[Page]) -> None:
         self.pages = pages
-        self.ids = [[vector_id(chunk.text) for chunk in page.chunks] for page in pages]
-        self.standing = {
+        self.vectors = [[vector_id(chunk.text) for chunk in page.chunks] for page in pages]
+        """The vector ids of the chunks of each page."""
+        self.chunks = {
             vector: (page.path, chunk)
-            for page, vectors in zip(pages, self.ids, strict=True)
+            for page, vectors in zip(pages, self.vectors, strict=True)
             for chunk, vector in zip(page.chunks, vectors, strict=True)
         }
         self.known = 0
+        """Chunks whose vectors need not be embedded."""
         self.steps: list[tuple[int, Future[list[StoredVector]]]] = []
+        """What embeds the others, each with the number of chunks."""
+
+    def keep_embedded(self, catalog: Catalog) -> None:
+        """Store the vectors that are already embedded, for the next sync."""
+        for _count, step in self.steps:
+            if not step.cancelled() and step.exception() is None:
+                with suppress(CatalogError):  # the reason for the end is reported already
+                    catalog.add_vectors(step.result())
 
 
-def _rows(generation: Generation) -> int:
-    return _ROWS_WHILE_ASKED if generation.is_asked else _ROWS
-
-
-def _keep_finished(batch: _Batch, catalog: Catalog) -> None:
-    """Keep the vectors of a batch that are there, for the next sync."""
-    for _count, step in batch.steps:
-        if not step.cancelled() and step.exception() is None:
-            with suppress(CatalogError):  # what went wrong is told already
-                catalog.add_vectors(step.result())
+def changed_pages(repository: Repository, catalog: Catalog, head: str | None) -> tuple[list[PageFile], list[str]]:
+    """Return the pages of a commit that the catalog lacks or has in another version, smallest first; and those to remove."""
+    equals = None if catalog.unfinished else catalog.commit
+    changes = repository.changes(equals, head) if equals and head else None
+    if changes is None:
+        blobs, known = repository.blobs(head) if head else {}, catalog.blobs()
+        others = {path: blob for path, blob in blobs.items() if known.get(path) != blob}
+        changes = others, sorted(known.keys() - blobs.keys())
+    changed, removed = changes
+    return sorted(repository.files(changed), key=lambda file: (file.size, file.path)), removed
 
 
 class Indexer:
-    """Indexes the pages of one repository with one model and one chunk profile.
+    """Indexes the pages of one repository: reads, chunks, embeds and stores them, in this order, in batches.
 
-    A text that the model fails on gets no vector: its page is found by its words, and is `unfinished` until a later sync
-    succeeds. After three failures in a row the model is not asked again in the same sync. ChromaDB is given vectors for
-    `turn_seconds` at a time: what is left of a great many is left to the next sync or `flush`.
+    A page with a text that the model fails on is found by its keywords, and is `unfinished` until a later sync succeeds.
+    ChromaDB is filled for `push_seconds` at a time; what is left is left to the next sync or `flush`.
     """
 
     def __init__(
         self,
         repository: Repository,
-        embedder: Embedder,
-        profile: Profile,
+        recipe: IndexRecipe,
         should_stop: Callable[[], bool] = lambda: False,
-        turn_seconds: float = math.inf,
-        watcher: Telemetry = NO_TELEMETRY,
+        push_seconds: float = math.inf,
+        telemetry: Telemetry = NO_TELEMETRY,
     ) -> None:
         self._repository = repository
-        self._embedder = embedder
-        self.profile = profile
-        """May be exchanged between two syncs."""
+        self._recipe = recipe
         self._should_stop = should_stop
-        self._turn_seconds = turn_seconds
-        self._watcher = watcher
-        self.embedded_texts = 0
-        """Chunks given to the model since this object was made."""
+        self._push_seconds = push_seconds
+        self.embedding = EmbeddingStage(recipe.embedder, self._check_stop, telemetry)
         self.changed_pages = 0
-        """Pages indexed or removed since then."""
-        self.embedding_seconds = 0.0
-        """Time the model took for them."""
-        self.model_error: str | None = None
-        """Why the model failed in the last sync that asked it; None if it did not."""
-        self._failures = 0
-        self._recipe: str | None = None
-        """What the vectors of this sync are made with."""
-        self._unreachable_until = 0.0
+        """Pages indexed or removed since this object was created."""
 
-    def difference(self, catalog: Catalog, head: str | None) -> tuple[list[PageFile], list[str]]:
-        """Give the pages of a commit that the catalog does not hold as they are, smallest first, and those it holds in vain."""
-        equals = None if catalog.unfinished else catalog.commit
-        changes = self._repository.changes(equals, head) if equals and head else None
-        if changes is None:  # every page is compared
-            blobs, known = self._repository.blobs(head) if head else {}, catalog.blobs()
-            others = {path: blob for path, blob in blobs.items() if known.get(path) != blob}
-            changes = others, sorted(known.keys() - blobs.keys())
-        changed, gone = changes
-        return sorted(self._repository.files(changed), key=lambda file: (file.size, file.path)), gone
+    def plan(
+        self, catalog: Catalog, *, embed: bool = True, retry_unfinished: bool = False, previous: Catalog | None = None
+    ) -> SyncPlan | None:
+        """Return what makes a catalog equal to HEAD; None if it is, unless unfinished pages are to be retried.
+
+        Errors: those of git and the catalog.
+        """
+        head, commit, is_changing = self._repository.head(), catalog.meta("commit"), catalog.is_changing
+        if head == commit and not is_changing and not (retry_unfinished and catalog.unfinished):
+            return None
+        updated = self._repository.updated(head, None if is_changing else commit) if head else {}
+        changed, removed = changed_pages(self._repository, catalog, head)
+        return SyncPlan(head, changed, removed, updated, self._recipe.profile, embed, previous)
 
     def sync(
-        self,
-        generation: Generation,
-        tracker: ProgressTracker,
-        donor: Catalog | None = None,
-        *,
-        only_words: bool = False,
-        finish: bool = False,
-        on_head: Callable[[], None] = lambda: None,
-    ) -> bool:
-        """Make a generation equal to HEAD; tells whether there was anything to do.
+        self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker, on_head: Callable[[], None] = lambda: None
+    ) -> SyncResult:
+        """Carry out a plan. Pages appear and disappear whole.
 
-        Vectors of the same model are taken over from `donor`, if given. Pages appear and disappear whole. With `only_words`
-        nothing is embedded; with `finish` the unfinished pages are indexed again even if HEAD is where it was. `on_head` is
-        called when the catalog equals HEAD, before ChromaDB is told: searches compare the catalog's vectors until it is.
-        Errors: those of git and the catalog; `Stopped` between two steps.
+        `on_head` is called when the catalog equals HEAD, before ChromaDB is filled: until then searches use the catalog's
+        vectors. Errors: those of git and the catalog; `Stopped` between two steps.
         """
-        catalog = generation.catalog
-        head = self._repository.head()
-        is_changing = catalog.is_changing
-        if head == catalog.meta("commit") and not is_changing and not (finish and catalog.unfinished):
-            return False
-        times = self._repository.updated(head, None if is_changing else catalog.meta("commit")) if head else {}
-        changed, gone = self.difference(catalog, head)
-        tracker.begin(changed, len(gone))
-        self._failures = 0
-        self.model_error = self.model_error if self.model_is_left_alone else None
-        self._recipe = generation.recipe
-        catalog.begin_change(head)
-        if gone:
-            catalog.remove_pages(gone)
-            self.changed_pages += len(gone)
-        times_known = catalog.updated([file.path for file in changed]) | times
-        batches = self._batches(changed, tracker, times_known)
-        with ThreadPoolExecutor(1, "embedding-batches") as ahead:
-            self._index(batches, generation, tracker, donor, ahead, only_words=only_words)
-        catalog.settle_vectors()
-        catalog.set_updated(times)
-        if not (only_words or self._embedder.is_calibrated or self.model_is_left_alone):
-            note_scale(generation, self._embedder, self.profile.heading_weight)
-        catalog.end_change(head)
+        catalog, embedder = generation.catalog, self._recipe.embedder
+        pages, seconds = self.changed_pages, self.embedding.seconds
+        tracker.begin(plan.changed, len(plan.removed))
+        self.embedding.begin(plan.profile.heading_weight, generation.vector_fingerprint)
+        catalog.begin_change(plan.head)
+        if plan.removed:
+            catalog.remove_pages(plan.removed)
+            self.changed_pages += len(plan.removed)
+        self._index(generation, plan, tracker)
+        catalog.collect_garbage()
+        catalog.set_updated(plan.updated)
+        if plan.embed and not (embedder.is_calibrated or self.embedding.is_resting):
+            note_scale(generation, embedder, plan.profile.heading_weight)
+        catalog.end_change(plan.head)
         on_head()
         self.flush(generation)
-        return True
+        chunks = tracker.snapshot().chunks_done
+        return SyncResult(self.changed_pages - pages, chunks, self.embedding.seconds - seconds)
 
     def flush(self, generation: Generation) -> None:
-        """Tell ChromaDB what it has still to be told, and note its state.
+        """Fill ChromaDB for `push_seconds`."""
+        generation.mirror.push(self._push_seconds, self._check_stop)
 
-        While it fails, searches look at the catalog's vectors.
-        """
-        store = generation.vectors
-        try:
-            generation.verify_vectors()
-            end = time.monotonic() + self._turn_seconds
-            while time.monotonic() < end and (vectors := generation.vectors_to_store(_rows(generation))):
-                self._check_stop()
-                start = time.monotonic()
-                generation.store_vectors(vectors)
-                if generation.is_asked and len(vectors) == _ROWS_WHILE_ASKED:
-                    time.sleep(time.monotonic() - start)
-            while ids := generation.vectors_to_drop(_IDS_PER_DELETE):
-                self._check_stop()
-                generation.drop_vectors(ids)
-            generation.end_refilling()
-        except VectorStoreError as error:
-            self._check_stop()  # a store that was closed fails, too
-            generation.store_failed(store, error)
-        if not generation.is_refilling:
-            generation.note_files()
+    def _index(self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker) -> None:
+        pages = self._read(generation.catalog, plan, tracker)
+        with (
+            ThreadPoolExecutor(1, "embedding-batches") as executor,
+            closing(self._embed_ahead(_batched(pages), generation.catalog, plan, executor)) as batches,
+        ):
+            for batch in batches:
+                self._store(batch, generation, tracker)
 
-    def _batches(self, files: Sequence[PageFile], tracker: ProgressTracker, times: Mapping[str, int]) -> Iterator[list[Page]]:
-        batch: list[Page] = []
-        chunks = 0
-        contents = self._repository.read(file.blob for file in files)
-        for file, content in zip(files, contents, strict=True):
+    def _read(self, catalog: Catalog, plan: SyncPlan, tracker: ProgressTracker) -> Iterator[Page]:
+        """Read the changed pages and divide them into chunks."""
+        updated = {**catalog.updated([file.path for file in plan.changed]), **plan.updated}
+        contents = self._repository.read(file.blob for file in plan.changed)
+        for file, content in zip(plan.changed, contents, strict=True):
             self._check_stop()
-            page = replace(self._read(file, content), updated=times.get(file.path))
+            page = replace(self._read_page(file, content, plan.profile), updated=updated.get(file.path))
             tracker.page_read(file.size, len(page.chunks))
-            batch.append(page)
-            chunks += len(page.chunks)
-            if len(batch) >= _PAGES_PER_BATCH or chunks >= _CHUNKS_PER_BATCH:
-                yield batch
-                batch, chunks = [], 0
-        if batch:
-            yield batch
+            yield page
 
-    def _read(self, file: PageFile, content: bytes) -> Page:
-        """Give the page; one that the parser or the tokenizer cannot take is indexed as plain text, and stops no other."""
-        ways: tuple[tuple[Callable[[str], Document], TokenCounter], ...] = (
-            (parse, self._embedder),
-            (parse_plain, self._embedder),
-        )
-        for parser, counter in ways:
+    def _read_page(self, file: PageFile, content: bytes, profile: Profile) -> Page:
+        """Return a page, as plain text if the parser or the tokenizer fails on it."""
+        embedder = self._recipe.embedder
+        attempts: tuple[tuple[Callable[[str], Document], TokenCounter], ...] = ((parse, embedder), (parse_plain, embedder))
+        for parser, counter in attempts:
             try:
-                return read_page(file.path, file.blob, content, counter, self.profile, parser)
-            except ModelError:  # what it fails of is told where it embeds; its tokenizer is not there now
-                return read_page(file.path, file.blob, content, BytesAsTokens(), self.profile, parser)
+                return read_page(file.path, file.blob, content, counter, profile, parser)
+            except ModelError:  # the embedding stage reports the failure; here we only lack the tokenizer
+                return read_page(file.path, file.blob, content, BytesAsTokens(), profile, parser)
             except Exception as error:
                 log.exception("the page %s is indexed as plain text: %s", file.path, error)
-        return read_page(file.path, file.blob, content, BytesAsTokens(), self.profile, parse_plain)
+        return read_page(file.path, file.blob, content, BytesAsTokens(), profile, parse_plain)
 
-    def _index(
-        self,
-        batches: Iterable[list[Page]],
-        generation: Generation,
-        tracker: ProgressTracker,
-        donor: Catalog | None,
-        ahead: Executor,
-        *,
-        only_words: bool,
-    ) -> None:
-        """Store one batch of pages while the next ones are read, divided and embedded `ahead`."""
+    def _embed_ahead(
+        self, batches: Iterable[list[Page]], catalog: Catalog, plan: SyncPlan, executor: Executor
+    ) -> Generator[_Batch]:
+        """Yield batches in order, while the executor embeds the next one."""
         waiting: deque[_Batch] = deque()
         try:
             for pages in batches:
-                batch = _Batch(pages)
-                coming = {vector for each in waiting for vector in each.standing}
-                missing = self._missing(batch, generation.catalog, donor, coming)
-                batch.known = sum(map(len, batch.ids)) - len(missing)
-                for start in range(0, 0 if only_words else len(missing), _TEXTS_PER_STEP):
-                    step = {vector: batch.standing[vector] for vector in missing[start : start + _TEXTS_PER_STEP]}
-                    batch.steps.append((len(step), ahead.submit(self._embed, step)))
-                waiting.append(batch)
+                pending = {vector for batch in waiting for vector in batch.chunks}
+                waiting.append(self._embed(_Batch(pages), pending, catalog, plan, executor))
                 if len(waiting) > _BATCHES_AHEAD:
-                    self._store(waiting[0], generation, tracker)
+                    yield waiting[0]
                     waiting.popleft()
             while waiting:
-                self._store(waiting[0], generation, tracker)
+                yield waiting[0]
                 waiting.popleft()
         except BaseException:
-            ahead.shutdown(cancel_futures=True)
+            executor.shutdown(cancel_futures=True)
             for batch in waiting:
-                _keep_finished(batch, generation.catalog)
+                batch.keep_embedded(catalog)
             raise
 
-    def _missing(self, batch: _Batch, catalog: Catalog, donor: Catalog | None, coming: Set[str]) -> list[str]:
-        """Give the vectors of a batch that have to be made: those not in the catalog or the donor, and not on their way."""
-        missing = [vector for vector in catalog.missing_vectors(batch.standing) if vector not in coming]
-        if donor is not None:
-            known = donor.vectors(missing)
+    def _embed(self, batch: _Batch, pending: set[str], catalog: Catalog, plan: SyncPlan, executor: Executor) -> _Batch:
+        """Begin to embed the vectors that neither the catalog nor the previous one has, and that are not pending."""
+        missing = [vector for vector in catalog.missing_vectors(batch.chunks) if vector not in pending]
+        if plan.previous is not None:
+            known = plan.previous.get_vectors(missing)
             catalog.add_vectors([StoredVector(vector, known[vector]) for vector in known])
             missing = [vector for vector in missing if vector not in known]
-        return missing
+        batch.known = sum(map(len, batch.vectors)) - len(missing)
+        for start in range(0, len(missing) if plan.embed else 0, _TEXTS_PER_STEP):
+            chunks = {vector: batch.chunks[vector] for vector in missing[start : start + _TEXTS_PER_STEP]}
+            batch.steps.append((len(chunks), executor.submit(self.embedding.embed, chunks)))
+        return batch
 
     def _store(self, batch: _Batch, generation: Generation, tracker: ProgressTracker) -> None:
-        """Store a batch once it is embedded."""
+        """Store a batch once it is embedded; a page that lacks vectors is marked as unfinished."""
         catalog = generation.catalog
         tracker.chunks_embedded(batch.known)
         for count, step in batch.steps:
             catalog.add_vectors(step.result())
             tracker.chunks_embedded(count)
         self._check_stop()
-        generation.is_refilling = True  # until ChromaDB is told, once all pages are there
-        lacking = set(catalog.missing_vectors(batch.standing))
+        generation.mirror.expect_more()
+        lacking = set(catalog.missing_vectors(batch.chunks))
         catalog.put_pages(
             (page if lacking.isdisjoint(vectors) else replace(page, blob=UNFINISHED), vectors)
-            for page, vectors in zip(batch.pages, batch.ids, strict=True)
+            for page, vectors in zip(batch.pages, batch.vectors, strict=True)
         )
         self.changed_pages += len(batch.pages)
         tracker.pages_indexed(len(batch.pages))
 
-    def _embed(self, standing: Mapping[str, tuple[str, Chunk]]) -> list[StoredVector]:
-        """Give the vectors of texts; if the model fails on them together, of those that it can take one by one."""
-        self._check_stop()
-        try:
-            has_failed = self._failures >= _MOST_FAILURES or self.model_is_left_alone
-            return [] if has_failed else self._embed_together(standing)
-        except ModelUnreachableError as error:  # none of them can be embedded now
-            self.model_error, self._failures = str(error), _MOST_FAILURES
-            self._unreachable_until = time.monotonic() + LEFT_ALONE_SECONDS
-            log.warning("%s; the pages left are indexed by their words alone", error)
-            return []
-        except Exception as error:  # noqa: BLE001 - whatever a model raises, the other pages go on
-            self.model_error = str(error) or type(error).__name__
-        found: list[StoredVector] = []
-        for vector, place in standing.items():
-            self._check_stop()
-            try:
-                found += self._embed_together({vector: place})
-                self._failures = 0
-            except Exception as error:
-                self._failures += 1
-                self.model_error = f"{place[0]}: {error}"
-                unforeseen = None if isinstance(error, ModelError) else error
-                log.error("the page %s is indexed by its words alone: %s", place[0], error, exc_info=unforeseen)
-                if self._failures >= _MOST_FAILURES:
-                    log.error("the model fails; the pages left are indexed by their words alone")
-                    break
-        return found
-
-    def _embed_together(self, standing: Mapping[str, tuple[str, Chunk]]) -> list[StoredVector]:
-        chunks = [chunk for _path, chunk in standing.values()]
-        start = time.perf_counter()
-        with self._watcher.record_embedding(EmbeddingKind.PASSAGE, len(chunks)):
-            embeddings = embed_passages(self._embedder, chunks, self.profile.heading_weight)
-        if self._recipe_now != self._recipe:
-            raise ModelError(f"{self._embedder.name} is found to be another model than this index is made with")
-        self.embedding_seconds += time.perf_counter() - start
-        self.embedded_texts += len(chunks)
-        return [StoredVector(vector, embedding) for vector, embedding in zip(standing, embeddings, strict=True)]
-
-    @property
-    def model_is_left_alone(self) -> bool:
-        """Whether the model could not be reached a moment ago, and is not asked now."""
-        return time.monotonic() < self._unreachable_until
-
-    @property
-    def _recipe_now(self) -> str:
-        return vector_fingerprint(self._embedder, self.profile.heading_weight)
-
     def _check_stop(self) -> None:
         if self._should_stop():
             raise Stopped
+
+
+def _batched(pages: Iterable[Page]) -> Iterator[list[Page]]:
+    batch: list[Page] = []
+    chunks = 0
+    for page in pages:
+        batch.append(page)
+        chunks += len(page.chunks)
+        if len(batch) >= _PAGES_PER_BATCH or chunks >= _CHUNKS_PER_BATCH:
+            yield batch
+            batch, chunks = [], 0
+    if batch:
+        yield batch

@@ -6,7 +6,7 @@ import numpy as np
 
 from otterwiki_semantic.core.records import ChunkInspection, Freshness, Neighbour, PageInspection, PageUrls, StoredChunk
 from otterwiki_semantic.embedding import Embedder
-from otterwiki_semantic.storage import Candidate, ExactIndex, Generation
+from otterwiki_semantic.storage import ChunkRef, ExactIndex, Generation
 
 MOST_CHUNKS = 200
 """Passages of a page that are shown; each is compared with all passages of the wiki."""
@@ -15,11 +15,11 @@ _NEIGHBOURS = 3
 
 def inspect_page(generation: Generation, model: Embedder, path: str, index: Freshness, urls: PageUrls) -> PageInspection:
     """Return a page as search sees it; call it within `Catalog.snapshot`."""
-    lookup = generation.catalog.lookup
-    title, ids = lookup.page_chunks(path)
+    reader = generation.catalog.reader
+    title, ids = reader.page_chunks(path)
     first = ids[:MOST_CHUNKS]
-    near = _nearest_elsewhere(lookup.flat(), first, ids)
-    hits = lookup.hits(list({*first, *(candidate.id for found in near.values() for candidate, _ in found)}))
+    near = _nearest_elsewhere(reader.exact_index(), first, ids)
+    hits = reader.chunks(list({*first, *(candidate.id for found in near.values() for candidate, _ in found)}))
     tokens = model.input_tokens([hits[chunk].text for chunk in first])
     chunks = tuple(
         _seen(hits[chunk], count, has_vector=chunk in near, neighbours=_neighbours(near.get(chunk, []), hits, urls))
@@ -28,14 +28,14 @@ def inspect_page(generation: Generation, model: Embedder, path: str, index: Fres
     return PageInspection(path, title, model.window, len(ids), chunks, index, urls.of(path))
 
 
-def _nearest_elsewhere(flat: ExactIndex, chunks: list[int], of_page: list[int]) -> dict[int, list[tuple[Candidate, float]]]:
+def _nearest_elsewhere(exact: ExactIndex, chunks: list[int], of_page: list[int]) -> dict[int, list[tuple[ChunkRef, float]]]:
     """Give the nearest passages of other pages for each of some chunks that has a vector."""
-    matrix, known = flat.vectors(chunks)
-    elsewhere = np.logical_not(flat.of_chunks(of_page))
-    return dict(zip(known, flat.nearest_to_each(matrix, _NEIGHBOURS, elsewhere), strict=True))
+    matrix, known = exact.vectors(chunks)
+    elsewhere = np.logical_not(exact.mask_of_chunks(of_page))
+    return dict(zip(known, exact.nearest_to_each(matrix, _NEIGHBOURS, elsewhere), strict=True))
 
 
-def _neighbours(found: list[tuple[Candidate, float]], hits: dict[int, StoredChunk], urls: PageUrls) -> tuple[Neighbour, ...]:
+def _neighbours(found: list[tuple[ChunkRef, float]], hits: dict[int, StoredChunk], urls: PageUrls) -> tuple[Neighbour, ...]:
     near = [(hits[candidate.id], cosine) for candidate, cosine in found]
     return tuple(
         Neighbour(hit.path, hit.title, hit.section, hit.anchor, round(cosine, 6), urls.of(hit.path, hit.anchor))

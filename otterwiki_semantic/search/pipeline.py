@@ -11,10 +11,10 @@ from otterwiki_semantic.core.records import NO_URLS, Facets, Hit, PageUrls, Sear
 from otterwiki_semantic.embedding import Calibration
 from otterwiki_semantic.search.deduplication import Deduplicator
 from otterwiki_semantic.search.mmr import mmr_order
-from otterwiki_semantic.search.query import Query, has_phrases, scope_of
+from otterwiki_semantic.search.query import Query, filter_of, has_phrases
 from otterwiki_semantic.search.results import ResultBuilder
 from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, QueryVector, Tier, retrieve
-from otterwiki_semantic.storage import CatalogReader, Generation
+from otterwiki_semantic.storage import Catalog, Generation
 
 _CANDIDATES = 100
 _CANDIDATES_PER_RESULT = 5
@@ -65,18 +65,18 @@ def search_chunks(
     One page can crowd out the others, and duplicates can leave few: then more candidates are retrieved, up to 6,400. Errors:
     those of the catalog and of ChromaDB.
     """
-    reader = generation.catalog.lookup
-    scope = scope_of(options.filters, query)
+    catalog = generation.catalog
+    where = filter_of(options.filters, query)
     limit = max(_CANDIDATES, _CANDIDATES_PER_RESULT * options.n)
     while True:
-        found = retrieve(generation, query, vector, scope, options, limit, calibration)
-        ranked = _reranked(_eligible(found, query, options, reader), rerank_scores or {})
-        deduplicator = _deduplicator(ranked, options, reader)
-        chosen = _choose(deduplicator, len({each.path for each in found.candidates}), options, reader)
+        found = retrieve(generation, query, vector, where, options, limit, calibration)
+        ranked = _reranked(_eligible(found, query, options, catalog), rerank_scores or {})
+        deduplicator = _deduplicator(ranked, options, catalog)
+        chosen = _choose(deduplicator, len({each.path for each in found.candidates}), options, catalog)
         if len(chosen) == options.n or found.is_complete or limit >= _MAX_CANDIDATES or _is_exhausted(found, options):
             break
         limit *= _GROWTH
-    results = ResultBuilder(reader, query, found, ranked, calibration, options, urls)
+    results = ResultBuilder(catalog, query, found, ranked, calibration, options, urls)
     hits = results.hits(chosen, deduplicator.also_on)
     return SearchResult(
         hits=hits,
@@ -84,11 +84,11 @@ def search_chunks(
         degraded=found.degraded,
         facets=results.facets(chosen) if options.facets else None,
         is_keyword_index_corrupt=found.is_keyword_index_corrupt,
-        shortlist=_shortlist(ranked, options, reader) if options.rerank and not rerank_scores else {},
+        shortlist=_shortlist(ranked, options, catalog) if options.rerank and not rerank_scores else {},
     )
 
 
-def _eligible(found: CandidateSet, query: Query, options: SearchOptions, reader: CatalogReader) -> list[Candidate]:
+def _eligible(found: CandidateSet, query: Query, options: SearchOptions, catalog: Catalog) -> list[Candidate]:
     """Return the candidates that are similar enough and have the query's phrases word for word, best first."""
     ranked = found.candidates
     threshold = options.min_similarity
@@ -97,7 +97,7 @@ def _eligible(found: CandidateSet, query: Query, options: SearchOptions, reader:
     excluded = query.without if found.degraded else ()  # else the keyword index has left them out
     if not query.phrases and not excluded:
         return ranked
-    texts = {chunk: stored.text for chunk, stored in reader.hits([each.id for each in ranked]).items()}
+    texts = {chunk: stored.text for chunk, stored in catalog.reader.chunks([each.id for each in ranked]).items()}
     return [
         each
         for each in ranked
@@ -125,12 +125,12 @@ def _reranked(ranked: list[Candidate], scores: RerankScores) -> list[Candidate]:
     return [*named, *order, *unread]
 
 
-def _deduplicator(ranked: Sequence[Candidate], options: SearchOptions, reader: CatalogReader) -> Deduplicator:
-    signatures = reader.flat().sketches([each.id for each in ranked])
-    return Deduplicator(ranked, signatures, reader.stored_words, ranks_pages=options.max_chunks_per_page == 1)
+def _deduplicator(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog) -> Deduplicator:
+    signatures = catalog.reader.exact_index().signatures([each.id for each in ranked])
+    return Deduplicator(ranked, signatures, catalog.keywords.stored_words, ranks_pages=options.max_chunks_per_page == 1)
 
 
-def _choose(deduplicator: Deduplicator, pages: int, options: SearchOptions, reader: CatalogReader) -> list[Candidate]:
+def _choose(deduplicator: Deduplicator, pages: int, options: SearchOptions, catalog: Catalog) -> list[Candidate]:
     """Return the candidates to show, in order; they are on up to `pages` pages."""
     distinct = deduplicator.distinct()
     if not options.diversity:
@@ -139,7 +139,7 @@ def _choose(deduplicator: Deduplicator, pages: int, options: SearchOptions, read
         return chosen
     share = _DIVERSE_PER_RESULT * options.max_chunks_per_page
     considered = list(_limit_per_page(distinct, pages, _DIVERSE_PER_RESULT * options.n, share))
-    vectors, known = reader.flat().vectors([each.id for each in considered])
+    vectors, known = catalog.reader.exact_index().vectors([each.id for each in considered])
     by_id = {each.id: each for each in considered}
     embedded = [by_id[chunk] for chunk in known]
     order = mmr_order(
@@ -172,9 +172,9 @@ def _is_exhausted(found: CandidateSet, options: SearchOptions) -> bool:
     return options.min_similarity is not None and bool(nearest) and min(nearest) < options.min_similarity
 
 
-def _shortlist(ranked: Sequence[Candidate], options: SearchOptions, reader: CatalogReader) -> Shortlist:
+def _shortlist(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog) -> Shortlist:
     """Return the best chunks for a reranker to read. What the query names needs none: it comes first in any case."""
-    distinct = _deduplicator(ranked, options, reader).distinct()
+    distinct = _deduplicator(ranked, options, catalog).distinct()
     unnamed = list(islice((each for each in distinct if each.tier is Tier.SCORE), _MAX_RERANKED))
-    stored = reader.hits([each.id for each in unnamed])
+    stored = catalog.reader.chunks([each.id for each in unnamed])
     return {each.chunk.vector: stored[each.id].text for each in unnamed if each.id in stored}

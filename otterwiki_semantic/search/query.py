@@ -14,7 +14,7 @@ import regex
 
 from otterwiki_semantic.content.analysis import UNSPACED, Finder, Word, name_key, stem, words
 from otterwiki_semantic.core.records import Filters
-from otterwiki_semantic.storage import Condition, Scope, page_conditions
+from otterwiki_semantic.storage import Filter, page_filter
 
 _EXCLUDED_WORD = rf"[{UNSPACED}][\p{{L}}\p{{M}}\p{{N}}]*|\p{{L}}[\p{{L}}\p{{M}}\p{{N}}_'’.-]{{2,}}"
 _EXCLUSION = rf'(?<!\S)-(?:"(?P<no_phrase>[^"]+)"|(?P<no_word>{_EXCLUDED_WORD}))(?!\S)'
@@ -195,17 +195,13 @@ class Highlighter:
         return tuple(ranges)
 
 
-def scope_of(filters: Filters, query: Query) -> Scope:
-    """Give the scope of a query: its page filters, the phrases that have to be there, and the words that must not."""
-    return Scope(Condition.all_of(page_conditions(filters)), Condition.all_of(_chunk_conditions(query)))
-
-
-def _chunk_conditions(query: Query) -> list[Condition]:
+def filter_of(filters: Filters, query: Query) -> Filter:
+    """Return the filter of a query: that on pages, the phrases that a chunk must contain, and the words that it must not."""
     # The plus keeps SQLite from looking into the keyword index once for every chunk.
     matching = "(SELECT rowid FROM keywords WHERE keywords MATCH ?)"
-    conditions = [Condition("instr(chunks.text, ?)", (literal,)) for literal in query.literals]
+    conditions = [("instr(chunks.text, ?)", literal) for literal in query.literals]
     if query.phrases:
-        conditions.append(Condition(f"+chunks.id IN {matching}", (all_phrases(query.phrases),)))
+        conditions.append((f"+chunks.id IN {matching}", all_phrases(query.phrases)))
     if query.without:
-        conditions.append(Condition(f"+chunks.id NOT IN {matching}", (any_phrase(query.without),)))
-    return conditions
+        conditions.append((f"+chunks.id NOT IN {matching}", any_phrase(query.without)))
+    return Filter(page_filter(filters).pages, tuple(conditions))

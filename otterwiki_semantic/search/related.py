@@ -24,18 +24,18 @@ def related_pages(generation: Generation, path: str, n: int, floor: float, urls:
     Those that are at least as similar as the `floor` are relevant.
 
     Two pages are as near as the mean of their three nearest pairs of passages, each passage in one pair. The page has to be in
-    the catalog, which must not change meanwhile (`Database.snapshot`); one without text is near to none.
+    the catalog, which must not change meanwhile (`Catalog.snapshot`); one without text is near to none.
     """
-    lookup = generation.catalog.lookup
-    own = lookup.page_vectors([path]).get(path)
+    reader = generation.catalog.reader
+    own = reader.page_vectors([path]).get(path)
     if own is None:
         return ()
     ids, vectors = own
-    others = lookup.page_vectors(_near_pages(generation, vectors, path, n))
+    others = reader.page_vectors(_near_pages(generation, vectors, path, n))
     found = [_Found(other, _nearest_pairs(vectors, matrix), matrix_ids) for other, (matrix_ids, matrix) in others.items()]
     found = sorted(found, key=lambda page: (-page.similarity, page.path))[:n]
-    hits = lookup.hits([chunk for page in found for pair in page.pairs for chunk in (ids[pair.own], page.ids[pair.other])])
-    links = generation.catalog.directory.links_of(path)
+    hits = reader.chunks([chunk for page in found for pair in page.pairs for chunk in (ids[pair.own], page.ids[pair.other])])
+    links = generation.catalog.pages.link_targets(path)
 
     def matches(page: _Found) -> list[tuple[StoredChunk, StoredChunk, float]]:
         return [(hits[ids[pair.own]], hits[page.ids[pair.other]], pair.similarity) for pair in page.pairs]

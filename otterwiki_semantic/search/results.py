@@ -19,7 +19,7 @@ from otterwiki_semantic.search.expansion import chunk_runs, context_around, join
 from otterwiki_semantic.search.query import Highlighter, Query
 from otterwiki_semantic.search.relevance import coverage, relevance
 from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, Tier
-from otterwiki_semantic.storage import CatalogReader
+from otterwiki_semantic.storage import Catalog
 
 _JOINED_SHARE = 0.7
 """A neighbour is joined if its score is at least this share of the best one's."""
@@ -32,7 +32,7 @@ class ResultBuilder:
 
     def __init__(
         self,
-        reader: CatalogReader,
+        catalog: Catalog,
         query: Query,
         found: CandidateSet,
         ranked: Sequence[Candidate],
@@ -40,7 +40,8 @@ class ResultBuilder:
         options: SearchOptions,
         urls: PageUrls,
     ) -> None:
-        self._reader = reader
+        self._reader = catalog.reader
+        self._keywords = catalog.keywords
         self._highlighter = Highlighter(query)
         self._found = found
         self._ranked = ranked
@@ -51,7 +52,7 @@ class ResultBuilder:
     def hits(self, chosen: Sequence[Candidate], also_on: Mapping[int, set[str]]) -> tuple[Hit, ...]:
         """Return the results, best first; `also_on` has the pages that repeat a chunk."""
         neighbours = self._neighbours(chosen)
-        stored = self._reader.hits([each.id for each in (*chosen, *neighbours)])
+        stored = self._reader.chunks([each.id for each in (*chosen, *neighbours)])
         chosen = [each for each in chosen if each.id in stored]
         runs = chunk_runs([stored[each.id] for each in chosen], [stored[each.id] for each in neighbours if each.id in stored])
         facts = self._relevances(chosen)
@@ -87,7 +88,7 @@ class ResultBuilder:
 
     def _relevances(self, candidates: Sequence[Candidate]) -> dict[int, tuple[float, float]]:
         """Return the coverage of each candidate, and how far it is above the relevance threshold."""
-        texts = self._reader.stored_words([each.id for each in candidates])
+        texts = self._keywords.stored_words([each.id for each in candidates])
         weights = self._found.word_weights
         facts: dict[int, tuple[float, float]] = {}
         for each in candidates:
@@ -108,7 +109,7 @@ class ResultBuilder:
     ) -> Hit:
         distance = None if candidate.similarity is None else _rounded(max(0.0, 1 - candidate.similarity))
         text = joined_text(run)
-        before, after = context_around(chunk, self._options.context, self._reader.page_hits)
+        before, after = context_around(chunk, self._options.context, self._reader.page_range)
         return Hit(
             name=chunk.name,
             path=chunk.path,

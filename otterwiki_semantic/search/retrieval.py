@@ -15,8 +15,7 @@ from otterwiki_semantic.embedding import Calibration, Matrix
 from otterwiki_semantic.search.fusion import PAIR_WEIGHT, fused_score, page_credits
 from otterwiki_semantic.search.query import Query, any_of, any_pair
 from otterwiki_semantic.search.relevance import word_weights
-from otterwiki_semantic.storage import Allowed, ExactIndex, Generation, Scope
-from otterwiki_semantic.storage import Candidate as ChunkRef
+from otterwiki_semantic.storage import ChunkRef, ExactIndex, Filter, FilterMask, Generation
 
 _DEFAULT_RATIO = 0.5
 _MAX_TERMS = 48
@@ -101,7 +100,7 @@ def retrieve(
     generation: Generation,
     query: Query,
     vector: QueryVector,
-    scope: Scope,
+    where: Filter,
     options: SearchOptions,
     limit: int,
     calibration: Calibration,
@@ -111,7 +110,7 @@ def retrieve(
     The vector is asked for once the words were looked up; without one, words alone decide. Errors: those of the catalog if no
     retriever can answer, and those of ChromaDB.
     """
-    words = _KeywordRetriever(generation, query, scope, options.n)
+    words = _KeywordRetriever(generation, query, where, options.n)
     ratio = _semantic_ratio(options)
     found = words.retrieve(limit, matches=ratio < 1)
     embedded = vector()
@@ -127,21 +126,21 @@ def retrieve(
         log.warning("%s; answering by meaning alone", found)
         degraded = f"the keyword index failed, the answer is by meaning alone: {found}"
         is_corrupt = isinstance(found, CatalogCorruptError)
-        words = _KeywordRetriever(generation, query, Scope(scope.pages), options.n)
+        words = _KeywordRetriever(generation, query, Filter(where.pages), options.n)
         found, mode, ratio = KeywordMatches(), Mode.SEMANTIC, 1.0
     candidates = {chunk.id: Candidate(chunk) for chunk in found.chunks}
     _note_matches(candidates, found)
     is_complete = found.is_complete
     if embedded is not None:
         if mode is not Mode.KEYWORD:
-            is_complete &= _add_nearest(candidates, generation, embedded, limit, words.filter())
+            is_complete &= _add_nearest(candidates, generation, embedded, limit, words.mask())
         _compare(candidates, words.index, embedded)
     _score(candidates.values(), calibration, ratio, found.floor)
     _place_titled(candidates.values(), found.titled)
     return CandidateSet(
         candidates=sorted(candidates.values(), key=_rank_key),
         is_complete=is_complete,
-        index_size=words.index.size,
+        index_size=len(words.index),
         word_weights=found.word_weights,
         degraded=degraded,
         is_keyword_index_corrupt=is_corrupt,
@@ -182,47 +181,48 @@ class KeywordMatches:
 class _KeywordRetriever:
     """Looks a query up in the keyword index of one state of the catalog."""
 
-    def __init__(self, generation: Generation, query: Query, scope: Scope, min_matches: int) -> None:
-        self._reader = generation.catalog.lookup
+    def __init__(self, generation: Generation, query: Query, where: Filter, min_matches: int) -> None:
+        self._reader = generation.catalog.reader
+        self._keywords = generation.catalog.keywords
         self._query = query
-        self._scope = scope
+        self._where = where
         self._min_matches = min_matches
-        self.index: ExactIndex = self._reader.flat()
+        self.index: ExactIndex = self._reader.exact_index()
 
-    def filter(self) -> Allowed | None:
-        """Return the filter of the query's scope; None if every chunk passes."""
-        return self._reader.allowed(self.index, self._scope)
+    def mask(self) -> FilterMask | None:
+        """Return the chunks that pass the filter; None if all do."""
+        return self._reader.mask(self.index, self._where)
 
     def retrieve(self, limit: int, *, matches: bool) -> KeywordMatches | CatalogError:
         """Return the matches, or only the words' weights without `matches`; the error if the keyword index cannot be read."""
         try:
-            allowed = self.filter()
+            mask = self.mask()
             query = self._query
-            frequencies = self._reader.frequencies([*query.parts, *query.wholes])
-            weights = word_weights(query.parts, frequencies, self.index.size)
+            frequencies = self._keywords.frequencies([*query.parts, *query.wholes])
+            weights = word_weights(query.parts, frequencies, len(self.index))
             if not matches:
                 return KeywordMatches(word_weights=weights)
-            return self._matches(limit, allowed, frequencies, weights)
+            return self._matches(limit, mask, frequencies, weights)
         except CatalogError as error:
             return error
 
     def _matches(
-        self, limit: int, allowed: Allowed | None, frequencies: dict[str, int], weights: dict[str, float]
+        self, limit: int, mask: FilterMask | None, frequencies: dict[str, int], weights: dict[str, float]
     ) -> KeywordMatches:
         terms = _rarest_first([*self._query.sought, *self._query.wholes], frequencies)
         chosen = terms[: max(_MIN_TERMS, _affordable([frequencies[term] for term in terms], _MAX_POSTINGS))]
-        by_word = self._scores(any_of(chosen, self._query.prefixes), limit, allowed)
+        by_word = self._scores(any_of(chosen, self._query.prefixes), limit, mask)
         if len(by_word) < self._min_matches and chosen != terms:
             chosen = terms  # too few have one of the rarer words: look all of them up, whatever it costs
-            by_word = self._scores(any_of(chosen, self._query.prefixes), limit, allowed)
-        by_pair = self._scores(any_pair(self._pairs(chosen, frequencies)), limit, allowed)
+            by_word = self._scores(any_of(chosen, self._query.prefixes), limit, mask)
+        by_pair = self._scores(any_pair(self._pairs(chosen, frequencies)), limit, mask)
         word_floor, pair_floor = (min(found.values()) / 2 if len(found) == limit else 0.0 for found in (by_word, by_pair))
         total = {
             chunk: by_word.get(chunk, word_floor) + PAIR_WEIGHT * by_pair.get(chunk, pair_floor)
             for chunk in by_word.keys() | by_pair.keys()
         }
         ranked = sorted(total, key=lambda chunk: (-total[chunk], chunk))
-        pages, sections, identified = self._named(allowed)
+        pages, sections, identified = self._named(mask)
         return KeywordMatches(
             scores={chunk: total[chunk] for chunk in ranked},
             floor=word_floor + PAIR_WEIGHT * pair_floor,
@@ -234,8 +234,8 @@ class _KeywordRetriever:
             word_weights=weights,
         )
 
-    def _scores(self, expression: str, limit: int, allowed: Allowed | None) -> dict[int, float]:
-        return self._reader.keyword_scores(expression, limit, allowed) if expression else {}
+    def _scores(self, expression: str, limit: int, mask: FilterMask | None) -> dict[int, float]:
+        return self._keywords.scores(expression, limit, mask) if expression else {}
 
     def _pairs(self, terms: Sequence[str], frequencies: dict[str, int]) -> list[tuple[str, str]]:
         """Return the pairs with a term that is looked up, the rarer ones first, as far as they are affordable."""
@@ -248,27 +248,27 @@ class _KeywordRetriever:
         pairs = sorted(costs, key=lambda pair: costs[pair])
         return pairs[: min(_MAX_TERMS, _affordable([costs[pair] for pair in pairs], _MAX_PAIR_POSTINGS))]
 
-    def _named(self, allowed: Allowed | None) -> tuple[list[ChunkRef], list[ChunkRef], list[ChunkRef]]:
+    def _named(self, mask: FilterMask | None) -> tuple[list[ChunkRef], list[ChunkRef], list[ChunkRef]]:
         """Return the first chunks of pages and those of sections with the query's name, and those with a rare identifier."""
         if not self._query.name:
             return [], [], []
-        pages, sections = self._reader.named(self._query.name, self._scope)
-        return pages, sections, self._identified(allowed)
+        pages, sections = self._keywords.named(self._query.name, self._where)
+        return pages, sections, self._identified(mask)
 
-    def _identified(self, allowed: Allowed | None) -> list[ChunkRef]:
+    def _identified(self, mask: FilterMask | None) -> list[ChunkRef]:
         """Return the chunks with the identifier that the query is, if it is one and is rare."""
         identifier = self._query.identifier
         if len(identifier) < _MIN_IDENTIFIER:
             return []
-        limit = min(_MAX_RARE, max(_MIN_RARE, int(_RARE_SHARE * self.index.size)))
-        ids = self._reader.holders(any_of([identifier]), limit + 1)
+        limit = min(_MAX_RARE, max(_MIN_RARE, int(_RARE_SHARE * len(self.index))))
+        ids = self._keywords.matches(any_of([identifier]), limit + 1)
         if len(ids) > limit:
             return []
-        found = self.index.candidates(ids, allowed.mask if allowed else None)
+        found = self.index.candidates(ids, mask.mask if mask else None)
         if self._query.wholes or any(character.isdigit() for character in identifier):
             return found
         # A plain word is an identifier only where it is written as one, such as TargetWords.
-        texts = self._reader.hits([chunk.id for chunk in found])
+        texts = self._reader.chunks([chunk.id for chunk in found])
         in_parts = Finder(lambda parts, whole: len(parts) > 1 and whole == identifier)
         written = {chunk for chunk, stored in texts.items() if any(in_parts.places(stored.text))}
         return [chunk for chunk in found if chunk.id in written]
@@ -295,10 +295,10 @@ def _note_matches(candidates: dict[int, Candidate], found: KeywordMatches) -> No
 
 
 def _add_nearest(
-    candidates: dict[int, Candidate], generation: Generation, vector: Matrix, limit: int, allowed: Allowed | None
+    candidates: dict[int, Candidate], generation: Generation, vector: Matrix, limit: int, mask: FilterMask | None
 ) -> bool:
     """Add the chunks nearest to the query; return whether there are no others."""
-    nearest = generation.nearest(vector, limit, allowed)
+    nearest = generation.nearest(vector, limit, mask)
     found = sorted(nearest.found, key=lambda item: (-item[1], item[0].path, item[0].ordinal))
     for rank, (chunk, similarity) in enumerate(found, 1):
         candidate = candidates.setdefault(chunk.id, Candidate(chunk))
@@ -309,7 +309,7 @@ def _add_nearest(
 def _compare(candidates: dict[int, Candidate], index: ExactIndex, vector: Matrix) -> None:
     """Compare the candidates with the query that only words or a name have found."""
     missing = [chunk for chunk, candidate in candidates.items() if candidate.similarity is None]
-    for chunk, similarity in index.cosines(vector, missing).items():
+    for chunk, similarity in index.similarities(vector, missing).items():
         candidates[chunk].similarity = similarity
 
 

@@ -63,12 +63,12 @@ def find_scale(generation: Generation, embedder: Embedder, heading_weight: float
     For `heading_weight` see `embedding.passages`. Errors: the models', the catalog's.
     """
     with generation.catalog.snapshot():
-        lookup = generation.catalog.lookup
-        flat = lookup.flat()
-        ids = flat.ids(flat.live)
-        headings = sorted({(hit.path, hit.section or hit.title) for hit in lookup.hits(_spread(ids, _QUESTIONS)).values()})
-        matrix, known = flat.vectors(_spread(ids, _PASSAGES))
-        shown = lookup.hits(known)
+        reader = generation.catalog.reader
+        exact = reader.exact_index()
+        ids = exact.ids(exact.live)
+        headings = sorted({(hit.path, hit.section or hit.title) for hit in reader.chunks(_spread(ids, _QUESTIONS)).values()})
+        matrix, known = exact.vectors(_spread(ids, _PASSAGES))
+        shown = reader.chunks(known)
     elsewhere = np.array([[shown[chunk].path != path for chunk in known] for path, _heading in headings])
     if np.count_nonzero(elsewhere) < _LEAST_PAIRS:
         return None

@@ -1,38 +1,40 @@
 """One index on disk: a SQLite catalog with its keyword index, and the vectors in memory and in ChromaDB."""
 
-from otterwiki_semantic.storage.catalog import UNFINISHED, Catalog, Counts, StoredVector
+from otterwiki_semantic.storage.catalog import Catalog, Counts
 from otterwiki_semantic.storage.chroma.connection import ChromaServer
+from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
+from otterwiki_semantic.storage.chroma.mirror import MirrorState, OpenStore
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
-from otterwiki_semantic.storage.chroma.server import ChromaServerVectors
-from otterwiki_semantic.storage.exact import Candidate, ExactIndex
-from otterwiki_semantic.storage.filters import Condition, Scope, page_conditions
-from otterwiki_semantic.storage.generation import Generation, OpenStore
+from otterwiki_semantic.storage.chroma.server import ChromaServerStore
+from otterwiki_semantic.storage.exact import ChunkRef, ExactIndex
+from otterwiki_semantic.storage.filters import Filter, FilterMask, page_filter
+from otterwiki_semantic.storage.generation import Generation
 from otterwiki_semantic.storage.generations import GenerationStore, index_fingerprint
-from otterwiki_semantic.storage.reader import Allowed, CatalogReader, iso_time
+from otterwiki_semantic.storage.schema import UNFINISHED, iso_time
 from otterwiki_semantic.storage.sqlite import SqliteFile
-from otterwiki_semantic.storage.vector_store import ChromaVectors, VectorStore
+from otterwiki_semantic.storage.vector_store import StoredVector, VectorStore
 
 __all__ = [
     "UNFINISHED",
-    "Allowed",
-    "Candidate",
     "Catalog",
     "CatalogReader",
     "ChromaServer",
-    "ChromaServerVectors",
-    "ChromaVectors",
+    "ChromaServerStore",
+    "ChunkRef",
     "CollectionOwnership",
-    "Condition",
     "Counts",
+    "EmbeddedChromaStore",
     "ExactIndex",
+    "Filter",
+    "FilterMask",
     "Generation",
     "GenerationStore",
+    "MirrorState",
     "OpenStore",
-    "Scope",
     "SqliteFile",
     "StoredVector",
     "VectorStore",
     "index_fingerprint",
     "iso_time",
-    "page_conditions",
+    "page_filter",
 ]

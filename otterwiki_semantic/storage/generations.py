@@ -1,7 +1,7 @@
-"""Generations: everything one way of indexing needs, in a directory of its own, and the pointer to the one that serves.
+"""The generations of a data directory, and the pointer to the one that serves.
 
-A way of indexing is a model, a chunking and a schema; its fingerprint tells it from others. A new generation is built beside
-the serving one and takes its place by the exchange of one small file. Layout of the data directory::
+A generation is a whole index in a directory of its own. A new one is built next to the serving one and replaces it by the
+exchange of one small file. Layout of the data directory::
 
     current                      the name of the serving generation
     generations/<name>/          catalog.sqlite3 and the ChromaDB directory that the catalog names
@@ -11,49 +11,57 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from otterwiki_semantic.content.analysis import tokenizer as terms
+from otterwiki_semantic.content.analysis import tokenizer
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.core.errors import CatalogCorruptError
+from otterwiki_semantic.core.files import write_atomically
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.embedding import Embedder, vector_fingerprint
-from otterwiki_semantic.storage.catalog import SCHEMA
-from otterwiki_semantic.storage.generation import CATALOG, Generation, OpenStore
-from otterwiki_semantic.storage.vector_store import ChromaVectors
+from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
+from otterwiki_semantic.storage.chroma.mirror import OpenStore
+from otterwiki_semantic.storage.generation import CATALOG, Generation
+from otterwiki_semantic.storage.schema import SCHEMA_VERSION
 
-_MARK = 8
-"""So many characters of its fingerprint a generation's name begins with."""
+_PREFIX_LENGTH = 8
+"""The name of a generation begins with this many characters of its fingerprint."""
 
 log = logging.getLogger(__name__)
 
 
 def index_fingerprint(embedder: Embedder, profile: Profile) -> str:
-    """Give what tells this way of indexing from others."""
-    parts = (str(SCHEMA), vector_fingerprint(embedder, profile.heading_weight), profile.fingerprint, terms.ALGORITHM)
+    """Return the fingerprint of an index: the schema, the model, the chunk profile and the analysis of words."""
+    parts = (
+        str(SCHEMA_VERSION),
+        vector_fingerprint(embedder, profile.heading_weight),
+        profile.fingerprint,
+        tokenizer.ALGORITHM,
+    )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
 
 class GenerationStore:
     """The generations of one data directory."""
 
-    def __init__(self, data_dir: Path, open_store: OpenStore = ChromaVectors, watcher: Telemetry = NO_TELEMETRY) -> None:
-        self.place = data_dir
+    def __init__(
+        self, data_dir: Path, open_store: OpenStore = EmbeddedChromaStore, telemetry: Telemetry = NO_TELEMETRY
+    ) -> None:
+        self.data_dir = data_dir
         self._pointer = data_dir / "current"
         self._root = data_dir / "generations"
         self._open_store = open_store
-        self._watcher = watcher
+        self._telemetry = telemetry
         self._root.mkdir(parents=True, exist_ok=True)
 
-    def current(self) -> Generation | None:
-        """Open the serving generation, or the newest whole one if the pointer is lost.
+    def open_current(self) -> Generation | None:
+        """Open the serving generation, or the newest complete one if the pointer is lost.
 
-        None when there is none, or it is damaged (the reason is logged).
+        None if there is none, or it is corrupt; the reason is logged.
         """
         try:
             name = self._pointer.read_text(encoding="ascii").strip()
@@ -66,98 +74,93 @@ class GenerationStore:
             log.warning("%s does not tell which index serves; looking at %s", self._pointer, path.parent)
             generation = self._open(path.parent)
             if generation is not None and generation.catalog.meta("commit") is not None:
-                self.serve(generation)
+                self.set_current(generation)
                 return generation
             if generation is not None:
                 generation.close()
         return None
 
-    def _open(self, directory: Path) -> Generation | None:
+    def _open(self, path: Path) -> Generation | None:
         try:
-            return Generation(directory, self._open_store, self._watcher)
+            return Generation(path, self._open_store, self._telemetry)
         except CatalogCorruptError as error:
             log.warning("the index is damaged and is built again: %s", error)
             return None
 
     def create(self, embedder: Embedder, profile: Profile) -> Generation:
-        """Make a new, empty generation; it does not serve yet."""
-        mark = index_fingerprint(embedder, profile)
-        with self._new_directory(mark) as directory:
-            generation = Generation(directory, self._open_store, self._watcher)
-            generation.catalog.set_meta("fingerprint", mark)
+        """Create an empty generation; it does not serve yet."""
+        fingerprint = index_fingerprint(embedder, profile)
+        with self._new_directory(fingerprint) as path:
+            generation = Generation(path, self._open_store, self._telemetry)
+            generation.catalog.set_meta("fingerprint", fingerprint)
             generation.catalog.set_meta("recipe", vector_fingerprint(embedder, profile.heading_weight))
         return generation
 
     def copy(self, serving: Generation) -> Generation:
-        """Make a generation with a copy of another one's catalog, whose ChromaDB is filled later; it does not serve yet.
+        """Create a generation with a copy of another one's catalog, whose mirror is deferred; it does not serve yet.
 
-        The other one goes on being read and written; a copy of one whose pages are changing is as after a crash: its next sync
-        puts it right. Errors: `CatalogCorruptError` if there is anything wrong with the copy.
+        The other one may be read and written in the meantime; a copy of one whose pages are changing is like one after a crash,
+        which its next sync repairs. Errors: `CatalogCorruptError` if the copy is not sound.
         """
-        with self._new_directory(serving.fingerprint or "") as directory:
-            serving.catalog.copy_to(directory / CATALOG)
-            generation = Generation(directory, self._open_store, self._watcher)
+        with self._new_directory(serving.fingerprint or "") as path:
+            serving.catalog.copy_to(path / CATALOG)
+            generation = Generation(path, self._open_store, self._telemetry)
             try:
                 generation.catalog.check_copy()
-                generation.fill_later()
+                generation.mirror.defer()
             except BaseException:
                 generation.catalog.close()
                 raise
         return generation
 
     @contextmanager
-    def _new_directory(self, mark: str) -> Iterator[Path]:
-        """Lend a directory for a new generation, which goes if that fails."""
-        directory = self._root / f"{mark[:_MARK]}-{uuid.uuid4().hex[:8]}"
-        directory.mkdir(parents=True)
+    def _new_directory(self, fingerprint: str) -> Iterator[Path]:
+        """Lend a directory for a new generation, which is removed if the block fails."""
+        path = self._root / f"{fingerprint[:_PREFIX_LENGTH]}-{uuid.uuid4().hex[:8]}"
+        path.mkdir(parents=True)
         try:
-            yield directory
+            yield path
         except BaseException:
-            shutil.rmtree(directory, ignore_errors=True)
+            shutil.rmtree(path, ignore_errors=True)
             raise
 
-    def serve(self, generation: Generation) -> None:
-        """Make this generation the serving one, in one step that a crash cannot halve."""
-        scratch = self._pointer.with_suffix(".new")
-        with scratch.open("w", encoding="ascii") as stream:
-            stream.write(f"{generation.name}\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-        scratch.replace(self._pointer)
+    def set_current(self, generation: Generation) -> None:
+        """Make this generation the serving one."""
+        write_atomically(self._pointer, f"{generation.name}\n")
 
-    def points_to(self, generation: Generation) -> bool:
-        """Whether this generation is the one that the next start opens."""
+    def is_current(self, generation: Generation) -> bool:
+        """Whether the next start opens this generation."""
         try:
             return self._pointer.read_text(encoding="ascii").strip() == generation.name
         except (OSError, ValueError):
             return False
 
-    def unfinished(self, mark: str, serving: Generation) -> Generation | None:
-        """Open what is left of a build with a fingerprint beside the serving generation, to go on with; None without one."""
-        for directory in self._root.glob(f"{mark[:_MARK]}-*"):
-            generation = self._open(directory) if directory.name != serving.name else None
-            if generation is not None and generation.fingerprint == mark:
+    def open_unfinished(self, fingerprint: str, serving: Generation) -> Generation | None:
+        """Open what an interrupted build with this fingerprint left next to the serving generation; None if there is none."""
+        for path in self._root.glob(f"{fingerprint[:_PREFIX_LENGTH]}-*"):
+            generation = self._open(path) if path.name != serving.name else None
+            if generation is not None and generation.fingerprint == fingerprint:
                 return generation
             if generation is not None:
                 generation.close()
         return None
 
-    def remove_others(self, serving: Generation | None, but: str = "") -> None:
-        """Remove every generation but the serving one, and what is left of builds with the fingerprint `but`.
+    def remove_others(self, serving: Generation | None, unfinished: str = "") -> None:
+        """Remove every generation but the serving one and interrupted builds with the fingerprint `unfinished`.
 
-        Only when none is being built.
+        Only while none is being built.
         """
         self._pointer.with_suffix(".new").unlink(missing_ok=True)
-        for directory in self._root.iterdir():
-            is_kept = but and directory.name.startswith(f"{but[:_MARK]}-")
-            if not is_kept and (serving is None or directory.name != serving.name):
-                shutil.rmtree(directory, ignore_errors=True)
+        for path in self._root.iterdir():
+            is_kept = unfinished and path.name.startswith(f"{unfinished[:_PREFIX_LENGTH]}-")
+            if not is_kept and (serving is None or path.name != serving.name):
+                shutil.rmtree(path, ignore_errors=True)
         if serving is not None:
-            serving.remove_other_stores()
+            serving.mirror.remove_leftovers()
 
 
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
-    except (OSError, ValueError):  # a damaged pointer may hold any name
+    except (OSError, ValueError):  # a corrupt pointer may contain anything
         return False

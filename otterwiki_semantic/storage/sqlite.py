@@ -1,4 +1,4 @@
-"""An SQLite file used by several threads: one writer at a time, readers that wait for nobody, errors told apart."""
+"""A SQLite file for several threads: one writer at a time, readers that never wait, and errors by their cause."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError, Di
 T = TypeVar("T")
 
 _BUSY_SECONDS = 30
-_VARIABLES = 500
-_LOG_PAGES, _LOG_BYTES = 256, 1 << 18
-"""Pages of the log that are written to the file at once, and how long the log may stay when nothing is written."""
-_FREE_SHARE, _FEW_PAGES, _PAGES_AT_A_TIME = 0.03, 64, 512
-"""Free pages that the file may keep: a share of all, and a few; and how many are given back at a time, in some 10 ms."""
+_MAX_VARIABLES = 500
+_CHECKPOINT_PAGES, _MAX_LOG_BYTES = 256, 1 << 18
+"""Pages of the write-ahead log that are checkpointed at once, and the size it may keep while nothing is written."""
+_FREE_SHARE, _FREE_PAGES, _VACUUM_PAGES = 0.03, 64, 512
+"""Free pages that the file may keep, as a share of all and in addition; and how many are vacuumed at a time, in some 10 ms."""
 _PAGE_BYTES = 8192
-"""Five vectors of 384 numbers fill such a page; of SQLite's usual 4096 bytes two of them leave a fifth empty."""
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
-_DAMAGED_READS = (sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS, sqlite3.SQLITE_READONLY_DBMOVED)
+"""Five vectors of 384 numbers fill such a page; two of them leave a fifth of SQLite's usual 4096 bytes empty."""
+_CORRUPT = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT)
+_CORRUPT_READS = (sqlite3.SQLITE_IOERR_SHORT_READ, sqlite3.SQLITE_IOERR_CORRUPTFS, sqlite3.SQLITE_READONLY_DBMOVED)
 
 
 class SqliteFile:
-    """One file (WAL), made with the statements of `tables` if it is not there.
+    """One file in WAL mode, created with the statements of `tables` if it does not exist.
 
-    Errors: `CatalogCorruptError` when the file is no database, damaged, or has gone; `DiskFullError`, and `CatalogError` for
-    whatever else may pass.
+    Errors: `CatalogCorruptError` if the file is no database, corrupt, or gone; `DiskFullError`, and `CatalogError` for whatever
+    else may be temporary.
     """
 
     def __init__(self, path: Path, tables: str) -> None:
@@ -40,21 +40,21 @@ class SqliteFile:
         self._writing = threading.Lock()
         self._is_closed = False
         self._snapshots = threading.local()
-        self.is_new = not path.exists()
-        with self._errors():
+        is_new = not path.exists()
+        with self._translate_errors():
             self._writer = self._connect("rwc")
-            if self.is_new:
+            if is_new:
                 self._writer.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
                 self._writer.execute("PRAGMA auto_vacuum = INCREMENTAL")
             self._writer.execute("PRAGMA journal_mode = WAL")
-            self._writer.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
-            self._writer.execute(f"PRAGMA journal_size_limit = {_LOG_BYTES}")
-            if self.is_new:
+            self._writer.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_PAGES}")
+            self._writer.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_BYTES}")
+            if is_new:
                 self._writer.executescript(f"BEGIN; {tables} COMMIT;")
         self._file, self._log = _identity(path), _identity(self._log_path)
 
     def close(self) -> None:
-        """Close every connection, for good: every later use is an error."""
+        """Close every connection; any later use is an error."""
         self._is_closed = True
         with self._writing:
             self._writer.close()
@@ -69,7 +69,7 @@ class SqliteFile:
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the file that was opened, and its log once there is one, still are those at their paths."""
+        """Whether the file that was opened is still the one at its path, and so is its log once there is one."""
         log = _identity(self._log_path)
         self._log = self._log or log
         return _identity(self.path) == self._file and log == self._log
@@ -93,29 +93,29 @@ class SqliteFile:
             raise CatalogCorruptError(f"the catalog {self.path} is damaged: {finding}")
 
     def copy_to(self, path: Path) -> None:
-        """Write one state of the file to a new one without free pages, which is on the disk then.
+        """Write a snapshot without free pages to a new file, and sync it to disk.
 
-        One statement of SQLite does it: the interpreter is free meanwhile, and whoever reads or writes the file goes on.
+        A single SQLite statement does it, which neither holds the interpreter nor blocks readers and writers.
         """
-        with self._errors(), closing(self._connect()) as connection:
+        with self._translate_errors(), closing(self._connect()) as connection:
             connection.execute("VACUUM INTO ?", (path.absolute().as_uri(),))
         with path.open("rb") as copy:
             os.fsync(copy.fileno())
 
-    def tidy(self) -> None:
-        """Give free pages back to the disk, some at a time, and cut a long log unless somebody reads it just now."""
-        with self._writing, self._errors():
+    def compact(self) -> None:
+        """Return some free pages to the disk, and truncate a long log unless somebody is reading it."""
+        with self._writing, self._translate_errors():
             free, pages = (self._writer.execute(f"PRAGMA {count}").fetchone()[0] for count in ("freelist_count", "page_count"))
-            if free > _FEW_PAGES + _FREE_SHARE * pages:
-                self._writer.executescript(f"PRAGMA incremental_vacuum({_PAGES_AT_A_TIME})")  # `execute` would free one page
-            if self._log_size > _LOG_BYTES:
+            if free > _FREE_PAGES + _FREE_SHARE * pages:
+                self._writer.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")  # `execute` would free one page
+            if self._log_size > _MAX_LOG_BYTES:
                 self._writer.execute("PRAGMA busy_timeout = 0")
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
-        """Let all that this thread reads within see one and the same state of the file."""
+        """Let everything that this thread reads in the block see the same state of the file."""
         with self.read() as connection:
             outer = getattr(self._snapshots, "connection", None)
             self._snapshots.connection = connection
@@ -126,15 +126,15 @@ class SqliteFile:
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
-        """Lend a connection that sees one state of the file throughout."""
+        """Lend a connection that sees the same state of the file throughout the block."""
         shared = getattr(self._snapshots, "connection", None)
         if shared is not None:
-            with self._errors():
+            with self._translate_errors():
                 yield shared
             return
         if self._is_closed:
             raise CatalogError(f"the catalog {self.path} is closed")
-        with self._errors():
+        with self._translate_errors():
             try:
                 connection = self._idle.get_nowait()
             except queue.Empty:
@@ -152,8 +152,8 @@ class SqliteFile:
 
     @contextmanager
     def write(self) -> Iterator[sqlite3.Connection]:
-        """Lend the writing connection for one transaction: all of it happens, or nothing."""
-        with self._writing, self._errors():
+        """Lend the writing connection for one transaction."""
+        with self._writing, self._translate_errors():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
                 yield self._writer
@@ -164,28 +164,29 @@ class SqliteFile:
                 raise
 
     def _connect(self, mode: str = "rw") -> sqlite3.Connection:
-        """Open the file; it is made only by `rwc`, so that one which has gone is noticed."""
-        place = f"{self.path.absolute().as_uri()}?mode={mode}"
-        connection = sqlite3.connect(place, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+        """Open the file; only the mode `rwc` creates it, so that a missing file is noticed."""
+        uri = f"{self.path.absolute().as_uri()}?mode={mode}"
+        connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.row_factory = sqlite3.Row
         return connection
 
     @contextmanager
-    def _errors(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
-            raise self._kind(error)(f"the catalog {self.path} cannot be used: {error}") from error
+            raise self._error_class(error)(f"the catalog {self.path} cannot be used: {error}") from error
 
-    def _kind(self, error: sqlite3.Error) -> type[CatalogError]:
+    def _error_class(self, error: sqlite3.Error) -> type[CatalogError]:
         extended = getattr(error, "sqlite_errorcode", 0)
         code = extended & 0xFF
         if code == sqlite3.SQLITE_FULL:
             return DiskFullError
-        is_other = str(error).startswith(("no such", "Could not decode"))
-        has_gone = code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR} and not self.path.exists()
-        return CatalogCorruptError if code in _DAMAGED or extended in _DAMAGED_READS or is_other or has_gone else CatalogError
+        has_other_tables = str(error).startswith(("no such", "Could not decode"))
+        is_gone = code in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_IOERR} and not self.path.exists()
+        is_corrupt = code in _CORRUPT or extended in _CORRUPT_READS or has_other_tables or is_gone
+        return CatalogCorruptError if is_corrupt else CatalogError
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -197,10 +198,10 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Give the values in parts that one statement can take."""
-    return (values[start : start + _VARIABLES] for start in range(0, len(values), _VARIABLES))
+    """Split values into parts that one statement can take as parameters."""
+    return (values[start : start + _MAX_VARIABLES] for start in range(0, len(values), _MAX_VARIABLES))
 
 
 def placeholders(values: Sequence[object]) -> str:
-    """Give a statement's question marks for these values."""
+    """Return the placeholders of these values for a statement: `?, ?, ?`."""
     return ", ".join("?" * len(values))

@@ -18,10 +18,11 @@ from types import CodeType, FrameType
 from typing import Any
 
 import otterwiki_semantic
+from otterwiki_semantic.core import files
 
 _WATCHED = ("storage/**/*.py", "indexing/*.py", "daemon/engine.py")
-_ON_BEHALF = (pathlib.__file__, shutil.__file__, "/chromadb/api/rust.py")
-"""Ends of the names of files that are watched where they touch the disk for the package: by the system, or ChromaDB's core."""
+_ON_BEHALF = (pathlib.__file__, shutil.__file__, files.__file__, "/chromadb/api/rust.py")
+"""Ends of the names of files that are watched where they touch the disk for those: by the system, or ChromaDB's core."""
 _DISK = "disk "
 _TOUCHING = {"sqlite3", "posix", "_io", "io", "chromadb_rust_bindings"}
 _HARMLESS = {"fspath", "text_encoding"}

@@ -120,10 +120,10 @@ def run(orders: Orders) -> None:
     import chromadb  # noqa: F401 - while nobody watches its thousands of calls
 
     from otterwiki_semantic.daemon.engine import IndexEngine
-    from otterwiki_semantic.storage import vector_store as vectors
+    from otterwiki_semantic.storage.chroma import store
 
     if orders.persists:
-        vectors._HNSW["sync_threshold"] = _FEW_VECTORS
+        store._HNSW["sync_threshold"] = _FEW_VECTORS
     watch = Watch(orders.point) if orders.point or orders.counts else None
     if watch:
         watch.install()

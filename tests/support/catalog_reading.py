@@ -11,6 +11,6 @@ from otterwiki_semantic.storage.catalog import Catalog
 def hits_of(catalog: Catalog, vectors: Iterable[str]) -> list[StoredChunk]:
     """Give the passages with these vectors, by path and place."""
     with catalog.snapshot():
-        found = catalog.lookup.with_vectors(vectors)
-        shown = catalog.lookup.hits([candidate.id for candidate in found])
+        found = catalog.reader.candidates(vectors)
+        shown = catalog.reader.chunks([candidate.id for candidate in found])
     return sorted(shown.values(), key=lambda hit: (hit.path, hit.chunk_index))

@@ -14,9 +14,12 @@ from pathlib import Path
 
 import pytest
 
+from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.records import Mode, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.storage.chroma.mirror import VectorMirror
+from otterwiki_semantic.storage.chroma.server import ChromaServerStore
 from tests.support.live_wiki import commit, eventually, make_repository
 from tests.support.running_chroma import GuardedChroma, RunningChroma
 
@@ -25,7 +28,7 @@ from tests.support.running_chroma import GuardedChroma, RunningChroma
 def asked_for_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask ChromaDB however few passages there are, and again soon after it failed."""
     monkeypatch.setattr("otterwiki_semantic.storage.generation.EXACT", 0)
-    monkeypatch.setattr("otterwiki_semantic.storage.generation._REST_SECONDS", 0.5)
+    monkeypatch.setattr("otterwiki_semantic.storage.chroma.mirror._REST_SECONDS", 0.5)
 
 
 @pytest.fixture
@@ -63,10 +66,14 @@ def save_bees(index: IndexEngine, tmp_path: Path) -> None:
     assert best(index, "insects that make honey") == "bees"
 
 
-def held(index: IndexEngine) -> int:
-    serving = index._keeper.serving
+def mirror_of(index: IndexEngine) -> VectorMirror:
+    serving = index._manager.serving
     assert serving is not None
-    return len(serving.vectors.ids())
+    return serving.mirror
+
+
+def held(index: IndexEngine) -> int:
+    return len(mirror_of(index).store.ids())
 
 
 def check_recovery(index: IndexEngine) -> None:
@@ -90,7 +97,7 @@ def test_a_server_that_is_down_is_done_without(index: IndexEngine, server: Runni
 def test_a_server_that_is_down_does_not_put_off_the_look_at_head(
     index: IndexEngine, server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("otterwiki_semantic.storage.generation._REST_SECONDS", 3600.0)
+    monkeypatch.setattr("otterwiki_semantic.storage.chroma.mirror._REST_SECONDS", 3600.0)
     index.close()
     server.stop()
     again = IndexEngine(Settings(tmp_path / "repository", tmp_path / "index", sync_interval=1, chroma_url=server.url))
@@ -108,14 +115,13 @@ def test_a_server_that_does_not_answer_delays_no_more_than_one_search(
     try:
         assert best(index, "vegetables") == "garden"
         assert index.status().problems
-        serving = index._keeper.serving
-        assert serving is not None
-        serving._rests_until = time.monotonic() + 3600
+        rest = mirror_of(index)._rest = Cooldown(3600)
+        rest.start()
         start = time.monotonic()
         assert best(index, "a broken hard drive") == "machines/nas"
         assert time.monotonic() - start < 2
         save_bees(index, tmp_path)
-        serving._rests_until = 0
+        rest.reset()
     finally:
         os.kill(server.pid, signal.SIGCONT)
     index.notify()
@@ -164,15 +170,15 @@ def test_a_rebuild_leaves_one_collection_on_the_server(index: IndexEngine, serve
     index.reindex()
     eventually(lambda: index.status().rebuild.state is not RebuildState.RUNNING)
     assert index.status().rebuild.error is None
-    serving = index._keeper.serving
-    assert serving is not None
-    eventually(lambda: server.collections() == [serving.vectors.name])
+    eventually(lambda: server.collections() == [mirror_of(index).store.name])
 
 
 def test_an_index_that_is_copied_begins_a_collection_of_its_own(
-    index: IndexEngine, server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    index: IndexEngine, server: RunningChroma, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("otterwiki_semantic.storage.chroma.server._LOOK_SECONDS", 0.0)
+    store = mirror_of(index).store
+    assert isinstance(store, ChromaServerStore)
+    store._trusted = Cooldown(0.0)
     shutil.copytree(tmp_path / "repository", tmp_path / "other repository")
     shutil.copytree(tmp_path / "index", tmp_path / "other index")
     settings = Settings(tmp_path / "other repository", tmp_path / "other index", sync_interval=3600, chroma_url=server.url)
@@ -190,10 +196,9 @@ def test_an_index_that_is_copied_begins_a_collection_of_its_own(
     other.close()
 
 
-def test_a_server_whose_disk_is_full_is_done_without(
-    index: IndexEngine, server: RunningChroma, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("otterwiki_semantic.storage.generation._REST_SECONDS", 5.0)
+def test_a_server_whose_disk_is_full_is_done_without(index: IndexEngine, server: RunningChroma, tmp_path: Path) -> None:
+    mirror_of(index)._rest = Cooldown(5.0)
+    mirror_of(index)._replaced_lately = Cooldown(5.0)
     _, most = resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     save_bees(index, tmp_path)
     eventually(lambda: index.status().problems)

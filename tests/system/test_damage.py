@@ -396,7 +396,7 @@ def test_a_model_that_fails_on_everything_leaves_the_words(settings: Settings, m
     assert status.index.pending_pages == 5
     assert len(status.problems) == 2
     monkeypatch.undo()
-    index._keeper._finishing._not_before = 0.0
+    index._manager._finishing._not_before = 0.0
     index.notify()
     eventually(lambda: index.status().index.pending_pages == 0)
     assert best(index, "insects that make honey", Mode.SEMANTIC)

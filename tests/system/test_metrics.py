@@ -274,10 +274,10 @@ def test_failures_are_counted_by_kind(settings: Settings, index: IndexEngine, mo
     index.notify()
     eventually(lambda: index.status().last_error)
     git_directory.rename(settings.repository / ".git")
-    serving = index._keeper.serving
+    serving = index._manager.serving
     assert serving is not None
-    serving.store_failed(serving.vectors, VectorStoreUnreachableError("nobody there"))
-    index._keeper.rebuilder.end(RebuildRefusedError("no room"))
+    serving.mirror.handle_failure(serving.vector_store, VectorStoreUnreachableError("nobody there"))
+    index._manager.rebuilds.tracker.put_off(serving, RebuildRefusedError("no room"))
     found = parsed(index.metrics())
     assert value(found, "errors_total", kind="model") == 1
     assert value(found, "errors_total", kind="vector_store") == 1
@@ -297,9 +297,9 @@ def test_a_reranker_that_fails_is_counted_and_one_that_is_missing_is_not(setting
         server.reply = saying(500, "oops")
         reranker = open_reranker(replace(settings, reranker="cohere:m", reranker_url=server.url, reranker_key=KEY))
         assert reranker is not None
-        index._rereading = RerankStage(BoundedReranker(reranker), index._watcher)
-        index._rereading.start()
-        eventually(lambda: not index._rereading.is_loading)
+        index._reranking = RerankStage(BoundedReranker(reranker), index._telemetry)
+        index._reranking.start()
+        eventually(lambda: not index._reranking.is_loading)
         for _ in range(2):
             assert "not reranked" in str(index.search(["the garden in winter"], wanted)[0].degraded)
         assert len(server.requests) == 1, "it is left alone after a failure"
@@ -309,7 +309,7 @@ def test_a_reranker_that_fails_is_counted_and_one_that_is_missing_is_not(setting
 
 
 def test_a_search_that_fails_is_counted(index: IndexEngine) -> None:
-    serving = index._keeper.serving
+    serving = index._manager.serving
     assert serving is not None
     serving.catalog.close()
     with pytest.raises(IndexUnavailableError):

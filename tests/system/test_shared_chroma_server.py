@@ -15,12 +15,12 @@ from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedE
 from otterwiki_semantic.core.remedies import problem
 from otterwiki_semantic.storage.chroma.connection import ChromaServer
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
-from otterwiki_semantic.storage.chroma.server import ChromaServerVectors
+from otterwiki_semantic.storage.chroma.server import ChromaServerStore
 from tests.integration.storage.test_vector_stores import stored, unit_rows
 from tests.support.running_chroma import GuardedChroma, RunningChroma
 
 TOKEN = "a-token/that=nobody+guesses"
-Open = Callable[..., ChromaServerVectors]
+Open = Callable[..., ChromaServerStore]
 
 
 @pytest.fixture(scope="module")
@@ -53,13 +53,13 @@ def server(guarded: GuardedChroma, database: str) -> ChromaServer:
 @pytest.fixture
 def opened(running: RunningChroma, database: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     """Opens a collection of the data directory that is given, as a process of its own does; it is looked at at once."""
-    monkeypatch.setattr("otterwiki_semantic.storage.chroma.server._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("otterwiki_semantic.storage.chroma.server._TRUSTED_SECONDS", 0.0)
     server = ChromaServer(running.url, tenant="acme", database=database)
-    made: list[ChromaServerVectors] = []
+    made: list[ChromaServerStore] = []
 
-    def opened(data_dir: Path, name: str = "otterwiki-test") -> ChromaServerVectors:
+    def opened(data_dir: Path, name: str = "otterwiki-test") -> ChromaServerStore:
         data_dir.mkdir(exist_ok=True)
-        made.append(ChromaServerVectors(server, name, CollectionOwnership(data_dir / "chroma-server.json", server.place)))
+        made.append(ChromaServerStore(server, name, CollectionOwnership(data_dir / "chroma-server.json", server.place)))
         return made[-1]
 
     yield opened
@@ -69,7 +69,7 @@ def opened(running: RunningChroma, database: str, monkeypatch: pytest.MonkeyPatc
 
 def refusal(server: ChromaServer, notes: Path) -> str:
     """Give why the server cannot be used, which the person who runs the wiki is told with a cure, and never the token."""
-    vectors = ChromaServerVectors(server, "otterwiki-test", CollectionOwnership(notes / "notes.json", server.place))
+    vectors = ChromaServerStore(server, "otterwiki-test", CollectionOwnership(notes / "notes.json", server.place))
     with pytest.raises(VectorStoreRefusedError) as failure:
         vectors.count()
     vectors.destroy()
@@ -88,7 +88,7 @@ def test_the_token_is_sent_as_proxies_and_as_chroma_want_it(
 ) -> None:
     guarded = GuardedChroma(running, tmp_path, TOKEN, header)
     server = ChromaServer(guarded.url, TOKEN, "acme", database, guarded.certificate)
-    vectors = ChromaServerVectors(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
+    vectors = ChromaServerStore(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
     vectors.upsert(stored(unit_rows(3)))
     assert vectors.count() == 3
     vectors.close()
@@ -133,7 +133,7 @@ def test_a_database_that_one_may_not_use_is_named(guarded: GuardedChroma, server
 
 def test_a_token_that_the_server_repeats_is_not_passed_on(guarded: GuardedChroma, server: ChromaServer, tmp_path: Path) -> None:
     guarded.refusals["POST"] = 500, json.dumps({"error": "InternalError", "message": f"odd: Bearer {TOKEN}"})
-    vectors = ChromaServerVectors(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
+    vectors = ChromaServerStore(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
     with pytest.raises(VectorStoreError, match="odd: Bearer …"):
         vectors.count()
     vectors.close()
@@ -143,18 +143,18 @@ def test_a_server_that_is_asked_too_often_is_left_alone_for_a_while(
     guarded: GuardedChroma, server: ChromaServer, tmp_path: Path
 ) -> None:
     guarded.refusals["POST"] = 429, '{"error": "RateLimitError", "message": "slow down"}'
-    vectors = ChromaServerVectors(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
+    vectors = ChromaServerStore(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
     with pytest.raises(VectorStoreUnreachableError, match="now: slow down"):
         vectors.count()
     vectors.close()
 
 
 def test_a_server_that_answers_in_small_portions_is_asked_for_them(server: ChromaServer, tmp_path: Path) -> None:
-    vectors = ChromaServerVectors(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
+    vectors = ChromaServerStore(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
     vectors.upsert(stored(unit_rows(700)))
-    assert vectors.most_results > 700
+    assert vectors.max_results > 700
     assert vectors.ids() == {f"v{number}" for number in range(700)}
-    assert vectors.most_results == GuardedChroma.PORTION
+    assert vectors.max_results == GuardedChroma.PORTION
     assert len(vectors.query(unit_rows(1)[0], 300)) == 300
     vectors.close()
 
@@ -252,8 +252,8 @@ def test_what_a_crash_left_is_removed_by_its_own_wiki_only(
 
 def test_a_collection_in_use_is_no_stray(running: RunningChroma, database: str, tmp_path: Path) -> None:
     server = ChromaServer(running.url, tenant="acme", database=database)
-    claims = CollectionOwnership(tmp_path / "notes.json", server.place)
-    serving, built = (ChromaServerVectors(server, f"otterwiki-{name}", claims) for name in ("serving", "built"))
+    ownership = CollectionOwnership(tmp_path / "notes.json", server.place)
+    serving, built = (ChromaServerStore(server, f"otterwiki-{name}", ownership) for name in ("serving", "built"))
     assert serving.count() == built.count() == 0
     assert serving.remove_strays() == []
     built.close()
@@ -284,16 +284,16 @@ def test_notes_that_cannot_be_written_keep_the_server_from_being_used(opened: Op
 
 def test_a_process_that_ends_between_its_mark_and_its_note_is_known_to_the_next(tmp_path: Path) -> None:
     first = CollectionOwnership(tmp_path / "notes.json", "there")
-    marked = first.begin("otterwiki-test")
-    first.settle("otterwiki-test")
+    marked = first.claim("otterwiki-test")
+    first.confirm("otterwiki-test")
     second = CollectionOwnership(tmp_path / "notes.json", "there")
-    half = second.begin("otterwiki-test")
+    half = second.claim("otterwiki-test")
     third = CollectionOwnership(tmp_path / "notes.json", "there")
-    assert third.may_take("otterwiki-test", marked)
-    assert third.may_take("otterwiki-test", half)
-    third.begin("otterwiki-test")
-    third.settle("otterwiki-test")
-    assert not third.may_take("otterwiki-test", marked)
-    assert CollectionOwnership(tmp_path / "notes.json", "by another address").may_take(
-        "otterwiki-test", third.begin("otterwiki-test")
+    assert third.may_claim("otterwiki-test", marked)
+    assert third.may_claim("otterwiki-test", half)
+    third.claim("otterwiki-test")
+    third.confirm("otterwiki-test")
+    assert not third.may_claim("otterwiki-test", marked)
+    assert CollectionOwnership(tmp_path / "notes.json", "by another address").may_claim(
+        "otterwiki-test", third.claim("otterwiki-test")
     )

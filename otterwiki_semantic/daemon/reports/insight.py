@@ -8,12 +8,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from otterwiki_semantic.core.files import directory_size
 from otterwiki_semantic.core.records import Answer, Insight, Mode, Problem
 from otterwiki_semantic.daemon.reports.search_log import NAME, SearchLog, remove_searches
 from otterwiki_semantic.indexing import SyncHistory, now
 
-_BLOCK_BYTES = 512
-"""What `stat` counts in, whatever the blocks of the file system are."""
 _HINT = f"see that the wiki's user may write to {NAME} in the data directory, and that its disk has room"
 
 
@@ -52,7 +51,7 @@ class Insights:
         """Tell how the index works."""
         until = time.time()
         return Insight(
-            disk_bytes=_disk_bytes(self._data_dir),
+            disk_bytes=directory_size(self._data_dir, allocated=True),
             free_bytes=shutil.disk_usage(self._data_dir).free,
             memory_bytes=_memory_bytes(),
             started=self._started,
@@ -69,17 +68,6 @@ class Insights:
         if self._searches is not None and self._searches.error is not None:
             return [Problem(f"searches are not noted: {self._searches.error}", _HINT)]
         return []
-
-
-def _disk_bytes(directory: Path) -> int:
-    return sum(_size(Path(folder, name)) for folder, _, names in os.walk(directory) for name in names)
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_blocks * _BLOCK_BYTES
-    except OSError:  # journals come and go
-        return 0
 
 
 def _memory_bytes() -> int | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import os
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,6 +20,7 @@ import numpy as np
 
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import MapError
+from otterwiki_semantic.core.files import write_atomically
 from otterwiki_semantic.core.records import Freshness, MapPoint, MapState, PageUrls, WikiMap
 from otterwiki_semantic.daemon.wiki_map.process import ProjectionProcess
 from otterwiki_semantic.daemon.wiki_map.projection import MIDDLE, Places, framed, near_places
@@ -94,7 +94,7 @@ class WikiMapBuilder:
     def _make(self, generation: Generation) -> None:
         with generation.catalog.snapshot():
             state, blobs = _state_of(generation), generation.catalog.blobs()
-            content = _content(generation.recipe, blobs)
+            content = _content(generation.vector_fingerprint, blobs)
             paths = sorted(blobs)
             is_other = self._map is None or self._map.content != content
             vectors = _vectors(generation, paths) if is_other else None
@@ -131,8 +131,8 @@ class WikiMapBuilder:
 
     def answer(self, generation: Generation | None, index: Freshness, urls: PageUrls) -> WikiMap:
         """Return the map with the pages that the generation has now; call it within `Catalog.snapshot`."""
-        made, message = self._map, self._message or None
-        if generation is None or generation.catalog.directory.is_empty:
+        made, message = self._map, self._message
+        if generation is None or generation.catalog.pages.is_empty:
             waits = index.head is not None and (index.commit is None or index.pending_pages)
             return WikiMap((), 0, MapState.MAKING if waits else MapState.EMPTY, None, index, message)
         if made is None:
@@ -168,7 +168,7 @@ def _content(recipe: str | None, blobs: dict[str, str]) -> str:
 
 def _vectors(generation: Generation, paths: Sequence[str]) -> Matrix:
     """Give the mean vector of each page. One without any gets zeros: such pages stand together."""
-    known, means = generation.catalog.lookup.flat().page_means()
+    known, means = generation.catalog.reader.exact_index().page_means()
     row = {path: number for number, path in enumerate(known)}
     whole = np.vstack((means, np.zeros((1, means.shape[1]), dtype=np.float32)))
     return whole[[row.get(path, len(known)) for path in paths]]
@@ -190,7 +190,7 @@ def _map_of(content: str, paths: Sequence[str], places: Places, seconds: float) 
 
 
 def _points(generation: Generation, made: StoredMap, urls: PageUrls) -> list[MapPoint]:
-    labels = generation.catalog.directory.labels()
+    labels = generation.catalog.pages.labels()
     missing = [path for path, _, _ in labels if path not in made.places]
     new = _places_amid(generation, made, [path for path, _, _ in labels], missing) if missing else {}
     return [
@@ -261,10 +261,5 @@ def read_map(path: Path) -> StoredMap | None:
 
 
 def write_map(path: Path, made: StoredMap) -> None:
-    """Keep a map in place of the last one, in one step that a crash cannot halve. Errors: `OSError`."""
-    scratch = path.with_suffix(".new")
-    with scratch.open("w", encoding="ascii") as stream:
-        json.dump(asdict(made), stream, separators=(",", ":"))
-        stream.flush()
-        os.fsync(stream.fileno())
-    scratch.replace(path)
+    """Keep a map in place of the last one. Errors: `OSError`."""
+    write_atomically(path, json.dumps(asdict(made), separators=(",", ":")))

@@ -1,1 +1,1 @@
-"""Vectors in ChromaDB: embedded, or on a server."""
+"""Vectors in ChromaDB: embedded or on a server, as a mirror of the catalog."""

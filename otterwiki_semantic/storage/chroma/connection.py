@@ -1,4 +1,4 @@
-"""A ChromaDB server: where it is, how it is spoken to, and what its failures mean."""
+"""The connection to a ChromaDB server: its address, its client, and what its failures mean."""
 
 from __future__ import annotations
 
@@ -17,43 +17,41 @@ if TYPE_CHECKING:
     from chromadb.api.fastapi import FastAPI
 
 CONNECT_SECONDS = 1.0
-_LATER = 429
+_TOO_MANY_REQUESTS = 429
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ChromaServer:
-    """A database of a ChromaDB server, and what it takes to be let in.
-
-    `ca` is a file with the certificates that the server's is judged by (None: the system's), `answer_seconds` how long the next
-    byte of an answer may take.
-    """
+    """A database of a ChromaDB server, and the credentials for it."""
 
     url: str
     token: str | None = field(default=None, repr=False)
     tenant: str = "default_tenant"
     database: str = "default_database"
     ca: Path | None = None
+    """A file with the trusted certificates; None for those of the system."""
     answer_seconds: float = 5.0
+    """How long the next byte of an answer may take."""
 
     @property
     def place(self) -> str:
-        """What tells it from every other database of every other server."""
+        """Identifies the database among all databases of all servers."""
         return f"{self.url}/{self.tenant}/{self.database}"
 
     def connect(self) -> FastAPI:
-        """Give the server's API without a word to the server; `chromadb.HttpClient` would ask it, and wait for ever."""
+        """Return a client without a request to the server; `chromadb.HttpClient` would send one, and wait forever."""
         import httpx
         from chromadb.api.fastapi import FastAPI
         from chromadb.config import Settings, System
 
-        logging.getLogger("httpx").setLevel(logging.WARNING)  # it notes each request
+        logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
         settings = Settings(
             anonymized_telemetry=False,
             chroma_otel_collection_endpoint="",
             chroma_server_host=self.url,
-            chroma_server_http_port=0,  # wanted, but not used with a whole URL
+            chroma_server_http_port=0,  # required, but unused with a full URL
         )
         api = FastAPI(System(settings))
         api._session.close()
@@ -62,16 +60,16 @@ class ChromaServer:
             limits=api.http_limits,
             timeout=httpx.Timeout(self.answer_seconds, connect=CONNECT_SECONDS),
             trust_env=not is_on_this_machine(self.url),
-            verify=self._trust() if self.url.startswith("https:") else True,
-            event_hooks={"response": [self._check_answer]},
+            verify=self._ssl_context() if self.url.startswith("https:") else True,
+            event_hooks={"response": [self._check_response]},
         )
         return api
 
     def _credentials(self) -> dict[str, str]:
-        """Give the token as proxies want it, and as Chroma's own service does."""
+        """Return the headers with the token: one for proxies, one for Chroma Cloud."""
         return {"Authorization": f"Bearer {self.token}", "X-Chroma-Token": self.token} if self.token else {}
 
-    def _trust(self) -> ssl.SSLContext:
+    def _ssl_context(self) -> ssl.SSLContext:
         import certifi
 
         try:
@@ -84,8 +82,8 @@ class ChromaServer:
             context.load_verify_locations(certifi.where())
         return context
 
-    def _check_answer(self, response: httpx.Response) -> None:
-        """Refuse what ChromaDB never answers, such as a proxy's page about an error, and tell who is not let in."""
+    def _check_response(self, response: httpx.Response) -> None:
+        """Raise for denied access, and for responses that ChromaDB never sends, such as the error page of a proxy."""
         import httpx
 
         if response.status_code == httpx.codes.UNAUTHORIZED:
@@ -101,9 +99,9 @@ class ChromaServer:
             raise httpx.RemoteProtocolError(f"it answers {response.status_code} and {kind}, as ChromaDB never does")
 
     def make_database(self, api: FastAPI) -> bool:
-        """Make the database and its tenant if they are not there; tells whether they were not.
+        """Create the database and its tenant if they do not exist; returns whether they did not.
 
-        `VectorStoreRefusedError` if they cannot be made. Errors of the transport are not caught.
+        `VectorStoreRefusedError` if they cannot be created. Transport errors are not caught.
         """
         import httpx
         from chromadb.errors import ChromaError, NotFoundError
@@ -119,12 +117,12 @@ class ChromaServer:
             api.create_database(self.database, tenant=self.tenant)
         except (VectorStoreRefusedError, httpx.TransportError):
             raise
-        except Exception as error:  # ChromaDB's client raises bare ones, too
-            if isinstance(error, ChromaError) and error.code() == _LATER:
+        except Exception as error:  # ChromaDB's client also raises bare ones
+            if isinstance(error, ChromaError) and error.code() == _TOO_MANY_REQUESTS:
                 raise
             raise VectorStoreRefusedError(
                 f"ChromaDB at {self.url} has no database {self.database} of tenant {self.tenant}, and it could not be made: "
-                f"{self.told(error)}; make it there, or correct SEMANTIC_CHROMA_TENANT or SEMANTIC_CHROMA_DATABASE"
+                f"{self._redact(error)}; make it there, or correct SEMANTIC_CHROMA_TENANT or SEMANTIC_CHROMA_DATABASE"
             ) from error
         log.info("made database %s of tenant %s at %s", self.database, self.tenant, self.url)
         return True
@@ -138,19 +136,19 @@ class ChromaServer:
             api.create_tenant(self.tenant)
 
     def failure(self, action: str, error: BaseException) -> VectorStoreError:
-        """Give our error for one of ChromaDB's client."""
+        """Return our error for one of ChromaDB's client."""
         import httpx
         from chromadb.errors import ChromaError
 
-        reason = self.told(error)
+        reason = self._redact(error)
         if isinstance(error, ChromaError):
-            if error.code() == _LATER:
+            if error.code() == _TOO_MANY_REQUESTS:
                 return VectorStoreUnreachableError(f"ChromaDB at {self.url} could not {action} now: {reason}")
             return VectorStoreError(
                 f"ChromaDB at {self.url} could not {action}: {reason}; see its log, and start it again if this goes on"
             )
         if (tls := _tls_error(error)) is not None:
-            return VectorStoreRefusedError(f"ChromaDB at {self.url} could not {action}: {_tls_trouble(tls)}")
+            return VectorStoreRefusedError(f"ChromaDB at {self.url} could not {action}: {_tls_message(tls)}")
         if isinstance(error, httpx.TimeoutException):
             seconds = CONNECT_SECONDS if isinstance(error, httpx.ConnectTimeout) else self.answer_seconds
             reason = f"no answer within {seconds:g} s"
@@ -160,19 +158,19 @@ class ChromaServer:
             f"ChromaDB at {self.url} could not {action}: {reason}; start it, or correct SEMANTIC_CHROMA_URL"
         )
 
-    def told(self, error: BaseException) -> str:
-        """Give what an error says, on one line, not too long, and without the token, which a server may have repeated."""
+    def _redact(self, error: BaseException) -> str:
+        """Return the message of an error on one line, shortened, and without the token, which a server may repeat."""
         return quote(str(error), (self.token,)) or type(error).__name__
 
 
 def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """Give the error of TLS that another one was raised for."""
+    """Return the TLS error that caused another one, if any."""
     while error is not None and not isinstance(error, ssl.SSLError):
         error = error.__cause__ or error.__context__
     return error
 
 
-def _tls_trouble(error: ssl.SSLError) -> str:
+def _tls_message(error: ssl.SSLError) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return (
             f"its certificate is not trusted ({error.verify_message}); "

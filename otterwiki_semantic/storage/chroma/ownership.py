@@ -1,15 +1,15 @@
-"""Whose a collection on a ChromaDB server is: each process that uses one leaves its mark there, and a note of it here.
+"""Collection ownership: detects a copied data directory that writes to the same collection of a ChromaDB server.
 
-Several wikis may share a server, and a data directory may be copied: a backup restored beside it, a cloned container. Whoever
-opens a collection whose mark is not in its own notes knows that a copy has gone on with it since, leaves it alone, and begins
-another one. What a crash leaves behind is told from what others use by the same notes.
+Several wikis may share a server, and a data directory may be copied: a backup that is restored next to it, a cloned container.
+Each process writes a token into the metadata of the collections that it uses, and records it in a file. A collection whose
+token is not recorded has been used by a copy since: it is left alone, and a new one is created. The same records tell what a
+crash left behind from what others use.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-import os
 import threading
 import uuid
 from collections.abc import Mapping
@@ -17,91 +17,93 @@ from pathlib import Path
 from typing import Any
 
 from otterwiki_semantic.core.errors import VectorStoreRefusedError
+from otterwiki_semantic.core.files import write_atomically
 
-_MARK = "otterwiki_holder"
-"""The name of the mark in a collection's metadata."""
+_TOKEN_KEY = "otterwiki_holder"
+"""The key of the token in a collection's metadata."""
 
 log = logging.getLogger(__name__)
 
 
 class CollectionOwnership:
-    """The collections that a data directory began at one `place`, which is a database of a server; safe for several threads.
+    """The collections that a data directory has created at one `place`, a database of a server; safe for several threads.
 
-    The file has, by place and name, the inode of the data directory that began the collection, and the marks it may carry: the
-    last one, and the one that is just being put in its stead. Errors: `VectorStoreRefusedError` if it cannot be written.
+    The file records, by place and name, the inode of the data directory that created the collection (a copy has another one),
+    and the tokens that it may have ("marks"): the last one, and one that is just being written. Errors:
+    `VectorStoreRefusedError` if the file cannot be written.
     """
 
     def __init__(self, file: Path, place: str) -> None:
         self._file = file
         self._place = place
-        self._mark = uuid.uuid4().hex
+        self._token = uuid.uuid4().hex
         self._changing = threading.Lock()
         self._used: set[str] = set()
-        self._notes = _read(file)
+        self._records = _read(file)
 
     def use(self, name: str) -> None:
-        """Say that a collection is in use by this process, and no stray."""
+        """Record in memory that this process uses a collection, so that it is no stray."""
         with self._changing:
             self._used.add(name)
 
-    def let_go(self, name: str) -> None:
-        """Say that a collection is not in use any more."""
+    def release(self, name: str) -> None:
+        """Record in memory that this process no longer uses a collection."""
         with self._changing:
             self._used.discard(name)
 
-    def begin(self, name: str) -> dict[str, str]:
-        """Note that this process is about to mark a collection; gives the metadata to mark it with."""
+    def claim(self, name: str) -> dict[str, str]:
+        """Record that this process is about to put its token on a collection; returns the metadata for it."""
         with self._changing:
-            marks = self._marks(name)
-            if self._mark not in marks:
-                self._note(name, [*marks, self._mark])
-        return {_MARK: self._mark}
+            tokens = self._tokens(name)
+            if self._token not in tokens:
+                self._record(name, [*tokens, self._token])
+        return {_TOKEN_KEY: self._token}
 
-    def settle(self, name: str) -> None:
-        """Note that a collection carries the mark of this process."""
+    def confirm(self, name: str) -> None:
+        """Record that a collection has the token of this process."""
         with self._changing:
-            if self._marks(name) != [self._mark]:
-                self._note(name, [self._mark])
+            if self._tokens(name) != [self._token]:
+                self._record(name, [self._token])
 
     def forget(self, name: str) -> None:
-        """Note that a collection is gone, or another's."""
+        """Record that a collection is gone, or owned by another data directory."""
         with self._changing:
             if self._here().pop(name, None) is not None:
                 self._write()
 
     def knows(self, name: str) -> bool:
-        """Whether this data directory has ever begun a collection of this name, and not forgotten it."""
+        """Whether this data directory has created a collection with this name, and not forgotten it."""
         return name in self._here()
 
-    def has_marked(self, metadata: Mapping[str, Any] | None) -> bool:
-        """Whether a collection's metadata have the mark of this process."""
-        return (metadata or {}).get(_MARK) == self._mark
+    def holds(self, metadata: Mapping[str, Any] | None) -> bool:
+        """Whether a collection's metadata contain the token of this process."""
+        return (metadata or {}).get(_TOKEN_KEY) == self._token
 
-    def may_take(self, name: str, metadata: Mapping[str, Any] | None) -> bool:
-        """Whether a collection's metadata have a mark of this data directory, that is, nobody else has used it since.
+    def may_claim(self, name: str, metadata: Mapping[str, Any] | None) -> bool:
+        """Whether a collection's metadata contain a token of this data directory: nobody else has used it since.
 
-        A mark that was put there when the server had another address counts, too.
+        A token that was written when the server had another address also counts.
         """
         with self._changing:
-            marks = {mark for here in self._notes.values() for mark in here.get(name, {}).get("marks", ())}
-        return (metadata or {}).get(_MARK) in marks
+            tokens = {token for here in self._records.values() for token in here.get(name, {}).get("marks", ())}
+        return (metadata or {}).get(_TOKEN_KEY) in tokens
 
     def strays(self) -> list[str]:
-        """Give the collections that are not in use, and were begun by this data directory, not by one that it is a copy of."""
+        """Return the unused collections that this data directory has created, and not one that it is a copy of."""
         inode = self._inode()
         with self._changing:
-            return sorted(name for name, note in self._here().items() if name not in self._used and note["inode"] == inode)
+            return sorted(name for name, record in self._here().items() if name not in self._used and record["inode"] == inode)
 
     def _here(self) -> dict[str, Any]:
-        here: dict[str, Any] = self._notes.setdefault(self._place, {})
+        here: dict[str, Any] = self._records.setdefault(self._place, {})
         return here
 
-    def _marks(self, name: str) -> list[str]:
-        marks: list[str] = self._here().get(name, {}).get("marks", [])
-        return marks
+    def _tokens(self, name: str) -> list[str]:
+        tokens: list[str] = self._here().get(name, {}).get("marks", [])
+        return tokens
 
-    def _note(self, name: str, marks: list[str]) -> None:
-        self._here()[name] = {"inode": self._inode(), "marks": marks}
+    def _record(self, name: str, tokens: list[str]) -> None:
+        self._here()[name] = {"inode": self._inode(), "marks": tokens}
         self._write()
 
     def _inode(self) -> int:
@@ -111,14 +113,8 @@ class CollectionOwnership:
             return 0
 
     def _write(self) -> None:
-        """Write the notes in one step that a crash cannot halve."""
-        scratch = self._file.with_suffix(".new")
         try:
-            with scratch.open("w", encoding="ascii") as stream:
-                json.dump(self._notes, stream, indent=1)
-                stream.flush()
-                os.fsync(stream.fileno())
-            scratch.replace(self._file)
+            write_atomically(self._file, json.dumps(self._records, indent=1))
         except OSError as error:
             raise VectorStoreRefusedError(
                 f"{self._file} cannot be written ({error}), so no ChromaDB server is used: "
@@ -127,15 +123,15 @@ class CollectionOwnership:
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:
-    """Give the notes; none if there are none that can be read."""
+    """Return the records; empty if the file is missing or unreadable."""
     try:
-        notes: dict[str, dict[str, Any]] = json.loads(file.read_bytes())
-        for note in (note for here in notes.values() for note in here.values()):
-            if not (isinstance(note["inode"], int) and isinstance(note["marks"], list)):
-                raise TypeError(note)
+        records: dict[str, dict[str, Any]] = json.loads(file.read_bytes())
+        for record in (record for here in records.values() for record in here.values()):
+            if not (isinstance(record["inode"], int) and isinstance(record["marks"], list)):
+                raise TypeError(record)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         log.warning("%s cannot be read (%s); other collections are begun on the ChromaDB server", file, error)
         return {}
-    return notes
+    return records

@@ -1,23 +1,23 @@
-"""The vectors on a ChromaDB server: the same collection over HTTP, with a limit to how long an answer may take.
+"""A ChromaDB collection on a server, over HTTP with time limits.
 
-Others may use the server, a copy of the data directory among them: `claims` tells whose the collection is. It is looked at when
-the collection is opened, every ten seconds after that, and before anything is deleted.
+Others may use the server, even with a copy of this data directory. `CollectionOwnership` knows whose a collection is; it is
+checked when the collection is opened, every ten seconds after that, and before anything is deleted.
 """
 
 from __future__ import annotations
 
 import logging
-import math
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedError
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage.chroma.connection import ChromaServer
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
-from otterwiki_semantic.storage.vector_store import VectorStore, collection_configuration
+from otterwiki_semantic.storage.chroma.store import ChromaStore, collection_configuration
+from otterwiki_semantic.storage.vector_store import StoredVector
 
 if TYPE_CHECKING:
     from chromadb.api.collection_configuration import CreateCollectionConfiguration
@@ -25,56 +25,51 @@ if TYPE_CHECKING:
     from chromadb.api.models.Collection import Collection
     from chromadb.types import Collection as CollectionModel
 
-    from otterwiki_semantic.storage.catalog import StoredVector
-
-_LOOK_SECONDS = 10.0
-"""How long a collection that was ours is taken to be."""
-_ASKED_WRONG = (400, 404)
-"""What ChromaDB answers if there is no such database, or no index of such a configuration."""
-_SERVICE_PAGE = 300
-"""What Chroma's own service writes, or answers with, at a time, unless it was asked to allow more."""
+_TRUSTED_SECONDS = 10.0
+"""How long a collection that was ours is assumed to be ours."""
+_BAD_REQUEST = (400, 404)
+"""What ChromaDB answers if there is no such database, or no index with such a configuration."""
+_CLOUD_LIMIT = 300
+"""The most that Chroma Cloud returns at once, unless its quota was raised."""
 
 log = logging.getLogger(__name__)
 
 
-class ChromaServerVectors(VectorStore):
-    """A collection in a database of a ChromaDB server; making the object asks the server nothing.
+class ChromaServerStore(ChromaStore):
+    """A collection in a database of a ChromaDB server; the constructor sends nothing to the server.
 
-    Errors: `VectorStoreUnreachableError` when the server is down, slow, not ChromaDB, or does not let us in: the collection is
-    as it was, and the next call tries again. A plain `VectorStoreError` when ChromaDB itself says that something is wrong, and
-    from the call that notices that the collection is gone, or another's now. One that is gone is made again by the next call:
-    `count` then gives 0, and searches raise until something has been stored.
+    Errors: `VectorStoreUnreachableError` if the server is down, slow, no ChromaDB, or denies access: the collection is
+    unchanged, and the next call tries again. A plain `VectorStoreError` if ChromaDB itself reports an error, and from the first
+    call that finds the collection gone, or owned by another wiki. One that is gone is created again by the next call: `count`
+    then returns 0, and searches raise until something has been stored.
     """
 
-    def __init__(self, server: ChromaServer, collection: str, claims: CollectionOwnership) -> None:
+    def __init__(self, server: ChromaServer, collection: str, ownership: CollectionOwnership) -> None:
         super().__init__(server.url, collection)
         self._server = server
-        self._claims = claims
+        self._ownership = ownership
         self._api: FastAPI | None = None
         self._opened: Collection | None = None
         self._is_lost = False
-        self._looked_at = -math.inf
-        claims.use(collection)
+        self._trusted = Cooldown(_TRUSTED_SECONDS)
+        ownership.use(collection)
 
     def upsert(self, vectors: Sequence[StoredVector]) -> None:
-        """See `VectorStore`."""
         super().upsert(vectors)
         self._is_lost = False
 
     def delete(self, ids: Sequence[str]) -> None:
-        """See `VectorStore`."""
-        self._looked_at = -math.inf
+        self._trusted.reset()
         super().delete(ids)
 
     def query(self, vector: Matrix, count: int) -> dict[str, float]:
-        """See `VectorStore`."""
         found = super().query(vector, count)
         if self._is_lost:
-            raise self._loss()
+            raise self._lost_error()
         return found
 
     def ids(self) -> set[str]:
-        """See `VectorStore`. A server that does not take such large pages is asked for smaller ones, from then on."""
+        """Return the ids of all vectors; a server that refuses large pages is asked for small ones."""
         from httpx import TransportError
 
         try:
@@ -82,50 +77,51 @@ class ChromaServerVectors(VectorStore):
         except VectorStoreError as error:
             if self._is_lost or isinstance(error, VectorStoreRefusedError) or isinstance(error.__cause__, TransportError):
                 raise
-            large, self.ids_page = self.ids_page, _SERVICE_PAGE
-            try:
-                found = super().ids()
-            except VectorStoreError:
-                self.ids_page = large
-                raise
-            self.most_results = _SERVICE_PAGE
-            return found
+            return self._ids_in_small_pages()
+
+    def _ids_in_small_pages(self) -> set[str]:
+        large, self._listed_at_once = self._listed_at_once, _CLOUD_LIMIT
+        try:
+            found = super().ids()
+        except VectorStoreError:
+            self._listed_at_once = large
+            raise
+        self.max_results = _CLOUD_LIMIT
+        return found
 
     def close(self) -> None:
-        """Close the connections, for good: every later use is an error."""
         with self._opening:
             self._is_closed = True
             api, self._api, self._opened = self._api, None, None
-        self._claims.let_go(self.name)
+        self._ownership.release(self.name)
         if api is not None:
             api._session.close()
 
     def destroy(self) -> None:
-        """Remove the collection if it is ours, and close; without an answer it stays until `remove_strays`, as the log says."""
+        """Close the store and remove the collection if it is ours; without an answer it stays until `remove_strays`."""
         self.close()
-        if self._claims.knows(self.name):
+        if self._ownership.knows(self.name):
             self._remove([self.name])
 
     def remove_strays(self) -> Sequence[str]:
-        """See `VectorStore`."""
-        strays = [name for name in self._claims.strays() if name != self.name]
+        strays = [name for name in self._ownership.strays() if name != self.name]
         if strays and not self._is_closed:
             self._remove(strays)
-        return [name for name in strays if not self._claims.knows(name)]
+        return [name for name in strays if not self._ownership.knows(name)]
 
     def _remove(self, names: Sequence[str]) -> None:
-        """Remove those of some collections that are there and nobody else has used; what goes wrong is only logged."""
+        """Remove the collections that exist and that nobody else has used; failures are only logged."""
         from chromadb.errors import NotFoundError
 
         try:
-            with self._errors("remove a collection"):
+            with self._translate_errors("remove a collection"):
                 api = self._server.connect()
                 with api._session:
                     for name in names:
                         with suppress(NotFoundError):
-                            if self._claims.may_take(name, self._model(api, name).metadata):
+                            if self._ownership.may_claim(name, self._get(api, name).metadata):
                                 api.delete_collection(name, self._server.tenant, self._server.database)
-                        self._claims.forget(name)
+                        self._ownership.forget(name)
         except VectorStoreError as error:
             log.warning("the collection %s stays behind for now: %s", ", ".join(names), error)
 
@@ -135,66 +131,59 @@ class ChromaServerVectors(VectorStore):
             if self._api is None:
                 self._api = self._server.connect()
             api, collection = self._api, self._opened
-        if collection is None:  # asked without the lock: threads that wait for a slow server do so together, not in turn
+        if collection is None:  # without the lock, so that threads wait for a slow server together and not in turn
             from chromadb.api.models.Collection import Collection
 
-            collection = self._opened = Collection(client=api, model=self._claimed(api), embedding_function=None)
-            self._looked_at = time.monotonic()
-        elif time.monotonic() - self._looked_at > _LOOK_SECONDS:
-            if not self._claims.has_marked(self._model(api, self.name).metadata):
-                raise self._taken()
-            self._looked_at = time.monotonic()
+            collection = self._opened = Collection(client=api, model=self._claim(api), embedding_function=None)
+            self._trusted.start()
+        elif not self._trusted.is_active:
+            if not self._ownership.holds(self._get(api, self.name).metadata):
+                raise self._taken_error()
+            self._trusted.start()
         return collection
 
-    def _claimed(self, api: FastAPI) -> CollectionModel:
-        """Give the collection, made if there is none, with the mark of this process."""
-        mark = self._claims.begin(self.name)
-        model = self._made(api, mark)
-        if not self._claims.may_take(self.name, model.metadata):
-            raise self._taken()
-        if not self._claims.has_marked(model.metadata):
-            api._modify(model.id, new_metadata=mark, tenant=self._server.tenant, database=self._server.database)
-        self._claims.settle(self.name)
+    def _claim(self, api: FastAPI) -> CollectionModel:
+        """Return the collection, created if it does not exist, with the token of this process."""
+        metadata = self._ownership.claim(self.name)
+        model = self._get_or_create(api, metadata)
+        if not self._ownership.may_claim(self.name, model.metadata):
+            raise self._taken_error()
+        if not self._ownership.holds(model.metadata):
+            api._modify(model.id, new_metadata=metadata, tenant=self._server.tenant, database=self._server.database)
+        self._ownership.confirm(self.name)
         return model
 
-    def _made(self, api: FastAPI, mark: dict[str, str]) -> CollectionModel:
-        """Give the collection; a database that is not there is made, and an index that there is not done without."""
+    def _get_or_create(self, api: FastAPI, metadata: dict[str, str]) -> CollectionModel:
+        """Return the collection; a missing database is created, and a server without HNSW is asked for SPANN."""
         from chromadb.errors import ChromaError
 
-        def make(configuration: CreateCollectionConfiguration) -> CollectionModel:
+        def create(configuration: CreateCollectionConfiguration) -> CollectionModel:
             return api.create_collection(
                 self.name,
                 configuration=configuration,
-                metadata=mark,
+                metadata=metadata,
                 get_or_create=True,
                 tenant=self._server.tenant,
                 database=self._server.database,
             )
 
         try:
-            return make(collection_configuration())
+            return create(collection_configuration())
         except ChromaError as error:
-            if error.code() not in _ASKED_WRONG:
+            if error.code() not in _BAD_REQUEST:
                 raise
             if self._server.make_database(api):
-                return self._made(api, mark)
-            return make({"spann": {"space": "cosine"}})
+                return self._get_or_create(api, metadata)
+            return create({"spann": {"space": "cosine"}})
 
-    def _model(self, api: FastAPI, name: str) -> CollectionModel:
+    def _get(self, api: FastAPI, name: str) -> CollectionModel:
         return api.get_collection(name, self._server.tenant, self._server.database)
-
-    def _taken(self) -> VectorStoreError:
-        self._claims.forget(self.name)
-        return VectorStoreError(
-            f"the collection {self.name} at {self.place} is used by another wiki, with a copy of this data directory: "
-            "it keeps it, and another one is begun here"
-        )
 
     @contextmanager
     def _collection(self, action: str) -> Iterator[Collection]:
         from chromadb.errors import NotFoundError
 
-        with self._errors(action):
+        with self._translate_errors(action):
             opened = self._opened
             try:
                 opened = self._open()
@@ -203,14 +192,21 @@ class ChromaServerVectors(VectorStore):
                 with self._opening:
                     if self._opened is opened:
                         self._opened, self._is_lost = None, True
-                raise self._loss() from error
+                raise self._lost_error() from error
 
-    def _loss(self) -> VectorStoreError:
+    def _taken_error(self) -> VectorStoreError:
+        self._ownership.forget(self.name)
+        return VectorStoreError(
+            f"the collection {self.name} at {self.place} is used by another wiki, with a copy of this data directory: "
+            "it keeps it, and another one is begun here"
+        )
+
+    def _lost_error(self) -> VectorStoreError:
         return VectorStoreError(
             f"ChromaDB at {self.place} has lost the collection {self.name}: was it started with another or an empty directory?"
         )
 
-    def _failure(self, action: str, error: BaseException) -> VectorStoreError:
+    def _translate(self, action: str, error: BaseException) -> VectorStoreError:
         from chromadb.errors import ChromaError
         from httpx import TransportError
 

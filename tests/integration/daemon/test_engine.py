@@ -174,7 +174,7 @@ def test_an_index_made_another_way_serves_until_the_new_one_is_whole(settings: S
     opened(settings).close()
     from otterwiki_semantic.storage.generations import GenerationStore
 
-    generation = GenerationStore(settings.data_dir).current()
+    generation = GenerationStore(settings.data_dir).open_current()
     assert generation is not None
     generation.catalog.set_meta("fingerprint", "of an older version")
     old = generation.name
@@ -190,17 +190,17 @@ def test_an_index_made_another_way_serves_until_the_new_one_is_whole(settings: S
 
 def test_searches_go_on_while_broken_chroma_is_filled_again(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.storage.generation.EXACT", 0)
-    serving = index._keeper.serving
+    serving = index._manager.serving
     assert serving is not None
     before = index.search(["vegetables"], SearchOptions(5, 2))[0].results
-    broken = serving.vectors
+    broken = serving.vector_store
     broken.close()
     after = index.search(["vegetables"], SearchOptions(5, 2))[0].results
     assert [hit.path for hit in after] == [hit.path for hit in before]
-    eventually(lambda: index.status().status == "ready" and not serving.is_refilling)
-    assert serving.vectors is not broken
+    eventually(lambda: index.status().status == "ready" and serving.mirror.is_current)
+    assert serving.vector_store is not broken
     assert not Path(broken.place).exists()
-    assert serving.vectors.count() == index.status().vectors
+    assert serving.vector_store.count() == index.status().vectors
     assert index.search(["vegetables"], SearchOptions(5, 2))[0].results[0].path == "garden"
 
 
@@ -240,7 +240,7 @@ def test_a_search_of_an_index_that_is_up_to_date_reads_no_tree(index: IndexEngin
     def fail(_commit: str) -> None:
         raise AssertionError("the tree was read")
 
-    monkeypatch.setattr(index._keeper._repository, "pages", fail)
+    monkeypatch.setattr(index._manager._freshness._repository, "pages", fail)
     assert index.search(["radiator", "garden"], SearchOptions())[1].results
 
 

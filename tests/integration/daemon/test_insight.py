@@ -34,9 +34,9 @@ def index(settings: Settings) -> Iterator[IndexEngine]:
 
 def synced(index: IndexEngine) -> None:
     """Let one more sync end."""
-    ended = index._keeper._ended
+    ended = index._manager._ended
     index.notify()
-    eventually(lambda: index._keeper._ended > ended)
+    eventually(lambda: index._manager._ended > ended)
 
 
 def newest(index: IndexEngine) -> SyncRecord:

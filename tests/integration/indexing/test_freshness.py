@@ -38,13 +38,13 @@ def test_a_question_can_wait_for_what_nobody_told_the_index(settings: Settings, 
 
 
 def test_a_question_to_an_index_that_is_equal_does_not_wait(index: IndexEngine) -> None:
-    begun = index._keeper._begun
+    begun = index._manager._begun
     assert ask(index, "vegetables", wait=10).results[0].path == "garden"
-    assert index._keeper._begun == begun
+    assert index._manager._begun == begun
 
 
 def test_waiting_has_an_end(settings: Settings, index: IndexEngine) -> None:
-    with index._keeper._changing:
+    with index._manager._changing:
         head = commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
         start = time.monotonic()
         answer = ask(index, "vegetables", wait=0.3)
@@ -103,9 +103,9 @@ def test_an_index_on_its_way_to_another_commit_does_not_equal_the_one_it_came_fr
     here = git(settings.repository, "rev-parse", "HEAD")
     git(settings.repository, "checkout", "-qb", "other")
     commit(settings.repository, {"garden.md": "# Garden\n\nOnly weeds grow here now.\n"})
-    serving = index._keeper.serving
+    serving = index._manager.serving
     assert serving is not None
-    with index._keeper._changing:
+    with index._manager._changing:
         serving.catalog.begin_change("the other commit")
         serving.catalog.remove_pages(["garden"])
         git(settings.repository, "checkout", "-q", "main")

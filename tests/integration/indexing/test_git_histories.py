@@ -217,7 +217,7 @@ def test_a_clone_with_less_of_the_history_is_the_same_wiki(
     bench.sync()
     make(bench.repository, tmp_path / "clone")
     repository = Repository(tmp_path / "clone")
-    bench.indexer = Indexer(repository, bench.model, bench.profile, lambda: bench.stop)
+    bench.indexer = Indexer(repository, bench.recipe, lambda: bench.stop)
     assert bench.sync() == []
     assert bench.snippets() == bench.afresh()
     assert repository.updated(repository.head() or "").keys() == bench.snippets().keys()

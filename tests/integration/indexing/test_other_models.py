@@ -28,10 +28,10 @@ BEES = {"bees.md": "# Bees\n\nThe hives stand behind the hedge, and honey is tak
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Ask again soon, so that nobody has to wait for what is tested."""
     monkeypatch.setattr("otterwiki_semantic.embedding.factory.Pace", lambda: Pace(jitter=lambda _least, _most: 0.0))
-    monkeypatch.setattr("otterwiki_semantic.indexing.recipe.LEFT_ALONE_SECONDS", 0.2)
-    monkeypatch.setattr("otterwiki_semantic.indexing.sync.LEFT_ALONE_SECONDS", 0.2)
+    monkeypatch.setattr("otterwiki_semantic.indexing.recipe.MODEL_COOLDOWN_SECONDS", 0.2)
+    monkeypatch.setattr("otterwiki_semantic.indexing.embedding_stage.MODEL_COOLDOWN_SECONDS", 0.2)
     monkeypatch.setattr("otterwiki_semantic.core.backoff._FIRST_SECONDS", 0.3)
-    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild._AGAIN_SECONDS", 0.5)
+    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild._RETRY_SECONDS", 0.5)
 
 
 class Wiki:
@@ -249,7 +249,7 @@ def test_the_status_is_told_while_the_model_is_timed(wiki: Wiki, monkeypatch: py
         return embed(texts)
 
     monkeypatch.setattr(index.embedder, "embed", slow)
-    index._way.chunks = "fixed"
+    index._manager.rebuilds._recipe = replace(index._recipe, chunks="fixed")
     beginning = Thread(target=index.reindex)
     beginning.start()
     assert asked.wait(30)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -23,13 +22,15 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from otterwiki_semantic.indexing.progress import ProgressTracker
-from otterwiki_semantic.indexing.promotion import check_whole
+from otterwiki_semantic.indexing.promotion import check_complete
+from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.indexing.sync import Indexer
 from otterwiki_semantic.storage.catalog import Catalog
+from otterwiki_semantic.storage.chroma.mirror import MirrorState
 from otterwiki_semantic.storage.generation import Generation
 from otterwiki_semantic.storage.generations import GenerationStore
 from tests.support.live_wiki import commit, eventually, make_repository
+from tests.support.syncing import sync
 
 PAGES = 150
 Open = Callable[..., IndexEngine]
@@ -137,12 +138,12 @@ def test_what_is_saved_while_a_model_is_changed_is_found_by_its_words(place: Pat
 def test_an_index_that_goes_back_to_its_own_model_gets_the_vectors_it_lacks(place: Path, opened: Open) -> None:
     commit(place / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
     index = IndexEngine(Settings(place / "repository", place / "index"))
-    generation = index._keeper._open_current()
+    generation = index._manager._open_current()
     assert generation is not None
-    indexer = index._keeper.indexer
-    indexer.sync(generation, ProgressTracker(), only_words=True)
+    indexer = index._manager.indexer
+    sync(indexer, generation, embed=False)
     assert generation.catalog.unfinished == 1
-    assert indexer.embedded_texts == 0
+    assert indexer.embedding.texts == 0
     generation.close()
     index = opened()
     eventually(lambda: is_ready(index) and index.status().index.pending_pages == 0)
@@ -234,7 +235,7 @@ def reindexed(index: IndexEngine, *, full: bool = False) -> IndexStatus:
 
 
 def serving(index: IndexEngine) -> Generation:
-    found = index._keeper.serving
+    found = index._manager.serving
     assert found is not None
     return found
 
@@ -257,7 +258,7 @@ def test_an_index_of_an_unchanged_wiki_is_copied(opened: Open, pages_read: list[
     for mode in Mode:
         assert ask(index, "unit77", mode).results[0].path == "p077", "before ChromaDB is filled, too"
     eventually(lambda: is_ready(index))
-    assert serving(index).vectors.count() == PAGES
+    assert serving(index).vector_store.count() == PAGES
     assert ask(index, "unit77", Mode.SEMANTIC).results[0].path == "p077"
 
 
@@ -268,7 +269,7 @@ def test_a_full_rebuild_reads_every_page_and_embeds_nothing(opened: Open, pages_
     assert len(pages_read) == PAGES
     assert (status.embedded_texts, status.rebuild.copies) == (0, False)
     assert status.rebuild.progress.pages_done == PAGES
-    assert not serving(index).is_refilling, "ChromaDB holds all of it before it serves"
+    assert serving(index).mirror.is_current, "ChromaDB holds all of it before it serves"
 
 
 def test_what_was_committed_meanwhile_is_in_the_copy(place: Path, opened: Open, pages_read: list[str]) -> None:
@@ -284,7 +285,7 @@ def test_what_was_committed_meanwhile_is_in_the_copy(place: Path, opened: Open, 
 
 
 def test_head_is_followed_while_chroma_is_filled(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otterwiki_semantic.indexing.manager._TURN_SECONDS", 1e-6)
+    monkeypatch.setattr("otterwiki_semantic.indexing.manager._PUSH_SECONDS", 1e-6)
     index = opened()
     eventually(lambda: is_ready(index))
     reindexed(index)
@@ -292,7 +293,7 @@ def test_head_is_followed_while_chroma_is_filled(place: Path, opened: Open, monk
     found = index.search(["insects that make honey"], SearchOptions(1, 1, Mode.SEMANTIC, wait=True, wait_seconds=30.0))[0]
     assert found.results[0].path == "bees"
     eventually(lambda: is_ready(index))
-    assert serving(index).vectors.count() == PAGES + 1
+    assert serving(index).vector_store.count() == PAGES + 1
 
 
 @pytest.mark.parametrize(
@@ -308,7 +309,7 @@ def test_head_is_followed_while_chroma_is_filled(place: Path, opened: Open, monk
 )
 def test_what_is_not_sound_is_not_copied(opened: Open, pages_read: list[str], statement: str) -> None:
     index = opened()
-    eventually(lambda: is_ready(index) and index._keeper.last_sync)
+    eventually(lambda: is_ready(index) and index._manager.last_sync)
     spoil(index, statement)
     status = reindexed(index)
     assert len(pages_read) == PAGES
@@ -322,24 +323,24 @@ def test_what_is_not_sound_is_not_copied(opened: Open, pages_read: list[str], st
 
 def test_a_copy_of_pages_that_are_changing_is_put_right(place: Path) -> None:
     commit(place / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
-    keeper = IndexEngine(Settings(place / "repository", place / "index"))._keeper
+    keeper = IndexEngine(Settings(place / "repository", place / "index"))._manager
     old = keeper._open_current()
     assert old is not None
     old.catalog.begin_change("another commit")
     old.catalog.remove_pages(["p001"])
     new = keeper._generations.copy(old)
     assert new.catalog.commit is None
-    assert new.rests_for == math.inf
-    assert keeper.indexer.sync(new, ProgressTracker(), old.catalog)
-    assert new.catalog.commit == keeper._repository.head()
+    assert new.mirror.state is MirrorState.DEFERRED
+    assert sync(keeper.indexer, new, previous=old.catalog)
+    assert new.catalog.commit == Repository(place / "repository").head()
     assert new.catalog.counts().pages == PAGES + 1
-    assert keeper.indexer.embedded_texts == 1
+    assert keeper.indexer.embedding.texts == 1
     new.catalog.check_copy()
-    assert list(new.directory.glob("chroma-*")) == [], "it is left alone until it serves"
-    new.fills_later = False
+    assert list(new.path.glob("chroma-*")) == [], "it is left alone until it serves"
+    new.mirror.resume()
     keeper.indexer.flush(new)
-    check_whole(new, 0)
-    assert new.vectors.count() == PAGES + 1
+    check_complete(new, 0)
+    assert new.vector_store.count() == PAGES + 1
     for generation in (new, old):
         generation.close()
 
@@ -348,12 +349,12 @@ def test_a_copy_of_pages_that_are_changing_is_put_right(place: Path) -> None:
 
 
 def test_a_collection_with_many_dead_places_is_filled_anew(place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otterwiki_semantic.storage.generation._FEW_DEAD", 20)
+    monkeypatch.setattr("otterwiki_semantic.storage.chroma.mirror._MAX_TOMBSTONES", 20)
     index = opened()
     eventually(lambda: is_ready(index))
     generation = serving(index)
-    worn, edited = generation.vectors, 0
-    while generation.vectors is worn:
+    worn, edited = generation.vector_store, 0
+    while generation.vector_store is worn:
         assert edited < PAGES
         commit(place / "repository", {f"p{edited:03}.md": page(1000 + edited)})
         answer = index.search([f"unit{1000 + edited}"], SearchOptions(1, 1, wait=True, wait_seconds=30.0))[0]
@@ -362,9 +363,9 @@ def test_a_collection_with_many_dead_places_is_filled_anew(place: Path, opened: 
         eventually(lambda: is_ready(index))
     assert edited > 20, "not for a few"
     assert serving(index) is generation
-    assert generation.vectors.count() == PAGES
-    assert int(generation.catalog.meta("dead places") or 0) <= 1, "the last edit may have come after the replacement"
-    assert [path.name for path in generation.directory.glob("chroma-*")] == [generation.catalog.meta("chroma")]
+    assert generation.vector_store.count() == PAGES
+    assert generation.catalog.outbox.tombstones <= 1, "the last edit may have come after the replacement"
+    assert [path.name for path in generation.path.glob("chroma-*")] == [generation.catalog.meta("chroma")]
     assert ask(index, "unit77", Mode.SEMANTIC).results[0].path == "p077"
     assert index.status().embedded_texts == edited
 
@@ -420,20 +421,20 @@ def at_the_end_of_a_build(monkeypatch: pytest.MonkeyPatch, do: Callable[[], obje
     """Let something happen when the new generation is whole and about to take the other's place."""
 
     def check(generation: Generation, allowed: int) -> None:
-        check_whole(generation, allowed)
+        check_complete(generation, allowed)
         do()
 
-    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild.check_whole", check)
+    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild.check_complete", check)
 
 
 def test_a_stop_at_the_end_of_a_rebuild_keeps_the_index(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     first = opened()
     eventually(lambda: is_ready(first))
     old = first.status().generation
-    at_the_end_of_a_build(monkeypatch, first._keeper._stopping.set)
+    at_the_end_of_a_build(monkeypatch, first._manager._stopping.set)
     first.reindex()
     eventually(lambda: first.status().rebuild.state is RebuildState.FAILED)
-    first._keeper._stopping.clear()
+    first._manager._stopping.clear()
     first.close()
     index = opened()
     eventually(lambda: is_ready(index))
@@ -446,12 +447,12 @@ def test_damage_found_at_the_end_of_a_rebuild_does_not_put_the_worse_in_place(
 ) -> None:
     index = opened()
     eventually(lambda: is_ready(index))
-    serving = index._keeper.serving
+    serving = index._manager.serving
     assert serving is not None
 
     def lose() -> None:
-        index._keeper.report_damage(serving)
-        eventually(lambda: index._keeper.serving is not serving and index.status().index.pending_pages == 0)
+        index._manager.mark_corrupt(serving)
+        eventually(lambda: index._manager.serving is not serving and index.status().index.pending_pages == 0)
 
     at_the_end_of_a_build(monkeypatch, lose)
     index.reindex()
@@ -465,18 +466,18 @@ def test_damage_found_at_the_end_of_a_rebuild_does_not_put_the_worse_in_place(
 
 def test_a_build_that_the_model_fails_on_does_not_serve(place: Path) -> None:
     index = IndexEngine(Settings(place / "repository", place / "index"))
-    generation = index._keeper._generations.create(index.embedder, Profile())
-    index._keeper.indexer.sync(generation, ProgressTracker(), only_words=True)
+    generation = index._manager._generations.create(index.embedder, Profile())
+    sync(index._manager.indexer, generation, embed=False)
     with pytest.raises(ModelError, match=f"failed on {PAGES} of {PAGES} pages"):
-        check_whole(generation, 0)
-    check_whole(generation, PAGES)
+        check_complete(generation, 0)
+    check_complete(generation, PAGES)
     generation.destroy()
 
 
 def test_damaged_words_are_built_again_once_there_is_room(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     index = opened()
     eventually(lambda: is_ready(index))
-    serving = index._keeper.serving
+    serving = index._manager.serving
     assert serving is not None
     with sqlite3.connect(serving.catalog.path) as connection:
         connection.execute("DELETE FROM keywords_data WHERE id > 10")
@@ -487,9 +488,9 @@ def test_damaged_words_are_built_again_once_there_is_room(opened: Open, monkeypa
     eventually(lambda: index.status().problems)
     assert "0 MB are free" in index.status().problems[0].message
     monkeypatch.undo()
-    index._keeper.rebuilder._not_before = 0.0
+    index._manager.rebuilds.tracker._cooldown.reset()
     index.notify()
-    eventually(lambda: index._keeper.serving is not serving)
+    eventually(lambda: index._manager.serving is not serving)
     eventually(lambda: is_ready(index))
     answer = ask(index, "unit77")
     assert (answer.results[0].path, answer.degraded) == ("p077", None)
@@ -519,17 +520,17 @@ def test_an_old_schema_that_cannot_be_replaced_yet_costs_nothing(
     index = opened()
     eventually(lambda: index.status().problems)
     assert ask(index, "unit77").results[0].path == "p077"
-    begun = index._keeper._begun
+    begun = index._manager._begun
     for _ in range(3):
         assert ask(index, "unit77").results[0].path == "p077"
-        index._keeper.wait_for_successor(index._keeper.serving, 0.3)  # type: ignore[arg-type]
-    assert index._keeper._begun <= begun + 1
+        index._manager.wait_for_successor(index._manager.serving, 0.3)  # type: ignore[arg-type]
+    assert index._manager._begun <= begun + 1
 
 
 def test_a_build_that_was_stopped_goes_on_after_the_next_start(place: Path, opened: Open) -> None:
     model, profile = BundledModel(), profile_named("fixed", 254)
     begun = GenerationStore(place / "index").create(model, profile)
-    Indexer(Repository(place / "repository"), model, profile).sync(begun, ProgressTracker())
+    sync(Indexer(Repository(place / "repository"), IndexRecipe(model, "fixed")), begun)
     begun.close()
     index = opened(chunks="fixed")
     eventually(lambda: is_ready(index) and index.status().generation == begun.name)
@@ -539,7 +540,7 @@ def test_a_build_that_was_stopped_goes_on_after_the_next_start(place: Path, open
 def test_a_build_that_its_model_failed_goes_on_when_the_model_works(
     place: Path, opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild._AGAIN_SECONDS", 3600.0)
+    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild._RETRY_SECONDS", 3600.0)
     note(place, fingerprint="another model", recipe="another model")
     embed = BundledModel.embed
 
@@ -550,7 +551,7 @@ def test_a_build_that_its_model_failed_goes_on_when_the_model_works(
 
     monkeypatch.setattr(BundledModel, "embed", failing)
     monkeypatch.setattr("otterwiki_semantic.indexing.sync._TEXTS_PER_STEP", 8)
-    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild.check_whole", refusing)
+    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild.check_complete", refusing)
     index = opened()
     eventually(lambda: index.status().rebuild.state is RebuildState.FAILED)
     done = index.status().embedded_texts

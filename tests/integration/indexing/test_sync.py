@@ -11,11 +11,13 @@ from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.indexing.progress import ProgressTracker
-from otterwiki_semantic.indexing.sync import Indexer, Stopped
+from otterwiki_semantic.indexing.recipe import IndexRecipe
+from otterwiki_semantic.indexing.sync import Indexer, Stopped, changed_pages
 from otterwiki_semantic.storage.generation import Generation
 from otterwiki_semantic.storage.generations import GenerationStore
 from tests.support.catalog_reading import hits_of
 from tests.support.live_wiki import commit, git, make_repository
+from tests.support.syncing import sync
 
 
 class CountingModel(BundledModel):
@@ -40,19 +42,20 @@ class Bench:
         self.profile = Profile()
         self.tracker = ProgressTracker()
         self.stop = False
-        self.indexer = Indexer(Repository(self.repository), self.model, self.profile, lambda: self.stop)
+        self.recipe = IndexRecipe(self.model, "auto")
+        self.indexer = Indexer(Repository(self.repository), self.recipe, lambda: self.stop)
         self.generation = self.generations.create(self.model, self.profile)
 
-    def sync(self, generation: Generation | None = None, donor: Generation | None = None) -> list[str]:
+    def sync(self, generation: Generation | None = None, previous: Generation | None = None) -> list[str]:
         """Sync, and give the passages that were embedded for it."""
         self.model.texts.clear()
-        self.indexer.sync(generation or self.generation, self.tracker, donor.catalog if donor else None)
+        sync(self.indexer, generation or self.generation, self.tracker, previous=previous.catalog if previous else None)
         return [text for text in self.model.texts if text.startswith("[")]
 
     def snippets(self, generation: Generation | None = None) -> dict[str, list[str]]:
         """Every chunk that can be found, by page: what ChromaDB holds, looked up in the catalog."""
         generation = generation or self.generation
-        distances = generation.vectors.query(np.full(384, 384**-0.5, dtype=np.float32), 10_000)
+        distances = generation.vector_store.query(np.full(384, 384**-0.5, dtype=np.float32), 10_000)
         found: dict[str, list[str]] = {}
         for hit in hits_of(generation.catalog, distances):
             found.setdefault(hit.path, []).append(hit.text)
@@ -61,7 +64,7 @@ class Bench:
     def afresh(self) -> dict[str, list[str]]:
         """What an index built now from nothing holds."""
         fresh = self.generations.create(self.model, self.profile)
-        self.indexer.sync(fresh, ProgressTracker())
+        sync(self.indexer, fresh)
         snippets = self.snippets(fresh)
         fresh.destroy()
         return snippets
@@ -111,7 +114,7 @@ def test_a_rename_embeds_nothing(bench: Bench) -> None:
 
 def test_a_rebuild_with_the_same_model_embeds_nothing(bench: Bench) -> None:
     other = bench.generations.create(bench.model, bench.profile)
-    assert bench.sync(other, donor=bench.generation) == []
+    assert bench.sync(other, previous=bench.generation) == []
     assert bench.snippets(other) == bench.snippets()
     other.destroy()
 
@@ -150,14 +153,14 @@ def test_a_history_that_was_replaced_is_no_matter(bench: Bench) -> None:
     commit(bench.repository, {"only.md": "# Only\n\nThe only page there is.\n"})
     bench.sync()
     assert sorted(bench.snippets()) == ["only"]
-    assert bench.generation.vectors.count() == bench.generation.catalog.counts().vectors == 1
+    assert bench.generation.vector_store.count() == bench.generation.catalog.counts().vectors == 1
 
 
 def test_an_emptied_repository_empties_the_index(bench: Bench, handbook: dict[str, str | bytes]) -> None:
     commit(bench.repository, dict.fromkeys(handbook))
     bench.sync()
     assert bench.snippets() == {}
-    assert bench.generation.vectors.count() == 0
+    assert bench.generation.vector_store.count() == 0
 
 
 def test_a_repository_without_a_commit_is_an_empty_index(tmp_path: Path) -> None:
@@ -199,7 +202,8 @@ def test_a_page_of_ten_megabytes_is_read_and_the_small_ones_come_first(tmp_path:
     page = read_page("big", "blob", (line * (10_000_000 // len(line))).encode(), model, Profile())
     assert len(page.chunks) > 5_000
     bench = Bench(tmp_path, {"a_big.md": line * 2_000, "b.md": "# B\n\nsmall\n"})
-    changed, _ = bench.indexer.difference(bench.generation.catalog, git(bench.repository, "rev-parse", "HEAD"))
+    head = git(bench.repository, "rev-parse", "HEAD")
+    changed, _ = changed_pages(Repository(bench.repository), bench.generation.catalog, head)
     assert [file.path for file in changed] == ["b", "a_big"]
     bench.generation.close()
 
@@ -237,10 +241,10 @@ def test_a_head_that_moves_back_after_a_broken_sync_is_noticed(bench: Bench) -> 
     start = git(bench.repository, "rev-parse", "HEAD")
     commit(bench.repository, {"garden.md": "# Garden\n\nOnly weeds grow here now.\n"})
     catalog = bench.generation.catalog
-    settle, catalog.settle_vectors = catalog.settle_vectors, lambda: (_ for _ in ()).throw(Stopped)  # type: ignore[method-assign]
+    collect, catalog.collect_garbage = catalog.collect_garbage, lambda: (_ for _ in ()).throw(Stopped)  # type: ignore[method-assign]
     with pytest.raises(Stopped):
         bench.sync()
-    catalog.settle_vectors = settle  # type: ignore[method-assign]
+    catalog.collect_garbage = collect  # type: ignore[method-assign]
     assert bench.snippets() != before
     git(bench.repository, "reset", "-q", "--hard", start)
     bench.sync()

@@ -16,7 +16,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL, BundledModel
 from otterwiki_semantic.search import inspection as seeing
-from otterwiki_semantic.storage import exact as flat
+from otterwiki_semantic.storage import exact
 from otterwiki_semantic.storage.generation import Generation
 from tests.integration.daemon.test_engine import opened, wait_until_equal
 from tests.support.live_wiki import commit
@@ -27,7 +27,7 @@ LONG = "Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + f"Sentence number {n} about
 @pytest.fixture
 def index(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[IndexEngine]:
     """An index of seven pages, compared in parts of five passages."""
-    monkeypatch.setattr(flat, "_BLOCK", 5)
+    monkeypatch.setattr(exact, "_BLOCK", 5)
     copy = {
         "copy.md": (settings.repository / "garden.md").read_text(),
         "long.md": f"# {LONG}",
@@ -40,7 +40,7 @@ def index(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Index
 
 
 def serving(index: IndexEngine) -> Generation:
-    generation = index._keeper.serving
+    generation = index._manager.serving
     assert generation is not None
     return generation
 
@@ -56,7 +56,7 @@ def without_neighbours(chunk: ChunkInspection) -> ChunkInspection:
 def test_the_passages_of_a_page_are_those_of_the_catalog(index: IndexEngine) -> None:
     for path in paths(index):
         seen = index.inspect_page(path)
-        hits = serving(index).catalog.lookup.page_hits(path, 0, 1_000)
+        hits = serving(index).catalog.reader.page_range(path, 0, 1_000)
         assert [without_neighbours(chunk) for chunk in seen.chunks] == [
             ChunkInspection(
                 hit.text,
@@ -90,8 +90,8 @@ def test_tokens_are_those_of_the_models_own_tokenizer(index: IndexEngine) -> Non
 
 
 def test_neighbours_are_what_an_exact_search_of_the_other_pages_finds(index: IndexEngine) -> None:
-    lookup = serving(index).catalog.lookup
-    vectors = lookup.page_vectors(paths(index))
+    reader = serving(index).catalog.reader
+    vectors = reader.page_vectors(paths(index))
     for path, (_, own) in vectors.items():
         others = [(other, row) for other, (_, matrix) in vectors.items() if other != path for row in range(len(matrix))]
         elsewhere = np.array([vectors[other][1][row] for other, row in others])

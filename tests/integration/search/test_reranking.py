@@ -335,7 +335,7 @@ def test_what_fails_is_left_alone_for_a_while(
     first, second = search(index, "where does water come from"), search(index, "where does water come from")
     assert len(server.requests) == 1
     assert first.degraded == second.degraded != None  # noqa: E711
-    reranker = index._rereading._reranker
+    reranker = index._reranking._reranker
     assert reranker is not None
     reranker._rests_until = 0.0
     server.reply = ranked
@@ -532,7 +532,7 @@ def test_searches_go_on_while_a_model_is_loaded(index: IndexEngine, monkeypatch:
 
     guarded = BoundedReranker(Loading("m"))
     guarded.load()
-    monkeypatch.setattr(index._rereading, "_reranker", guarded)
+    monkeypatch.setattr(index._reranking, "_reranker", guarded)
     answer = search(index, "where does water come from")
     assert "is being loaded" in str(answer.degraded)
     assert answer.results

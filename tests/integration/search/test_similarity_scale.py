@@ -79,8 +79,8 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
 
 
 def noted(index: IndexEngine) -> Scale | None:
-    serving = index._keeper.serving
-    return index._way.calibration(serving).scale if serving is not None else None
+    serving = index._manager.serving
+    return index._recipe.calibration(serving).scale if serving is not None else None
 
 
 def test_the_scale_undoes_what_the_model_does_to_similarities(narrow: IndexEngine) -> None:

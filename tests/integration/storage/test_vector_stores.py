@@ -15,11 +15,11 @@ import pytest
 
 from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreUnreachableError
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.storage.catalog import StoredVector
 from otterwiki_semantic.storage.chroma.connection import ChromaServer
+from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
-from otterwiki_semantic.storage.chroma.server import ChromaServerVectors
-from otterwiki_semantic.storage.vector_store import ChromaVectors, VectorStore
+from otterwiki_semantic.storage.chroma.server import ChromaServerStore
+from otterwiki_semantic.storage.vector_store import StoredVector, VectorStore
 from tests.support.running_chroma import GuardedChroma, RunningChroma
 
 Store = Callable[[str], VectorStore]
@@ -29,10 +29,10 @@ DATABASE = "/tenants/default_tenant/databases/default_database"
 TOKEN = "a-token/that=nobody+guesses"
 
 
-def on_server(url: str, name: str, notes: Path, answer_seconds: float = 5.0) -> ChromaServerVectors:
+def on_server(url: str, name: str, notes: Path, answer_seconds: float = 5.0) -> ChromaServerStore:
     """Give the store of a collection on a server, of the wiki that has its notes there."""
     server = ChromaServer(url, answer_seconds=answer_seconds)
-    return ChromaServerVectors(server, name, CollectionOwnership(notes / "chroma-server.json", server.place))
+    return ChromaServerStore(server, name, CollectionOwnership(notes / "chroma-server.json", server.place))
 
 
 @pytest.fixture(scope="module")
@@ -68,15 +68,13 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
     def make(name: str) -> VectorStore:
         if request.param == "embedded":
-            made.append(ChromaVectors(tmp_path / name, name))
+            made.append(EmbeddedChromaStore(tmp_path / name, name))
         elif request.param == "server":
             made.append(on_server(request.getfixturevalue("shared_server").url, f"{name}-{test}", tmp_path))
         else:
             guard = request.getfixturevalue("guarded")
             behind = ChromaServer(guard.url, TOKEN, "acme", "wiki.of-acme", guard.certificate)
-            made.append(
-                ChromaServerVectors(behind, f"{name}-{test}", CollectionOwnership(tmp_path / "notes.json", behind.place))
-            )
+            made.append(ChromaServerStore(behind, f"{name}-{test}", CollectionOwnership(tmp_path / "notes.json", behind.place)))
         return made[-1]
 
     yield make
@@ -183,7 +181,7 @@ def test_a_destroyed_store_leaves_nothing(store: Store) -> None:
 
 
 def test_a_damaged_database_is_an_error_of_ours(tmp_path: Path) -> None:
-    vectors = ChromaVectors(tmp_path, "otterwiki-test")
+    vectors = EmbeddedChromaStore(tmp_path, "otterwiki-test")
     (vectors.directory / "chroma.sqlite3").write_bytes(b"garbage" * 1000)
     with pytest.raises(VectorStoreError, match="ChromaDB could not"):
         vectors.count()
@@ -194,7 +192,7 @@ def test_a_damaged_database_is_an_error_of_ours(tmp_path: Path) -> None:
 # On a server
 
 
-def assert_unreachable(vectors: ChromaServerVectors, reason: str, seconds: float) -> None:
+def assert_unreachable(vectors: ChromaServerStore, reason: str, seconds: float) -> None:
     """Every call says within the time that the server cannot be reached, where it is thought to be, and why."""
     row = unit_rows(1)[0]
     calls: list[Callable[[], object]] = [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from otterwiki_semantic.content.analysis.minhash import Passage, sketch, sketches
 from otterwiki_semantic.search.deduplication import Deduplicator
 from otterwiki_semantic.search.retrieval import Candidate, Tier
-from otterwiki_semantic.storage import Candidate as ChunkRef
+from otterwiki_semantic.storage import ChunkRef
 
 BOILERPLATE = " ".join(f"word{number}" for number in range(60))
 

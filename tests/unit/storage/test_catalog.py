@@ -11,7 +11,8 @@ import pytest
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
 from otterwiki_semantic.core.records import Chunk, Page
 from otterwiki_semantic.embedding.passages import vector_id
-from otterwiki_semantic.storage.catalog import Catalog, Counts, StoredVector
+from otterwiki_semantic.storage.catalog import Catalog, Counts
+from otterwiki_semantic.storage.vector_store import StoredVector
 from tests.support.catalog_reading import hits_of
 
 TEXTS = {vector_id(text): text for text in ("one", "two", "three", "four", "shared", "own")}
@@ -38,11 +39,11 @@ def put(catalog: Catalog, entry: Page) -> None:
 
 
 def settle(catalog: Catalog) -> tuple[set[str], set[str]]:
-    """Collect, tell an obedient store everything, and give the texts of what it had to store and to drop."""
-    catalog.settle_vectors()
-    stored, dropped = catalog.vectors_to_store(100), catalog.vectors_to_drop(100)
-    catalog.mark_stored(stored)
-    catalog.mark_dropped(dropped)
+    """Collect garbage, empty the outbox, and return the texts that it had to upsert and to delete."""
+    catalog.collect_garbage()
+    stored, dropped = catalog.outbox.upserts(100), catalog.outbox.deletes(100)
+    catalog.outbox.mark_upserted(stored)
+    catalog.outbox.mark_deleted(dropped)
     return {TEXTS[entry.id] for entry in stored}, {TEXTS[gone] for gone in dropped}
 
 
@@ -76,7 +77,7 @@ def test_a_vector_that_another_page_needs_stays(catalog: Catalog) -> None:
     settle(catalog)
     catalog.remove_pages(["a"])
     assert settle(catalog) == (set(), {"own"})
-    (left,) = catalog.some_vectors(5)
+    (left,) = catalog.outbox.sample_sent(5)
     assert TEXTS[left.id] == "shared"
     assert catalog.counts() == Counts(pages=1, chunks=1, vectors=1)
 
@@ -94,19 +95,19 @@ def test_a_dropped_vector_that_comes_back_is_not_forgotten(catalog: Catalog) -> 
     put(catalog, page("a", "one"))
     settle(catalog)
     catalog.remove_pages(["a"])
-    catalog.settle_vectors()
+    catalog.collect_garbage()
     put(catalog, page("a", "one"))
-    assert catalog.vectors_to_drop(10) == []
-    assert [TEXTS[entry.id] for entry in catalog.vectors_to_store(10)] == ["one"]
+    assert catalog.outbox.deletes(10) == []
+    assert [TEXTS[entry.id] for entry in catalog.outbox.upserts(10)] == ["one"]
 
 
 def test_what_the_store_really_holds_is_noted(catalog: Catalog) -> None:
     put(catalog, page("a", "one", "two", "three"))
     settle(catalog)
-    assert catalog.note_stored({vector_id(text) for text in ("one", "two", "three")}) == 0
-    assert catalog.note_stored({vector_id(text) for text in ("one", "old")} | {vector_id("two")}) == 2
-    assert [entry.id for entry in catalog.vectors_to_store(10)] == [vector_id("three")]
-    assert catalog.vectors_to_drop(10) == [vector_id("old")]
+    assert catalog.outbox.reconcile({vector_id(text) for text in ("one", "two", "three")}) == 0
+    assert catalog.outbox.reconcile({vector_id(text) for text in ("one", "old")} | {vector_id("two")}) == 2
+    assert [entry.id for entry in catalog.outbox.upserts(10)] == [vector_id("three")]
+    assert catalog.outbox.deletes(10) == [vector_id("old")]
 
 
 def test_a_catalog_in_change_equals_no_commit(catalog: Catalog) -> None:
@@ -207,7 +208,7 @@ def test_damage_that_sqlite_does_not_see_is_noticed(catalog: Catalog, damage: st
     with pytest.raises(CatalogCorruptError):
         catalog.check()
     with pytest.raises(CatalogCorruptError):
-        _ = hits_of(catalog, [vector_id("one")]), catalog.vectors([vector_id("one")])
+        _ = hits_of(catalog, [vector_id("one")]), catalog.get_vectors([vector_id("one")])
 
 
 def rows(catalog: Catalog) -> dict[str, list[tuple[object, ...]]]:
@@ -264,9 +265,9 @@ def long_vectors(entry: Page) -> list[StoredVector]:
 
 
 def settle_all(catalog: Catalog) -> None:
-    catalog.settle_vectors()
-    catalog.mark_stored(catalog.vectors_to_store(1000))
-    catalog.mark_dropped(catalog.vectors_to_drop(1000))
+    catalog.collect_garbage()
+    catalog.outbox.mark_upserted(catalog.outbox.upserts(1000))
+    catalog.outbox.mark_deleted(catalog.outbox.deletes(1000))
 
 
 def rewrite(catalog: Catalog, state: int, pages: range = range(PAGES)) -> None:
@@ -277,7 +278,7 @@ def rewrite(catalog: Catalog, state: int, pages: range = range(PAGES)) -> None:
         catalog.add_vectors(vectors)
         catalog.put_pages([(entry, [vector.id for vector in vectors])])
         settle_all(catalog)
-        catalog.tidy()
+        catalog.compact()
 
 
 def asked(catalog: Catalog, statement: str) -> int:
@@ -308,7 +309,7 @@ def test_room_that_is_not_needed_is_given_back(catalog: Catalog) -> None:
     while catalog.counts().vectors > 5:
         settle_all(catalog)
     for _ in range(10):
-        catalog.tidy()
+        catalog.compact()
     assert asked(catalog, "PRAGMA page_count") < before / 2
     catalog.check_copy()
     catalog.close()
@@ -332,7 +333,7 @@ def test_whoever_reads_does_not_hold_up_the_tidying(catalog: Catalog) -> None:
         rewrite(catalog, state)
     done.set()
     reader.join()
-    catalog.tidy()
+    catalog.compact()
     assert catalog.path.with_name("catalog.sqlite3-wal").stat().st_size <= 1 << 18
 
 

@@ -13,10 +13,12 @@ from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.records import Chunk, Filters, Page
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.passages import vector_id
-from otterwiki_semantic.search.query import parse_query, scope_of
-from otterwiki_semantic.storage import exact as flat_module
-from otterwiki_semantic.storage.catalog import Catalog, StoredVector
-from otterwiki_semantic.storage.filters import Scope
+from otterwiki_semantic.search.query import filter_of, parse_query
+from otterwiki_semantic.storage import exact as exact_module
+from otterwiki_semantic.storage.catalog import Catalog
+from otterwiki_semantic.storage.exact import ChunkRef, Columns, ExactIndex
+from otterwiki_semantic.storage.filters import Filter
+from otterwiki_semantic.storage.vector_store import StoredVector
 
 DIMENSION = 8
 
@@ -42,12 +44,12 @@ def put(catalog: Catalog, path: str, texts: Sequence[str], *, tags: tuple[str, .
 
 
 def nearest(catalog: Catalog, query: Matrix, count: int, tag: str | None = None) -> list[tuple[str, str]]:
-    """Give the page and the vector of what the flat index finds."""
+    """Give the page and the vector of what the exact index finds."""
     with catalog.snapshot():
-        scope = scope_of(Filters(tags=(tag,) if tag else ()), parse_query("anything"))
-        flat = catalog.lookup.flat()
-        allowed = catalog.lookup.allowed(flat, scope)
-        found = flat.nearest(query, count, allowed.mask if allowed else None)
+        where = filter_of(Filters(tags=(tag,) if tag else ()), parse_query("anything"))
+        index = catalog.reader.exact_index()
+        allowed = catalog.reader.mask(index, where)
+        found = index.nearest(query, count, allowed.mask if allowed else None)
     assert [cosine for _, cosine in found] == sorted((cosine for _, cosine in found), reverse=True)
     return [(candidate.path, candidate.vector) for candidate, _ in found]
 
@@ -73,8 +75,8 @@ def test_it_finds_what_comparing_every_vector_finds_after_every_change(
     wiki: dict[str, list[str]] = {}
     catalog = Catalog(tmp_path_factory.mktemp("flat") / "catalog.sqlite3")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flat_module, "_BLOCK", block)
-        patch.setattr(flat_module, "_MOST_DEAD", 2)
+        patch.setattr(exact_module, "_BLOCK", block)
+        patch.setattr(exact_module, "_MAX_DELETED", 2)
         for number, words in changes:
             path, texts = f"page-{number}", [f"{number} {word}" for word in words]
             if texts:
@@ -99,7 +101,7 @@ def test_a_search_that_began_before_a_change_sees_the_state_before_it(catalog: C
             catalog.meta("revision")
             began.set()
             assert changed.wait(10)
-            seen.append((nearest(catalog, unit("oak"), 5), catalog.lookup.frequencies(["oak", "elm"])))
+            seen.append((nearest(catalog, unit("oak"), 5), catalog.keywords.frequencies(["oak", "elm"])))
 
     thread = threading.Thread(target=search)
     thread.start()
@@ -111,22 +113,22 @@ def test_a_search_that_began_before_a_change_sees_the_state_before_it(catalog: C
     thread.join(10)
     assert seen == [([("a", vector_id("oak"))], {"oak": 1, "elm": 0})]
     with catalog.snapshot():
-        assert catalog.lookup.frequencies(["oak", "elm"]) == {"oak": 0, "elm": 1}, "nothing of the older state is left"
+        assert catalog.keywords.frequencies(["oak", "elm"]) == {"oak": 0, "elm": 1}, "nothing of the older state is left"
 
 
 def test_a_filter_is_made_for_the_rows_that_it_is_used_with(catalog: Catalog) -> None:
     """The same state may be in memory with the rows of pages that have gone, and without them."""
     put(catalog, "a", ["one", "two"], tags=("even",))
     with catalog.snapshot():
-        catalog.lookup.flat()
+        catalog.reader.exact_index()
     put(catalog, "a", ["three"], tags=("even",))
-    scope = scope_of(Filters(tags=("even",)), parse_query("anything"))
+    where = filter_of(Filters(tags=("even",)), parse_query("anything"))
     with catalog.snapshot():
-        grown = catalog.lookup.flat()
-        of_grown = catalog.lookup.allowed(grown, scope)
-        catalog.lookup._flat._states = ()
-        afresh = catalog.lookup.flat()
-        of_afresh = catalog.lookup.allowed(afresh, scope)
+        grown = catalog.reader.exact_index()
+        of_grown = catalog.reader.mask(grown, where)
+        catalog.reader._indexes._states = ()
+        afresh = catalog.reader.exact_index()
+        of_afresh = catalog.reader.mask(afresh, where)
     assert of_grown is not None
     assert of_afresh is not None
     assert (len(grown), len(afresh)) == (3, 1)
@@ -138,11 +140,11 @@ def test_a_passage_without_a_vector_is_known_but_near_to_nothing(catalog: Catalo
     put(catalog, "a", ["embedded"])
     put(catalog, "b", ["not embedded"], embed=False)
     with catalog.snapshot():
-        found = catalog.lookup.flat()
+        found = catalog.reader.exact_index()
         ids = found.ids(found.live)
         assert found.size == 2
         assert [candidate.path for candidate in found.candidates(ids)] == ["a", "b"]
-        assert list(found.cosines(unit("embedded"), ids)) == ids[:1]
+        assert list(found.similarities(unit("embedded"), ids)) == ids[:1]
         assert [candidate.path for candidate, _ in found.nearest(unit("embedded"), 5)] == ["a"]
 
 
@@ -161,9 +163,9 @@ def test_an_empty_catalog_has_nothing(catalog: Catalog) -> None:
 def test_unknown_chunks_are_left_out(catalog: Catalog) -> None:
     put(catalog, "a", ["one"])
     with catalog.snapshot():
-        found = catalog.lookup.flat()
+        found = catalog.reader.exact_index()
         assert found.candidates([99, *found.ids(found.live)]) == found.candidates(found.ids(found.live))
-        assert found.cosines(unit("one"), [99]) == {}
+        assert found.similarities(unit("one"), [99]) == {}
 
 
 def test_a_vector_that_is_not_of_unit_length_is_damage(catalog: Catalog) -> None:
@@ -178,29 +180,29 @@ def test_a_vector_that_is_not_of_unit_length_is_damage(catalog: Catalog) -> None
 def test_words_are_found_within_a_filter_however_many_pass_it(
     catalog: Catalog, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("otterwiki_semantic.storage.reader._FEW", few)
+    monkeypatch.setattr("otterwiki_semantic.storage.filters._PUSHED_DOWN", few)
     for number in range(60):
         put(catalog, f"page-{number:02}", [f"apple number {number}"], tags=("late",) if number >= 50 else ())
     with catalog.snapshot():
-        allowed = catalog.lookup.allowed(catalog.lookup.flat(), scope_of(Filters(tags=("late",)), parse_query("apple")))
+        allowed = catalog.reader.mask(catalog.reader.exact_index(), filter_of(Filters(tags=("late",)), parse_query("apple")))
         assert allowed is not None
         assert allowed.size == 10
-        scores = catalog.lookup.keyword_scores('"appl"', 5, allowed)
+        scores = catalog.keywords.scores('"appl"', 5, allowed)
         assert len(scores) == 5
-        assert allowed.among(list(scores)) == list(scores)
-        assert len(catalog.lookup.keyword_scores('"appl"', 100, allowed)) == 10
-        assert catalog.lookup.allowed(catalog.lookup.flat(), Scope()) is None
+        assert allowed.select(list(scores)) == list(scores)
+        assert len(catalog.keywords.scores('"appl"', 100, allowed)) == 10
+        assert catalog.reader.mask(catalog.reader.exact_index(), Filter()) is None
 
 
 def test_means_of_pages(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flat_module, "_BLOCK", 4)
+    monkeypatch.setattr(exact_module, "_BLOCK", 4)
     texts = {"one": ["a"], "many": [*"bcdefghijk"], "two": ["l", "m"], "gone": ["n"], "bare": ["o"]}
     for path, words in texts.items():
         put(catalog, path, words, embed=path != "bare")
     catalog.remove_pages(["gone"])
     texts["two"] = ["p", "q", "r"]
     put(catalog, "two", texts["two"])
-    paths, means = catalog.lookup.flat().page_means()
+    paths, means = catalog.reader.exact_index().page_means()
     assert sorted(paths) == ["many", "one", "two"]
     for path, mean in zip(paths, means, strict=True):
         expected = sum(unit(text) for text in texts[path])
@@ -208,5 +210,32 @@ def test_means_of_pages(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_an_empty_index_has_no_means(catalog: Catalog) -> None:
-    paths, means = catalog.lookup.flat().page_means()
+    paths, means = catalog.reader.exact_index().page_means()
     assert (paths, len(means)) == ([], 0)
+
+
+def columns(*ids: int) -> Columns:
+    candidates = [ChunkRef(chunk, f"v{chunk}", f"page-{chunk // 10}", chunk % 10) for chunk in ids]
+    signatures = np.array([[chunk] * 8 for chunk in ids], dtype=np.uint32).reshape(len(ids), 8)
+    return Columns.of(candidates, [chunk // 10 for chunk in ids], signatures, np.array(ids, dtype=np.int64) % 2 == 0)
+
+
+def rows_of(found: Columns) -> list[tuple[object, ...]]:
+    arrays = (found.ids, found.pages, found.signatures[:, 0], found.embedded, found.live)
+    return [(candidate, *values) for candidate, *values in zip(found.candidates, *(a.tolist() for a in arrays), strict=True)]
+
+
+def test_columns_keep_their_rows_together() -> None:
+    both = columns(11, 12, 20).append(columns(31))
+    assert rows_of(both) == rows_of(columns(11, 12, 20, 31))
+    assert rows_of(both.take(np.array([1, 3]))) == rows_of(columns(12, 31))
+    assert len(both.take(np.array([], dtype=np.intp))) == 0
+    assert rows_of(columns().append(both)) == rows_of(both)
+
+
+def test_an_exact_index_does_not_change_when_it_is_extended() -> None:
+    first = ExactIndex(1, columns(11, 12), [np.zeros((2, 4), dtype=np.float32)])
+    second = first.extended(2, columns(21), np.ones((1, 4), dtype=np.float32), np.array([2]))
+    assert (len(first), first.size, first.last_id, first.revision) == (2, 2, 12, 1)
+    assert (len(second), second.size, second.last_id, second.revision) == (3, 1, 21, 2)
+    assert second.compacted() is second, "a few deleted rows are kept"

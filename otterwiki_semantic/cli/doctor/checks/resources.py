@@ -10,6 +10,7 @@ from otterwiki_semantic.cli.doctor.checks.data_directory import existing
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
 from otterwiki_semantic.cli.doctor.offline_index import serving_directory
 from otterwiki_semantic.core.errors import SemanticError
+from otterwiki_semantic.core.files import directory_size
 from otterwiki_semantic.core.settings import Settings
 
 _SPARE = 1.2
@@ -41,7 +42,7 @@ def _needed(settings: Settings) -> float | None:
     """Give the bytes of another index: those of the serving one, else an estimate from the size of the pages."""
     serving = serving_directory(settings.data_dir)
     if serving is not None:
-        return sum(map(_size, serving.rglob("*")))
+        return directory_size(serving)
     from otterwiki_semantic.content import Repository
     from otterwiki_semantic.embedding import open_embedder
     from otterwiki_semantic.indexing import estimate
@@ -55,13 +56,6 @@ def _needed(settings: Settings) -> float | None:
         return None
     size = sum(page.size for page in pages)
     return estimate(None, size, embedder, embeds=True, copies=False, place=existing(settings.data_dir)).disk_bytes
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:  # files come and go while the index is written
-        return 0
 
 
 def available_memory(meminfo: str, limit: str, used: str) -> int | None:

@@ -1,0 +1,107 @@
+"""The status of the index: what it holds, and what keeps it from working."""
+
+from __future__ import annotations
+
+import os
+
+from otterwiki_semantic import __version__
+from otterwiki_semantic.core.errors import CatalogError, ParameterError, RebuildRefusedError, RepositoryError
+from otterwiki_semantic.core.records import Freshness, IndexStatus, Problem
+from otterwiki_semantic.core.remedies import problem
+from otterwiki_semantic.daemon.reports.insight import Insights
+from otterwiki_semantic.embedding import QueryEmbedder
+from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, RecallGate
+from otterwiki_semantic.search.reranking import RerankStage
+from otterwiki_semantic.storage import Counts, Generation
+
+_RETRIED_SOON = "nothing: they are tried again as soon as the model can be reached, within five minutes"
+_RETRIED = "nothing: they are tried again within an hour; a page that fails again and again has to be changed"
+
+
+class StatusReport:
+    """Collects the status from those who do the work."""
+
+    def __init__(
+        self,
+        manager: IndexManager,
+        recipe: IndexRecipe,
+        model: ModelStatus,
+        gate: RecallGate,
+        queries: QueryEmbedder,
+        reranking: RerankStage,
+        insights: Insights,
+    ) -> None:
+        self._manager = manager
+        self._recipe = recipe
+        self._model = model
+        self._gate = gate
+        self._queries = queries
+        self._reranking = reranking
+        self._insights = insights
+
+    def status(self) -> IndexStatus:
+        """Return the status of the serving generation, or of the index without one if its catalog fails."""
+        while True:
+            generation = self._manager.serving
+            try:
+                return self._status_of(generation, self._manager.error)
+            except CatalogError as error:
+                if self._manager.serving is generation:  # it is not being replaced
+                    return self._status_of(None, error)
+
+    def _status_of(self, generation: Generation | None, failure: Exception | None) -> IndexStatus:
+        manager, index = self._manager, self._manager.freshness(generation)
+        counts = generation.catalog.counts() if generation else Counts(0, 0, 0)
+        is_current = generation is not None and generation.catalog.commit == index.head and generation.mirror.is_current
+        return IndexStatus(
+            status="error" if failure else "ready" if is_current else "indexing",
+            index=index,
+            pages=counts.pages,
+            chunks=counts.chunks,
+            vectors=counts.vectors,
+            model=self._recipe.embedder.name,
+            generation=generation.name if generation else None,
+            collection=generation.vector_store.name if generation else None,
+            progress=manager.progress.snapshot(),
+            rebuild=manager.rebuilds.tracker.status,
+            last_sync=manager.last_sync,
+            last_error=(str(failure) or type(failure).__name__) if failure else None,
+            embedded_texts=manager.embedded_texts,
+            owner_pid=os.getpid(),
+            version=__version__,
+            problems=tuple(self._problems(generation, failure, index)),
+            is_outdated=generation is not None and manager.rebuilds.is_outdated(generation),
+            reranker=self._reranking.name,
+            reranker_is_loading=self._reranking.is_loading,
+        )
+
+    def _problems(self, generation: Generation | None, failure: Exception | None, index: Freshness) -> list[Problem]:
+        rebuilds = self._manager.rebuilds
+        found = [failure, RepositoryError(index.error) if index.error and not failure else None]
+        if generation is not None:
+            refusal = rebuilds.refusal(generation)
+            unbuilt = RebuildRefusedError(refusal) if refusal else rebuilds.tracker.error_next_to(generation)
+            found += [generation.mirror.error, unbuilt]
+        try:
+            self._gate.read_queries()
+        except ParameterError as error:
+            found.append(error)
+        found += [self._queries.last_failure, self._reranking.error]
+        shown = [problem(error) for error in found if error is not None]
+        shown += self._insights.problems()
+        if self._model.error is not None:  # what it means for pages and queries is shown as well
+            shown.append(problem(self._model.error))
+        if generation is not None:
+            shown += self._lack_of_vectors(generation)
+        return shown
+
+    def _lack_of_vectors(self, generation: Generation) -> list[Problem]:
+        if self._recipe.embedder.dimension and not self._recipe.matches_vectors(generation):
+            return [Problem(self._model.why_keywords_only(generation) or "", "nothing: wait until the other index is built")]
+        unfinished = generation.catalog.unfinished
+        if not unfinished:
+            return []
+        stages = self._manager.indexer.embedding, self._manager.rebuilds.indexer.embedding
+        why = next((stage.error for stage in stages if stage.error), "see owner.log")
+        message = f"{unfinished} pages are found by their words alone, because the model failed: {why}"
+        return [Problem(message, _RETRIED_SOON if stages[0].is_resting else _RETRIED)]

@@ -1,0 +1,73 @@
+"""A ChromaDB collection embedded in this process."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from otterwiki_semantic.core.errors import VectorStoreError
+from otterwiki_semantic.storage.chroma.store import ChromaStore, collection_configuration
+
+if TYPE_CHECKING:
+    from chromadb.api.client import Client
+    from chromadb.api.models.Collection import Collection
+
+log = logging.getLogger(__name__)
+
+
+class EmbeddedChromaStore(ChromaStore):
+    """A persistent collection in a directory of its own, which no other process may have open."""
+
+    def __init__(self, directory: Path, collection: str) -> None:
+        super().__init__(str(directory), collection)
+        self.directory = directory
+        self._client: Client | None = None
+        self._opened: Collection | None = None
+
+    def close(self) -> None:
+        with self._opening:
+            self._is_closed = True
+            client, self._client, self._opened = self._client, None, None
+        if client is not None:
+            with self._translate_errors("close the database"):
+                client.close()
+
+    def manifest(self) -> str | None:
+        """Return a digest of the names, sizes and modification times of the files, which are synced to disk first."""
+        digest = hashlib.sha256()
+        for path in sorted(path for path in self.directory.rglob("*") if path.is_file()):
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+                facts = os.fstat(file.fileno())
+            digest.update(f"{path.relative_to(self.directory)}/{facts.st_size}/{facts.st_mtime_ns}\n".encode())
+        return digest.hexdigest()
+
+    def destroy(self) -> None:
+        try:
+            self.close()
+        except VectorStoreError as error:  # a broken database may fail to close; its files are removed all the same
+            log.warning("ChromaDB did not close %s: %s", self.directory, error)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _open(self) -> Collection:
+        with self._opening:
+            self._check_open()
+            if self._opened is None:
+                import chromadb
+                from chromadb.config import Settings
+
+                settings = Settings(anonymized_telemetry=False, chroma_otel_collection_endpoint="")
+                self._client = cast("Client", chromadb.PersistentClient(self.place, settings=settings))
+                self._opened = self._client.get_or_create_collection(
+                    self.name,
+                    configuration=collection_configuration(),
+                    embedding_function=None,
+                )
+            return self._opened
+
+    def _translate(self, action: str, error: BaseException) -> VectorStoreError:
+        return VectorStoreError(f"ChromaDB could not {action} in {self.place}: {error}")

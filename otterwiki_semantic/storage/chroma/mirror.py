@@ -1,0 +1,353 @@
+"""The mirror of a catalog's vectors in a vector store, and what happens when the store fails."""
+
+from __future__ import annotations
+
+import logging
+import math
+import shutil
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from enum import Enum, auto
+from pathlib import Path
+
+from otterwiki_semantic.core.backoff import Cooldown
+from otterwiki_semantic.core.errors import (
+    CatalogCorruptError,
+    CatalogError,
+    SemanticError,
+    VectorStoreError,
+    VectorStoreUnreachableError,
+)
+from otterwiki_semantic.core.telemetry import Failure, Telemetry
+from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.storage.catalog import Catalog
+from otterwiki_semantic.storage.vector_store import StoredVector, VectorStore
+
+_REST_SECONDS = 30.0
+"""How long a store is left alone that cannot be reached, or breaks again and again."""
+_SEARCHED_SECONDS = 2.0
+_UPSERTS, _UPSERTS_WHILE_SEARCHED = 100, 16
+"""Vectors of one write, which holds the interpreter, and so every search, for about a millisecond each.
+
+While somebody searches, writes are small, and pause for as long as they took.
+"""
+_DELETES = 200
+_MAX_TOMBSTONES, _MAX_TOMBSTONES_SHARE = 300, 0.15
+"""Tombstones that a collection may have: this many, or this share of its vectors."""
+_MAX_CRASHES = 3
+_STEADY_SECONDS = 600.0
+"""A process that is killed after it had the store open for so long was not killed by its files."""
+_PROBES, _PROBED_RESULTS = 16, 10
+_SAME = 1e-3
+"""Cosine distance below which two vectors are the same except for rounding."""
+
+OpenStore = Callable[[Path, str], VectorStore]
+"""Returns the store for a directory and the name of a collection; it is opened on first use."""
+
+log = logging.getLogger(__name__)
+
+
+class MirrorState(Enum):
+    """The states of a mirror; see `VectorMirror`."""
+
+    UNVERIFIED = auto()
+    """What the store holds is unknown."""
+    FILLING = auto()
+    """The store was verified, and may lack vectors."""
+    CURRENT = auto()
+    """The store holds every vector of the catalog: searches may use it."""
+    RESTING = auto()
+    """The store failed and is left alone for a while."""
+    DEFERRED = auto()
+    """The store is left alone until the generation serves."""
+
+
+class VectorMirror:
+    """The vectors of a catalog in a vector store, which is filled from the catalog's outbox.
+
+    ==========  =========  ==========================  =============  ============  ==========  =======================
+    State       verify()   push()                      expect_more()  unreachable   broken      otherwise
+    ==========  =========  ==========================  =============  ============  ==========  =======================
+    UNVERIFIED  FILLING    verifies, then as FILLING                  RESTING       UNVERIFIED  defer(): DEFERRED
+    FILLING                CURRENT once it lacks none                 RESTING       UNVERIFIED
+    CURRENT                stays CURRENT               FILLING        RESTING       UNVERIFIED  compact(): UNVERIFIED
+    RESTING                                                                                     after 30 s: UNVERIFIED
+    DEFERRED                                                                                    resume(): UNVERIFIED
+    ==========  =========  ==========================  =============  ============  ==========  =======================
+
+    A broken store is replaced by an empty one; if that happens twice within 30 s the new one also rests. Safe for several
+    threads, of which one at a time pushes.
+    """
+
+    def __init__(self, catalog: Catalog, directory: Path, collection: str, open_store: OpenStore, telemetry: Telemetry) -> None:
+        self._catalog = catalog
+        self._directory = directory
+        self._collection = collection
+        self._open_store = open_store
+        self._telemetry = telemetry
+        self._writing = threading.Lock()
+        self._state = MirrorState.UNVERIFIED
+        self.error: SemanticError | None = None
+        """Why the store is not used now; None if it is, or will be in a moment."""
+        self._seal = _Seal(catalog)
+        self._rest = Cooldown(_REST_SECONDS)
+        self._replaced_lately = Cooldown(_REST_SECONDS)
+        self._searched_lately = Cooldown(_SEARCHED_SECONDS)
+        self._verified_lately = Cooldown(_STEADY_SECONDS)
+        self.store = self._open(catalog.meta("chroma") or self._new_directory())
+        """The store of the moment; a broken one is replaced."""
+
+    def _open(self, directory: str) -> VectorStore:
+        return self._open_store(self._directory / directory, self._collection)
+
+    def _new_directory(self) -> str:
+        name = f"chroma-{uuid.uuid4().hex[:8]}"
+        self._catalog.set_meta("chroma", name)
+        return name
+
+    @property
+    def state(self) -> MirrorState:
+        """The state now."""
+        if self._state is MirrorState.RESTING and not self._rest.is_active:
+            self._state = MirrorState.UNVERIFIED
+        return self._state
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the store holds every vector of the catalog."""
+        return self.state is MirrorState.CURRENT
+
+    @property
+    def retry_in(self) -> float:
+        """Seconds for which the store is left alone: 0 if it may be used, infinity if it is DEFERRED."""
+        return {MirrorState.DEFERRED: math.inf, MirrorState.RESTING: self._rest.seconds_left}.get(self.state, 0.0)
+
+    def note_search(self) -> None:
+        """Let writes make way for searches for the next two seconds."""
+        self._searched_lately.start()
+
+    def query(self, vector: Matrix, count: int) -> dict[str, float] | None:
+        """Return the ids of the `count` nearest vectors with their distances; None if the store cannot be used now.
+
+        `VectorStoreError` if it is broken; pass it to `handle_failure` outside of `Catalog.snapshot`.
+        """
+        store = self.store
+        if self.state is not MirrorState.CURRENT or count > store.max_results:
+            return None
+        try:
+            return store.query(vector, count)
+        except VectorStoreUnreachableError as error:
+            self.handle_failure(store, error)
+            return None
+
+    def verify(self) -> None:
+        """Compare the store with the catalog; differences are put into the outbox.
+
+        `VectorStoreError` if the store must be replaced: its files were changed while no process had them open (a corrupt one
+        can crash the process that reads it), several processes in a row ended while they had them open, or it does not find
+        its own vectors.
+        """
+        if self.state is not MirrorState.UNVERIFIED:
+            return
+        store = self.store
+        if (manifest := store.manifest()) is not None:
+            self._seal.open(manifest, store.place)
+        wrong = self._catalog.outbox.reconcile(store.ids())
+        if wrong:
+            log.warning("ChromaDB did not hold %d vectors as noted; putting it right from the catalog", wrong)
+        self.probe()
+        self._state = MirrorState.FILLING
+        self._verified_lately.start()
+        store.remove_strays()
+
+    def probe(self) -> None:
+        """Search for some vectors that the store holds; `VectorStoreError` if it does not find one of them."""
+        for vector in self._catalog.outbox.sample_sent(_PROBES):
+            if min(self.store.query(vector.embedding, _PROBED_RESULTS).values(), default=2.0) > _SAME:
+                raise VectorStoreError(f"ChromaDB does not find its own vector {vector.id} ({self.store.place})")
+
+    def push(self, seconds: float = math.inf, check_stop: Callable[[], None] = lambda: None) -> None:
+        """Send the outbox to the store: upserts for up to `seconds`, then deletes. A failing store is handled, not raised.
+
+        `check_stop` is called before every write, and may raise to end the work.
+        """
+        store = self.store
+        try:
+            self.verify()
+            end = time.monotonic() + seconds
+            while time.monotonic() < end and (vectors := self._next_upserts()):
+                check_stop()
+                self._upsert(vectors)
+            while ids := self._next_deletes():
+                check_stop()
+                self._delete(ids)
+            self._end_push()
+        except VectorStoreError as error:
+            check_stop()  # a store that was closed also fails
+            self.handle_failure(store, error)
+
+    @property
+    def _is_open(self) -> bool:
+        return self.state in {MirrorState.FILLING, MirrorState.CURRENT}
+
+    def _next_upserts(self) -> list[StoredVector]:
+        limit = _UPSERTS_WHILE_SEARCHED if self._searched_lately.is_active else _UPSERTS
+        return self._catalog.outbox.upserts(limit) if self._is_open else []
+
+    def _upsert(self, vectors: list[StoredVector]) -> None:
+        start = time.monotonic()
+        with self._writing:
+            self._seal.breach()
+            self.store.upsert(vectors)
+            self._catalog.outbox.mark_upserted(vectors)
+        if self._searched_lately.is_active and len(vectors) == _UPSERTS_WHILE_SEARCHED:
+            time.sleep(time.monotonic() - start)
+
+    def _next_deletes(self) -> list[str]:
+        return self._catalog.outbox.deletes(_DELETES) if self._is_open else []
+
+    def _delete(self, ids: list[str]) -> None:
+        with self._writing:
+            self._seal.breach()
+            self.store.delete(ids)
+            self._catalog.outbox.mark_deleted(ids)
+
+    def _end_push(self) -> None:
+        with self._writing:
+            if not self._is_open:
+                return
+            self._state = MirrorState.CURRENT if self._catalog.outbox.is_empty else MirrorState.FILLING
+            self.error = None
+            if self._state is MirrorState.CURRENT:
+                self._seal.close(self.store.manifest)
+                if not self._verified_lately.is_active:
+                    self._seal.forget_crashes()
+
+    def expect_more(self) -> None:
+        """Stop using the store for searches: the outbox is about to get more vectors."""
+        if self.state is MirrorState.CURRENT:
+            self._state = MirrorState.FILLING
+
+    def handle_failure(self, store: VectorStore, error: VectorStoreError) -> None:
+        """Continue without a store that failed: one that cannot be reached rests, a broken one is replaced by an empty one.
+
+        Errors: `CatalogCorruptError`.
+        """
+        self._telemetry.record_failure(Failure.VECTOR_STORE)
+        if isinstance(error, VectorStoreUnreachableError):
+            self._start_rest(error)
+            return
+        try:
+            is_replaced = self.replace(store)
+        except CatalogCorruptError:
+            raise
+        except CatalogError as failure:
+            self._start_rest(failure)
+            return
+        if is_replaced:
+            log.warning("%s; filling it again from the catalog", error)
+            if self._replaced_lately.is_active:
+                self._start_rest(error)
+            self._replaced_lately.start()
+
+    def _start_rest(self, error: SemanticError) -> None:
+        if self.error is None:
+            log.warning("%s; searching the catalog's vectors meanwhile", error)
+        self.error = error
+        self._rest.start()
+        self._state = MirrorState.RESTING
+
+    def replace(self, store: VectorStore) -> bool:
+        """Replace a store by an empty one, unless that has already been done; returns whether it was done now."""
+        with self._writing:
+            if self.store is not store:
+                return False
+            self._start_collection()
+        store.destroy()
+        return True
+
+    def _start_collection(self) -> None:
+        self._state = MirrorState.UNVERIFIED
+        self._catalog.outbox.refill()
+        self._seal.discard()
+        self.store = self._open(self._new_directory())
+
+    def defer(self) -> None:
+        """Start an empty collection, and leave it alone until `resume`; for a generation that does not serve yet."""
+        with self._writing:
+            self._start_collection()
+            self._state = MirrorState.DEFERRED
+
+    def resume(self) -> None:
+        """Let the next push fill a store that was deferred."""
+        if self._state is MirrorState.DEFERRED:
+            self._state = MirrorState.UNVERIFIED
+
+    def compact(self) -> None:
+        """Replace a collection with many tombstones by an empty one."""
+        tombstones = self._catalog.outbox.tombstones
+        limit = max(_MAX_TOMBSTONES, _MAX_TOMBSTONES_SHARE * self._catalog.counts().vectors)
+        if tombstones > limit and self.state is MirrorState.CURRENT:
+            log.info("ChromaDB keeps the places of %d vectors that are gone; it is filled anew from the catalog", tombstones)
+            self.replace(self.store)
+
+    def remove_leftovers(self) -> None:
+        """Remove the directories of replaced collections that a crash left behind."""
+        for directory in self._directory.glob("chroma-*"):
+            if directory.name != self._catalog.meta("chroma"):
+                shutil.rmtree(directory, ignore_errors=True)
+
+    def close(self) -> None:
+        """Close the store; failures are ignored."""
+        with self._writing, suppress(CatalogError, VectorStoreError):
+            self.store.close()
+            if self._is_open:
+                self._seal.breach()
+                self._seal.close(self.store.manifest)
+                self._seal.forget_crashes()
+
+
+class _Seal:
+    """A digest of the store's files for as long as nothing writes to them, and the number of processes that crashed on them."""
+
+    _DIGEST, _CRASHES = "chroma files", "deaths"
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._is_closed = True
+
+    def open(self, manifest: str, place: str) -> None:
+        """Compare the files with the seal, and break it; `VectorStoreError` if they must not be opened."""
+        digest, crashes = self._catalog.meta(self._DIGEST), int(self._catalog.meta(self._CRASHES) or 0)
+        if digest is not None and digest != manifest:
+            raise VectorStoreError(f"the files of ChromaDB were changed while it was closed ({place})")
+        if crashes >= _MAX_CRASHES:
+            raise VectorStoreError(f"{crashes} index processes in a row ended while they had ChromaDB open ({place})")
+        self._catalog.set_meta(self._CRASHES, str(crashes + 1))
+        self.breach()
+
+    def breach(self) -> None:
+        """Record that the files are about to change."""
+        if self._is_closed:
+            self._catalog.set_meta(self._DIGEST, None)
+            self._is_closed = False
+
+    def close(self, manifest: Callable[[], str | None]) -> None:
+        """Record the files, now that nothing writes to them."""
+        if not self._is_closed:
+            self._catalog.set_meta(self._DIGEST, manifest())
+            self._is_closed = True
+
+    def forget_crashes(self) -> None:
+        """Record that the files crash nobody."""
+        if self._catalog.meta(self._CRASHES) is not None:
+            self._catalog.set_meta(self._CRASHES, None)
+
+    def discard(self) -> None:
+        """Forget all about files that are replaced."""
+        self._catalog.set_meta(self._DIGEST, None)
+        self._catalog.set_meta(self._CRASHES, None)
+        self._is_closed = False

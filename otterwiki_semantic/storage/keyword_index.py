@@ -1,0 +1,99 @@
+"""The keyword index of a catalog: BM25 scores, frequencies of words, and names of pages and sections."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from otterwiki_semantic.storage.exact import ChunkRef
+from otterwiki_semantic.storage.filters import Filter, FilterMask
+from otterwiki_semantic.storage.schema import read_revision
+from otterwiki_semantic.storage.sqlite import SqliteFile, batches, placeholders
+
+_TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT = 5.0, 3.0, 1.0
+"""What a word counts in the page's title, in the heading path and in the text. Half or twice as much ranks about the same."""
+_MAX_NAMED = 50
+_MAX_CACHED_FREQUENCIES = 20_000
+_GROWTH = 4
+
+
+class KeywordIndex:
+    """Reads the words and names of a catalog. Errors: those of `SqliteFile`."""
+
+    def __init__(self, database: SqliteFile) -> None:
+        self._database = database
+        self._frequencies: tuple[int, dict[str, int]] = -1, {}
+
+    def frequencies(self, words: Sequence[str]) -> dict[str, int]:
+        """Return for each stored word the number of chunks that contain it.
+
+        Counting walks through all occurrences of a word, so counts are cached until the catalog's next revision.
+        """
+        with self._database.read() as connection:
+            known = self._cached(read_revision(connection))
+            missing = [word for word in dict.fromkeys(words) if word not in known]
+            for part in batches(missing):
+                statement = f"SELECT term, doc FROM keyword_counts WHERE term IN ({placeholders(part)})"
+                known.update(dict.fromkeys(part, 0) | dict(connection.execute(statement, part).fetchall()))
+        return {word: known[word] for word in words}
+
+    def _cached(self, revision: int) -> dict[str, int]:
+        cached_revision, known = self._frequencies
+        if cached_revision != revision or len(known) > _MAX_CACHED_FREQUENCIES:
+            known = {}
+            self._frequencies = revision, known
+        return known
+
+    def scores(self, expression: str, limit: int, mask: FilterMask | None = None) -> dict[int, float]:
+        """Return up to `limit` matching chunks, best first, with their BM25 scores (Robertson et al., 1994).
+
+        A word in more than half of all chunks scores next to nothing: FTS5 replaces its weight by 0.000001.
+        """
+        if mask is None or mask.ids_json is not None:
+            return self._scores(expression, limit, mask.ids_json if mask else None)
+        wanted = mask.oversample(limit)
+        while True:
+            found = self._scores(expression, wanted)
+            passing = mask.select(list(found))
+            if len(passing) >= limit or len(found) < wanted:
+                return {chunk: found[chunk] for chunk in passing[:limit]}
+            wanted *= _GROWTH
+
+    def _scores(self, expression: str, limit: int, ids_json: str | None = None) -> dict[int, float]:
+        condition = " AND +rowid IN (SELECT value FROM json_each(?))" if ids_json is not None else ""
+        statement = (
+            f"SELECT rowid, -bm25(keywords, {_TITLE_WEIGHT}, {_HEADINGS_WEIGHT}, {_BODY_WEIGHT}) AS score FROM keywords"
+            f" WHERE keywords MATCH ?{condition} ORDER BY score DESC, rowid LIMIT ?"
+        )
+        values = (expression, limit) if ids_json is None else (expression, ids_json, limit)
+        with self._database.read() as connection:
+            return dict(connection.execute(statement, values).fetchall())
+
+    def matches(self, expression: str, limit: int) -> list[int]:
+        """Return up to `limit` matching chunks, in no order."""
+        with self._database.read() as connection:
+            rows = connection.execute("SELECT rowid FROM keywords WHERE keywords MATCH ? LIMIT ?", (expression, limit))
+            return [row[0] for row in rows]
+
+    def named(self, key: str, where: Filter) -> tuple[list[ChunkRef], list[ChunkRef]]:
+        """Return the first chunks of the pages with this name, and those of the sections with this heading."""
+        statement = (
+            "SELECT names.ordinal < 0 AS is_page, chunks.id, chunks.vector, chunks.path, chunks.ordinal"
+            " FROM names JOIN chunks ON chunks.path = names.path AND chunks.ordinal = MAX(names.ordinal, 0)"
+            f" JOIN pages ON pages.path = names.path WHERE names.key = ? AND {where.sql}"
+            " ORDER BY is_page DESC, names.path LIMIT ?"
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(statement, (key, *where.values, _MAX_NAMED)).fetchall()
+        pages = [ChunkRef(*row[1:]) for row in rows if row["is_page"]]
+        return pages, [ChunkRef(*row[1:]) for row in rows if not row["is_page"]]
+
+    def stored_words(self, ids: Sequence[int]) -> dict[int, tuple[str, str]]:
+        """Return the stored words of chunks: those of the page's title and headings, and those of the text."""
+        with self._database.read() as connection:
+            return {
+                row[0]: (f"{row[1]} {row[2]}", row[3])
+                for part in batches(ids)
+                for row in connection.execute(
+                    f"SELECT rowid, title, headings, body FROM keywords WHERE rowid IN ({placeholders(part)})", part
+                )
+            }

@@ -1,0 +1,103 @@
+"""The outbox of a catalog: which changes of its vectors have yet to be sent to the vector store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from otterwiki_semantic.storage.schema import decode_vectors
+from otterwiki_semantic.storage.sqlite import SqliteFile
+from otterwiki_semantic.storage.vector_store import StoredVector
+
+_TOMBSTONES = "dead places"
+
+
+class Outbox:
+    """Vectors to upsert (table `unstored`) and to delete (table `dropped`), filled by the transactions that change vectors.
+
+    Errors: those of `SqliteFile`.
+    """
+
+    def __init__(self, database: SqliteFile) -> None:
+        self._database = database
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no vector has to be upserted."""
+        return not self.upserts(1)
+
+    def upserts(self, limit: int) -> list[StoredVector]:
+        """Return up to `limit` vectors that have to be upserted."""
+        with self._database.read() as connection:
+            rows = connection.execute("SELECT id, embedding FROM unstored JOIN vectors ON id = vector LIMIT ?", (limit,))
+            return _decode(rows)
+
+    def mark_upserted(self, vectors: Iterable[StoredVector]) -> None:
+        """Record that the store holds these vectors."""
+        with self._database.write() as connection:
+            connection.executemany("DELETE FROM unstored WHERE vector = ?", ((vector.id,) for vector in vectors))
+
+    def deletes(self, limit: int) -> list[str]:
+        """Return up to `limit` ids that have to be deleted, without those that are in use again."""
+        with self._database.read() as connection:
+            if connection.execute("SELECT 1 FROM dropped LIMIT 1").fetchone() is None:
+                return []
+        with self._database.write() as connection:
+            connection.execute("DELETE FROM dropped WHERE vector IN (SELECT id FROM vectors)")
+            return [row[0] for row in connection.execute("SELECT vector FROM dropped LIMIT ?", (limit,))]
+
+    def mark_deleted(self, ids: Sequence[str]) -> None:
+        """Record that the store has deleted these ids, each of which leaves a tombstone."""
+        with self._database.write() as connection:
+            connection.executemany("DELETE FROM dropped WHERE vector = ?", ((vector,) for vector in ids))
+            connection.execute(
+                "INSERT INTO meta VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = value + excluded.value",
+                (_TOMBSTONES, str(len(ids))),
+            )
+
+    @property
+    def tombstones(self) -> int:
+        """How many vectors the collection has deleted since it was created; HNSW never reuses their space."""
+        with self._database.read() as connection:
+            row = connection.execute("SELECT value FROM meta WHERE name = ?", (_TOMBSTONES,)).fetchone()
+        return int(row[0]) if row else 0
+
+    def refill(self) -> None:
+        """Put in every vector, for a collection that is empty and has no tombstones."""
+        with self._database.write() as connection:
+            connection.execute("INSERT OR IGNORE INTO unstored SELECT id FROM vectors")
+            connection.execute("DELETE FROM dropped")
+            connection.execute("DELETE FROM meta WHERE name = ?", (_TOMBSTONES,))
+
+    def reconcile(self, ids: Iterable[str]) -> int:
+        """Record that the store holds exactly these ids; returns how many of them were recorded wrongly.
+
+        Missing vectors are upserted again and needless ones deleted. Those it holds are not upserted again, because that makes
+        HNSW find others less well.
+        """
+        with self._database.write() as connection:
+            connection.execute("CREATE TEMP TABLE IF NOT EXISTS held (id TEXT PRIMARY KEY) WITHOUT ROWID")
+            connection.execute("DELETE FROM held")
+            connection.executemany("INSERT OR IGNORE INTO held VALUES (?)", ((vector,) for vector in ids))
+            connection.execute("DELETE FROM unstored WHERE vector IN (SELECT id FROM held)")
+            missing = connection.execute(
+                "INSERT OR IGNORE INTO unstored SELECT id FROM vectors WHERE id NOT IN (SELECT id FROM held)"
+            )
+            needless = connection.execute(
+                "INSERT OR IGNORE INTO dropped SELECT id FROM held WHERE id NOT IN (SELECT id FROM vectors)"
+            )
+            connection.execute("DELETE FROM dropped WHERE vector NOT IN (SELECT id FROM held)")
+            return missing.rowcount + needless.rowcount
+
+    def sample_sent(self, count: int) -> list[StoredVector]:
+        """Return up to `count` random vectors that the store holds."""
+        with self._database.read() as connection:
+            rows = connection.execute(
+                "SELECT id, embedding FROM vectors WHERE id IN"
+                " (SELECT id FROM vectors WHERE id NOT IN (SELECT vector FROM unstored) ORDER BY RANDOM() LIMIT ?)",
+                (count,),
+            )
+            return _decode(rows)
+
+
+def _decode(rows: Iterable[tuple[str, bytes]]) -> list[StoredVector]:
+    return [StoredVector(vector, decode_vectors([embedding])[0]) for vector, embedding in rows]

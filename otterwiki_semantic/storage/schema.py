@@ -1,0 +1,168 @@
+"""The tables of a catalog, and how pages and vectors are stored in their rows."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+
+import numpy as np
+
+from otterwiki_semantic.content.analysis import fold, indexed_text, name_key
+from otterwiki_semantic.content.analysis.minhash import compared_words, sketch
+from otterwiki_semantic.content.pages import page_name
+from otterwiki_semantic.core.errors import CatalogCorruptError
+from otterwiki_semantic.core.records import Chunk, Page
+from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.storage.sqlite import placeholders
+
+SCHEMA_VERSION = 4
+"""Raised with every change of the tables below: the index is then rebuilt."""
+
+UNFINISHED = ""
+"""Stands for the blob of a page that lacks vectors. No blob has this id, so that the page is indexed again."""
+
+# A new vector takes the `place` of a deleted one. All have the same size, so that places fit; appended rows would leave gaps.
+# The outbox for ChromaDB is `unstored` and `dropped`; `suspects` are vectors that may have become garbage.
+TABLES = f"""
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES ('revision', '0');
+CREATE TABLE pages (
+    number INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, blob TEXT NOT NULL, title TEXT NOT NULL,
+    category TEXT, tags TEXT NOT NULL, word_count INTEGER NOT NULL, chunk_count INTEGER NOT NULL, path_key TEXT NOT NULL,
+    category_key TEXT, updated INTEGER
+);
+CREATE TABLE page_tags (tag_key TEXT, path TEXT, PRIMARY KEY (tag_key, path)) WITHOUT ROWID;
+CREATE INDEX page_tags_by_path ON page_tags (path);
+CREATE TABLE links (path TEXT, target TEXT, PRIMARY KEY (path, target)) WITHOUT ROWID;
+CREATE TABLE names (key TEXT, path TEXT, ordinal INTEGER, PRIMARY KEY (key, path, ordinal)) WITHOUT ROWID;
+CREATE INDEX names_by_path ON names (path);
+CREATE TABLE chunks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, page INTEGER NOT NULL, path TEXT NOT NULL, ordinal INTEGER NOT NULL,
+    vector TEXT NOT NULL, text TEXT NOT NULL, prefix_length INTEGER NOT NULL, overlap_length INTEGER NOT NULL,
+    section TEXT NOT NULL, section_path TEXT NOT NULL, headings TEXT NOT NULL, anchor TEXT NOT NULL,
+    start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, sketch BLOB NOT NULL, UNIQUE (path, ordinal)
+);
+CREATE VIRTUAL TABLE keywords USING fts5 (title, headings, body, tokenize = "ascii tokenchars '#+'");
+CREATE VIRTUAL TABLE keyword_counts USING fts5vocab (keywords, row);
+CREATE INDEX chunks_by_vector ON chunks (vector);
+CREATE TABLE vectors (place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, embedding BLOB NOT NULL);
+CREATE TABLE free_places (place INTEGER PRIMARY KEY);
+CREATE TABLE unstored (vector TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE suspects (vector TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE dropped (vector TEXT PRIMARY KEY) WITHOUT ROWID;
+INSERT INTO meta VALUES ('schema', '{SCHEMA_VERSION}');
+"""
+
+NEXT_REVISION = "UPDATE meta SET value = value + 1 WHERE name = 'revision'"
+"""Counts the changes of whatever searches read and cache."""
+
+FIND_INCONSISTENCY = """
+SELECT CASE
+    WHEN (SELECT COUNT(*) FROM chunks) != (SELECT COALESCE(SUM(chunk_count), 0) FROM pages) THEN 'it lacks passages of pages'
+    WHEN EXISTS (SELECT id FROM chunks EXCEPT SELECT id FROM keywords_docsize) THEN 'it lacks words of passages'
+    WHEN EXISTS (SELECT vector FROM chunks EXCEPT SELECT id FROM vectors) THEN 'it lacks vectors of passages'
+END"""
+
+_MAX_CACHED_LISTS = 4_000
+_ROUNDING = 0.01
+
+
+def read_revision(connection: sqlite3.Connection) -> int:
+    """Return the revision of the state that a connection reads; `CatalogCorruptError` if there is none."""
+    row = connection.execute("SELECT value FROM meta WHERE name = 'revision'").fetchone()
+    if row is None:
+        raise CatalogCorruptError("the catalog has no revision")
+    return int(row[0])
+
+
+def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[str]) -> None:
+    """Insert a page and its chunks, which have these vectors; the keyword index uses the ids of the chunks."""
+    row = (
+        *(page.path, page.blob, page.title, page.category, _encode_list(page.tags), page.word_count, len(page.chunks)),
+        *(fold(page.path), fold(page.category) if page.category else None, page.updated),
+    )
+    number = connection.execute(f"INSERT INTO pages VALUES (NULL, {placeholders(row)})", row).lastrowid
+    tags = {fold(tag) for tag in page.tags}
+    connection.executemany("INSERT INTO page_tags VALUES (?, ?)", ((tag, page.path) for tag in tags))
+    connection.executemany("INSERT INTO links VALUES (?, ?)", ((page.path, target) for target in page.links_to))
+    connection.executemany("INSERT INTO names VALUES (?, ?, ?)", _names(page))
+    title_words = indexed_text(f"{page.title} {page.path.replace('/', ' ')}")
+    for ordinal, (chunk, vector) in enumerate(zip(page.chunks, vectors, strict=True)):
+        headings = dict.fromkeys((*chunk.section_path, *chunk.headings))
+        headings.pop(page.title, None)
+        heading_words, body = indexed_text(" / ".join(headings)), indexed_text(chunk.text[chunk.prefix_length :])
+        signature = sketch(compared_words(f"{title_words} {heading_words}", body))
+        chunk_row = (number, page.path, ordinal, vector, *_chunk_columns(chunk), signature)
+        chunk_id = connection.execute(f"INSERT INTO chunks VALUES (NULL, {placeholders(chunk_row)})", chunk_row).lastrowid
+        connection.execute(
+            "INSERT INTO keywords (rowid, title, headings, body) VALUES (?, ?, ?, ?)",
+            (chunk_id, title_words, heading_words, body),
+        )
+
+
+def _names(page: Page) -> Iterator[tuple[str, str, int]]:
+    """Return the keys of the page's title, path and last path component (ordinal -1), and of each heading's first chunk."""
+    keys = {name_key(page.title), name_key(page_name(page.path)), name_key(page.path)} - {""}
+    yield from ((key, page.path, -1) for key in keys)
+    for ordinal, chunk in enumerate(page.chunks):
+        for key in dict.fromkeys(map(name_key, chunk.headings)):
+            if key and key not in keys:
+                keys.add(key)
+                yield key, page.path, ordinal
+
+
+def _chunk_columns(chunk: Chunk) -> tuple[str | int, ...]:
+    return (
+        *(chunk.text, chunk.prefix_length, chunk.overlap_length),
+        *(chunk.section, _encode_list(chunk.section_path), _encode_list(chunk.headings), chunk.anchor),
+        *(chunk.start_line, chunk.end_line),
+    )
+
+
+def delete_page(connection: sqlite3.Connection, path: str) -> int:
+    """Delete a page and its chunks, whose vectors become candidates for garbage collection; returns the number of chunks."""
+    connection.execute("INSERT OR IGNORE INTO suspects SELECT vector FROM chunks WHERE path = ?", (path,))
+    connection.execute("DELETE FROM keywords WHERE rowid IN (SELECT id FROM chunks WHERE path = ?)", (path,))
+    chunks = connection.execute("DELETE FROM chunks WHERE path = ?", (path,)).rowcount
+    for table in ("pages", "page_tags", "links", "names"):
+        connection.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
+    return chunks
+
+
+def _encode_list(values: tuple[str, ...]) -> str:
+    return json.dumps(values, ensure_ascii=False)
+
+
+@lru_cache(_MAX_CACHED_LISTS)
+def decode_list(value: str) -> tuple[str, ...]:
+    """Return a stored list of texts; `CatalogCorruptError` if it is not one."""
+    try:
+        return tuple(json.loads(value))
+    except (TypeError, ValueError) as error:
+        raise CatalogCorruptError(f"the catalog has a list that cannot be read: {error}") from error
+
+
+def decode_vectors(embeddings: Sequence[bytes]) -> Matrix:
+    """Return stored vectors, one a row; `CatalogCorruptError` unless all have the same size and unit length."""
+    if not embeddings:
+        return np.empty((0, 0), dtype=np.float32)
+    try:
+        matrix = np.frombuffer(b"".join(embeddings), dtype=np.float32).reshape(len(embeddings), -1)
+    except ValueError as error:
+        raise CatalogCorruptError(f"the catalog has vectors of odd sizes: {error}") from error
+    with np.errstate(over="ignore", invalid="ignore"):
+        lengths = np.einsum("ij,ij->i", matrix, matrix)
+    if not np.all(np.abs(lengths - 1) < _ROUNDING):
+        raise CatalogCorruptError("the catalog has vectors that are not of unit length")
+    return matrix
+
+
+def iso_time(seconds: int) -> str | None:
+    """Return a Unix time in ISO 8601, or None if it is out of range: a commit's time may be any number."""
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+    except (OverflowError, ValueError, OSError):
+        return None

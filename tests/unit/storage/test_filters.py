@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+from otterwiki_semantic.core.records import Filters
+from otterwiki_semantic.storage.filters import Filter, page_filter
+
+
+def test_an_empty_filter_matches_everything() -> None:
+    assert not Filter()
+    assert not page_filter(Filters())
+    assert (Filter().sql, Filter().values) == ("TRUE", ())
+
+
+def test_conditions_on_pages_and_chunks_all_have_to_hold() -> None:
+    both = Filter((("pages.category_key = ?", "home"),), (("chunks.id > ?", 3), ("chunks.id < ?", 9)))
+    assert both
+    assert both.sql == "(pages.category_key = ?) AND (chunks.id > ?) AND (chunks.id < ?)"
+    assert both.values == ("home", 3, 9)
+    assert Filter(both.pages).values == ("home",)
+
+
+def test_equal_filters_share_a_cached_mask() -> None:
+    assert hash(page_filter(Filters(tags=("a",)))) == hash(page_filter(Filters(tags=("A",))))
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (Filters(), ["a", "House/b", "house/c"]),
+        (Filters(path="/HOUSE/"), ["House/b", "house/c"]),
+        (Filters(path="house/c"), ["house/c"]),
+        (Filters(category="Home"), ["a", "house/c"]),
+        (Filters(tags=("Red",)), ["a", "House/b"]),
+        (Filters(tags=("red", "blue")), ["a"]),
+        (Filters(updated_since=20), ["House/b"]),
+        (Filters(category="home", tags=("red",)), ["a"]),
+    ],
+)
+def test_pages_are_filtered_whatever_the_case(filters: Filters, expected: list[str]) -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.executescript(
+        """
+        CREATE TABLE pages (path, path_key, category_key, updated);
+        INSERT INTO pages VALUES ('a', 'a', 'home', 10), ('House/b', 'house/b', NULL, 20), ('house/c', 'house/c', 'home', NULL);
+        CREATE TABLE page_tags (tag_key, path);
+        INSERT INTO page_tags VALUES ('red', 'a'), ('blue', 'a'), ('red', 'House/b');
+        """
+    )
+    where = page_filter(filters)
+    found = connection.execute(f"SELECT path FROM pages WHERE {where.sql} ORDER BY path_key", where.values)
+    assert [path for (path,) in found] == expected
+    connection.close()

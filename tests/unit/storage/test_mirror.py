@@ -1,0 +1,252 @@
+"""The states of a mirror, with a real collection that can be made to fail."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from otterwiki_semantic.core.backoff import Cooldown
+from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreUnreachableError
+from otterwiki_semantic.core.telemetry import NO_TELEMETRY
+from otterwiki_semantic.embedding.base import Matrix
+from otterwiki_semantic.storage.catalog import Catalog
+from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
+from otterwiki_semantic.storage.chroma.mirror import MirrorState, VectorMirror
+from otterwiki_semantic.storage.vector_store import StoredVector
+
+
+class Store(EmbeddedChromaStore):
+    """A collection that raises `failure`, if one is set."""
+
+    failure: VectorStoreError | None = None
+
+    def _check_open(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+        super()._check_open()
+
+
+class Bench:
+    """A catalog with vectors, and its mirror."""
+
+    def __init__(self, place: Path) -> None:
+        place.mkdir(exist_ok=True)
+        self.place = place
+        self.now = 1_000.0
+        self.catalog = Catalog(place / "catalog.sqlite3")
+        self.stores: list[Store] = []
+        self.mirror = VectorMirror(self.catalog, place, "otterwiki-test", self._open, NO_TELEMETRY)
+        self.mirror._rest = Cooldown(30.0, lambda: self.now)
+        self.mirror._replaced_lately = Cooldown(30.0, lambda: self.now)
+
+    def _open(self, directory: Path, collection: str) -> Store:
+        self.stores.append(Store(directory, collection))
+        return self.stores[-1]
+
+    def add(self, *numbers: int) -> None:
+        self.mirror.expect_more()
+        self.catalog.add_vectors([StoredVector(f"v{number}", unit(number)) for number in numbers])
+
+    def state(self) -> MirrorState:
+        return self.mirror.state
+
+    def break_store(self) -> None:
+        self.stores[-1].failure = VectorStoreError("it is broken")
+
+    def close(self) -> None:
+        self.mirror.close()
+        self.catalog.close()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path / "generation")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def current(bench: Bench) -> Bench:
+    """A mirror of three vectors that searches may use."""
+    bench.add(1, 2, 3)
+    bench.mirror.push()
+    assert bench.mirror.is_current
+    return bench
+
+
+def unit(number: int) -> Matrix:
+    row = np.random.default_rng(number).normal(size=8).astype(np.float32)
+    vector: Matrix = row / np.linalg.norm(row)
+    return vector
+
+
+def test_a_new_mirror_is_unverified_and_answers_nothing(bench: Bench) -> None:
+    assert bench.state() is MirrorState.UNVERIFIED
+    assert bench.mirror.query(unit(1), 1) is None
+    bench.mirror.verify()
+    assert bench.state() is MirrorState.FILLING
+
+
+def test_a_mirror_is_current_once_its_outbox_is_empty(bench: Bench) -> None:
+    bench.add(1, 2, 3)
+    bench.mirror.push(seconds=0)
+    assert bench.state() is MirrorState.FILLING
+    bench.mirror.push()
+    assert bench.state() is MirrorState.CURRENT
+    assert list(bench.mirror.query(unit(2), 1) or ()) == ["v2"]
+
+
+def test_more_vectors_take_a_mirror_from_searches_until_they_are_pushed(current: Bench) -> None:
+    current.add(4)
+    assert current.state() is MirrorState.FILLING
+    assert current.mirror.query(unit(4), 1) is None
+    current.mirror.push()
+    assert list(current.mirror.query(unit(4), 1) or ()) == ["v4"]
+
+
+def test_a_store_that_cannot_be_reached_rests_and_is_verified_again(current: Bench) -> None:
+    current.stores[-1].failure = VectorStoreUnreachableError("it is down")
+    assert current.mirror.query(unit(1), 1) is None
+    assert current.state() is MirrorState.RESTING
+    assert current.mirror.retry_in == 30.0
+    assert str(current.mirror.error) == "it is down"
+    current.stores[-1].failure = None
+    current.mirror.push()
+    assert current.state() is MirrorState.RESTING, "it is left alone"
+    current.now += 31
+    assert (current.state(), current.mirror.retry_in) == (MirrorState.UNVERIFIED, 0.0)
+    assert current.mirror.error is not None, "until it has answered"
+    current.mirror.push()
+    assert current.state() is MirrorState.CURRENT
+    assert bool(current.mirror.error) is False
+    assert len(current.stores) == 1
+
+
+def test_a_broken_store_is_replaced_and_filled_again(current: Bench) -> None:
+    broken = current.mirror.store
+    current.break_store()
+    with pytest.raises(VectorStoreError, match="it is broken") as failure:
+        current.mirror.query(unit(1), 1)
+    current.mirror.handle_failure(broken, failure.value)
+    assert current.state() is MirrorState.UNVERIFIED
+    assert current.mirror.store is not broken
+    assert not Path(broken.place).exists()
+    replacement = current.mirror.store
+    current.mirror.handle_failure(broken, failure.value)
+    assert current.mirror.store is replacement, "another thread has replaced it already"
+    current.mirror.push()
+    assert current.mirror.is_current
+    assert current.mirror.store.ids() == {"v1", "v2", "v3"}
+
+
+def test_a_store_that_breaks_again_and_again_rests(current: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    for state in (MirrorState.UNVERIFIED, MirrorState.RESTING):
+        current.break_store()
+        current.mirror.handle_failure(current.mirror.store, VectorStoreError("it is broken"))
+        assert current.state() is state
+    assert "searching the catalog's vectors meanwhile" in caplog.text
+    current.now += 31
+    current.mirror.push()
+    assert current.mirror.is_current
+
+
+def test_a_failure_while_pushing_is_handled(current: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    current.add(4)
+    current.break_store()
+    current.mirror.push()
+    assert current.state() is MirrorState.UNVERIFIED
+    assert "it is broken; filling it again from the catalog" in caplog.text
+    current.mirror.push()
+    assert current.mirror.store.count() == 4
+
+
+def test_a_push_ends_when_it_is_told_to(bench: Bench) -> None:
+    class Stop(Exception):  # noqa: N818 - a request, not an error
+        pass
+
+    def stop() -> None:
+        raise Stop
+
+    bench.add(1)
+    with pytest.raises(Stop):
+        bench.mirror.push(check_stop=stop)
+    assert bench.state() is MirrorState.FILLING
+    bench.break_store()
+    with pytest.raises(Stop):
+        bench.mirror.push(check_stop=stop)
+    assert len(bench.stores) == 1, "a store that was closed also fails, and is not replaced"
+
+
+def test_a_deferred_mirror_is_left_alone_until_it_is_resumed(current: Bench) -> None:
+    current.mirror.defer()
+    assert (current.state(), current.mirror.retry_in) == (MirrorState.DEFERRED, math.inf)
+    current.mirror.push()
+    assert current.state() is MirrorState.DEFERRED
+    assert not Path(current.mirror.store.place).exists()
+    current.mirror.resume()
+    assert current.state() is MirrorState.UNVERIFIED
+    current.mirror.push()
+    assert current.mirror.is_current
+    current.mirror.resume()
+    assert current.mirror.is_current, "only a deferred one is resumed"
+
+
+def test_what_a_store_lacks_or_has_needlessly_is_put_right(current: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    current.close()
+    again = Bench(current.place)
+    again.mirror.store.delete(["v1"])
+    again.mirror.store.upsert([StoredVector("needless", unit(9))])
+    again.catalog.set_meta("chroma files", None)
+    again.mirror.push()
+    assert again.mirror.is_current
+    assert again.mirror.store.ids() == {"v1", "v2", "v3"}
+    assert "ChromaDB did not hold 2 vectors as noted" in caplog.text
+    again.close()
+
+
+def test_files_that_were_changed_while_nothing_had_them_open_are_not_opened(
+    current: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    current.close()
+    (Path(current.mirror.store.place) / "chroma.sqlite3").write_bytes(b"garbage")
+    again = Bench(current.place)
+    again.mirror.push()
+    assert again.state() is MirrorState.UNVERIFIED
+    assert "the files of ChromaDB were changed while it was closed" in caplog.text
+    again.mirror.push()
+    assert again.mirror.store.ids() == {"v1", "v2", "v3"}
+    again.close()
+
+
+def test_files_that_crashed_three_processes_in_a_row_are_not_opened(current: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    current.close()
+    again = Bench(current.place)
+    again.catalog.set_meta("deaths", "3")
+    again.mirror.push()
+    assert "3 index processes in a row ended while they had ChromaDB open" in caplog.text
+    again.mirror.push()
+    assert again.mirror.is_current
+    again.close()
+
+
+def test_a_collection_with_many_tombstones_is_replaced(current: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.storage.chroma.mirror._MAX_TOMBSTONES", 1)
+    current.add(*range(10, 13))
+    current.catalog.collect_garbage()
+    current.mirror.push()
+    current.catalog.outbox.mark_deleted(["gone", "as well"])
+    worn = current.mirror.store
+    current.mirror.compact()
+    assert current.state() is MirrorState.UNVERIFIED
+    assert current.mirror.store is not worn
+    assert current.catalog.outbox.tombstones == 0
+
+
+def test_what_a_crash_left_of_a_replaced_collection_is_removed(current: Bench) -> None:
+    (current.place / "chroma-00000000").mkdir()
+    current.mirror.remove_leftovers()
+    assert [str(path) for path in current.place.glob("chroma-*")] == [current.mirror.store.place]
