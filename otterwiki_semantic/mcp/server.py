@@ -19,7 +19,7 @@ def make_server(wiki: WikiBackend, *, allow_reindex: bool = False) -> MCPServer[
     """Make the server that answers from `wiki`; the tool `reindex` is there only if it is allowed."""
     server: MCPServer[None] = MCPServer(
         "otterwiki-semantic",
-        title="An Otter WikiBackend",
+        title="An Otter Wiki",
         description="Search a wiki by meaning, and read its pages section by section",
         instructions=INSTRUCTIONS,
         version=__version__,
