@@ -131,17 +131,15 @@ class DaemonLauncher:
         try:
             data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise DaemonUnavailableError(f"the data directory cannot be made ({error}); set SEMANTIC_DATA_DIR") from error
+            raise DaemonUnavailableError(f"the data directory cannot be created ({error}); set SEMANTIC_DATA_DIR") from error
         if data_dir.stat().st_uid != os.geteuid():
-            raise DaemonUnavailableError(f"{data_dir} belongs to another user; do this as the user that the wiki runs as")
+            raise DaemonUnavailableError(f"{data_dir} belongs to another user; run this as the user that the wiki runs as")
         if not os.access(data_dir, os.W_OK | os.X_OK):
             raise DaemonUnavailableError(f"{data_dir} is not writable; set SEMANTIC_DATA_DIR to a directory that is")
         try:
             lock = os.open(data_dir / "start.lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise DaemonUnavailableError(
-                f"nothing can be written to {data_dir} ({error}); see that its disk is not full"
-            ) from error
+            raise DaemonUnavailableError(f"cannot write to {data_dir} ({error}); see that its disk is not full") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

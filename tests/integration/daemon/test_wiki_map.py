@@ -67,7 +67,7 @@ def opened() -> Iterator[Open]:
 @pytest.fixture
 def restless(monkeypatch: pytest.MonkeyPatch) -> None:
     """A map is made as soon as anything changes."""
-    for name in ("_FIRST_SECONDS", "_LEAST_REST_SECONDS", "_REST", "_AGAIN_SECONDS"):
+    for name in ("_DELAY_SECONDS", "_MIN_PAUSE_SECONDS", "_PAUSE_FACTOR", "_RETRY_SECONDS"):
         monkeypatch.setattr(mapping, name, 0)
 
 
@@ -213,7 +213,7 @@ def test_a_killed_process_is_made_good(settings: Settings, opened: Open) -> None
     failed = eventually(lambda: found if (found := index.map()).message else None)
     assert failed is not None
     assert (failed.state, failed.points) == (MapState.UNAVAILABLE, ())
-    assert failed.message == "the process that makes the map ended with status -9; it is tried again by itself"
+    assert failed.message == "the process that makes the map ended with status -9; it is retried automatically"
     index.notify()
     assert ready(index).message is None
 
