@@ -25,14 +25,13 @@ from otterwiki_semantic import __version__
 from otterwiki_semantic.cli.doctor.checks.chroma import check_vector_store
 from otterwiki_semantic.cli.doctor.checks.data_directory import check_data_directory, file_system
 from otterwiki_semantic.cli.doctor.checks.index import check_index, status_findings
-from otterwiki_semantic.cli.doctor.checks.installation import check_installation
+from otterwiki_semantic.cli.doctor.checks.installation import check_installation, check_packages
 from otterwiki_semantic.cli.doctor.checks.model import check_model
-from otterwiki_semantic.cli.doctor.checks.packages import check_packages
 from otterwiki_semantic.cli.doctor.checks.repository import check_repository
-from otterwiki_semantic.cli.doctor.checks.resources import available_memory, check_room
+from otterwiki_semantic.cli.doctor.checks.resources import available_memory, check_resources
 from otterwiki_semantic.cli.doctor.checks.settings import check_settings
 from otterwiki_semantic.cli.doctor.checks.wiki import check_wiki
-from otterwiki_semantic.cli.doctor.command import examine
+from otterwiki_semantic.cli.doctor.command import run_checks
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, Level, make_context
 from otterwiki_semantic.core.records import Problem, RebuildState, RebuildStatus
 from otterwiki_semantic.core.settings import Settings
@@ -157,7 +156,7 @@ def test_a_healthy_wiki_has_no_problem(wiki: LiveWiki) -> None:
     assert lines[-1] == "no problems"
     assert any(line.startswith("ok       index — 5 pages, 6 passages") and "it equals HEAD" in line for line in lines)
     assert any(line.startswith(f"ok       wiki — {wiki.url} answers: version {__version__}, 5 pages") for line in lines)
-    assert f"ok       index process — it runs: process {owner}, " in answer.stdout
+    assert f"ok       index daemon — running, process {owner}, " in answer.stdout
     assert "OTTERWIKI_API_KEY is set (environment)" in answer.stdout
     assert "it was started with other settings" in answer.stdout, "the wiki has no SEMANTIC_MODEL_KEY"
     assert KEY not in answer.stdout
@@ -194,8 +193,8 @@ def test_everything_broken_at_once_is_told_without_a_traceback(tmp_path: Path) -
         "problem  settings.cfg — OTTERWIKI_SETTINGS names a file that cannot be read: name 'nobody_knows' is not defined",
         "problem  settings — SEMANTIC_MAP is 'perhaps'; allowed: true or false",
         "problem  settings — unknown setting SEMANTIC_SINC_INTERVAL",
-        "problem  git — there is none on the PATH of this process",
-        f"problem  data directory — {tmp_path / 'settings.cfg' / 'index'} cannot be made: {tmp_path / 'settings.cfg'} is no",
+        "problem  git — not found on the PATH of this process",
+        f"problem  data directory — {tmp_path / 'settings.cfg' / 'index'} cannot be created: {tmp_path / 'settings.cfg'} is",
         "problem  model — the Python package numpy is missing",
         "cannot be reached: ",
     ):
@@ -221,7 +220,7 @@ def test_a_damaged_model_is_found(tmp_path: Path, resting: DoctorContext) -> Non
 
 
 def test_without_a_repository_it_is_said_how_to_name_one() -> None:
-    found = list(examine(make_context(PATH, {})))
+    found = list(run_checks(make_context(PATH, {})))
     assert "no repository" in the_problem(found).detail
     assert "--repository" in the_problem(found).hint
 
@@ -236,7 +235,7 @@ def test_no_secret_is_shown_and_nothing_that_a_terminal_obeys(resting: DoctorCon
         case = make_context(
             {**PATH, **secrets}, {"SECRET_KEY": SECRET}, repository=settings_of(resting).repository, url=server.url
         )
-        found = list(examine(case))
+        found = list(run_checks(case))
         assert server.sent == [f"Bearer {SECRET}"]
     assert SECRET not in json.dumps([(each.detail, each.hint) for each in found])
     assert the_problem(found).detail == f"{server.url}: ?[31m the key (secret) is not known (status 403)"
@@ -246,7 +245,7 @@ def test_settings_are_named_with_their_sources_and_bad_ones_all_at_once(tmp_path
     repository = make_repository(tmp_path / "repository", {})
     wiki = {"REPOSITORY": str(repository), "SEMANTIC_THREADS": 2, "SEMANTIC_MODEL_OPTIONS": f'{{"key": "{SECRET}"}}'}
     case = make_context({**PATH, "SEMANTIC_MAP": "maybe", "SEMANTIC_MODEL": "gpt", "SEMANTIC_CHROMA_URL": "http://u:p@h"}, wiki)
-    found = [each for each in examine(case) if each.what == "settings"]
+    found = [each for each in run_checks(case) if each.what == "settings"]
     assert [detail.split()[0] for _, detail in of_level(found, Level.PROBLEM)] == [
         "SEMANTIC_CHROMA_URL",
         "SEMANTIC_MAP",
@@ -270,10 +269,10 @@ def test_settings_that_contradict_each_other_leave_the_rest_to_be_looked_at(tmp_
     repository = make_repository(tmp_path / "repository", {})
     url = f"http://chroma.invalid:{free_port()}"
     given = {"SEMANTIC_CHROMA_TOKEN": SECRET, "SEMANTIC_CHROMA_URL": url, "SEMANTIC_MODEL": "onnx:/nowhere"}
-    found = list(examine(make_context({**PATH, **given}, {"REPOSITORY": str(repository)})))
+    found = list(run_checks(make_context({**PATH, **given}, {"REPOSITORY": str(repository)})))
     problems = {each.what: each for each in found if each.level is Level.PROBLEM}
     assert problems["settings"].detail.startswith(f"SEMANTIC_CHROMA_TOKEN would go to {url} ")
-    assert problems["settings"].hint.startswith("do what it says")
+    assert problems["settings"].hint.startswith("correct this")
     assert set(problems) == {"settings", "model"}, "the server is not asked"
     assert any(each.what == "data directory" for each in found)
     assert SECRET not in str(found)
@@ -282,13 +281,13 @@ def test_settings_that_contradict_each_other_leave_the_rest_to_be_looked_at(tmp_
 def test_a_model_whose_address_is_wrong_is_not_asked_elsewhere(resting: DoctorContext) -> None:
     given = {"SEMANTIC_MODEL": "openai:a-model", "SEMANTIC_MODEL_URL": "localhost:8080", "SEMANTIC_MODEL_KEY": SECRET}
     case = make_context({**PATH, **given}, {}, repository=settings_of(resting).repository)
-    assert of_level(list(check_model(case)), Level.NOTE) == [("model", "it was not asked: its settings are wrong")]
+    assert of_level(list(check_model(case)), Level.NOTE) == [("model", "not checked: its settings are wrong")]
 
 
 def test_a_repository_that_nothing_can_stand_beside_leaves_the_model_to_be_looked_at() -> None:
-    found = list(examine(make_context({**PATH, "REPOSITORY": "/", "SEMANTIC_RERANKER": "cohere:rerank-v3.5"}, {})))
+    found = list(run_checks(make_context({**PATH, "REPOSITORY": "/", "SEMANTIC_RERANKER": "cohere:rerank-v3.5"}, {})))
     assert "set SEMANTIC_DATA_DIR" in the_problem(found).detail
-    assert the_problem(found).hint.startswith("do what it says")
+    assert the_problem(found).hint.startswith("correct this")
     assert {"model", "reranker", "ChromaDB"} <= {each.what for each in found}
 
 
@@ -330,7 +329,7 @@ def test_a_package_of_the_wrong_version_is_found(tmp_path: Path, monkeypatch: py
     monkeypatch.syspath_prepend(tmp_path)
     found = list(check_packages(make_context(PATH, {})))
     told = {detail: each.hint for each in found for detail in [each.detail] if each.level is Level.PROBLEM}
-    assert "otterwiki-semantic wants mistune<3.4,>=3.3, and 2.0.5 is installed" in told
+    assert "otterwiki-semantic requires mistune<3.4,>=3.3, but 2.0.5 is installed" in told
     assert 'pip install "mistune<3.4,>=3.3"' in told.values()
 
 
@@ -338,7 +337,7 @@ def test_a_wiki_that_is_too_old_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     fake_package(tmp_path, "otterwiki", "2.11.0")
     monkeypatch.syspath_prepend(tmp_path)
     problem = the_problem(list(check_packages(make_context(PATH, {}))))
-    assert problem.detail == "otterwiki-semantic wants otterwiki<3,>=2.26, and 2.11.0 is installed"
+    assert problem.detail == "otterwiki-semantic requires otterwiki<3,>=2.26, but 2.11.0 is installed"
 
 
 def test_the_earlier_plugin_beside_this_one_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -387,11 +386,11 @@ def test_a_data_directory_of_another_user_is_explained(resting: DoctorContext) -
     ("place", "level", "part"),
     [
         ("index", Level.OK, "private, writable, with file locks"),
-        ("new/index", Level.NOTE, "the first start makes it"),
-        ("open", Level.NOTE, "can be read by others (mode 755)"),
-        ("repository/home.md", Level.PROBLEM, "is no directory"),
-        ("repository/home.md/index", Level.PROBLEM, "cannot be made"),
-        ("/proc/self", Level.PROBLEM, "nothing can be written"),
+        ("new/index", Level.NOTE, "the first start creates it"),
+        ("open", Level.NOTE, "is readable by others (mode 755)"),
+        ("repository/home.md", Level.PROBLEM, "is not a directory"),
+        ("repository/home.md/index", Level.PROBLEM, "cannot be created"),
+        ("/proc/self", Level.PROBLEM, "cannot write to"),
         ("n" * 120, Level.NOTE, "too long for a socket"),
     ],
 )
@@ -414,13 +413,15 @@ def test_network_file_systems_are_known() -> None:
 
 
 def test_room_is_measured(resting: DoctorContext, tmp_path: Path) -> None:
-    (disk, memory) = list(check_room(resting))
+    (disk, memory) = list(check_resources(resting))
     assert disk.level is Level.OK
     assert memory.what == "memory"
-    (new, _) = list(check_room(replace(resting, settings=replace(settings_of(resting), data_dir=tmp_path / "new"))))
+    (new, _) = list(check_resources(replace(resting, settings=replace(settings_of(resting), data_dir=tmp_path / "new"))))
     assert "a rebuild needs about 0 MB" in new.detail
     if Path("/proc/1").is_dir():  # a file system without room
-        (full, _) = list(check_room(replace(resting, settings=replace(settings_of(resting), data_dir=Path("/proc/1/index")))))
+        (full, _) = list(
+            check_resources(replace(resting, settings=replace(settings_of(resting), data_dir=Path("/proc/1/index"))))
+        )
         assert full.level is Level.PROBLEM
         assert "0 MB are free" in full.detail
 
@@ -451,7 +452,7 @@ def test_a_model_that_the_index_knows_is_asked_for_a_sentence_and_no_more(
     before = files_of(settings_of(case).data_dir)
     (found,) = check_model(case)
     assert found.level is Level.OK
-    assert "what it is" not in found.detail
+    assert "asked about the model" not in found.detail
     assert 1 <= sum(map(len, server.texts)) <= 2
     assert files_of(settings_of(case).data_dir) == before
 
@@ -461,7 +462,7 @@ def test_a_model_that_nobody_has_asked_yet_is_asked_what_it_is(on_a_server: tupl
     before = files_of(settings_of(case).data_dir)
     (found,) = check_model(case)
     assert found.level is Level.OK
-    assert "its server was also asked what it is" in found.detail
+    assert "its server was also asked about the model" in found.detail
     assert files_of(settings_of(case).data_dir) == before
 
 
@@ -471,7 +472,7 @@ def test_a_model_that_does_not_answer_is_given_up(resting: DoctorContext, monkey
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         settings = replace(settings_of(resting), model="ollama:a-model", model_url=url)
         problem = the_problem(list(check_model(replace(resting, settings=settings))))
-    assert "gave no vector within" in problem.detail
+    assert "returned no vector within" in problem.detail
 
 
 # The index
@@ -480,10 +481,10 @@ def test_a_model_that_does_not_answer_is_given_up(resting: DoctorContext, monkey
 def test_an_index_at_rest_is_read_and_left_as_it_is(resting: DoctorContext) -> None:
     before = files_of(settings_of(resting).data_dir)
     process, index = check_index(resting)
-    assert (process.level, process.detail) == (Level.NOTE, "it does not run now")
+    assert (process.level, process.detail) == (Level.NOTE, "not running")
     assert index.level is Level.OK
     assert index.detail.startswith("5 pages, 6 passages, ")
-    assert "its file is sound" in index.detail
+    assert "its file is intact" in index.detail
     assert files_of(settings_of(resting).data_dir) == before
     assert owners_of(settings_of(resting).data_dir) == []
 
@@ -505,7 +506,7 @@ def test_a_damaged_catalog_is_found(resting: DoctorContext, start: int) -> None:
         file.write(b"\xa5" * 40_000)
     problem = the_problem(list(check_index(resting)))
     assert str(catalog_of(resting)) in problem.detail
-    assert "built again by itself" in problem.hint
+    assert "rebuilt when the index daemon starts" in problem.hint
 
 
 def test_what_a_killed_process_left_is_not_judged(resting: DoctorContext) -> None:
@@ -525,7 +526,7 @@ def test_an_index_of_another_making_is_noted(resting: DoctorContext) -> None:
     with sqlite3.connect(catalog_of(resting)) as connection:
         connection.execute("UPDATE meta SET value = 'other' WHERE name = 'fingerprint'")
     connection.close()
-    assert "made with another model" in list(check_index(resting))[-1].detail
+    assert "built with another model" in list(check_index(resting))[-1].detail
 
 
 def test_why_the_index_process_ended_is_read_from_its_log(resting: DoctorContext) -> None:
@@ -647,7 +648,7 @@ def test_a_redirect_is_not_followed_with_the_key() -> None:
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8080", "http://", "http://user:pass@wiki", "http://wiki:x"])
 def test_an_address_that_is_none_is_not_repeated(url: str) -> None:
-    assert the_problem(asked(url)).detail == "the address in --url is none"
+    assert the_problem(asked(url)).detail == "the URL in --url is invalid"
 
 
 def test_a_key_that_cannot_be_sent_is_not_sent() -> None:

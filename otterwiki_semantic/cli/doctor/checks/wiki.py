@@ -1,4 +1,4 @@
-"""The running wiki: whether it answers, and the plugin in it."""
+"""Check that the running wiki and its plugin answer."""
 
 from __future__ import annotations
 
@@ -14,28 +14,26 @@ _KEY = "OTTERWIKI_API_KEY"
 _REFUSALS = {
     "wrong_key": (
         f"the wiki was started with another {_KEY}",
-        f"set the one that the wiki has, or restart it with this {_KEY}",
+        f"set the key of the wiki, or restart it with this {_KEY}",
     ),
-    "no_key_configured": (f"the wiki has no {_KEY}", f"set {_KEY} where the wiki is started, too, and restart it"),
-    "unauthorized": ("the wiki is closed, and no key was sent", f"set {_KEY} to the one that the wiki was started with"),
+    "no_key_configured": (f"the wiki has no {_KEY}", f"also set {_KEY} where the wiki is started, and restart it"),
+    "unauthorized": ("the wiki is not public, and no key was sent", f"set {_KEY} to the one that the wiki was started with"),
 }
 
 
-def check_wiki(case: DoctorContext) -> Iterator[Finding]:
-    """Ask the wiki at `case.url` for the index's status."""
-    if case.url is None:
-        yield note("wiki", "it was not asked", "to have it asked: --url http://127.0.0.1:8080, or wherever it is served")
+def check_wiki(context: DoctorContext) -> Iterator[Finding]:
+    """Ask the wiki at `context.url` for the status of its index."""
+    if context.url is None:
+        yield note("wiki", "not checked", "to check it: --url http://127.0.0.1:8080, or wherever it is served")
         return
-    if not _is_address(case.url):  # it is not repeated: it may hold a password
-        yield problem("wiki", "the address in --url is none", "give http://host:port, without a user name")
+    if not _is_address(context.url):  # not repeated: it may contain a password
+        yield problem("wiki", "the URL in --url is invalid", "give http://host:port, without a user name")
         return
-    key = case.given(_KEY)
-    if not key.isprintable():  # the error of the one who sends it would show it
-        yield problem(
-            "wiki", f"{_KEY} has characters in it that cannot be sent", "correct it, here and where the wiki is started"
-        )
+    key = context.given(_KEY)
+    if not key.isprintable():  # the error of the HTTP client would show it
+        yield problem("wiki", f"{_KEY} has characters that cannot be sent", "correct it, here and where the wiki is started")
         return
-    url = case.url.rstrip("/")
+    url = context.url.rstrip("/")
     yield from _read(url, ask(f"{url}/api/v1/semantic-search/status", key or None))
 
 
@@ -72,13 +70,13 @@ def _answered(url: str, body: dict[str, Any]) -> Finding:
         return problem(
             "wiki", f"{url} runs version {theirs}, and this is {__version__}", "restart the wiki, or run its own command"
         )
-    return ok("wiki", f"{url} answers: version {theirs}, {body.get('pages')} pages, index process {body.get('owner_pid')}")
+    return ok("wiki", f"{url} answers: version {theirs}, {body.get('pages')} pages, index daemon {body.get('owner_pid')}")
 
 
 def _refused(url: str, status: int, body: dict[str, Any]) -> Iterator[Finding]:
     error = body["error"] if isinstance(body["error"], dict) else {}
     code, message = str(error.get("code")), str(error.get("message"))
-    detail, hint = _REFUSALS.get(code, (message, "do what it says; the wiki's log may tell more"))
+    detail, hint = _REFUSALS.get(code, (message, "correct this; the wiki's log may have details"))
     yield problem("wiki", f"{url}: {detail} (status {status})", hint)
     for each in body.get("problems") or ():
         if isinstance(each, dict):
