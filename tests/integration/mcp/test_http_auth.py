@@ -153,7 +153,7 @@ def test_a_port_in_use_is_said_in_one_line() -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         answer = run("--http", address, "--url", "http://127.0.0.1:9")
     assert answer.returncode == 1
-    assert answer.stderr.startswith(f"Error: {address} cannot be listened on")
+    assert answer.stderr.startswith(f"Error: cannot listen on {address}: ")
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
