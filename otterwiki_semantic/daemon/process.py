@@ -187,7 +187,7 @@ class _Handler(socketserver.StreamRequestHandler):
         return DaemonInfo(code_version(), os.getpid(), str(mine.repository), mine.fingerprint)
 
     def _check_client(self, request: Request) -> None:
-        """Reject a client of another version, repository or settings; `DaemonMismatchError` says which, and who gives way."""
+        """Reject a client of another version, repository or settings. Errors: `DaemonMismatchError`."""
         mine = self.server
         if request.version != code_version():
             mine.end()

@@ -123,7 +123,6 @@ def _without_error_body(made: Operation, success: dict[str, Any]) -> dict[str, A
 
 
 def _by_status(made: Operation) -> dict[int, list[str]]:
-    """Return the codes of an operation's errors by HTTP status."""
     codes = {*_ACCESS_ERRORS[made.access], *made.errors}
     codes |= {"invalid_parameter"} if made.takes else set()
     codes |= {"bad_request", "too_large"} if made.body else set()
@@ -140,7 +139,6 @@ def _name(codes: list[str]) -> str:
 
 
 def _error_responses(operations: Iterable[Operation]) -> dict[str, Any]:
-    """Return every error answer, by its codes."""
     return {_name(codes): _error_response(status, codes) for made in operations for status, codes in _by_status(made).items()}
 
 

@@ -92,7 +92,6 @@ def text_fragment(text: str, start: int, highlights: Sequence[tuple[int, int]]) 
 
 
 def _blocks(text: str, start: int) -> list[tuple[int, int]]:
-    """Return the start and end of each block of a text after `start`."""
     ends = [(match.start(), match.end()) for match in _BREAK.finditer(text, start)]
     begins = [start, *(end for _, end in ends)]
     return list(zip(begins, [*(begin for begin, _ in ends), len(text)], strict=True))

@@ -116,7 +116,6 @@ def _passage(hit: Hit, page_url: PageUrl) -> PassageView:
 
 
 def _reasons(hit: Hit, why: Explanation) -> tuple[str, ...]:
-    """Explain the rank of a passage."""
     return (
         f"Placed {_RULES.get(why.rule, why.rule)}.",
         _meaning(why),

@@ -95,7 +95,6 @@ class _Views:
         return render_template("semantic_search/likely.html", pages=pages, name=name)
 
     def _found(self) -> tuple[dict[str, Any], int]:
-        """Return the values of the search page, and the HTTP status."""
         query = request.args.get("q", "").strip()
         mode = request.args.get("mode", Mode.HYBRID)
         chosen = _chosen()
@@ -131,7 +130,6 @@ def _chosen() -> list[tuple[str, str]]:
 
 
 def _more(answer: Answer) -> bool:
-    """Whether the page offers more results."""
     return "more" not in request.args and len(answer.results) >= _RESULTS
 
 

@@ -51,7 +51,6 @@ def _failure(error: VectorStoreError) -> Finding:
 
 
 def _ask(server: ChromaServer) -> Finding:
-    """Ask for everything that the index needs. Errors: `VectorStoreError`."""
     from chromadb.errors import NotFoundError
 
     try:
