@@ -16,7 +16,7 @@ _STATES_OF_EARLIER_PLUGIN = {
 
 
 def status_json(status: IndexStatus) -> dict[str, Any]:
-    """Give the state of the index."""
+    """Return the state of the index."""
     body = to_builtins(status)
     index = body.pop("index")
     return {
@@ -30,7 +30,7 @@ def status_json(status: IndexStatus) -> dict[str, Any]:
 
 
 def rebuild_json(status: RebuildStatus) -> dict[str, Any]:
-    """Give the state of the last rebuild."""
+    """Return the state of the last rebuild."""
     progress = to_builtins(status.progress)
     seconds_left = progress.pop("seconds_left")
     return {
@@ -39,6 +39,7 @@ def rebuild_json(status: RebuildStatus) -> dict[str, Any]:
         "started": status.started,
         "finished": status.finished,
         "error": status.error,
+        "hint": status.hint,
         "cure": status.cure,
         "seconds_left": seconds_left if status.state is RebuildState.RUNNING else None,
         "estimate": to_builtins(status.estimate),
@@ -48,7 +49,7 @@ def rebuild_json(status: RebuildStatus) -> dict[str, Any]:
 
 
 def reindex_status_json(status: RebuildStatus) -> dict[str, Any]:
-    """Give the state of the last rebuild, by the names that the earlier plugin had for it, too."""
+    """Return the state of the last rebuild, also by the names of the earlier plugin."""
     earlier = {
         "status": _STATES_OF_EARLIER_PLUGIN[status.state],
         "started_at": status.started,

@@ -119,7 +119,7 @@ class RebuildTracker:
 
     def _end(self, error: Exception | None) -> None:
         if error is not None:
-            self._telemetry.failed(Failure.REBUILD)
+            self._telemetry.record_failure(Failure.REBUILD)
         self._cooldown.start()
         state = RebuildState.FAILED if error else RebuildState.DONE
         reason = problem(error) if error else None
@@ -128,8 +128,8 @@ class RebuildTracker:
                 self._status,
                 state=state,
                 finished=now(),
-                error=reason.trouble if reason else None,
-                cure=reason.cure if reason else None,
+                error=reason.message if reason else None,
+                hint=reason.hint if reason else None,
             )
             self.error = error
 

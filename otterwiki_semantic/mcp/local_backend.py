@@ -1,4 +1,4 @@
-"""A git repository of markdown, read and searched by this program itself."""
+"""A git repository of Markdown pages, without a running wiki."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from otterwiki_semantic.mcp.backend import BackendError, Json
 
 
 class LocalBackend:
-    """A `Wiki` that is only a repository and its index; each question is asked in a thread of its own."""
+    """A `WikiBackend` of a repository and its index; blocking calls run in threads."""
 
     def __init__(self, index: IndexClient, repository: Repository) -> None:
         self._index = index
@@ -31,7 +31,7 @@ class LocalBackend:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the index as it is: whoever made it ends it."""
+        """Do nothing: the caller closes the index."""
 
     async def search(self, query: str, arguments: Mapping[str, Any]) -> Json:
         def search() -> Any:

@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 
 class Freshness(Struct, frozen=True, omit_defaults=True):
@@ -59,15 +60,22 @@ class Recall(Struct, frozen=True):
 class Problem(Struct, frozen=True):
     """Something that keeps the index from doing all it could, and what to do about it."""
 
-    trouble: str
-    cure: str
+    message: str
+    """What is wrong."""
+    hint: str
+    """What to do, or what happens automatically."""
+    trouble: str = ""
+    """The same as `message`, until 0.2."""
+    cure: str = ""
+    """The same as `hint`, until 0.2."""
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "trouble", self.message)
+        force_setattr(self, "cure", self.hint)
 
 
 class RebuildStatus(Struct, frozen=True):
-    """A rebuild's state and progress, and whether it `copies` what has not changed. Times are ISO 8601 in UTC.
-
-    `cure` is what to do about the `error`, if it failed.
-    """
+    """The state and progress of the last rebuild. Times are ISO 8601 in UTC."""
 
     state: RebuildState = RebuildState.IDLE
     progress: Progress = Progress()
@@ -77,7 +85,14 @@ class RebuildStatus(Struct, frozen=True):
     estimate: Estimate | None = None
     recall: Recall | None = None
     copies: bool = False
+    """Whether it copies what has not changed."""
+    hint: str | None = None
+    """What to do about the error, if it failed."""
     cure: str | None = None
+    """The same as `hint`, until 0.2."""
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "cure", self.hint)
 
 
 class IndexStatus(Struct, frozen=True):

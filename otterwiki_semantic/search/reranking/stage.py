@@ -122,7 +122,7 @@ class RerankStage:
         failure = self.error if len(failures) == asked else failures[0] if failures else None
         if failure is not None and failure is not self._counted:
             self._counted = failure
-            self._telemetry.failed(Failure.RERANKER)
+            self._telemetry.record_failure(Failure.RERANKER)
 
     # Asking the reranker
 

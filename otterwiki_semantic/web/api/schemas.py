@@ -1,4 +1,4 @@
-"""JSON Schemas of what the API takes and answers, made from the records."""
+"""JSON Schemas of requests and answers, generated from the records."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ _EARLIER_NAMES = {
     "chunks_created": "chunks_done",
     "error_message": "error",
 }
-"""Fields of a rebuild's status that exist twice, for programs that know the earlier plugin."""
+"""Fields of a rebuild's status that exist twice, for programs written for the earlier plugin."""
 
 
 def answer_schemas() -> dict[str, Schema]:
-    """Return the schema of every answer, by the name under which others refer to it."""
+    """Return the schema of every answer, by its name."""
     found = json_schemas(_ANSWERS)
     found["OpenApi"] = _object({"openapi": {"type": "string"}, "info": {"type": "object"}, "paths": {"type": "object"}})
     status, rebuild = found["IndexStatus"], found["RebuildStatus"]
@@ -83,12 +83,12 @@ def answer_schemas() -> dict[str, Schema]:
 
 
 def reference(name: str) -> Schema:
-    """Return the schema that stands for a named one."""
+    """Return a reference to a named schema."""
     return {"$ref": f"#/components/schemas/{name}"}
 
 
 def query_parameters(record: type, only: tuple[str, ...] = ()) -> list[Schema]:
-    """Return the parameters of a record as those of a query string; `only` some of them, if any are named."""
+    """Return the parameters of a record for a query string; if any are named, `only` those."""
     return [
         {
             "name": each.name,
@@ -103,7 +103,7 @@ def query_parameters(record: type, only: tuple[str, ...] = ()) -> list[Schema]:
 
 
 def body_schema(record: type) -> Schema:
-    """Return the schema of a body with the parameters of a record. Null stands for a parameter that is not given."""
+    """Return the schema of a body with the parameters of a record. Null stands for a missing parameter."""
     parameters = parameters_of(record)
     names = {each.name for each in parameters}
     return {

@@ -271,8 +271,8 @@ def test_a_failure_leaves_the_order_as_it_was_and_says_what_to_do(
     assert answer.degraded.startswith("the answer is not reranked: ")
     assert told in answer.degraded
     (problem,) = index.status().problems
-    assert told in problem.trouble
-    assert "every 30 s" in problem.cure
+    assert told in problem.message
+    assert "every 30 s" in problem.hint
     assert KEY not in f"{answer}{index.status()}{caplog.text}"
     server.reply = ranked
     assert search(index, "where does water come from").degraded is None
