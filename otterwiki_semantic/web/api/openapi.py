@@ -8,8 +8,13 @@ from typing import Any
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.parameters import Schema
-from otterwiki_semantic.web.api.operations import Access, Operation, operations_of
-from otterwiki_semantic.web.api.request_body import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES
+from otterwiki_semantic.web.api.operations import (
+    MAX_BODY_BYTES,
+    MAX_QUERY_STRING_BYTES,
+    Access,
+    Operation,
+    operations_of,
+)
 from otterwiki_semantic.web.api.schemas import answer_schemas, body_schema, query_parameters, reference
 from otterwiki_semantic.web.errors import ERRORS
 
@@ -43,14 +48,7 @@ _SECURITY: dict[Access, list[dict[str, list[str]]]] = {
     Access.ADMINISTRATORS: [{"key": []}, {"session": []}],
     Access.MONITORS: [{"key": []}, {"session": []}, {}],  # the last: programs on the machine of the wiki
 }
-_COMMON_ERRORS = ("uri_too_long", "internal_error")
-_KEY_ERRORS = ("unauthorized", "wrong_key", "no_key_configured", "forbidden")
-_ACCESS_ERRORS: dict[Access, tuple[str, ...]] = {
-    Access.ANYONE: _COMMON_ERRORS,
-    Access.READERS: (*_KEY_ERRORS, "index_unavailable", *_COMMON_ERRORS),
-    Access.ADMINISTRATORS: (*_KEY_ERRORS, "index_unavailable", *_COMMON_ERRORS),
-    Access.MONITORS: (*_KEY_ERRORS, *_COMMON_ERRORS),
-}
+_KEY_ERRORS = {"unauthorized", "wrong_key", "no_key_configured", "forbidden"}
 _PAGE: Schema = {
     "name": "path",
     "in": "path",
@@ -123,7 +121,9 @@ def _without_error_body(made: Operation, success: dict[str, Any]) -> dict[str, A
 
 
 def _by_status(made: Operation) -> dict[int, list[str]]:
-    codes = {*_ACCESS_ERRORS[made.access], *made.errors}
+    codes = {"uri_too_long", "internal_error", *made.errors}
+    codes |= _KEY_ERRORS if made.access is not Access.ANYONE else set()
+    codes |= {"index_unavailable"} if made.access in {Access.READERS, Access.ADMINISTRATORS} else set()
     codes |= {"invalid_parameter"} if made.takes else set()
     codes |= {"bad_request", "too_large"} if made.body else set()
     codes |= {"csrf_failed"} if made.method == "POST" and made.access is Access.ADMINISTRATORS else set()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
+from inspect import getdoc
 from typing import Any, Literal
 
 from flask import Response, request
+from werkzeug.exceptions import BadRequest, RequestEntityTooLarge
 
 from otterwiki_semantic.core.parameters import parameters_of, parse_parameters
 from otterwiki_semantic.core.serialization import encode
-from otterwiki_semantic.web.api.request_body import json_object
 from otterwiki_semantic.web.auth import require_admin, require_monitor, require_read
+from otterwiki_semantic.web.errors import ApiError
 
+MAX_BODY_BYTES = 1 << 20
+MAX_QUERY_STRING_BYTES = 1 << 16
+"""Enough for every parameter at once; larger requests can be sent as a body. Few servers accept more."""
 View = Callable[..., Any]
 _OPERATIONS = "_operations"
 
@@ -32,75 +37,55 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An HTTP method of a path."""
+    """An HTTP method of a path; decorates the view that answers it.
+
+    The view receives the path of the page and the record of parameters, if it has them; it returns a record, JSON as bytes, or
+    a response. Its docstring is the operation's summary.
+    """
 
     method: Literal["GET", "POST"]
     path: str
     """Below ``/api/v1``; ``{path}`` is a page's path."""
     name: str
-    summary: str
     answer: str
     """The name of the answer's schema."""
     access: Access
-    takes: type | None
+    alias: str | None = None
+    """A second path."""
+    takes: type | None = None
     """The record of its parameters."""
-    body: Literal["required", "optional"] | None
+    body: Literal["required", "optional"] | None = None
     """Whether the parameters are sent as a JSON object."""
-    in_query: tuple[str, ...]
+    in_query: tuple[str, ...] = ()
     """The parameters of an operation with a body that may stand in the query string instead."""
-    errors: tuple[str, ...]
+    errors: tuple[str, ...] = ()
     """Error codes, in addition to those that follow from `access` and `takes`."""
-    status: int
+    status: int = 200
+    summary: str = ""
 
     @property
     def rule(self) -> str:
         """The path as Flask routes it."""
         return self.path.replace("{path}", "<page_path:path>")
 
-
-def operation(
-    method: Literal["GET", "POST"],
-    path: str,
-    name: str,
-    summary: str,
-    answer: str,
-    access: Access,
-    *,
-    alias: str | None = None,
-    takes: type | None = None,
-    body: Literal["required", "optional"] | None = None,
-    in_query: Sequence[str] = (),
-    errors: Sequence[str] = (),
-    status: int = 200,
-) -> Callable[[View], View]:
-    """Return a decorator for the view of an operation.
-
-    The view receives the path of the page and the record of parameters, if it has them; it returns a record, JSON as bytes, or
-    a response. `alias` is a second path.
-    """
-    made = Operation(method, path, name, summary, answer, access, takes, body, tuple(in_query), tuple(errors), status)
-
-    def decorate(view: View) -> View:
-        others = [replace(made, path=alias, name=f"{name}Too")] if alias else []
+    def __call__(self, view: View) -> View:
+        made = replace(self, summary=(getdoc(view) or "").partition("\n")[0].removesuffix("."))
+        others = [replace(made, path=self.alias, name=f"{self.name}Too")] if self.alias else []
         setattr(view, _OPERATIONS, (made, *others))
         return view
 
-    return decorate
 
-
-def operations_of(api: type) -> list[tuple[Operation, str]]:
-    """Return the operations of a class, with the names of the methods that answer them, in order."""
-    return [(made, name) for name, view in vars(api).items() for made in getattr(view, _OPERATIONS, ())]
+def operations_of(api: type) -> list[tuple[Operation, View]]:
+    """Return the operations of a class, with the methods that answer them, in order."""
+    return [(made, view) for view in vars(api).values() for made in getattr(view, _OPERATIONS, ())]
 
 
 def answer(made: Operation, view: View, api_key: str | None, path_values: dict[str, str]) -> Response:
     """Answer the current request: check permissions, parse parameters, call the view."""
     _CHECKS[made.access](api_key)
-    parameters = () if made.takes is None else (parse_parameters(made.takes, _values(made)),)
+    parameters = () if made.takes is None else (parse_parameters(made.takes, _values(made, made.takes)),)
     found = view(*path_values.values(), *parameters)
-    if isinstance(found, Response):
-        return found
-    return json_response(found, made.status)
+    return found if isinstance(found, Response) else json_response(found, made.status)
 
 
 def json_response(content: Any, status: int = 200) -> Response:
@@ -116,14 +101,25 @@ _CHECKS: dict[Access, Callable[[str | None], None]] = {
 }
 
 
-def _values(made: Operation) -> dict[str, Any]:
+def check_size() -> None:
+    """Limit the body of the current request, whatever length it claims. Errors: `ApiError` for a query string that is too long.
+
+    Reading a body that claims to be larger raises `RequestEntityTooLarge`; a body of unknown length is truncated.
+    """
+    request.max_content_length = MAX_BODY_BYTES + 1
+    size = len(request.query_string)
+    if size > MAX_QUERY_STRING_BYTES:
+        allowed = f"at most {MAX_QUERY_STRING_BYTES:,} are allowed; use POST for more"
+        raise ApiError("uri_too_long", f"the query string has {size:,} bytes; {allowed}")
+
+
+def _values(made: Operation, takes: type) -> dict[str, Any]:
     """Return the parameters of the query string, overridden by those of the body."""
-    assert made.takes is not None
-    lists = [each.name for each in parameters_of(made.takes) if each.type.is_list]
     if made.body is None:
+        lists = [each.name for each in parameters_of(takes) if each.type.is_list]
         return request.args.to_dict() | {name: request.args.getlist(name) for name in lists}
     in_query = {name: request.args[name] for name in made.in_query if name in request.args}
-    body = json_object('{"queries": ["…"]}' if made.body == "required" else '{"full": true}') if _has_body(made) else {}
+    body = _json_object('{"queries": ["…"]}' if made.body == "required" else '{"full": true}') if _has_body(made) else {}
     return in_query | {name: value for name, value in body.items() if value is not None}
 
 
@@ -131,3 +127,23 @@ def _has_body(made: Operation) -> bool:
     if made.body == "required":
         return True
     return request.get_data().lstrip().startswith(b"{") or (request.is_json and bool(request.get_data()))
+
+
+def _json_object(example: str) -> dict[str, Any]:
+    """Return the body of the current request, a JSON object of any content type; whole floats become integers.
+
+    Errors: `ApiError`, with an example.
+    """
+    try:
+        is_too_large = len(request.get_data()) > MAX_BODY_BYTES
+    except RequestEntityTooLarge:
+        is_too_large = True
+    if is_too_large:
+        raise ApiError("too_large", f"the body is too large; at most {MAX_BODY_BYTES:,} bytes are allowed")
+    try:
+        body = request.get_json(force=True)
+    except (BadRequest, RecursionError) as error:
+        raise ApiError("bad_request", f"the body is not JSON; send {example}") from error
+    if not isinstance(body, dict):
+        raise ApiError("bad_request", f"the body is not a JSON object; send {example}")
+    return {name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in body.items()}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import NoReturn
 
 from flask import Blueprint, Response, jsonify, request
-from flask.blueprints import BlueprintSetupState
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import PathConverter
 
@@ -29,8 +28,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import IndexClient, IndexService, reindex_status_json, status_json
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.web.api.openapi import METRICS_TYPE, openapi_document
-from otterwiki_semantic.web.api.operations import Access, Operation, answer, json_response, operation, operations_of
-from otterwiki_semantic.web.api.request_body import check_size
+from otterwiki_semantic.web.api.operations import Access, Operation, View, answer, check_size, json_response, operations_of
 from otterwiki_semantic.web.api.schemas import ChromaStatus
 from otterwiki_semantic.web.errors import ApiError, error_answer, handle_errors
 from otterwiki_semantic.web.pages.layout import page_url
@@ -56,12 +54,11 @@ def make_blueprint(index: IndexClient, settings: Settings) -> Blueprint:
     """Return the routes of the API. The caller exempts them from the wiki's CSRF protection, because `auth` checks it."""
     api = Api(index, PageReader(index, Repository(settings.repository)), settings)
     blueprint = Blueprint("semantic_search", __name__, url_prefix="/api/v1")
-    blueprint.record_once(_add_converter)
-    by_rule: dict[str, dict[str, tuple[Operation, str]]] = {}
+    blueprint.record_once(lambda state: state.app.url_map.converters.update(page_path=_PagePath))
+    by_rule: dict[str, dict[str, tuple[Operation, View]]] = {}
     for made, view in operations_of(Api):
-        by_rule.setdefault(made.rule, {})[made.method] = made, view
-    for rule, operations in by_rule.items():
-        views = {method: (made, getattr(api, view)) for method, (made, view) in operations.items()}
+        by_rule.setdefault(made.rule, {})[made.method] = made, partial(view, api)
+    for rule, views in by_rule.items():
         _route(blueprint, rule, views, settings.api_key)
     for prefix in ("semantic-search", "related", "reindex", "chroma-status"):
         for rule in (f"/{prefix}/", f"/{prefix}/<page_path:rest>"):
@@ -72,13 +69,7 @@ def make_blueprint(index: IndexClient, settings: Settings) -> Blueprint:
     return blueprint
 
 
-def _add_converter(state: BlueprintSetupState) -> None:
-    state.app.url_map.converters["page_path"] = _PagePath
-
-
-def _route(
-    blueprint: Blueprint, rule: str, views: dict[str, tuple[Operation, Callable[..., object]]], api_key: str | None
-) -> None:
+def _route(blueprint: Blueprint, rule: str, views: dict[str, tuple[Operation, View]], api_key: str | None) -> None:
     """Add a rule that rejects methods without a view; the wiki's catch-all would answer them with a page."""
 
     def dispatch(**values: str) -> Response:
@@ -114,49 +105,39 @@ class Api:
         self._pages = pages
         self._has_metrics = settings.metrics
 
-    @operation("GET", "/semantic-search", "search", "Search", "Answer", Access.READERS, takes=SearchRequest)
+    @Operation("GET", "/semantic-search", "search", "Answer", Access.READERS, takes=SearchRequest)
     def search(self, asked: SearchRequest) -> bytes:
+        """Search."""
         answers = self._index.fetch_json(IndexService.search, [asked.query], asked.options, _page_urls())
         return answers[1:-1]  # the only one of a list
 
-    @operation(
-        "POST",
-        "/semantic-search",
-        "searchMany",
-        "Search for several queries at once",
-        "Answers",
-        Access.READERS,
-        takes=BatchRequest,
-        body="required",
-    )
+    @Operation("POST", "/semantic-search", "searchMany", "Answers", Access.READERS, takes=BatchRequest, body="required")
     def search_many(self, asked: BatchRequest) -> bytes:
+        """Search for several queries at once."""
         answers = self._index.fetch_json(IndexService.search, asked.queries, asked.options, _page_urls())
         return b'{"answers":%b}' % answers
 
-    @operation("GET", "/semantic-search/status", "status", "What the index holds and its state", "IndexStatus", Access.READERS)
+    @Operation("GET", "/semantic-search/status", "status", "IndexStatus", Access.READERS)
     def status(self) -> Response:
+        """What the index holds and its state."""
         try:
             return jsonify(status_json(self._index.status()))
         except SemanticError as error:
             return error_answer("index_unavailable", str(error), status="unavailable", problems=(problem(error),))
 
-    @operation(
-        "GET", "/semantic-search/map", "map", "The position of every page on the map of the wiki", "WikiMap", Access.READERS
-    )
+    @Operation("GET", "/semantic-search/map", "map", "WikiMap", Access.READERS)
     def map(self) -> bytes:
+        """The position of every page on the map of the wiki."""
         return self._index.fetch_json(IndexService.map, _page_urls())
 
-    @operation(
-        "GET",
-        "/semantic-search/metrics",
-        "metrics",
-        "Metrics for Prometheus",
-        "Metrics",
-        Access.MONITORS,
-        errors=("not_found", "package_missing"),
+    @Operation(
+        "GET", "/semantic-search/metrics", "metrics", "Metrics", Access.MONITORS, errors=("not_found", "package_missing")
     )
     def metrics(self) -> Response:
-        """Return metrics, even if the index does not answer: a failed scrape would not say why."""
+        """Metrics for Prometheus.
+
+        They are returned even if the index does not answer: a failed scrape would not say why.
+        """
         if not self._has_metrics:
             raise NotFound("metrics are disabled: SEMANTIC_METRICS is false")
         try:
@@ -167,41 +148,25 @@ class Api:
             found = None
         return Response(f"{_UP} {int(found is not None)}\n{found or ''}", content_type=METRICS_TYPE)
 
-    @operation("GET", "/semantic-search/openapi.json", "openapi", "This document", "OpenApi", Access.ANYONE)
+    @Operation("GET", "/semantic-search/openapi.json", "openapi", "OpenApi", Access.ANYONE)
     def openapi(self) -> Response:
+        """This document."""
         return jsonify(openapi_document(Api, request.script_root))
 
-    @operation(
-        "GET",
-        "/related",
-        "related",
-        "Pages near in meaning to one page",
-        "RelatedPages",
-        Access.READERS,
-        takes=RelatedRequest,
-        errors=("page_unknown",),
-    )
+    @Operation("GET", "/related", "related", "RelatedPages", Access.READERS, takes=RelatedRequest, errors=("page_unknown",))
     def related(self, asked: RelatedRequest) -> bytes:
+        """Pages near in meaning to one page."""
         return self._index.fetch_json(IndexService.related, asked.path, asked.n, _page_urls())
 
-    @operation(
-        "GET",
-        "/semantic-search/pages",
-        "pages",
-        "List pages",
-        "PageList",
-        Access.READERS,
-        alias="/pages",
-        takes=PageListRequest,
-    )
+    @Operation("GET", "/semantic-search/pages", "pages", "PageList", Access.READERS, alias="/pages", takes=PageListRequest)
     def pages(self, asked: PageListRequest) -> bytes:
+        """List pages."""
         return self._index.fetch_json(IndexService.pages, asked, _page_urls())
 
-    @operation(
+    @Operation(
         "GET",
         "/semantic-search/pages/{path}",
         "page",
-        "Read a page, or sections or lines of it",
         "PageView",
         Access.READERS,
         alias="/pages/{path}",
@@ -209,29 +174,25 @@ class Api:
         errors=("page_unknown", "revision_unknown", "section_unknown", "section_ambiguous"),
     )
     def page(self, path: str, asked: PageRequest) -> PageView:
+        """Read a page, or sections or lines of it."""
         return self._pages.page(path, asked, _page_urls())
 
-    @operation("GET", "/semantic-search/insight", "insight", "How the index works", "Insight", Access.ADMINISTRATORS)
+    @Operation("GET", "/semantic-search/insight", "insight", "Insight", Access.ADMINISTRATORS)
     def insight(self) -> bytes:
+        """How the index works."""
         return self._index.fetch_json(IndexService.insight)
 
-    @operation(
-        "GET",
-        "/semantic-search/insight/{path}",
-        "seenPage",
-        "A page as search sees it",
-        "PageInspection",
-        Access.ADMINISTRATORS,
-        errors=("page_unknown",),
+    @Operation(
+        "GET", "/semantic-search/insight/{path}", "seenPage", "PageInspection", Access.ADMINISTRATORS, errors=("page_unknown",)
     )
     def inspect_page(self, path: str) -> bytes:
+        """A page as search sees it."""
         return self._index.fetch_json(IndexService.inspect_page, page_path(path), _page_urls())
 
-    @operation(
+    @Operation(
         "POST",
         "/reindex",
         "reindex",
-        "Build a new index next to the serving one",
         "ReindexStarted",
         Access.ADMINISTRATORS,
         takes=ReindexRequest,
@@ -241,17 +202,22 @@ class Api:
         status=202,
     )
     def reindex(self, asked: ReindexRequest) -> ReindexStarted:
+        """Build a new index next to the serving one."""
         if asked.pages:
             return ReindexStarted("started", pages=self._index.refresh(asked.pages))
         return ReindexStarted("started", estimate=self._index.reindex(full=asked.full).estimate)
 
-    @operation("GET", "/reindex/status", "reindexStatus", "The progress of the last rebuild", "ReindexStatus", Access.READERS)
+    @Operation("GET", "/reindex/status", "reindexStatus", "ReindexStatus", Access.READERS)
     def reindex_status(self) -> Response:
+        """The progress of the last rebuild."""
         return jsonify(reindex_status_json(self._index.status().rebuild))
 
-    @operation("GET", "/chroma-status", "chromaStatus", "As the earlier plugin answers", "ChromaStatus", Access.ANYONE)
+    @Operation("GET", "/chroma-status", "chromaStatus", "ChromaStatus", Access.ANYONE)
     def chroma_status(self) -> Response:
-        """Return the status as the earlier plugin did: public, without private data."""
+        """As the earlier plugin answers.
+
+        It is public, and without private data.
+        """
         try:
             status = self._index.status()
         except SemanticError:
