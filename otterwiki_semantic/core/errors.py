@@ -8,6 +8,9 @@ from collections.abc import Sequence
 class SemanticError(Exception):
     """Base of every error of this package; its message is written for people."""
 
+    code = "index_unavailable"
+    """The error's code in the API."""
+
 
 class ConfigError(SemanticError):
     """A setting is unknown or has a value that is not allowed."""
@@ -60,16 +63,19 @@ class MapError(SemanticError):
 class MetricsError(SemanticError):
     """No metrics are kept for Prometheus; the message says what to do."""
 
+    code = "package_missing"
+
 
 class ParameterError(SemanticError):
     """A request's parameter is missing or not allowed."""
+
+    code = "invalid_parameter"
 
 
 class NotFoundError(SemanticError):
     """Something that was named does not exist, or more than once. `nearest` has names that do, the likeliest first."""
 
     code = "not_found"
-    """The error's code in the API."""
     nearest_field: str | None = None
     """The field of the API's answer that has the nearest names."""
 
@@ -108,9 +114,13 @@ class AmbiguousSectionError(NotFoundError):
 class RebuildRunningError(SemanticError):
     """A rebuild was asked for while one runs."""
 
+    code = "reindex_running"
+
 
 class RebuildRefusedError(SemanticError):
     """A rebuild cannot begin because the disk has no room for it, or its result is not good enough to serve."""
+
+    code = "disk_full"
 
 
 class DaemonUnavailableError(SemanticError):

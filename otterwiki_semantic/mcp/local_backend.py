@@ -9,7 +9,7 @@ from typing import Any, Self
 import anyio.to_thread
 
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.core.errors import NotFoundError, ParameterError, SemanticError
+from otterwiki_semantic.core.errors import NotFoundError, SemanticError
 from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
 from otterwiki_semantic.core.records import PageListRequest, PageRequest, ReindexStarted, SearchOptions
 from otterwiki_semantic.core.serialization import to_builtins
@@ -64,9 +64,5 @@ class LocalBackend:
 async def _in_thread(ask: Callable[[], Json]) -> Json:
     try:
         return await anyio.to_thread.run_sync(ask)
-    except NotFoundError as error:
-        raise BackendError(str(error), error.code, error.nearest) from error
-    except ParameterError as error:
-        raise BackendError(str(error), "invalid_parameter") from error
     except SemanticError as error:
-        raise BackendError(str(error)) from error
+        raise BackendError(str(error), error.code, error.nearest if isinstance(error, NotFoundError) else ()) from error

@@ -9,13 +9,7 @@ from flask import Blueprint, Response
 from msgspec import Struct
 from werkzeug.exceptions import HTTPException
 
-from otterwiki_semantic.core.errors import (
-    NotFoundError,
-    ParameterError,
-    RebuildRefusedError,
-    RebuildRunningError,
-    SemanticError,
-)
+from otterwiki_semantic.core.errors import NotFoundError, SemanticError
 from otterwiki_semantic.core.records import Problem
 from otterwiki_semantic.core.serialization import encode
 
@@ -72,23 +66,18 @@ class ErrorAnswer(Struct, frozen=True, omit_defaults=True):
     problems: tuple[Problem, ...] | None = None
 
 
-class ApiError(Exception):
-    """An error answer: a code of `ERRORS` for programs, and a message for people."""
+class ApiError(SemanticError):
+    """A request that is refused, with a code of `ERRORS`."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
-        self.message = message
 
 
 def handle_errors(blueprint: Blueprint) -> None:
     """Answer every error in a view of the blueprint with JSON."""
-    blueprint.register_error_handler(ApiError, lambda error: error_answer(error.code, error.message))
-    blueprint.register_error_handler(ParameterError, lambda error: error_answer("invalid_parameter", str(error)))
     blueprint.register_error_handler(NotFoundError, _not_found)
-    blueprint.register_error_handler(RebuildRunningError, lambda error: error_answer("reindex_running", str(error)))
-    blueprint.register_error_handler(RebuildRefusedError, lambda error: error_answer("disk_full", str(error)))
-    blueprint.register_error_handler(SemanticError, lambda error: error_answer("index_unavailable", str(error)))
+    blueprint.register_error_handler(SemanticError, lambda error: error_answer(error.code, str(error)))
     blueprint.register_error_handler(HTTPException, _http_error)
     blueprint.register_error_handler(Exception, _failure)
 

@@ -30,7 +30,7 @@ from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.web.api.openapi import METRICS_TYPE, openapi_document
 from otterwiki_semantic.web.api.operations import Access, Operation, View, answer, check_size, json_response, operations_of
 from otterwiki_semantic.web.api.schemas import ChromaStatus
-from otterwiki_semantic.web.errors import ApiError, error_answer, handle_errors
+from otterwiki_semantic.web.errors import error_answer, handle_errors
 from otterwiki_semantic.web.pages.layout import page_url
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
@@ -142,8 +142,8 @@ class Api:
             raise NotFound("metrics are disabled: SEMANTIC_METRICS is false")
         try:
             found = self._index.metrics()
-        except MetricsError as error:
-            raise ApiError("package_missing", str(error)) from error
+        except MetricsError:
+            raise
         except SemanticError:
             found = None
         return Response(f"{_UP} {int(found is not None)}\n{found or ''}", content_type=METRICS_TYPE)

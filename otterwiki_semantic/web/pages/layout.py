@@ -11,8 +11,9 @@ from flask.typing import ResponseReturnValue
 from flask_login import current_user
 from werkzeug.wrappers import Response
 
-from otterwiki_semantic.core.errors import NotFoundError, ParameterError, SemanticError
+from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.web.auth import has_permission
+from otterwiki_semantic.web.errors import ERRORS
 
 View = Callable[..., ResponseReturnValue]
 PageUrl = Callable[[str, str], str]
@@ -65,4 +66,4 @@ def page_url(path: str, anchor: str) -> str:
 
 def status_of(error: SemanticError) -> int:
     """Return the HTTP status of a page that shows an error."""
-    return 404 if isinstance(error, NotFoundError) else 422 if isinstance(error, ParameterError) else 503
+    return ERRORS[error.code][0]
