@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 Json = dict[str, Any]
 
@@ -21,16 +20,10 @@ class BackendError(Exception):
 
 
 class WikiBackend(Protocol):
-    """A wiki that answers with the JSON of the REST API (docs/api.md); an async context manager.
+    """A wiki that answers with the JSON of the REST API (docs/api.md).
 
     Arguments are the parameters of the API; None stands for one that is not given. Errors: `BackendError`.
     """
-
-    async def __aenter__(self) -> Self: ...
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
 
     async def search(self, query: str, arguments: Mapping[str, Any]) -> Json:
         """Return the passages that answer a query."""

@@ -1,10 +1,8 @@
-"""The token budget of an answer: estimate, truncate, fit."""
+"""The token budget of an answer: count tokens, truncate texts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Protocol, TypeVar
 
 DEFAULT_MAX_TOKENS = 1_500
 MIN_MAX_TOKENS, MAX_MAX_TOKENS = 100, 100_000
@@ -13,17 +11,6 @@ _ASCII_PER_TOKEN, _OTHER_BYTES_PER_TOKEN = 4, 3
 
 class BudgetError(Exception):
     """Not even the smallest answer fits into the budget; the text says which budget is needed."""
-
-
-class Sized(Protocol):
-    """An answer that knows its size."""
-
-    def cost(self) -> int:
-        """Return its size in tokens."""
-        ...
-
-
-S = TypeVar("S", bound=Sized)
 
 
 def count_tokens(text: str) -> int:
@@ -47,24 +34,3 @@ def truncate(text: str, size: int) -> str:
         if end >= max(size, 1) / 2:
             return text[:end]
     return text[: max(size, 0)]
-
-
-def fit(make: Callable[[int], S], largest: int, max_tokens: int) -> S:
-    """Return the largest answer of at most `max_tokens` tokens; `make` makes one of a size from 0 to `largest`.
-
-    Errors: `BudgetError` if the answer of size 0 is too large.
-    """
-    whole = make(largest)
-    if whole.cost() <= max_tokens:
-        return whole
-    best, fitting, too_large = make(0), 0, largest
-    if best.cost() > max_tokens:
-        raise BudgetError(f"max_tokens={max_tokens} is too little for this answer; ask with {best.cost()} or more")
-    while too_large - fitting > 1:
-        size = (fitting + too_large) // 2
-        answer = make(size)
-        if answer.cost() <= max_tokens:
-            best, fitting = answer, size
-        else:
-            too_large = size
-    return best

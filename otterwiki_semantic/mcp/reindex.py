@@ -14,7 +14,6 @@ from pydantic import Field
 from otterwiki_semantic.mcp.answers.status import ReindexAnswer
 from otterwiki_semantic.mcp.backend import BackendError, Json, WikiBackend
 from otterwiki_semantic.mcp.errors import tool_errors
-from otterwiki_semantic.mcp.tools import tool_result
 
 _MAX_FAILURES = 20
 _POLL_SECONDS = 0.25
@@ -49,7 +48,7 @@ def add_reindex(server: MCPServer[None], wiki: WikiBackend) -> None:
             if pages and full:
                 raise BackendError("full and pages cannot be combined", "invalid_parameter")
             follow = _follow_pages if pages else _follow_rebuild
-            return tool_result(await follow(wiki, pages or [], full, ctx.report_progress))
+            return (await follow(wiki, pages or [], full, ctx.report_progress)).result()
 
 
 async def _follow_rebuild(wiki: WikiBackend, _pages: list[str], full: bool, report: Report) -> ReindexAnswer:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 from urllib.parse import quote, urljoin, urlsplit
 
 import anyio.to_thread
@@ -37,14 +36,6 @@ class RestBackend:
             raise ConfigError("OTTERWIKI_API_KEY has characters that cannot be sent, such as a line break")
         self._client = JsonClient(f"{self._url}/api/v1/", key, connect_seconds=_CONNECT_SECONDS)
         self._seconds = answer_seconds
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._client.close()
 
     async def search(self, query: str, arguments: Mapping[str, Any]) -> Json:
         given = {name: value for name, value in arguments.items() if value is not None}

@@ -36,13 +36,12 @@ def serve(wiki: WikiBackend, access: HttpAccess | None, *, allow_reindex: bool) 
 
 async def _serve(wiki: WikiBackend, access: HttpAccess | None, allow_reindex: bool) -> None:
     server = make_server(wiki, allow_reindex=allow_reindex)
-    async with wiki:
-        if access is None:
-            # The thread that reads the input cannot be interrupted, so Ctrl-C kills the process.
-            signal.signal(signal.SIGINT, signal.SIG_DFL)
-            await server.run_stdio_async()
-        else:
-            await _serve_http(server, access)
+    if access is None:
+        # The thread that reads the input cannot be interrupted, so Ctrl-C kills the process.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        await server.run_stdio_async()
+    else:
+        await _serve_http(server, access)
 
 
 async def _serve_http(server: MCPServer[None], access: HttpAccess) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import TypeVar
 
+from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, Field
 
 from otterwiki_semantic.core.records import FIRST_BUILD
 from otterwiki_semantic.mcp.backend import Json
-from otterwiki_semantic.mcp.budget import count_tokens
+from otterwiki_semantic.mcp.budget import BudgetError, count_tokens
 
 _MAX_URL = 400
 
@@ -32,12 +35,31 @@ class ToolResponse(Part):
     def text(self) -> str:
         return "\n".join([*self.lines(), *([f"({self.left_out})"] if self.left_out else [])])
 
-    def structured(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", exclude_none=True)
+    def result(self) -> CallToolResult:
+        """Return the answer as text and as structured content."""
+        structured = self.model_dump(mode="json", exclude_none=True)
+        return CallToolResult(content=[TextContent(type="text", text=self.text())], structured_content=structured)
 
     def cost(self) -> int:
         """Return its size in tokens, as text or as structured content, whichever is larger."""
         return max(count_tokens(self.text()), count_tokens(self.model_dump_json(exclude_none=True)))
+
+
+R = TypeVar("R", bound=ToolResponse)
+
+
+def fit(make: Callable[[int], R], largest: int, max_tokens: int) -> R:
+    """Return the largest answer of at most `max_tokens` tokens; `make` makes one of a size from 0 to `largest`.
+
+    Errors: `BudgetError` if the answer of size 0 is too large.
+    """
+    whole = make(largest)
+    if whole.cost() <= max_tokens:
+        return whole
+    least = make(0).cost()
+    if least > max_tokens:
+        raise BudgetError(f"max_tokens={max_tokens} is too little for this answer; ask with {least} or more")
+    return make(bisect_right(range(largest), max_tokens, lo=1, key=lambda size: make(size).cost()) - 1)
 
 
 def count(number: int, thing: str) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count, line_range, short_url
+from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count, fit, line_range, short_url
 from otterwiki_semantic.mcp.backend import Json
-from otterwiki_semantic.mcp.budget import fit
 from otterwiki_semantic.mcp.untrusted_text import wrap_untrusted
 
 _INTRODUCTION = "(before the first heading)"

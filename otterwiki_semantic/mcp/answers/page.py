@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from otterwiki_semantic.content.chunking import shorten_heading
-from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count, line_range, short_url
+from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count, fit, line_range, short_url
 from otterwiki_semantic.mcp.answers.outline import SectionEntry, SectionsAnswer, sections_answer
 from otterwiki_semantic.mcp.backend import Json
-from otterwiki_semantic.mcp.budget import BudgetError, fit, truncate
+from otterwiki_semantic.mcp.budget import BudgetError, truncate
 from otterwiki_semantic.mcp.untrusted_text import wrap_untrusted
 
 _SHARE_OF_SECTIONS = 3

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count
+from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count, fit
 from otterwiki_semantic.mcp.backend import Json
-from otterwiki_semantic.mcp.budget import fit
 
 
 class ProblemEntry(Part):

@@ -83,8 +83,7 @@ def test_secrets_are_in_no_log_and_in_no_representation(guarded: Server) -> None
 
 def test_a_wiki_that_does_not_answer_is_given_up() -> None:
     async def ask(url: str) -> None:
-        async with RestBackend(url, "schlüssel", answer_seconds=0.05) as wiki:
-            await wiki.status()
+        await RestBackend(url, "schlüssel", answer_seconds=0.05).status()
 
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(BackendError, match="did not answer in time"):
         anyio.run(ask, f"http://127.0.0.1:{silent.getsockname()[1]}")
@@ -146,8 +145,7 @@ def test_a_server_on_standard_input_ends_when_it_is_told_to(name: signal.Signals
 
 def test_what_no_address_can_hold_is_refused_in_words() -> None:
     async def ask() -> None:
-        async with RestBackend("http://127.0.0.1:9") as wiki:
-            await wiki.page("x" * 70_000, {})
+        await RestBackend("http://127.0.0.1:9").page("x" * 70_000, {})
 
     with pytest.raises(BackendError, match="too long"):
         anyio.run(ask)

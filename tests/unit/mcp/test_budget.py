@@ -81,7 +81,7 @@ def page(text: str, sections: list[tuple[int, str]] | None = None, **more: Any) 
 def fits(answer: ToolResponse, budget: int) -> bool:
     return (
         count_tokens(answer.text()) <= budget
-        and count_tokens(json.dumps(answer.structured(), ensure_ascii=False, separators=(",", ":"))) <= budget
+        and count_tokens(json.dumps(answer.result().structured_content, ensure_ascii=False, separators=(",", ":"))) <= budget
     )
 
 
@@ -155,7 +155,7 @@ def test_the_text_around_passages_goes_before_any_passage() -> None:
 
 def test_a_passage_is_not_given_twice() -> None:
     answer = search_answer(found(passage("a/b", "only once")), 1_500)
-    assert str(answer.structured()).count("only once") == 1
+    assert str(answer.result().structured_content).count("only once") == 1
     assert "[a/b]" not in answer.text()
 
 
