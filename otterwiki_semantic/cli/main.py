@@ -18,16 +18,7 @@ from otterwiki_semantic.cli.mcp import mcp_command
 from otterwiki_semantic.cli.options import parameter_options
 from otterwiki_semantic.core.errors import IndexUnavailableError, ParameterError, SemanticError
 from otterwiki_semantic.core.parameters import QueryText, parse_parameters
-from otterwiki_semantic.core.records import (
-    Answer,
-    Explanation,
-    Hit,
-    IndexStatus,
-    Progress,
-    RebuildState,
-    RetrieverScore,
-    SearchOptions,
-)
+from otterwiki_semantic.core.records import Answer, Hit, IndexStatus, Progress, RebuildState, SearchOptions
 from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.daemon import status_json
 
@@ -127,8 +118,8 @@ def search_command(
         answer = index.search([text], options)[0]
     if as_json:
         click.echo(json.dumps(to_builtins(answer), ensure_ascii=False, indent=2))
-        return
-    _print_answer(answer)
+    else:
+        _print_answer(answer)
 
 
 main.add_command(doctor_command)
@@ -192,14 +183,11 @@ def _print_hit(hit: Hit) -> None:
         click.echo(f"    (nearly the same on {', '.join(hit.also_on)})")
     if hit.explain:
         why = hit.explain
-        sides = (f"{name} {_number(side.score)} (rank {side.rank or '-'})" for name, side in _sides(why))
+        both = (("meaning", why.semantic), ("words", why.keyword))
+        sides = (f"{name} {_number(side.score)} (rank {side.rank or '-'})" for name, side in both)
         read = f", reranked {_number(why.rerank.score)} (rank {why.rerank.rank} before)" if why.rerank.rank else ""
         click.echo(f"    {why.rule}: {', '.join(sides)}, fused {why.fused:.2f} + page {why.page_credit:.2f}{read}")
     click.echo()
-
-
-def _sides(why: Explanation) -> tuple[tuple[str, RetrieverScore], tuple[str, RetrieverScore]]:
-    return ("meaning", why.semantic), ("words", why.keyword)
 
 
 def _number(value: float | None) -> str:

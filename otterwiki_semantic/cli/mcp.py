@@ -42,16 +42,12 @@ def mcp_command(
     """
     _check(ctx, url, repository, data_dir)
     _check_installed()
-    from otterwiki_semantic.mcp import http_access, serve
+    from otterwiki_semantic.mcp import LocalBackend, RestBackend, http_access, serve
 
     access = http_access(address, _environment("MCP_AUTH_TOKEN"), hosts, origins) if address else None
     if repository is None:
-        from otterwiki_semantic.mcp import RestBackend
-
         serve(RestBackend(url or "", _environment("OTTERWIKI_API_KEY")), access, allow_reindex=allow_reindex)
         return
-    from otterwiki_semantic.mcp import LocalBackend
-
     with open_index(repository, data_dir) as index:
         serve(LocalBackend(index, repository_from_option(repository)), access, allow_reindex=allow_reindex)
 

@@ -1,4 +1,4 @@
-"""Which addresses are on this machine."""
+"""Which addresses are valid, and which are on this machine."""
 
 from __future__ import annotations
 
@@ -19,6 +19,15 @@ def is_loopback_address(address: str) -> bool:
 def is_loopback_host(host: str) -> bool:
     """Whether a host is `localhost` or a loopback address; no other name is looked up."""
     return host.lower() == "localhost" or is_loopback_address(host)
+
+
+def is_http_url(url: str) -> bool:
+    """Whether a text is the URL of an HTTP server, without a user name."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and "@" not in url
+    except ValueError:
+        return False
 
 
 def is_on_this_machine(url: str) -> bool:

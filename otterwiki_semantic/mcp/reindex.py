@@ -47,11 +47,12 @@ def add_reindex(server: MCPServer[None], wiki: WikiBackend) -> None:
                 raise BackendError("pages is empty; leave it out to index everything", "invalid_parameter")
             if pages and full:
                 raise BackendError("full and pages cannot be combined", "invalid_parameter")
-            follow = _follow_pages if pages else _follow_rebuild
-            return (await follow(wiki, pages or [], full, ctx.report_progress)).result()
+            report = ctx.report_progress
+            answer = await (_follow_pages(wiki, pages, report) if pages else _follow_rebuild(wiki, full, report))
+            return answer.result()
 
 
-async def _follow_rebuild(wiki: WikiBackend, _pages: list[str], full: bool, report: Report) -> ReindexAnswer:
+async def _follow_rebuild(wiki: WikiBackend, full: bool, report: Report) -> ReindexAnswer:
     start = time.monotonic()
     await wiki.reindex((), full=full)
     failures = 0
@@ -76,7 +77,7 @@ async def _follow_rebuild(wiki: WikiBackend, _pages: list[str], full: bool, repo
         await anyio.sleep(_POLL_SECONDS)
 
 
-async def _follow_pages(wiki: WikiBackend, pages: list[str], _full: bool, report: Report) -> ReindexAnswer:
+async def _follow_pages(wiki: WikiBackend, pages: list[str], report: Report) -> ReindexAnswer:
     start, before = time.monotonic(), (await wiki.status())["last_sync"]
     asked = len((await wiki.reindex(pages, full=False))["pages"])
     while True:

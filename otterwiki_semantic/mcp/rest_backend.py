@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
-from urllib.parse import quote, urljoin, urlsplit
+from urllib.parse import quote, urljoin
 
 import anyio.to_thread
 
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.http import InvalidUrlError, JsonClient, JsonResponse, ProviderError, ProviderTimeoutError
+from otterwiki_semantic.core.network import is_http_url
 from otterwiki_semantic.mcp.backend import BackendError, Json
 
 _CONNECT_SECONDS = 5.0
@@ -104,12 +105,7 @@ class RestBackend:
 
 
 def _checked_url(url: str) -> str:
-    try:
-        parts = urlsplit(url.strip())
-        is_good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_good = False
-    if not is_good or "@" in url or parts.query or parts.fragment:  # not repeated: it may hold a password
+    if not is_http_url(url.strip()) or "?" in url or "#" in url:  # not repeated: it may hold a password
         raise ConfigError(
             "the wiki's address (OTTERWIKI_URL or --url) is not allowed; allowed: http://host:port, without a user name"
         )

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -31,7 +30,7 @@ from otterwiki_semantic.content.chunking import PROFILES
 from otterwiki_semantic.content.markdown import parse_markdown
 from otterwiki_semantic.core.records import MAX_RESULTS, Mode, SearchOptions
 from otterwiki_semantic.daemon import IndexService
-from otterwiki_semantic.search.evaluation import GAINS, JudgedQuery, read_judged_queries
+from otterwiki_semantic.search.evaluation import GAINS, read_judged_queries
 
 _RANKED = 20
 _POLL_SECONDS = 0.1
@@ -130,7 +129,7 @@ def run_command(
                 wait_for_reranker(index)
             for mode in wanted:
                 name, options = _run_name(chunks, mode, wanted), SearchOptions(ranked, 1, mode, rerank=rerank)
-                runs.append(measure(index, name, judged, options, _with_progress_bar(f"searching ({name})")) | facts)
+                runs.append(measure(index, name, judged, options) | facts)
     _warn_of_degraded(runs)
     written = json.dumps({"runs": runs}, ensure_ascii=False, indent=1)
     click.echo(written if as_json else table(runs))
@@ -181,16 +180,6 @@ def _write(path: Path, text: str) -> None:
         path.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"{path} cannot be written: {error}") from error
-
-
-def _with_progress_bar(label: str) -> Callable[[Sequence[JudgedQuery]], Iterable[JudgedQuery]]:
-    """Return a function that iterates over queries with a progress bar, if the output is a terminal."""
-
-    def iterate(judged: Sequence[JudgedQuery]) -> Iterator[JudgedQuery]:
-        with click.progressbar(judged, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-            yield from bar
-
-    return iterate
 
 
 def _warn_of_degraded(runs: Sequence[Run]) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import click
 
 from otterwiki_semantic.core.errors import ConfigError, ParameterError
 from otterwiki_semantic.core.records import SearchOptions
@@ -25,26 +28,21 @@ A row has `degraded` if its answer was. With a scratch index: ``"index": {"chunk
 """
 
 
-def measure(
-    index: IndexService,
-    name: str,
-    queries: Sequence[JudgedQuery],
-    options: SearchOptions,
-    progress: Callable[[Sequence[JudgedQuery]], Iterable[JudgedQuery]] = iter,
-) -> Run:
-    """Search once for every query and score the ranking of pages; `progress` iterates over the queries and may show that."""
+def measure(index: IndexService, name: str, queries: Sequence[JudgedQuery], options: SearchOptions) -> Run:
+    """Search once for every query and score the ranking of pages; a progress bar is shown on a terminal."""
     options = replace(options, is_logged=False)  # keep evaluation queries out of the search log
     for judged in queries[:_WARM_UP]:
         index.search([judged.query], options)
     rows: list[dict[str, Any]] = []
     latencies: list[float] = []
-    for judged in progress(queries):
-        start = time.perf_counter()
-        answer = index.search([judged.query], options)[0]
-        latencies.append((time.perf_counter() - start) * 1000)
-        facts: dict[str, Any] = {"query": judged.query, "relevant": list(judged.relevant), "exclude": list(judged.exclude)}
-        facts |= {"degraded": answer.degraded} if answer.degraded else {}
-        rows.append(facts | score(judged, (hit.path for hit in answer.results), confident=answer.confident))
+    with click.progressbar(queries, label=f"searching ({name})", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+        for judged in bar:
+            start = time.perf_counter()
+            answer = index.search([judged.query], options)[0]
+            latencies.append((time.perf_counter() - start) * 1000)
+            facts: dict[str, Any] = {"query": judged.query, "relevant": list(judged.relevant), "exclude": list(judged.exclude)}
+            facts |= {"degraded": answer.degraded} if answer.degraded else {}
+            rows.append(facts | score(judged, (hit.path for hit in answer.results), confident=answer.confident))
     return {"name": name, "metrics": means(rows), "latency_ms": percentiles(latencies), "queries": rows}
 
 

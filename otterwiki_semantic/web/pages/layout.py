@@ -25,18 +25,13 @@ def guarded(permission: str, view: View) -> View:
 
     @wraps(view)
     def restricted(**values: str) -> ResponseReturnValue:
-        return _refuse_unless(permission) or view(**values)
-
-    return restricted
-
-
-def _refuse_unless(permission: str) -> Response | None:
-    """Return None for users with a permission and a redirect to the login for anonymous ones; abort with 403 for others."""
-    if not has_permission(permission):
+        if has_permission(permission):
+            return view(**values)
         if current_user.is_authenticated:
             abort(403)
         return redirect(url_for("login", next=request.script_root + request.full_path.rstrip("?")))
-    return None
+
+    return restricted
 
 
 def keep_private(response: Response) -> Response:

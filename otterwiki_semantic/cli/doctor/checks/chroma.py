@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
+from otterwiki_semantic.cli.doctor.checks.installation import installed_version
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
 from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreUnreachableError
 from otterwiki_semantic.core.remedies import problem as problem_of
@@ -20,15 +20,11 @@ _SECONDS = 20.0
 
 def check_vector_store(context: DoctorContext) -> Iterator[Finding]:
     """Check the package, or the server's heartbeat and database. Creates nothing there."""
-    try:
-        installed = version("chromadb")
-    except PackageNotFoundError:
-        installed = ""  # reported with the packages
     if any(name.startswith("SEMANTIC_CHROMA_") for name in context.wrong):
         yield note("ChromaDB", "not checked: its settings are wrong")
     elif context.services.chroma_url is not None:
         yield _server(context.services, context.services.chroma_url)
-    elif installed:
+    elif installed := installed_version("chromadb"):  # else it is reported with the packages
         yield ok("ChromaDB", f"{installed}, in the index daemon")
 
 
@@ -37,16 +33,12 @@ def _server(settings: Settings, url: str) -> Finding:
 
     server = ChromaServer(url, settings.chroma_token, settings.chroma_tenant, settings.chroma_database, settings.chroma_ca)
     try:
-        found = call_with_timeout(_SECONDS, lambda: _ask(server))
+        return call_with_timeout(_SECONDS, lambda: _ask(server))
     except TimeoutError:
-        return _failure(VectorStoreUnreachableError(f"ChromaDB at {url} did not complete its answer within {_SECONDS:.0f} s"))
+        reason = f"ChromaDB at {url} did not complete its answer within {_SECONDS:.0f} s"
+        found = problem_of(VectorStoreUnreachableError(reason))
     except VectorStoreError as error:
-        return _failure(error)
-    return found
-
-
-def _failure(error: VectorStoreError) -> Finding:
-    found = problem_of(error)
+        found = problem_of(error)
     return problem("ChromaDB", found.message, f"{found.hint}; until then searches use the vectors in the catalog")
 
 

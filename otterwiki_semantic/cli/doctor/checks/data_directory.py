@@ -23,11 +23,10 @@ def check_data_directory(context: DoctorContext) -> Iterator[Finding]:
         return
     place = context.settings.data_dir
     try:
-        is_there = place.exists()
+        yield _there(place) if place.exists() else _missing(place)
     except OSError as error:
         yield problem("data directory", str(error), _ELSEWHERE)
         return
-    yield from _there(place) if is_there else _missing(place)
     yield from _file_system(place)
     yield from _socket(place)
 
@@ -37,35 +36,29 @@ def existing(place: Path) -> Path:
     return next(path for path in (place, *place.parents) if os.path.lexists(path))
 
 
-def _missing(place: Path) -> Iterator[Finding]:
+def _missing(place: Path) -> Finding:
     above = existing(place)
     if not above.is_dir():
-        yield problem("data directory", f"{place} cannot be created: {above} is not a directory", _ELSEWHERE)
-    elif not os.access(above, os.W_OK | os.X_OK):
+        return problem("data directory", f"{place} cannot be created: {above} is not a directory", _ELSEWHERE)
+    if not os.access(above, os.W_OK | os.X_OK):
         detail = f"{place} cannot be created: {user_name(os.geteuid())} may not write to {above}"
-        yield problem("data directory", detail, _as_owner(above))
-    else:
-        yield note("data directory", f"{place} does not exist yet; the first start creates it")
+        return problem("data directory", detail, _as_owner(above))
+    return note("data directory", f"{place} does not exist yet; the first start creates it")
 
 
-def _there(place: Path) -> Iterator[Finding]:
+def _there(place: Path) -> Finding:
     if not place.is_dir():
-        yield problem("data directory", f"{place} is not a directory", "move it away, or set SEMANTIC_DATA_DIR")
-        return
+        return problem("data directory", f"{place} is not a directory", "move it away, or set SEMANTIC_DATA_DIR")
     facts = place.stat()
     if facts.st_uid != os.geteuid():
         detail = f"{place} belongs to {user_name(facts.st_uid)}, and you are {user_name(os.geteuid())}"
-        yield problem("data directory", detail, _as_owner(place))
-        return
-    failure = _write_failure(place)
-    if failure is not None:
-        yield failure
-        return
+        return problem("data directory", detail, _as_owner(place))
+    if failure := _write_failure(place):
+        return failure
     if facts.st_mode & 0o077:
         detail = f"{place} is readable by others (mode {facts.st_mode & 0o777:o}) and contains the wiki's text"
-        yield note("data directory", detail, f"chmod 700 {place}")
-        return
-    yield ok("data directory", f"{place}, private, writable, with file locks")
+        return note("data directory", detail, f"chmod 700 {place}")
+    return ok("data directory", f"{place}, private, writable, with file locks")
 
 
 def _as_owner(place: Path) -> str:

@@ -16,7 +16,6 @@ from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, 
 from otterwiki_semantic.core.legacy_settings import EARLIER_DISTRIBUTION
 
 NAME = "otterwiki-semantic"
-_PYTHON = (3, 11)
 _WIKI = "otterwiki"
 _EXTRAS = {
     "mcp": "otterwiki-semantic mcp, the server for agents",
@@ -29,17 +28,10 @@ _EXTRAS = {
 
 def check_installation(_: DoctorContext) -> Iterator[Finding]:
     """Check Python, SQLite, this package, and its entry point."""
-    yield _python()
+    yield ok("Python", f"{platform.python_version()}, {sys.executable}")
     yield _sqlite()
-    yield from _package()
+    yield _package()
     yield from _plugins(entry_points(group="otterwiki"))
-
-
-def _python() -> Finding:
-    detail = f"{platform.python_version()}, {sys.executable}"
-    if sys.version_info < _PYTHON:
-        return problem("Python", detail, "run the wiki with Python 3.11 or newer")
-    return ok("Python", detail)
 
 
 def _sqlite() -> Finding:
@@ -52,19 +44,15 @@ def _sqlite() -> Finding:
     return ok("SQLite", f"{sqlite3.sqlite_version}, with FTS5")
 
 
-def _package() -> Iterator[Finding]:
-    place = Path(otterwiki_semantic.__file__).parent
-    try:
-        installed = version(NAME)
-    except PackageNotFoundError:
+def _package() -> Finding:
+    place, installed = Path(otterwiki_semantic.__file__).parent, installed_version(NAME)
+    if installed is None:
         hint = "install it into the wiki's environment: pip install . in its checkout"
-        yield problem(NAME, f"{__version__} in {place} is not installed: the wiki cannot find it", hint)
-        return
+        return problem(NAME, f"{__version__} in {place} is not installed: the wiki cannot find it", hint)
     if installed != __version__:
         detail = f"{place} is version {__version__}, but {installed} is installed"
-        yield problem(NAME, detail, "install it again: pip install --force-reinstall . in its checkout")
-        return
-    yield ok(NAME, f"{installed} in {place}")
+        return problem(NAME, detail, "install it again: pip install --force-reinstall . in its checkout")
+    return ok(NAME, f"{installed} in {place}")
 
 
 def _plugins(entries: Iterable[EntryPoint]) -> Iterator[Finding]:
@@ -82,9 +70,9 @@ def _plugins(entries: Iterable[EntryPoint]) -> Iterator[Finding]:
     if earlier:
         detail = f"{EARLIER_DISTRIBUTION} is also installed, and serves the same URLs"
         yield problem("earlier plugin", detail, f"pip uninstall {EARLIER_DISTRIBUTION}, and restart the wiki")
-    try:
-        yield ok("An Otter Wiki", version("otterwiki"))
-    except PackageNotFoundError:
+    if installed := installed_version(_WIKI):
+        yield ok("An Otter Wiki", installed)
+    else:
         yield note("An Otter Wiki", "not installed in this environment", "to check a wiki, run this with the wiki's own Python")
 
 
@@ -96,7 +84,7 @@ def check_packages(_: DoctorContext) -> Iterator[Finding]:
     if not unmet:
         yield ok("packages", f"all {len(required)} requirements of {NAME} and the wiki are met")
     for requirement in _requirements(NAME, "wiki"):
-        if requirement[1] == _WIKI and _installed(_WIKI) and (unmet_wiki := _unmet(*requirement)) is not None:
+        if requirement[1] == _WIKI and installed_version(_WIKI) and (unmet_wiki := _unmet(*requirement)) is not None:
             yield unmet_wiki
     for extra, purpose in _EXTRAS.items():
         yield _optional(extra, purpose)
@@ -118,7 +106,8 @@ def _requirements(name: str, extra: str = "") -> list[tuple[str, str, str]]:
     return found
 
 
-def _installed(name: str) -> str | None:
+def installed_version(name: str) -> str | None:
+    """Return the version of an installed package; None if it is not installed."""
     try:
         return version(name)
     except PackageNotFoundError:
@@ -129,7 +118,7 @@ def _unmet(who: str, name: str, versions: str) -> Finding | None:
     """Report a package that is missing or has the wrong version; None if the requirement is met."""
     from packaging.specifiers import SpecifierSet
 
-    installed = _installed(name)
+    installed = installed_version(name)
     if installed is not None and SpecifierSet(versions).contains(installed, prereleases=True):
         return None
     detail = f"{who} requires {name}{versions}, but {installed or 'none'} is installed"

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
 from otterwiki_semantic.core.http import JsonClient, JsonResponse, ProviderError
+from otterwiki_semantic.core.network import is_http_url
 
 _KEY = "OTTERWIKI_API_KEY"
 _CONNECT_SECONDS, _ANSWER_SECONDS = 3.0, 15.0
 _REFUSALS = {
-    "wrong_key": (
-        f"the wiki was started with another {_KEY}",
-        f"set the key of the wiki, or restart it with this {_KEY}",
-    ),
+    "wrong_key": (f"the wiki was started with another {_KEY}", f"set the key of the wiki, or restart it with this {_KEY}"),
     "no_key_configured": (f"the wiki has no {_KEY}", f"also set {_KEY} where the wiki is started, and restart it"),
     "unauthorized": ("the wiki is not public, and no key was sent", f"set {_KEY} to the one that the wiki was started with"),
 }
@@ -27,7 +24,7 @@ def check_wiki(context: DoctorContext) -> Iterator[Finding]:
     if context.url is None:
         yield note("wiki", "not checked", "to check it: --url http://127.0.0.1:8080, or wherever it is served")
         return
-    if not _is_address(context.url):  # not repeated: it may contain a password
+    if not is_http_url(context.url):  # not repeated: it may contain a password
         yield problem("wiki", "the URL in --url is invalid", "give http://host:port, without a user name")
         return
     key = context.given(_KEY)
@@ -43,14 +40,6 @@ def check_wiki(context: DoctorContext) -> Iterator[Finding]:
         yield problem("wiki", f"{url} cannot be reached: {reason}", "see that it runs, and that the address is right")
     else:
         yield from _read(url, response)
-
-
-def _is_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0 and "@" not in url
-    except ValueError:
-        return False
 
 
 def _read(url: str, response: JsonResponse) -> Iterator[Finding]:
