@@ -54,7 +54,10 @@ class RebuildTracker:
     def status(self) -> RebuildStatus:
         """The status now."""
         with self._lock:
-            return structs.replace(self._status, progress=self.progress.snapshot())
+            progress = structs.asdict(self.progress.snapshot())
+            if not self.is_running:
+                progress["seconds_left"] = None
+            return structs.replace(self._status, **progress)
 
     @property
     def is_running(self) -> bool:
@@ -82,7 +85,7 @@ class RebuildTracker:
             log.info(
                 "a rebuild begins: %d texts to embed, %.0f MB, %.0f s", wanted.texts, wanted.disk_bytes / 1e6, wanted.seconds
             )
-            self._status = RebuildStatus(RebuildState.RUNNING, started=now(), estimate=wanted, copies=copies)
+            self._status = RebuildStatus(state=RebuildState.RUNNING, started=now(), estimate=wanted, copies=copies)
             self._serving, self.error = serving.name if serving else None, None
             self.progress.reset()
 

@@ -60,6 +60,7 @@ from otterwiki_semantic.core.records.status import (
     RebuildStatus,
     Recall,
     ReindexStarted,
+    ReindexStatus,
 )
 
 __all__ = [
@@ -108,6 +109,7 @@ __all__ = [
     "Recall",
     "ReindexRequest",
     "ReindexStarted",
+    "ReindexStatus",
     "RelatedPage",
     "RelatedPages",
     "RelatedRequest",

@@ -21,12 +21,13 @@ from otterwiki_semantic.core.records import (
     PageView,
     ReindexRequest,
     ReindexStarted,
+    ReindexStatus,
     RelatedRequest,
     SearchRequest,
 )
 from otterwiki_semantic.core.remedies import problem
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.daemon import IndexClient, IndexService, reindex_status_json, status_json
+from otterwiki_semantic.daemon import IndexClient, IndexService
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.web.api.openapi import METRICS_TYPE, openapi_document
 from otterwiki_semantic.web.api.operations import Access, Operation, answer, json_response, operation, operations_of
@@ -134,9 +135,9 @@ class Api:
         return b'{"answers":%b}' % answers
 
     @operation("GET", "/semantic-search/status", "status", "What the index holds and its state", "IndexStatus", Access.READERS)
-    def status(self) -> Response:
+    def status(self) -> bytes | Response:
         try:
-            return jsonify(status_json(self._index.status()))
+            return self._index.fetch_json(IndexService.status)
         except SemanticError as error:
             return error_answer("index_unavailable", str(error), status="unavailable", problems=(problem(error),))
 
@@ -246,8 +247,8 @@ class Api:
         return ReindexStarted("started", estimate=self._index.reindex(full=asked.full).estimate)
 
     @operation("GET", "/reindex/status", "reindexStatus", "The progress of the last rebuild", "ReindexStatus", Access.READERS)
-    def reindex_status(self) -> Response:
-        return jsonify(reindex_status_json(self._index.status().rebuild))
+    def reindex_status(self) -> ReindexStatus:
+        return ReindexStatus.of(self._index.status().rebuild)
 
     @operation("GET", "/chroma-status", "chromaStatus", "As the earlier plugin answers", "ChromaStatus", Access.ANYONE)
     def chroma_status(self) -> Response:

@@ -252,7 +252,7 @@ def test_an_index_of_an_unchanged_wiki_is_copied(opened: Open, pages_read: list[
     assert pages_read == []
     assert status.rebuild.copies
     assert (status.pages, status.chunks, status.vectors, status.embedded_texts) == (PAGES, PAGES, PAGES, 0)
-    progress = status.rebuild.progress
+    progress = status.rebuild
     assert (progress.pages_done, progress.pages_total) == (PAGES, PAGES)
     assert (progress.chunks_done, progress.chunks_total) == (PAGES, PAGES)
     for mode in Mode:
@@ -268,7 +268,7 @@ def test_a_full_rebuild_reads_every_page_and_embeds_nothing(opened: Open, pages_
     status = reindexed(index, full=True)
     assert len(pages_read) == PAGES
     assert (status.embedded_texts, status.rebuild.copies) == (0, False)
-    assert status.rebuild.progress.pages_done == PAGES
+    assert status.rebuild.pages_done == PAGES
     assert serving(index).mirror.is_current, "ChromaDB holds all of it before it serves"
 
 
