@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What the plugin keeps in a wiki's application, as its extension ``otterwiki_semantic``: every wiki has its own."""
+    """What the plugin keeps in each wiki's application, as its extension ``otterwiki_semantic``."""
 
     index: IndexClient
     settings: Settings
@@ -59,7 +59,7 @@ class SemanticSearchPlugin:
 
     @hookimpl(tryfirst=True)
     def setup(self, app: Flask, storage: Any) -> None:
-        """Register the routes and see that the index has an owner. A bad setting ends the start, as one of the wiki's does.
+        """Register the routes and start the index daemon. A bad setting ends the start, as one of the wiki's does.
 
         It comes first: of equal routes the one registered first answers, and the earlier plugin may still be installed.
         """
@@ -86,23 +86,14 @@ class SemanticSearchPlugin:
 
     @hookimpl
     def page_saved(self) -> None:
-        """Wake the index."""
-        self._wake()
+        """Wake the index of the wiki whose request this runs in; outside of one, of every wiki."""
+        for app in (current_app,) if has_app_context() else tuple(self._apps):
+            if _EXTENSION in app.extensions:
+                app.extensions[_EXTENSION].index.notify()
 
-    @hookimpl
-    def page_deleted(self) -> None:
-        """Wake the index."""
-        self._wake()
-
-    @hookimpl
-    def page_renamed(self) -> None:
-        """Wake the index."""
-        self._wake()
-
-    @hookimpl
-    def repository_changed(self) -> None:
-        """Wake the index: this one comes after a push, too."""
-        self._wake()
+    page_deleted = page_renamed = page_saved
+    repository_changed = page_saved
+    """Also comes after a push."""
 
     @hookimpl
     def info(self) -> tuple[str, str, str]:
@@ -111,12 +102,12 @@ class SemanticSearchPlugin:
 
     @hookimpl
     def help(self, plugin: str) -> str | None:
-        """Give the help on searching, in markdown, for the wiki's help pages."""
+        """Return the help on searching, in markdown, for the wiki's help pages."""
         return read_help().replace("{search}", url_for("semantic_pages.search")) if plugin == NAME else None
 
     @hookimpl
     def static_css(self) -> str:
-        """Give the stylesheet, which the wiki joins with those of other plugins."""
+        """Return the stylesheet, which the wiki joins with those of other plugins."""
         return stylesheet()
 
     @hookimpl
@@ -126,19 +117,19 @@ class SemanticSearchPlugin:
 
     @hookimpl
     def template_html_sidebar_left_inject(self, page: str | None) -> str | None:
-        """Lead to the plugin's pages, and give related pages their place for narrow windows."""
+        """Link the plugin's pages, and make room for related pages in narrow windows."""
         return self._injected(lambda: sidebar_links(page) + self._related(page, is_wide=False))
 
     @hookimpl
     def template_html_sidebar_right_inject(self, page: str | None) -> str | None:
-        """Give related pages their place for wide windows."""
+        """Make room for related pages in wide windows."""
         return self._injected(lambda: self._related(page, is_wide=True))
 
     def _related(self, page: str | None, *, is_wide: bool) -> str:
-        return related_place(page, is_wide=is_wide) if _extension(current_app).settings.related else ""
+        return related_place(page, is_wide=is_wide) if current_app.extensions[_EXTENSION].settings.related else ""
 
     def _injected(self, part: Callable[[], str]) -> str | None:
-        """Give a part of a page; the wiki's page is shown without it if it fails."""
+        """Return a part of a page; if it fails, the wiki's page is shown without it."""
         if _EXTENSION not in current_app.extensions:  # the plugin was not set up
             return None
         try:
@@ -147,23 +138,9 @@ class SemanticSearchPlugin:
             log.exception("a part of a page was left out")
             return None
 
-    def _wake(self) -> None:
-        for app in self._changed():
-            if _EXTENSION in app.extensions:
-                _extension(app).index.notify()
-
-    def _changed(self) -> Iterable[Flask]:
-        """Give the wiki that a hook is called for: whose request it runs in; out of one it may be any."""
-        return (current_app,) if has_app_context() else tuple(self._apps)
-
-
-def _extension(app: Flask) -> Extension:
-    extension: Extension = app.extensions[_EXTENSION]
-    return extension
-
 
 def _notices(app: Flask, settings: Settings) -> Iterator[str]:
-    """Give what whoever keeps the wiki should know when it starts."""
+    """Yield what administrators should know when the wiki starts."""
     if settings.api_key is None:
         yield "OTTERWIKI_API_KEY is not set; programs have no key, people may what the wiki lets them"
     for name in unencrypted_keys(settings):
