@@ -19,8 +19,8 @@ _REMEDIES: dict[type[BaseException], str] = {
     errors.VectorStoreUnreachableError: "start the ChromaDB server, or correct SEMANTIC_CHROMA_URL; it is tried again every "
     "30 s",
     errors.VectorStoreError: "no action needed: ChromaDB is refilled automatically; if this happens again, check the disk",
-    errors.ModelUnreachableError: "see that the model's server or hub can be reached, or correct the SEMANTIC_MODEL settings; it "
-    "is tried again automatically, and searches answer by words until then",
+    errors.ModelUnreachableError: "see that the model's server or hub can be reached, or correct the SEMANTIC_MODEL settings; "
+    "it is tried again automatically, and searches answer by words until then",
     errors.ModelError: "install the package, or correct the SEMANTIC_MODEL settings, that the message names; if it is about "
     "the bundled model, install otterwiki-semantic again",
     errors.RerankerError: "see that the reranker works, or correct the SEMANTIC_RERANKER settings; it is tried again every "

@@ -109,7 +109,8 @@ class _DocumentBuilder:
 
         path = [_Heading()]
         found: list[Section] = []
-        blocks = self._unread(unread_front_matter)
+        unread = (Line(line, number) for number, line in enumerate(unread_front_matter.split("\n"), 1) if line.strip(" -"))
+        blocks = list(_block(BlockKind.ROWS, unread))
         for token in state.tokens:
             line = self._line_of(token.get("start", 0))
             self._cursor = max(self._cursor, line - 1)
@@ -122,10 +123,6 @@ class _DocumentBuilder:
             blocks = []
         found.append(_section(path, len(self._lines), blocks))
         return tuple(section for section in found if section.level or section.blocks)
-
-    def _unread(self, text: str) -> list[Block]:
-        lines = tuple(Line(line, number) for number, line in enumerate(text.split("\n"), 1) if line.strip(" -"))
-        return [Block(BlockKind.ROWS, lines)] if lines else []
 
     def _line_of(self, offset: int) -> int:
         return min(bisect_right(self._offsets, offset), len(self._lines))
@@ -157,7 +154,7 @@ class _DocumentBuilder:
 
     def _blocks(self, token: _Token) -> Iterator[Block]:
         if token["type"] in _ROWS:
-            yield from _block(BlockKind.ROWS, self._rows(token))
+            yield from _block(BlockKind.ROWS, _ROWS[token["type"]](self, token))
         elif token["type"] == "heading":
             self._next_anchor(self._inline(token["text"]))  # begins no section, but takes an anchor
             yield from _block(BlockKind.PROSE, self._prose(token))
@@ -167,10 +164,7 @@ class _DocumentBuilder:
         elif "text" in token:
             yield from _block(BlockKind.PROSE, self._prose(token))
         elif "raw" in token:
-            yield from _block(BlockKind.ROWS, self._verbatim_lines(token["raw"]))
-
-    def _rows(self, token: _Token) -> Iterator[Line]:
-        return _ROWS[token["type"]](self, token)
+            yield from _block(BlockKind.ROWS, self._verbatim(token))
 
     def _prose(self, token: _Token) -> Iterator[Line]:
         numbers = [self._locate(line) for line in token["text"].strip("\n").split("\n")]
@@ -178,11 +172,8 @@ class _DocumentBuilder:
         for index, line in enumerate(shown):
             yield Line(line.strip(), numbers[min(index, len(numbers) - 1)])
 
-    def _code(self, token: _Token) -> Iterator[Line]:
-        return self._verbatim_lines(token["raw"])
-
-    def _verbatim_lines(self, raw: str) -> Iterator[Line]:
-        for line in raw.strip("\n").split("\n"):
+    def _verbatim(self, token: _Token) -> Iterator[Line]:
+        for line in token["raw"].strip("\n").split("\n"):
             yield Line(line.rstrip(), self._locate(line))
 
     def _html(self, token: _Token) -> Iterator[Line]:
@@ -213,10 +204,8 @@ class _DocumentBuilder:
             if child["type"] == "heading":
                 self._next_anchor(self._inline(child["text"]))
                 yield from self._prose(child)
-            elif child["type"] == "list":
-                yield from self._list(child)
             elif child["type"] in _ROWS:
-                yield from self._rows(child)
+                yield from _ROWS[child["type"]](self, child)
             elif "text" in child:
                 yield from self._prose(child)
             elif "children" in child:
@@ -234,7 +223,7 @@ class _DocumentBuilder:
 
 
 _ROWS: dict[str, Callable[[_DocumentBuilder, _Token], Iterator[Line]]] = {
-    "block_code": _DocumentBuilder._code,
+    "block_code": _DocumentBuilder._verbatim,
     "block_html": _DocumentBuilder._html,
     "table": _DocumentBuilder._table,
     "list": _DocumentBuilder._list,
