@@ -93,10 +93,6 @@ def _number(minimum: float, maximum: float, unit: str, kind: Callable[[str], flo
     return SettingType(f"{unit}, {minimum} to {maximum}", parse)
 
 
-def _integer(minimum: int, maximum: int) -> SettingType:
-    return _number(minimum, maximum, "a whole number", int)
-
-
 def _matching(pattern: str, allowed: str, wrong: str = "") -> SettingType:
     def parse(value: str) -> str:
         _check(re.fullmatch(pattern, value))
@@ -196,11 +192,13 @@ class Settings:
         _api_url("SEMANTIC_MODEL_KEY"), None, "The address of the model's server; by default the provider's own."
     )
     model_options: str = setting(_JSON_OBJECT, "{}", "What else the provider is given.")
-    model_window: int | None = setting(_integer(64, 1_000_000), None, "Tokens that the model takes; by default it is asked.")
+    model_window: int | None = setting(
+        _number(64, 1_000_000, "a whole number", int), None, "Tokens that the model takes; by default it is asked."
+    )
     query_prompt: str | None = setting(_TEXT, None, "Text before each query; by default what the model wants.")
     passage_prompt: str | None = setting(_TEXT, None, "Text before each passage; by default what the model wants.")
     chunks: str = setting(_CHUNKS, "auto", "The chunk profile; `auto` follows the model.")
-    threads: int = setting(_integer(0, 256), 0, "Texts embedded at a time; 0 is one for each processor.")
+    threads: int = setting(_number(0, 256, "a whole number", int), 0, "Texts embedded at a time; 0 is one for each processor.")
     reranker: str | None = setting(_RERANKER, None, "The reranking model; none by default.")
     reranker_key: str | None = setting(_SECRET, None, "The key for the reranker's server.")
     reranker_url: str | None = setting(_api_url("SEMANTIC_RERANKER_KEY"), None, "The address of the reranker's server.")
