@@ -153,18 +153,19 @@ class _DocumentBuilder:
     # Blocks: from each kind of token to the lines a reader sees
 
     def _blocks(self, token: _Token) -> Iterator[Block]:
-        if token["type"] in _ROWS:
-            yield from _block(BlockKind.ROWS, _ROWS[token["type"]](self, token))
-        elif token["type"] == "heading":
-            self._next_anchor(self._inline(token["text"]))  # begins no section, but takes an anchor
-            yield from _block(BlockKind.PROSE, self._prose(token))
-        elif "children" in token:
+        if _is_container(token):
             for child in token["children"]:
                 yield from self._blocks(child)
+        else:
+            yield from _block(BlockKind.ROWS if token["type"] in _ROWS else BlockKind.PROSE, self._lines_of(token))
+
+    def _lines_of(self, token: _Token) -> Iterator[Line]:
+        if token["type"] == "heading":
+            self._next_anchor(self._inline(token["text"]))  # begins no section, but takes an anchor
+        if token["type"] in _ROWS:
+            yield from _ROWS[token["type"]](self, token)
         elif "text" in token:
-            yield from _block(BlockKind.PROSE, self._prose(token))
-        elif "raw" in token:
-            yield from _block(BlockKind.ROWS, self._verbatim(token))
+            yield from self._prose(token)
 
     def _prose(self, token: _Token) -> Iterator[Line]:
         numbers = [self._locate(line) for line in token["text"].strip("\n").split("\n")]
@@ -201,15 +202,7 @@ class _DocumentBuilder:
 
     def _item(self, item: _Token) -> Iterator[Line]:
         for child in item["children"]:
-            if child["type"] == "heading":
-                self._next_anchor(self._inline(child["text"]))
-                yield from self._prose(child)
-            elif child["type"] in _ROWS:
-                yield from _ROWS[child["type"]](self, child)
-            elif "text" in child:
-                yield from self._prose(child)
-            elif "children" in child:
-                yield from self._item(child)
+            yield from self._item(child) if _is_container(child) else self._lines_of(child)
 
     def _locate(self, fragment: str) -> int:
         """Return the number of the next source line with this fragment in it, or of the next line if there is none nearby."""
@@ -228,6 +221,10 @@ _ROWS: dict[str, Callable[[_DocumentBuilder, _Token], Iterator[Line]]] = {
     "table": _DocumentBuilder._table,
     "list": _DocumentBuilder._list,
 }
+
+
+def _is_container(token: _Token) -> bool:
+    return "children" in token and token["type"] not in _ROWS
 
 
 def _section(path: list[_Heading], end: int, blocks: list[Block]) -> Section:
