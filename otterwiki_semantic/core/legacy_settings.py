@@ -54,7 +54,7 @@ def from_legacy_variables(
     given = {name: value for name in _VARIABLES if (value := environment.get(name, "").strip())}
     settings: dict[str, str] = {}
     notices: dict[tuple[str, ...], str] = {}
-    for variables, meant in (*_server(given), *_interval(given), *_model(given, environment)):
+    for variables, meant in _meanings(given, environment):
         name = next(iter(meant))
         if configured.get(name):
             notices[variables] = f"ignored, because {name} is set"
@@ -71,6 +71,14 @@ def from_legacy_variables(
     )
 
 
+def _meanings(given: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[_Meaning]:
+    yield from _server(given)
+    if seconds := given.get("CHROMA_SYNC_INTERVAL"):
+        yield ("CHROMA_SYNC_INTERVAL",), {"SEMANTIC_SYNC_INTERVAL": seconds}
+    if _keeps_in_faiss(given):
+        yield from _model(given, environment)
+
+
 def _server(given: Mapping[str, str]) -> Iterator[_Meaning]:
     """Return the address of the ChromaDB server, if one was asked for by name: it was also the earlier plugin's default."""
     variables = tuple(name for name in ("CHROMADB_MODE", "CHROMADB_HOST", "CHROMADB_PORT") if name in given)
@@ -81,15 +89,8 @@ def _server(given: Mapping[str, str]) -> Iterator[_Meaning]:
         yield variables, {"SEMANTIC_CHROMA_URL": f"http://{name}:{given.get('CHROMADB_PORT', '8000')}"}
 
 
-def _interval(given: Mapping[str, str]) -> Iterator[_Meaning]:
-    if seconds := given.get("CHROMA_SYNC_INTERVAL"):
-        yield ("CHROMA_SYNC_INTERVAL",), {"SEMANTIC_SYNC_INTERVAL": seconds}
-
-
 def _model(given: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[_Meaning]:
     """Return the model that the earlier plugin used with FAISS; with ChromaDB it had the one that is bundled here."""
-    if not _keeps_in_faiss(given):
-        return
     kind = given.get("EMBEDDING_MODEL", "local").lower()
     if kind == "bedrock":
         region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")

@@ -112,7 +112,7 @@ class _DocumentBuilder:
         unread = (Line(line, number) for number, line in enumerate(unread_front_matter.split("\n"), 1) if line.strip(" -"))
         blocks = list(_block(BlockKind.ROWS, unread))
         for token in state.tokens:
-            line = self._line_of(token.get("start", 0))
+            line = min(bisect_right(self._offsets, token.get("start", 0)), len(self._lines))
             self._cursor = max(self._cursor, line - 1)
             if token["type"] != "heading":
                 blocks.extend(self._blocks(token))
@@ -123,9 +123,6 @@ class _DocumentBuilder:
             blocks = []
         found.append(_section(path, len(self._lines), blocks))
         return tuple(section for section in found if section.level or section.blocks)
-
-    def _line_of(self, offset: int) -> int:
-        return min(bisect_right(self._offsets, offset), len(self._lines))
 
     def _heading(self, token: _Token, line: int) -> _Heading:
         inline = self._inline(token["text"])
