@@ -18,6 +18,14 @@ _MARKERS = {
 }
 _SERVED = {"app": "Flask", "client": "FlaskClient", "wiki": "LiveWiki", "wikis": "Wikis"}
 """Fixtures that are a served wiki, by name, and their types: what is called so may be something else in some module."""
+_LONGEST_ID, _SHORTENED_ID = 60, 30
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a test after the beginning and the length of a long text, such as a huge number."""
+    if isinstance(val, str | bytes) and len(ascii(val)) > _LONGEST_ID:
+        return f"{ascii(val)[:_SHORTENED_ID]}...{len(val)}"
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
