@@ -68,7 +68,8 @@ def opened() -> Iterator[Open]:
 @pytest.fixture
 def restless(monkeypatch: pytest.MonkeyPatch) -> None:
     """A map is made as soon as anything changes."""
-    for name in ("_FIRST_SECONDS", "_LEAST_REST_SECONDS", "_REST", "_AGAIN_SECONDS"):
+    monkeypatch.setattr(mapping, "_FIRST_SECONDS", 0.05)
+    for name in ("_LEAST_REST_SECONDS", "_REST", "_AGAIN_SECONDS"):
         monkeypatch.setattr(mapping, name, 0)
 
 
