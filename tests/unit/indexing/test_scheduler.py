@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta, tzinfo
 from threading import Event
 from typing import Any
 
@@ -74,3 +76,28 @@ def test_no_run_is_lost_to_earlier_ones_that_have_not_quite_ended(start: Start) 
     eventually(lambda: len(syncs) == 2 and others == [0], 10)
     scheduler.wake()
     eventually(lambda: len(syncs) == 3, 10)
+
+
+@pytest.mark.parametrize("days", [-400, 400])
+def test_a_clock_that_is_set_stops_no_sync(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
+    """The clock of APScheduler and of ours is exchanged: no test may set the machine's."""
+    shift = timedelta(0)
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+            return datetime.now(tz) + shift
+
+    real = time.time
+    monkeypatch.setattr("otterwiki_semantic.indexing.scheduler._CLOCK_SECONDS", 0.1)
+    for module in ("otterwiki_semantic.indexing.scheduler", "apscheduler.schedulers.base", "apscheduler.triggers.interval"):
+        monkeypatch.setattr(f"{module}.datetime", Clock)
+    monkeypatch.setattr("otterwiki_semantic.indexing.scheduler.time.time", lambda: real() + shift.total_seconds())
+    runs: list[float] = []
+    jobs = Scheduler(lambda: runs.append(time.monotonic()), 1.0)
+    jobs.start()
+    eventually(lambda: len(runs) >= 2)
+    shift = timedelta(days=days)
+    before = len(runs)
+    eventually(lambda: len(runs) >= before + 2, 10, "it syncs after the clock was set")
+    jobs.stop(5)
