@@ -94,7 +94,7 @@ def test_a_clock_that_is_set_stops_no_sync(monkeypatch: pytest.MonkeyPatch, days
         monkeypatch.setattr(f"{module}.datetime", Clock)
     monkeypatch.setattr("otterwiki_semantic.indexing.scheduler.time.time", lambda: real() + shift.total_seconds())
     runs: list[float] = []
-    jobs = Scheduler(lambda: runs.append(time.monotonic()), 1.0)
+    jobs = Scheduler(lambda: runs.append(time.monotonic()), 0.3)
     jobs.start()
     eventually(lambda: len(runs) >= 2)
     shift = timedelta(days=days)
