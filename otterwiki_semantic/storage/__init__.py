@@ -17,7 +17,6 @@ from otterwiki_semantic.storage.vector_store import StoredVector, VectorStore
 __all__ = [
     "UNFINISHED",
     "Catalog",
-    "CatalogReader",
     "ChromaServer",
     "ChromaServerStore",
     "ChunkRef",

@@ -286,24 +286,26 @@ class ExactIndexCache:
 
     def get(self) -> ExactIndex:
         """Return the index of the state that the calling thread reads; see `SqliteFile.snapshot`."""
-        with self._database.read() as connection:
-            revision = read_revision(connection)
-            for index in self._states:
-                if index.revision == revision:
-                    return index
-            with self._loading:
-                return self._load(connection, revision)
-
-    def _load(self, connection: sqlite3.Connection, revision: int) -> ExactIndex:
-        index = next((index for index in self._states if index.revision <= revision), _EMPTY)
-        if index.revision == revision:
+        with self._database.snapshot():
+            revision = read_revision(self._database)
+            index = self._last_until(revision)
+            if index.revision != revision:
+                with self._loading:
+                    index = self._load(revision)
             return index
-        live_pages = np.array([row[0] for row in connection.execute("SELECT number FROM pages")], dtype=np.int64)
-        for columns, vectors in _read_after(connection, index.last_id):
-            index = index.extended(revision, columns, vectors, live_pages)
-        index = index.compacted()
-        newest_first = sorted((index, *self._states), key=lambda state: -state.revision)
-        self._states = tuple(newest_first[:_STATES])
+
+    def _last_until(self, revision: int) -> ExactIndex:
+        return next((index for index in self._states if index.revision <= revision), _EMPTY)
+
+    def _load(self, revision: int) -> ExactIndex:
+        index = self._last_until(revision)
+        if index.revision != revision:
+            live_pages = np.array([row["number"] for row in self._database.select("SELECT number FROM pages")], dtype=np.int64)
+            with self._database.read() as connection:
+                for columns, vectors in _read_after(connection, index.last_id):
+                    index = index.extended(revision, columns, vectors, live_pages)
+            index = index.compacted()
+            self._states = tuple(sorted((index, *self._states), key=lambda state: -state.revision)[:_STATES])
         return index
 
 

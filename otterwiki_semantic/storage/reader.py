@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import CatalogCorruptError
@@ -13,7 +15,7 @@ from otterwiki_semantic.embedding import Matrix, vector_id
 from otterwiki_semantic.storage.exact import ChunkRef, ExactIndex, ExactIndexCache, Mask
 from otterwiki_semantic.storage.filters import Filter, FilterMask
 from otterwiki_semantic.storage.schema import decode_list, decode_vectors, iso_time
-from otterwiki_semantic.storage.sqlite import SqliteFile, batches, placeholders
+from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
 _CHECK_BATCH = 1_000
 _MAX_CACHED_MASKS = 64
@@ -50,21 +52,16 @@ class CatalogReader:
         return known[where]
 
     def _mask(self, index: ExactIndex, where: Filter) -> Mask:
-        with self._database.read() as connection:
-            if where.chunks:
-                statement = f"SELECT chunks.id FROM chunks JOIN pages USING (path) WHERE {where.sql}"
-                return index.mask_of_chunks(row[0] for row in connection.execute(statement, where.values))
-            statement = f"SELECT number FROM pages WHERE {where.sql}"
-            return index.mask_of_pages(row[0] for row in connection.execute(statement, where.values))
+        if where.chunks:
+            statement = f"SELECT chunks.id FROM chunks JOIN pages USING (path) WHERE {where.sql}"
+            return index.mask_of_chunks(row["id"] for row in self._database.select(statement, *where.values))
+        statement = f"SELECT number FROM pages WHERE {where.sql}"
+        return index.mask_of_pages(row["number"] for row in self._database.select(statement, *where.values))
 
     def candidates(self, vectors: Iterable[str]) -> list[ChunkRef]:
         """Return the chunks that have one of these vectors."""
-        found: list[ChunkRef] = []
-        with self._database.read() as connection:
-            for part in batches(list(vectors)):
-                statement = f"SELECT id, vector, path, ordinal FROM chunks WHERE vector IN ({placeholders(part)})"
-                found += [ChunkRef(*row) for row in connection.execute(statement, part)]
-        return found
+        statement = f"SELECT id, vector, path, ordinal FROM chunks WHERE vector {IN_LIST}"
+        return [ChunkRef(*row) for row in self._database.select(statement, vectors)]
 
     def check(self) -> None:
         """Read every vector and every text; `CatalogCorruptError` if one of them is not what was stored."""
@@ -77,53 +74,37 @@ class CatalogReader:
 
     def chunks(self, ids: Sequence[int]) -> dict[int, StoredChunk]:
         """Return chunks by id."""
-        with self._database.read() as connection:
-            return {
-                row[0]: _stored_chunk(row)
-                for part in batches(ids)
-                for row in connection.execute(f"{_SELECT_CHUNKS} WHERE chunks.id IN ({placeholders(part)})", part)
-            }
+        rows = self._database.select(f"{_SELECT_CHUNKS} WHERE chunks.id {IN_LIST}", ids)
+        return {row["id"]: _stored_chunk(row) for row in rows}
 
     def page_range(self, path: str, first: int, last: int) -> list[StoredChunk]:
         """Return the chunks of a page from one ordinal to another, inclusive, in order."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                f"{_SELECT_CHUNKS} WHERE chunks.path = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal", (path, first, last)
-            )
-            return [_stored_chunk(row) for row in rows]
+        where = "WHERE chunks.path = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal"
+        return [_stored_chunk(row) for row in self._database.select(f"{_SELECT_CHUNKS} {where}", path, first, last)]
 
     def page_labels(self, paths: Sequence[str]) -> dict[str, tuple[str | None, tuple[str, ...]]]:
         """Return the category and the tags of pages, by path."""
-        with self._database.read() as connection:
-            return {
-                row["path"]: (row["category"], decode_list(row["tags"]))
-                for part in batches(paths)
-                for row in connection.execute(
-                    f"SELECT path, category, tags FROM pages WHERE path IN ({placeholders(part)})", part
-                )
-            }
+        rows = self._database.select(f"SELECT path, category, tags FROM pages WHERE path {IN_LIST}", paths)
+        return {row["path"]: (row["category"], decode_list(row["tags"])) for row in rows}
 
     def page_chunks(self, path: str) -> tuple[str, list[int]]:
         """Return the title of a page in the catalog, and the ids of its chunks, in order."""
-        with self._database.read() as connection:
-            title = connection.execute("SELECT title FROM pages WHERE path = ?", (path,)).fetchone()[0]
-            rows = connection.execute("SELECT id FROM chunks WHERE path = ? ORDER BY ordinal", (path,))
-            return title, [row[0] for row in rows]
+        with self._database.snapshot():
+            title = self._database.select("SELECT title FROM pages WHERE path = ?", path)[0]["title"]
+            rows = self._database.select("SELECT id FROM chunks WHERE path = ? ORDER BY ordinal", path)
+        return title, [row["id"] for row in rows]
 
     def page_vectors(self, paths: Sequence[str]) -> dict[str, tuple[list[int], Matrix]]:
         """Return for each page the ids of its chunks, in order, and their vectors (chunks x dimension)."""
-        found: dict[str, list[sqlite3.Row]] = {}
-        with self._database.read() as connection:
-            for part in batches(paths):
-                statement = (
-                    "SELECT chunks.path, chunks.id, embedding FROM chunks JOIN vectors ON vectors.id = chunks.vector"
-                    f" WHERE chunks.path IN ({placeholders(part)}) ORDER BY chunks.path, ordinal"
-                )
-                for row in connection.execute(statement, part):
-                    found.setdefault(row["path"], []).append(row)
+        rows = self._database.select(
+            "SELECT chunks.path, chunks.id, embedding FROM chunks JOIN vectors ON vectors.id = chunks.vector"
+            f" WHERE chunks.path {IN_LIST} ORDER BY chunks.path, ordinal",
+            paths,
+        )
+        of_pages = ((path, list(of_page)) for path, of_page in groupby(rows, itemgetter("path")))
         return {
-            path: ([row["id"] for row in rows], decode_vectors([row["embedding"] for row in rows]))
-            for path, rows in found.items()
+            path: ([row["id"] for row in of_page], decode_vectors([row["embedding"] for row in of_page]))
+            for path, of_page in of_pages
         }
 
 
