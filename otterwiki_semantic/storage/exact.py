@@ -10,7 +10,8 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +55,8 @@ class ChunkRef:
 class Columns:
     """What is known of the chunks of an exact index, one row each, in the order of their ids."""
 
-    candidates: list[ChunkRef]
+    candidates: npt.NDArray[np.object_]
+    """As `ChunkRef`."""
     ids: npt.NDArray[np.int64]
     pages: npt.NDArray[np.int64]
     """The numbers of their pages."""
@@ -70,32 +72,21 @@ class Columns:
         """Return the columns of chunks that are in the catalog."""
         ids = np.array([candidate.id for candidate in candidates], dtype=np.int64)
         live = np.ones(len(candidates), dtype=np.bool_)
-        return cls(candidates, ids, np.array(pages, dtype=np.int64), signatures, embedded, live)
+        return cls(np.array(candidates, dtype=object), ids, np.array(pages, dtype=np.int64), signatures, embedded, live)
 
     def __len__(self) -> int:
         return len(self.candidates)
 
     def take(self, rows: Rows) -> Columns:
         """Return some of the rows."""
-        return Columns(
-            [self.candidates[row] for row in rows.tolist()],
-            self.ids[rows],
-            self.pages[rows],
-            self.signatures[rows],
-            self.embedded[rows],
-            self.live[rows],
-        )
+        return Columns(*(column[rows] for column in self._columns()))
 
     def append(self, other: Columns) -> Columns:
         """Return these rows, followed by others."""
-        return Columns(
-            [*self.candidates, *other.candidates],
-            np.concatenate((self.ids, other.ids)),
-            np.concatenate((self.pages, other.pages)),
-            np.concatenate((self.signatures, other.signatures)),
-            np.concatenate((self.embedded, other.embedded)),
-            np.concatenate((self.live, other.live)),
-        )
+        return Columns(*map(np.concatenate, zip(self._columns(), other._columns(), strict=True)))
+
+    def _columns(self) -> Iterator[npt.NDArray[Any]]:
+        return (getattr(self, field.name) for field in fields(self))
 
 
 class ExactIndex:
@@ -146,7 +137,7 @@ class ExactIndex:
         found = np.isfinite(cosines)
         order = np.argsort(-cosines[found], kind="stable")
         rows, cosines = rows[found][order], cosines[found][order]
-        return [(self._columns.candidates[row], cosine) for row, cosine in zip(rows.tolist(), cosines.tolist(), strict=True)]
+        return list(zip(self._columns.candidates[rows].tolist(), cosines.tolist(), strict=True))
 
     def nearest_to_each(self, vectors: Matrix, count: int, mask: Mask) -> list[list[tuple[ChunkRef, float]]]:
         """Return what `nearest` returns for each of several vectors."""
@@ -166,8 +157,8 @@ class ExactIndex:
         found = np.argsort(-best, axis=1, kind="stable")[:, :count]
         best, rows = np.take_along_axis(best, found, axis=1), np.take_along_axis(rows, found, axis=1)
         return [
-            [(self._columns.candidates[row], cosine) for row, cosine in zip(*pair, strict=True) if np.isfinite(cosine)]
-            for pair in zip(rows.tolist(), best.tolist(), strict=True)
+            [(candidate, cosine) for candidate, cosine in zip(*pair, strict=True) if np.isfinite(cosine)]
+            for pair in zip(self._columns.candidates[rows].tolist(), best.tolist(), strict=True)
         ]
 
     def similarities(self, vector: Matrix, ids: Sequence[int]) -> dict[int, float]:
@@ -191,7 +182,8 @@ class ExactIndex:
         """Return the candidates of chunks, in this order, without those that are unknown or masked."""
         rows, _ = self._find(ids)
         mask = self.live if mask is None else mask
-        return [self._columns.candidates[row] for row in rows[mask[rows]].tolist()]
+        found: list[ChunkRef] = self._columns.candidates[rows[mask[rows]]].tolist()
+        return found
 
     def ids(self, mask: Mask) -> list[int]:
         """Return the ids of the chunks of a mask."""
@@ -222,7 +214,7 @@ class ExactIndex:
                 of_block, starts = np.unique(page[first:end], return_index=True)
                 means[of_block] += np.add.reduceat(block[rows[first:end] % _BLOCK], starts)
         lengths = np.linalg.norm(means, axis=1, keepdims=True)
-        return [columns.candidates[row].path for row in rows[is_first].tolist()], means / np.maximum(lengths, 1e-9)
+        return [candidate.path for candidate in columns.candidates[rows[is_first]]], means / np.maximum(lengths, 1e-9)
 
     def extended(self, revision: int, added: Columns, vectors: Matrix, live_pages: npt.NDArray[np.int64]) -> ExactIndex:
         """Return the next state: with more chunks at the end, of which only those of these pages are in the catalog."""

@@ -16,8 +16,7 @@ from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedE
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage.chroma.connection import ChromaServer
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
-from otterwiki_semantic.storage.chroma.store import ChromaStore, collection_configuration
-from otterwiki_semantic.storage.vector_store import StoredVector
+from otterwiki_semantic.storage.vector_store import HNSW, StoredVector, VectorStore
 
 if TYPE_CHECKING:
     from chromadb.api.collection_configuration import CreateCollectionConfiguration
@@ -35,7 +34,7 @@ _CLOUD_LIMIT = 300
 log = logging.getLogger(__name__)
 
 
-class ChromaServerStore(ChromaStore):
+class ChromaServerStore(VectorStore):
     """A collection in a database of a ChromaDB server; the constructor sends nothing to the server.
 
     Errors: `VectorStoreUnreachableError` if the server is down, slow, no ChromaDB, or denies access: the collection is
@@ -168,7 +167,7 @@ class ChromaServerStore(ChromaStore):
             )
 
         try:
-            return create(collection_configuration())
+            return create(HNSW)
         except ChromaError as error:
             if error.code() not in _BAD_REQUEST:
                 raise
