@@ -96,7 +96,7 @@ class ExactIndex:
         self.revision = revision
         self._columns = columns
         self._blocks = blocks
-        """The vectors, one a row, zeros for chunks without one. A block without columns has no vectors at all."""
+        """The vectors, one a row, zeros for chunks without one; all blocks but the last are full."""
         self.size = int(np.count_nonzero(columns.live))
         """The number of chunks in the catalog."""
 
@@ -116,7 +116,7 @@ class ExactIndex:
     @property
     def dimension(self) -> int:
         """The length of a vector; 0 if there is none."""
-        return max((block.shape[1] for block in self._blocks), default=0)
+        return self._blocks[0].shape[1] if self._blocks else 0
 
     def nearest(self, vector: Matrix, count: int, mask: Mask | None = None) -> list[tuple[ChunkRef, float]]:
         """Return the `count` chunks nearest to a vector, with their cosine similarities, nearest first."""
@@ -146,7 +146,7 @@ class ExactIndex:
         rows = np.empty((len(vectors), 0), dtype=np.intp)
         for number, block in enumerate(self._blocks):
             start = number * _BLOCK
-            if not block.shape[1] or not mask[start : start + len(block)].any():
+            if not mask[start : start + len(block)].any():
                 continue
             cosines = vectors @ block.T
             cosines[:, ~mask[start : start + len(block)]] = -np.inf
@@ -220,7 +220,7 @@ class ExactIndex:
         """Return the next state: with more chunks at the end, of which only those of these pages are in the catalog."""
         columns = self._columns.append(added)
         columns = replace(columns, live=np.isin(columns.pages, live_pages))
-        return ExactIndex(revision, columns, list(_append_rows(self._blocks, vectors)))
+        return ExactIndex(revision, columns, _append_rows(self._blocks, vectors))
 
     def compacted(self) -> ExactIndex:
         """Return the same state without the rows of deleted pages, if they are many."""
@@ -244,9 +244,8 @@ class ExactIndex:
         matrix = np.zeros((len(rows), self.dimension), dtype=np.float32)
         blocks = rows // _BLOCK
         for number in np.unique(blocks).tolist():
-            if self._blocks[number].shape[1]:
-                of_block = blocks == number
-                matrix[of_block] = self._blocks[number][rows[of_block] % _BLOCK]
+            of_block = blocks == number
+            matrix[of_block] = self._blocks[number][rows[of_block] % _BLOCK]
         return matrix
 
     def _compare(self, vector: Matrix) -> npt.NDArray[np.float32]:
@@ -256,8 +255,7 @@ class ExactIndex:
         def compare(first: int, end: int) -> None:
             for number in range(first, end):
                 block = self._blocks[number]
-                if block.shape[1]:
-                    np.matmul(block, vector, out=cosines[number * _BLOCK : number * _BLOCK + len(block)])
+                np.matmul(block, vector, out=cosines[number * _BLOCK : number * _BLOCK + len(block)])
 
         half = len(self._blocks) // 2 if len(self._blocks) >= _MANY_BLOCKS else 0
         other = _HELPER.submit(compare, 0, half) if half else None
@@ -328,25 +326,13 @@ def _read_after(connection: sqlite3.Connection, last_id: int) -> Iterator[tuple[
         yield Columns.of(candidates, [row[4] for row in part], signatures, embedded), matrix
 
 
-def _append_rows(blocks: Sequence[Matrix], rows: Matrix) -> Iterator[Matrix]:
-    """Return the blocks with more rows; only the last block may be partly filled."""
-    if not len(rows):
-        yield from blocks
-        return
-    full, rest = list(blocks), rows
-    if full and len(full[-1]) < _BLOCK:
-        rest = _concatenate(full.pop(), rows)
-    yield from full
-    for start in range(0, len(rest), _BLOCK):
-        yield rest[start : start + _BLOCK]
-
-
-def _concatenate(matrix: Matrix, following: Matrix) -> Matrix:
-    if not following.shape[1]:
-        following = np.zeros((len(following), matrix.shape[1]), dtype=np.float32)
-    if not matrix.shape[1]:
-        matrix = np.zeros((len(matrix), following.shape[1]), dtype=np.float32)
+def _append_rows(blocks: Sequence[Matrix], rows: Matrix) -> list[Matrix]:
+    """Return the blocks with more rows; blocks from before the first vector get its dimension."""
+    dimension = max(block.shape[1] for block in (*blocks, rows))
+    widened = [block if block.shape[1] else np.zeros((len(block), dimension), dtype=np.float32) for block in (*blocks, rows)]
+    full = [block for block in widened[:-1] if len(block) == _BLOCK]
     try:
-        return np.concatenate((matrix, following))
+        rest = np.concatenate(widened[len(full) :])
     except ValueError as error:
         raise CatalogCorruptError(f"the catalog has vectors of odd sizes: {error}") from error
+    return [*full, *(rest[start : start + _BLOCK] for start in range(0, len(rest), _BLOCK))]

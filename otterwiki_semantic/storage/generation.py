@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,19 +37,16 @@ class Generation:
         self.name = path.name
         self.catalog = Catalog(path / CATALOG)
         self.mirror = VectorMirror(self.catalog, path, f"otterwiki-{self.name}", open_store, telemetry)
-        self._vector_fingerprint: str | None = None
 
     @property
     def fingerprint(self) -> str | None:
         """The fingerprint of the recipe that it was built with."""
         return self.catalog.meta("fingerprint")
 
-    @property
+    @cached_property
     def vector_fingerprint(self) -> str | None:
         """The fingerprint of its vectors; see `embedding.vector_fingerprint`. It never changes, and every search reads it."""
-        if self._vector_fingerprint is None:
-            self._vector_fingerprint = self.catalog.meta("recipe")
-        return self._vector_fingerprint
+        return self.catalog.meta("recipe")
 
     @property
     def vector_store(self) -> VectorStore:
@@ -72,8 +70,7 @@ class Generation:
             return Nearest(found, is_whole=len(found) < count)
         candidates = reader.candidates(distances)
         passing = index.candidates([each.id for each in candidates], mask.mask) if mask else candidates
-        found = [(candidate, 1 - distances[candidate.vector]) for candidate in passing]
-        return Nearest(found, is_whole=len(distances) < wanted)
+        return Nearest([(each, 1 - distances[each.vector]) for each in passing], is_whole=len(distances) < wanted)
 
     def compact(self) -> None:
         """Return unused space to the disk."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -47,11 +47,10 @@ class VectorStore(ABC):
         """Where the database is, for messages."""
         self.name = name
         """The name of the collection."""
-        self.max_results = math.inf
-        """How many vectors a search may ask for."""
+        self.max_results = sys.maxsize
+        """How many vectors a request may ask for."""
         self._opening = threading.Lock()
         self._is_closed = False
-        self._listed_at_once = _LISTED_IDS
 
     def upsert(self, vectors: Sequence[StoredVector]) -> None:
         """Store vectors, replacing those with the same ids."""
@@ -77,8 +76,9 @@ class VectorStore(ABC):
     def ids(self) -> set[str]:
         """Return the ids of all vectors."""
         found: set[str] = set()
+        limit = min(_LISTED_IDS, self.max_results)
         with self._collection("list vectors") as collection:
-            while page := collection.get(include=[], limit=self._listed_at_once, offset=len(found))["ids"]:
+            while page := collection.get(include=[], limit=limit, offset=len(found))["ids"]:
                 found.update(page)
         return found
 

@@ -76,17 +76,12 @@ class ChromaServerStore(VectorStore):
         except VectorStoreError as error:
             if self._is_lost or isinstance(error, VectorStoreRefusedError) or isinstance(error.__cause__, TransportError):
                 raise
-            return self._ids_in_small_pages()
-
-    def _ids_in_small_pages(self) -> set[str]:
-        large, self._listed_at_once = self._listed_at_once, _CLOUD_LIMIT
+        before, self.max_results = self.max_results, _CLOUD_LIMIT
         try:
-            found = super().ids()
+            return super().ids()
         except VectorStoreError:
-            self._listed_at_once = large
+            self.max_results = before
             raise
-        self.max_results = _CLOUD_LIMIT
-        return found
 
     def close(self) -> None:
         with self._opening:
