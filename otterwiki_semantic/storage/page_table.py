@@ -54,6 +54,5 @@ class PageTable:
 
 
 def _listed(path: str, title: str, category: str | None, tags: str, updated: int | None, words: int) -> ListedPage:
-    when = None if updated is None else iso_time(updated)
-    day = None if when is None else when[:10]
-    return ListedPage(page_name(path), path, title, category, decode_list(tags), when, words, day, words)
+    when = iso_time(updated)
+    return ListedPage(page_name(path), path, title, category, decode_list(tags), when, words, when and when[:10], words)

@@ -20,9 +20,10 @@ from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 _CHECK_BATCH = 1_000
 _MAX_CACHED_MASKS = 64
 _SELECT_CHUNKS = """
-SELECT chunks.id, vector, path, title, category, tags, updated, text, prefix_length, overlap_length, section, section_path,
-       headings, anchor, start_line, end_line, ordinal, chunk_count, word_count
+SELECT chunks.id, vector, path, title, category, tags, text, prefix_length, overlap_length, section, section_path, headings,
+       anchor, start_line, end_line, ordinal, chunk_count, word_count, updated
 FROM chunks JOIN pages USING (path)"""
+"""After id and vector the columns are in the order of `StoredChunk`."""
 
 
 class CatalogReader:
@@ -115,26 +116,10 @@ def _check_text(path: str, vector: str, text: str) -> None:
 
 def _stored_chunk(row: sqlite3.Row) -> StoredChunk:
     # By position: by name a column takes several times as long, and an answer reads hundreds of rows.
-    (_, vector, path, title, category, tags, updated, text, prefix_length, overlap_length, *rest) = row
-    (section, section_path, headings, anchor, start_line, end_line, ordinal, chunk_count, word_count) = rest
+    (_, vector, path, title, category, tags, text, prefix_length, overlap_length, section, *rest) = row
+    (section_path, headings, *places, updated) = rest
     _check_text(path, vector, text)
     return StoredChunk(
-        name=page_name(path),
-        path=path,
-        title=title,
-        category=category,
-        tags=decode_list(tags),
-        text=text,
-        prefix_length=prefix_length,
-        overlap_length=overlap_length,
-        section=section,
-        section_path=decode_list(section_path),
-        headings=decode_list(headings),
-        anchor=anchor,
-        start_line=start_line,
-        end_line=end_line,
-        chunk_index=ordinal,
-        total_chunks=chunk_count,
-        page_word_count=word_count,
-        updated=None if updated is None else iso_time(updated),
+        *(page_name(path), path, title, category, decode_list(tags), text, prefix_length, overlap_length, section),
+        *(decode_list(section_path), decode_list(headings), *places, iso_time(updated)),
     )

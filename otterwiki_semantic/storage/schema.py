@@ -161,9 +161,9 @@ def decode_vectors(embeddings: Sequence[bytes]) -> Matrix:
     return matrix
 
 
-def iso_time(seconds: int) -> str | None:
-    """Return a Unix time in ISO 8601, or None if it is out of range: a commit's time may be any number."""
+def iso_time(seconds: int | None) -> str | None:
+    """Return a Unix time in ISO 8601; None if it is unknown or out of range: a commit's time may be any number."""
     try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
     except (OverflowError, ValueError, OSError):
         return None

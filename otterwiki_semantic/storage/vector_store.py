@@ -16,12 +16,10 @@ from otterwiki_semantic.core.errors import VectorStoreError
 from otterwiki_semantic.embedding import Matrix
 
 if TYPE_CHECKING:
-    from chromadb.api.collection_configuration import CreateCollectionConfiguration
+    from chromadb.api.collection_configuration import CreateHNSWConfiguration
     from chromadb.api.models.Collection import Collection
 
-HNSW: CreateCollectionConfiguration = {
-    "hnsw": {"space": "cosine", "ef_search": 400, "ef_construction": 100, "max_neighbors": 24}
-}
+HNSW: CreateHNSWConfiguration = {"space": "cosine", "ef_search": 400, "ef_construction": 100, "max_neighbors": 24}
 """With hnswlib's defaults (100, 100, 16) 4 % of the true hundred nearest neighbours are missed in text-like data."""
 _WRITTEN_IDS, _LISTED_IDS = 100, 5_000
 """Ids of one request. ChromaDB takes 5,461, but replaces only some 100 a second, and a server has to answer in time."""

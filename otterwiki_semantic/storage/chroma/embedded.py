@@ -62,7 +62,9 @@ class EmbeddedChromaStore(VectorStore):
 
                 settings = Settings(anonymized_telemetry=False, chroma_otel_collection_endpoint="")
                 self._client = cast("Client", chromadb.PersistentClient(self.place, settings=settings))
-                self._opened = self._client.get_or_create_collection(self.name, configuration=HNSW, embedding_function=None)
+                self._opened = self._client.get_or_create_collection(
+                    self.name, configuration={"hnsw": HNSW}, embedding_function=None
+                )
             return self._opened
 
     def _translate(self, action: str, error: BaseException) -> VectorStoreError:

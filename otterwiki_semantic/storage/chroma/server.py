@@ -162,7 +162,7 @@ class ChromaServerStore(VectorStore):
             )
 
         try:
-            return create(HNSW)
+            return create({"hnsw": HNSW})
         except ChromaError as error:
             if error.code() not in _BAD_REQUEST:
                 raise
