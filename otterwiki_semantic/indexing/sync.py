@@ -15,11 +15,11 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 
 from otterwiki_semantic.content import PageFile, Repository
-from otterwiki_semantic.content.chunking import ByteCounter, Profile, TokenCounter
+from otterwiki_semantic.content.chunking import ByteCounter, Profile
 from otterwiki_semantic.content.markdown import parse_markdown, parse_plain_text
 from otterwiki_semantic.content.pages import read_page
 from otterwiki_semantic.core.errors import CatalogError, ModelError
-from otterwiki_semantic.core.records import Document, Page
+from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.embedding import vector_id
 from otterwiki_semantic.indexing.embedding_stage import EmbeddingStage
@@ -194,14 +194,9 @@ class Indexer:
 
     def _read_page(self, file: PageFile, content: bytes, profile: Profile) -> Page:
         """Return a page, as plain text if the parser or the tokenizer fails on it."""
-        embedder = self._recipe.embedder
-        attempts: tuple[tuple[Callable[[str], Document], TokenCounter], ...] = (
-            (parse_markdown, embedder),
-            (parse_plain_text, embedder),
-        )
-        for parser, counter in attempts:
+        for parser in (parse_markdown, parse_plain_text):
             try:
-                return read_page(file.path, file.blob, content, counter, profile, parser)
+                return read_page(file.path, file.blob, content, self._recipe.embedder, profile, parser)
             except ModelError:  # the embedding stage reports the failure; here we only lack the tokenizer
                 return read_page(file.path, file.blob, content, ByteCounter(), profile, parser)
             except Exception as error:
