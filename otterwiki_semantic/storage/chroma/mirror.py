@@ -178,7 +178,7 @@ class VectorMirror:
         try:
             self.verify()
             end = time.monotonic() + seconds
-            while self._is_open and time.monotonic() < end and (vectors := self._next_upserts()):
+            while time.monotonic() < end and self._is_open and (vectors := self._next_upserts()):
                 check_stop()
                 self._upsert(vectors)
             while self._is_open and (ids := self._catalog.outbox.deletes(_DELETES)):
