@@ -120,24 +120,16 @@ class ExactIndex:
 
     def nearest(self, vector: Matrix, count: int, mask: Mask | None = None) -> list[tuple[ChunkRef, float]]:
         """Return the `count` chunks nearest to a vector, with their cosine similarities, nearest first."""
-        mask = self._columns.embedded & (self.live if mask is None else mask)
-        passing = np.count_nonzero(mask)
-        if not passing:
+        rows = np.flatnonzero(self._columns.embedded & (self.live if mask is None else mask))
+        if not len(rows):
             return []
-        if passing <= _GATHERED_SHARE * len(mask):
-            rows = np.flatnonzero(mask)
-            cosines = self._gather(rows) @ vector
-        else:
-            cosines = self._compare(vector)
-            cosines[~mask] = -np.inf
-            rows = np.arange(len(mask))
+        is_gathered = len(rows) <= _GATHERED_SHARE * len(self)
+        cosines = self._gather(rows) @ vector if is_gathered else self._compare(vector)[rows]
         if count < len(rows):
             best = np.argpartition(cosines, -count)[-count:]
             rows, cosines = rows[best], cosines[best]
-        found = np.isfinite(cosines)
-        order = np.argsort(-cosines[found], kind="stable")
-        rows, cosines = rows[found][order], cosines[found][order]
-        return list(zip(self._columns.candidates[rows].tolist(), cosines.tolist(), strict=True))
+        order = np.argsort(-cosines, kind="stable")
+        return list(zip(self._columns.candidates[rows[order]].tolist(), cosines[order].tolist(), strict=True))
 
     def nearest_to_each(self, vectors: Matrix, count: int, mask: Mask) -> list[list[tuple[ChunkRef, float]]]:
         """Return what `nearest` returns for each of several vectors."""

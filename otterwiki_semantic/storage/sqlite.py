@@ -75,13 +75,6 @@ class SqliteFile:
     def _log_path(self) -> Path:
         return self.path.with_name(f"{self.path.name}-wal")
 
-    @property
-    def _log_size(self) -> int:
-        try:
-            return self._log_path.stat().st_size
-        except FileNotFoundError:
-            return 0
-
     def check(self) -> None:
         """Read the whole file; `CatalogCorruptError` if its structure is not sound."""
         finding = self.select("PRAGMA quick_check(1)")[0][0]
@@ -104,7 +97,7 @@ class SqliteFile:
             free, pages = (self._writer.execute(f"PRAGMA {count}").fetchone()[0] for count in ("freelist_count", "page_count"))
             if free > _FREE_PAGES + _FREE_SHARE * pages:
                 self._writer.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")  # `execute` would free one page
-            if self._log_size > _MAX_LOG_BYTES:
+            if self._log_path.exists() and self._log_path.stat().st_size > _MAX_LOG_BYTES:
                 self._writer.execute("PRAGMA busy_timeout = 0")
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
