@@ -13,7 +13,7 @@ from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.core.records import IndexStatus, RebuildState
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
-from otterwiki_semantic.storage.generations import index_fingerprint
+from otterwiki_semantic.storage.generation import index_fingerprint
 
 _LOOK_SECONDS = 0.02
 _SAY_SECONDS = 30.0

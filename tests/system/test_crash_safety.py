@@ -52,7 +52,7 @@ def test_an_index_that_is_killed_becomes_what_one_built_afresh_is(laboratory: La
 def test_a_process_dies_where_it_is_told_to(laboratory: Laboratory, tmp_path: Path) -> None:
     first_build = scenario("first build")
     locations = laboratory.locations(first_build)
-    (exchange,) = (location for location in locations if ":c_call:replace < storage/generations.py" in location)
+    (exchange,) = (location for location in locations if ":c_call:replace < storage/generation.py" in location)
     orders = laboratory.begin(first_build, tmp_path, persists=False)
     status, _ = end_of_victim(replace(orders, point=Point(exchange, 1, 0.0)))
     assert status == -signal.SIGKILL

@@ -156,7 +156,7 @@ def test_a_wiki_whose_texts_have_equal_vectors_is_rebuilt(settings: Settings) ->
 
 def test_an_index_made_another_way_serves_until_the_new_one_is_whole(settings: Settings) -> None:
     opened(settings).close()
-    from otterwiki_semantic.storage.generations import GenerationStore
+    from otterwiki_semantic.storage.generation import GenerationStore
 
     generation = GenerationStore(settings.data_dir).open_current()
     assert generation is not None

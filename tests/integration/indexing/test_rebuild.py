@@ -27,8 +27,7 @@ from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.indexing.sync import Indexer
 from otterwiki_semantic.storage.catalog import Catalog
 from otterwiki_semantic.storage.chroma.mirror import MirrorState
-from otterwiki_semantic.storage.generation import Generation
-from otterwiki_semantic.storage.generations import GenerationStore
+from otterwiki_semantic.storage.generation import Generation, GenerationStore
 from tests.support.live_wiki import commit, eventually, make_repository
 from tests.support.syncing import sync
 
