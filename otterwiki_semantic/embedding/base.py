@@ -9,8 +9,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from otterwiki_semantic.embedding.calibration import Calibration
-
 Matrix = npt.NDArray[np.float32]
 """Unit vectors as rows: float32, number of texts x dimension. Also a single vector, which is one row."""
 
@@ -41,13 +39,8 @@ class Embedder(Protocol):
         ...
 
     @property
-    def calibration(self) -> Calibration:
-        """Decides from which similarity on a chunk is relevant to a query."""
-        ...
-
-    @property
     def is_calibrated(self) -> bool:
-        """Whether the calibration was fitted for this model; if not, its similarities are rescaled for each wiki."""
+        """Whether the relevance thresholds were fitted for this model; if not, its similarities are rescaled for each wiki."""
         ...
 
     @property

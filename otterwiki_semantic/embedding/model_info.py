@@ -14,7 +14,6 @@ from typing import Any
 
 from otterwiki_semantic.core.files import write_atomically
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.embedding.calibration import BUNDLED_CALIBRATION
 
 UNKNOWN_WINDOW = 512
 USUAL_OVERHEAD = 2
@@ -83,7 +82,6 @@ class ModelInfoCache:
 class ModelWithInfo:
     """Base of the embedders that know their model only after it was asked; see `Embedder`."""
 
-    calibration = BUNDLED_CALIBRATION
     is_calibrated = False
 
     def __init__(self, settings: Settings) -> None:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from otterwiki_semantic.core.records import NO_URLS, Facets, Hit, PageUrls, SearchOptions
-from otterwiki_semantic.embedding import Calibration
 from otterwiki_semantic.search.deduplication import Deduplicator
 from otterwiki_semantic.search.mmr import mmr_order
 from otterwiki_semantic.search.query import Query, filter_of, has_phrases
 from otterwiki_semantic.search.results import ResultBuilder
 from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, QueryVector, Tier, retrieve
+from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import Catalog, Generation
 
 _CANDIDATES = 100
@@ -56,7 +56,7 @@ def search_chunks(
     query: Query,
     vector: QueryVector,
     options: SearchOptions,
-    calibration: Calibration,
+    scale: Scale,
     rerank_scores: RerankScores | None = None,
     urls: PageUrls = NO_URLS,
 ) -> SearchResult:
@@ -69,14 +69,14 @@ def search_chunks(
     where = filter_of(options.filters, query)
     limit = max(_CANDIDATES, _CANDIDATES_PER_RESULT * options.n)
     while True:
-        found = retrieve(generation, query, vector, where, options, limit, calibration)
+        found = retrieve(generation, query, vector, where, options, limit, scale)
         ranked = _reranked(_eligible(found, query, options, catalog), rerank_scores or {})
         deduplicator = _deduplicator(ranked, options, catalog)
         chosen = _choose(deduplicator, len({each.path for each in found.candidates}), options, catalog)
         if len(chosen) == options.n or found.is_complete or limit >= _MAX_CANDIDATES or _is_exhausted(found, options):
             break
         limit *= _GROWTH
-    results = ResultBuilder(catalog, query, found, ranked, calibration, options, urls)
+    results = ResultBuilder(catalog, query, found, ranked, scale, options, urls)
     hits = results.hits(chosen, deduplicator.also_on)
     return SearchResult(
         hits=hits,

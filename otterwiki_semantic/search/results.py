@@ -14,11 +14,11 @@ from otterwiki_semantic.core.records import (
     SearchOptions,
     StoredChunk,
 )
-from otterwiki_semantic.embedding import Calibration
 from otterwiki_semantic.search.expansion import chunk_runs, context_around, joined_text
 from otterwiki_semantic.search.query import Highlighter, Query
 from otterwiki_semantic.search.relevance import coverage, relevance
 from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, Tier
+from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import Catalog
 
 _JOINED_SHARE = 0.7
@@ -36,7 +36,7 @@ class ResultBuilder:
         query: Query,
         found: CandidateSet,
         ranked: Sequence[Candidate],
-        calibration: Calibration,
+        scale: Scale,
         options: SearchOptions,
         urls: PageUrls,
     ) -> None:
@@ -45,7 +45,7 @@ class ResultBuilder:
         self._highlighter = Highlighter(query)
         self._found = found
         self._ranked = ranked
-        self._calibration = calibration
+        self._scale = scale
         self._options = options
         self._urls = urls
 
@@ -94,7 +94,7 @@ class ResultBuilder:
         for each in candidates:
             present = set(" ".join(texts.get(each.id, ())).split())
             covered = coverage(weights, present) if weights else float(each.keyword_rank is not None)
-            facts[each.id] = covered, relevance(each.similarity, covered, self._found.index_size, self._calibration)
+            facts[each.id] = covered, relevance(each.similarity, covered, self._found.index_size, self._scale)
         return facts
 
     def _hit(

@@ -11,10 +11,11 @@ from itertools import accumulate
 from otterwiki_semantic.content.analysis import WordMatcher
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
 from otterwiki_semantic.core.records import Mode, SearchOptions
-from otterwiki_semantic.embedding import Calibration, Matrix
+from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search.fusion import PAIR_WEIGHT, fused_score, page_credits
 from otterwiki_semantic.search.query import Query, any_of, any_pair
 from otterwiki_semantic.search.relevance import word_weights
+from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import ChunkRef, ExactIndex, Filter, FilterMask, Generation
 
 _DEFAULT_RATIO = 0.5
@@ -103,7 +104,7 @@ def retrieve(
     where: Filter,
     options: SearchOptions,
     limit: int,
-    calibration: Calibration,
+    scale: Scale,
 ) -> CandidateSet:
     """Return up to `limit` candidates of each retriever, and those that the query names.
 
@@ -135,7 +136,7 @@ def retrieve(
         if mode is not Mode.KEYWORD:
             is_complete &= _add_nearest(candidates, generation, embedded, limit, words.mask())
         _compare(candidates, words.index, embedded)
-    _score(candidates.values(), calibration, ratio, found.floor)
+    _score(candidates.values(), scale, ratio, found.floor)
     _place_titled(candidates.values(), found.titled)
     return CandidateSet(
         candidates=sorted(candidates.values(), key=_rank_key),
@@ -316,13 +317,13 @@ def _compare(candidates: dict[int, Candidate], index: ExactIndex, vector: Matrix
 # Together
 
 
-def _score(candidates: Iterable[Candidate], calibration: Calibration, ratio: float, floor: float) -> None:
+def _score(candidates: Iterable[Candidate], scale: Scale, ratio: float, floor: float) -> None:
     candidates = list(candidates)
     # A chunk without a vector (the model failed on it) counts as near as the nearest, or nobody would find it.
     unknown = max((each.similarity for each in candidates if each.similarity is not None), default=None)
     for each in candidates:
         similarity = unknown if each.similarity is None else each.similarity
-        on_scale = None if similarity is None else calibration.on_scale(similarity)
+        on_scale = None if similarity is None else scale.to_bundled(similarity)
         each.fused = fused_score(on_scale, floor if each.keyword_score is None else each.keyword_score, ratio)
     credits_of = page_credits((each.path, each.fused) for each in candidates) if ratio < 1 else {}
     for each in candidates:

@@ -14,7 +14,6 @@ import numpy as np
 
 from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.embedding.calibration import BUNDLED_CALIBRATION
 from otterwiki_semantic.embedding.local.onnx_runtime import BackgroundThreads, OpenedGraph, open_graph
 
 if TYPE_CHECKING:
@@ -45,7 +44,6 @@ class BundledModel:
         self._provenance = _read_provenance(directory / _PROVENANCE)
         self.dimension = int(self._provenance["dimension"])
         self.window = int(self._provenance["max_tokens"])
-        self.calibration = BUNDLED_CALIBRATION
         self._lock = threading.Lock()
         self._opened: OpenedGraph | None = None
         self._background = BackgroundThreads(threads)
