@@ -8,9 +8,10 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from otterwiki_semantic.core.files import write_atomically
 from otterwiki_semantic.core.settings import Settings
@@ -23,12 +24,11 @@ _NEUTRAL = frozenset({"cache_folder", "device", "keep_alive", "local_files_only"
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
+class ModelInfo(msgspec.Struct, frozen=True):
     """What a model reports about itself."""
 
-    dimension: int
-    window: int
+    dimension: Annotated[int, msgspec.Meta(ge=1)]
+    window: Annotated[int, msgspec.Meta(ge=0)]
     """The context window in tokens; 0 if it is unknown."""
     digest: str
     """Identifies the version of the model."""
@@ -36,7 +36,7 @@ class ModelInfo:
     """Where the model was asked."""
     sample: tuple[float, ...] = ()
     """The vector of a fixed text, by which a model without a digest of its own is recognised."""
-    overhead: int = USUAL_OVERHEAD
+    overhead: Annotated[int, msgspec.Meta(ge=0)] = USUAL_OVERHEAD
     """See `Embedder.overhead`."""
 
 
@@ -57,26 +57,20 @@ class ModelInfoCache:
             return
         self.info = info
         try:
-            self._write(info)
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(self._path, json.dumps({"model": self._model, **msgspec.to_builtins(info)}))
         except OSError as error:
             log.warning("what is known about the model cannot be written to %s: %s", self._path, error)
 
     def _read(self) -> ModelInfo | None:
         try:
             content = json.loads(self._path.read_bytes())
-            if content.pop("model") != self._model:
-                return None
-            return _checked(ModelInfo(**content | {"sample": tuple(map(float, content["sample"]))}))
+            return msgspec.convert(content, ModelInfo) if content["model"] == self._model else None
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        except (OSError, ValueError, TypeError, KeyError, RecursionError, msgspec.ValidationError) as error:
             log.warning("what is known about the model cannot be read; the model is asked again: %s", error)
             return None
-
-    def _write(self, info: ModelInfo) -> None:
-        """Write atomically."""
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomically(self._path, json.dumps({"model": self._model, **asdict(info)}))
 
 
 class ModelWithInfo:
@@ -117,16 +111,6 @@ def _shown_name(settings: Settings) -> str:
     """Return a model's name as shown to people: of a directory, only its last part."""
     provider, _, name = settings.model.partition(":")
     return f"{provider}:{Path(name).name}" if Path(name).is_absolute() else settings.model
-
-
-def _checked(info: ModelInfo) -> ModelInfo:
-    """Return the info if it can be true. Errors: `ValueError`, `TypeError`."""
-    numbers = (info.dimension, info.window, info.overhead)
-    if not all(type(number) is int and number >= 0 for number in numbers) or info.dimension < 1:
-        raise ValueError("its numbers are invalid")
-    if type(info.digest) is not str or type(info.place) is not str:
-        raise TypeError("its names are invalid")
-    return info
 
 
 def _digest(value: Any) -> str:
