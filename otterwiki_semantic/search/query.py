@@ -79,7 +79,7 @@ def parse_query(text: str) -> Query:
 
 
 def _without_syntax(source: str, found: Sequence[regex.Match[str]]) -> str:
-    """Give the text with phrases without their quotes, and without what is excluded."""
+    """Return the text with phrases without their quotes, and without what is excluded."""
     parts, end = [], 0
     for match in found:
         parts += [source[end : match.start()], match["phrase"] or ""]
@@ -88,7 +88,7 @@ def _without_syntax(source: str, found: Sequence[regex.Match[str]]) -> str:
 
 
 def _runs(texts: Iterable[str]) -> tuple[tuple[Word, ...], ...]:
-    """Give the runs of words of texts, each once; none for a text without words."""
+    """Return the runs of words of texts, each once; none for a text without words."""
     runs = {tuple(part for word in run for part in word.exact): run for run in map(_run, texts) if run}
     return tuple(runs.values())
 
@@ -114,7 +114,7 @@ def _query(
 
 
 def _run(text: str | None) -> tuple[Word, ...]:
-    """Give the words of a text; the last character of a run without spaces only if it stands alone."""
+    """Return the words of a text; the last character of a run without spaces only if it stands alone."""
     found = list(words(text or ""))
     ends = [0, *(word.end for word in found)]
     return tuple(
@@ -126,22 +126,22 @@ def _run(text: str | None) -> tuple[Word, ...]:
 
 
 def any_of(terms: Iterable[str], prefixes: Iterable[str] = ()) -> str:
-    """Give the expression for passages with any of these words."""
+    """Return the expression for passages with any of these words."""
     return " OR ".join((*map(_quoted, terms), *(f"{_quoted(prefix)} *" for prefix in prefixes)))
 
 
 def any_pair(pairs: Iterable[tuple[str, str]]) -> str:
-    """Give the expression for passages with any of these pairs of words next to each other."""
+    """Return the expression for passages with any of these pairs of words next to each other."""
     return " OR ".join(_quoted(" ".join(pair)) for pair in pairs)
 
 
 def all_phrases(phrases: Sequence[Sequence[Word]]) -> str:
-    """Give the expression for passages with every one of these runs of words."""
+    """Return the expression for passages with every one of these runs of words."""
     return " AND ".join(f"({_phrase(phrase)})" for phrase in phrases)
 
 
 def any_phrase(phrases: Sequence[Sequence[Word]]) -> str:
-    """Give the expression for passages with any of these runs of words."""
+    """Return the expression for passages with any of these runs of words."""
     return " OR ".join(_phrase(phrase) for phrase in phrases)
 
 
@@ -160,7 +160,7 @@ def _quoted(text: str) -> str:
 
 
 def has_phrases(text: str, phrases: Sequence[Sequence[Word]]) -> bool:
-    """Tell whether a text has every one of these runs of words as they are, not only their stems."""
+    """Return whether a text has every one of these runs of words as they are, not only their stems."""
     found = list(words(text))
     parts = [part for word in found if not word.is_unigram for part in word.exact]
     return all(_has_phrase(found, parts, phrase) for phrase in phrases)
@@ -187,7 +187,7 @@ class Highlighter:
         self._matcher = WordMatcher(is_wanted, initials={word[:1] for word in (*wanted, *prefixes)})
 
     def ranges(self, text: str) -> tuple[tuple[int, int], ...]:
-        """Give the ranges of a text that match (start to before end), in order and apart from each other."""
+        """Return the ranges of a text that match (start to before end), in order and apart from each other."""
         ranges: list[tuple[int, int]] = []
         for start, end in self._matcher.spans(text):
             if ranges and start <= ranges[-1][1]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import accumulate
@@ -68,6 +68,15 @@ class Candidate:
     rank_before: int | None = None
     """Its rank before a reranker read it."""
     rerank_score: float | None = None
+    coverage: float = 0.0
+    """The share of the query's words that it has, weighted; set for results, and for facets."""
+    relevance: float = 0.0
+    """How far it is above the relevance threshold; set along with the coverage."""
+
+    @property
+    def is_relevant(self) -> bool:
+        """Whether it is about the query; what the query names is, whatever it scores."""
+        return self.relevance >= 0 or self.tier > Tier.SCORE
 
     @property
     def id(self) -> int:
@@ -157,9 +166,6 @@ def _semantic_ratio(options: SearchOptions) -> float:
 def _rank_key(candidate: Candidate) -> tuple[int, float, str, int, int]:
     chunk = candidate.chunk
     return -candidate.tier, -candidate.score, chunk.path, chunk.ordinal, chunk.id
-
-
-# By words and names
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,9 +298,6 @@ def _note_matches(candidates: dict[int, Candidate], found: KeywordMatches) -> No
         candidates[chunk].tier = tier
 
 
-# By meaning
-
-
 def _add_nearest(
     candidates: dict[int, Candidate], generation: Generation, vector: Matrix, limit: int, mask: FilterMask | None
 ) -> bool:
@@ -314,11 +317,7 @@ def _compare(candidates: dict[int, Candidate], index: ExactIndex, vector: Matrix
         candidates[chunk].similarity = similarity
 
 
-# Together
-
-
-def _score(candidates: Iterable[Candidate], scale: Scale, ratio: float, floor: float) -> None:
-    candidates = list(candidates)
+def _score(candidates: Collection[Candidate], scale: Scale, ratio: float, floor: float) -> None:
     # A chunk without a vector (the model failed on it) counts as near as the nearest, or nobody would find it.
     unknown = max((each.similarity for each in candidates if each.similarity is not None), default=None)
     for each in candidates:
