@@ -25,10 +25,12 @@ class Embedder(Protocol):
     `ModelUnreachableError` if a later call may succeed, `ModelError` if somebody has to do something first.
     """
 
-    @property
-    def name(self) -> str:
-        """The model's name as shown to people."""
-        ...
+    name: str
+    """The model's name as shown to people."""
+    is_calibrated: bool
+    """Whether the relevance thresholds were fitted for this model; if not, its similarities are rescaled for each wiki."""
+    asks_server: bool
+    """Whether a server computes the vectors, which takes time but no processor of this machine."""
 
     @property
     def fingerprint(self) -> str:
@@ -36,16 +38,6 @@ class Embedder(Protocol):
 
         It changes when the model turns out to be a different one; the index is then rebuilt.
         """
-        ...
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether the relevance thresholds were fitted for this model; if not, its similarities are rescaled for each wiki."""
-        ...
-
-    @property
-    def asks_server(self) -> bool:
-        """Whether a server computes the vectors, which takes time but no processor of this machine."""
         ...
 
     @property

@@ -123,5 +123,5 @@ class LocalModel(ModelWithInfo):
                 "machine and its drivers, or set SEMANTIC_MODEL to another model"
             ) from None
         overhead = encoder.special_tokens + sum(encoder.count_tokens([encoder.prompt(is_query=False)]))
-        self._cache.learn(ModelInfo(encoder.dimension, encoder.window, encoder.digest, overhead=overhead))
+        self._learn(ModelInfo(encoder.dimension, encoder.window, encoder.digest, overhead=overhead))
         return encoder

@@ -82,7 +82,7 @@ class RemoteModel(ModelWithInfo):
         """Ask the server which model it has, unless it did lately; a different one changes the fingerprint."""
         with self._identifying:
             if not self._identified.is_active:
-                self._cache.learn(self._identify())
+                self._learn(self._identify())
                 self._identified.start()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
@@ -177,7 +177,7 @@ class RemoteModel(ModelWithInfo):
         if self._identifying.acquire(blocking=False):  # else the server is being asked
             try:
                 if self.dimension != found:
-                    self._cache.learn(ModelInfo(found, 0, "", self._provider.place))
+                    self._learn(ModelInfo(found, 0, "", self._provider.place))
                     self._identified.stop()
             finally:
                 self._identifying.release()
@@ -216,8 +216,8 @@ class RemoteModel(ModelWithInfo):
         request = self._request(IDENTIFICATION, is_query=False)._replace(prompt="", dimension=None)
         description = self._call(self._provider.describe, request)
         sample = self._embed_batch([_SAMPLE], request)[0]
-        info = self._cache.info
-        if info is None or not _is_same(info, description, sample):
+        info = self._info
+        if not _is_same(info, description, sample):
             digest = description.digest or hashlib.blake2b(sample.tobytes(), digest_size=12).hexdigest()
             info = ModelInfo(len(sample), 0, digest, self._provider.place, tuple(map(float, sample)))
         window = description.window or (info.window if info.place == self._provider.place else 0)
