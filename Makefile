@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-models lint format bench bench-deps chaos model clean
+.PHONY: help run test test-models lint format docs bench bench-deps chaos model clean
 
 help: ## Show what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,8 +36,11 @@ format: $(VENV)/.for-lint ## Put the code into its form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.for-test ## Measure what is promised (PARTS="build disk", SMALL=1, FRESH=1, WIKIS="DIR …", ARGS="--json FILE")
-	@$(BIN)/python -m benchmarks.bench $(PARTS) $(WIKIS:%=--wiki %) $(if $(SMALL),--small) $(if $(FRESH),--fresh) $(ARGS)
+docs: $(VENV)/.for-test ## Write the tables of parameters into docs/
+	@$(BIN)/python -m tools.reference_tables
+
+bench: $(VENV)/.for-test ## Measure what is promised (PARTS="build disk", SMALL=1, FRESH=1, ARGS="--json FILE")
+	@$(BIN)/python -m benchmarks.bench $(PARTS) $(if $(SMALL),--small) $(if $(FRESH),--fresh) $(ARGS)
 
 bench-deps: ## Install what `make bench PARTS="embedding rerank"` compares with (PyTorch)
 	$(PYTHON) -m venv $(VENV)-bench

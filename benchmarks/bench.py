@@ -1,7 +1,7 @@
-"""Measure what the project promises: make bench [PARTS="build disk"] [SMALL=1] [FRESH=1] [WIKIS="DIR"] [ARGS="--json FILE"].
+"""Measure what the project promises: make bench [PARTS="build disk"] [SMALL=1] [FRESH=1] [ARGS="--json FILE"].
 
-Every part is a module of this package whose `measure` gives figures, each with its target. Progress goes to the standard error,
-one table in markdown to the standard output. What takes long to make (generated wikis, their indexes) is kept in ``.bench``.
+Every part is a module of ``benchmarks.parts`` whose `measure` yields figures, each with its target. Progress goes to
+standard error, one table in markdown to standard output. Generated wikis and their indexes are kept in ``.bench``.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ import time
 import traceback
 from pathlib import Path
 
-from benchmarks.machine import busy, describe
-from benchmarks.options import LARGE_PAGES, ROOT, SMALL_PAGES, Options
-from benchmarks.report import Figure, say, table, write_json
+from benchmarks.support.machine import busy, describe
+from benchmarks.support.options import LARGE_PAGES, SMALL_PAGES, Options
+from benchmarks.support.report import Figure, say, table, write_json
 
 PARTS = {
-    "chunker": "no chunk is larger than the model's window, no word that a page shows is lost",
     "parsing": "time of parsing hostile text",
     "saves": "a save with and without the plugin, and when it is found",
     "embedding": "embedding against sentence-transformers on PyTorch, and against the processor's limit",
@@ -55,7 +54,6 @@ def main() -> int:
         small=arguments.small,
         small_pages=arguments.pages,
         large_pages=arguments.large_pages,
-        wikis=tuple(arguments.wiki) or (ROOT / "demo" / "pages",),
         edits=arguments.edits,
         rounds=arguments.rounds,
         fresh=arguments.fresh,
@@ -82,7 +80,7 @@ def _run(parts: list[str], options: Options) -> tuple[dict[str, list[Figure]], l
             say(f"other processes take {share:.0%} of the processors: the times are not those of this machine alone")
         start = time.perf_counter()
         try:
-            figures[part] = list(importlib.import_module(f"benchmarks.{part}").measure(options))
+            figures[part] = list(importlib.import_module(f"benchmarks.parts.{part}").measure(options))
         except Exception:  # noqa: BLE001 - the other parts go on
             traceback.print_exc()
             failed.append(part)
@@ -93,7 +91,6 @@ def _run(parts: list[str], options: Options) -> tuple[dict[str, list[Figure]], l
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("part", nargs="*", metavar="PART", help=f"what to measure (all): {', '.join(PARTS)}")
-    parser.add_argument("--wiki", action="append", default=[], type=Path, help="directory of markdown, for the chunker")
     parser.add_argument("--small", action="store_true", help="leave out the large wiki")
     parser.add_argument("--pages", type=int, default=SMALL_PAGES, help="pages of the small wiki (%(default)s)")
     parser.add_argument("--large-pages", type=int, default=LARGE_PAGES, help="pages of the large wiki (%(default)s)")

@@ -1,4 +1,4 @@
-"""The wiki's hooks: routes when it starts, a wake-up call whenever the repository may have changed."""
+"""The hooks of An Otter Wiki: register the routes at start, wake the index daemon after changes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,7 @@ from otterwiki_semantic.core.errors import ConfigError, DaemonUnavailableError
 from otterwiki_semantic.core.legacy_settings import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
 from otterwiki_semantic.core.settings import Settings, legacy_settings, read_settings, unencrypted_keys
 from otterwiki_semantic.daemon import IndexClient
-from otterwiki_semantic.web import (
-    make_admin_pages,
-    make_blueprint,
-    make_pages,
-    offers,
-    read_help,
-    related_place,
-    sidebar_links,
-    stylesheet,
-    watch_templates,
-)
+from otterwiki_semantic.web import read_help, register, related_placeholder, search_offer, sidebar_links, stylesheet
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -42,16 +32,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What the plugin keeps in a wiki's application, as its extension ``otterwiki_semantic``: every wiki has its own."""
+    """The plugin's extension ``otterwiki_semantic`` of a Flask application; every wiki has its own."""
 
     index: IndexClient
     settings: Settings
 
 
 class SemanticSearchPlugin:
-    """What An Otter Wiki loads through the entry point group ``otterwiki``; one for all wikis of a process.
+    """The object that An Otter Wiki loads through the entry point group ``otterwiki``; one for all wikis of a process.
 
-    A hook runs inside the user's save: it sends one line to the process that owns the index, and neither waits nor raises.
+    Hooks run inside the user's save: they send one line to the index daemon, and neither wait nor raise.
     """
 
     def __init__(self) -> None:
@@ -59,9 +49,9 @@ class SemanticSearchPlugin:
 
     @hookimpl(tryfirst=True)
     def setup(self, app: Flask, storage: Any) -> None:
-        """Register the routes and see that the index has an owner. A bad setting ends the start, as one of the wiki's does.
+        """Register the routes and start the index daemon. A bad setting ends the start, as one of the wiki's does.
 
-        It comes first: of equal routes the one registered first answers, and the earlier plugin may still be installed.
+        Runs first, because of equal routes the first one wins, and the earlier plugin may still be installed.
         """
         try:
             settings = read_settings(app.config, repository=Path(storage.path))
@@ -69,12 +59,7 @@ class SemanticSearchPlugin:
             fatal_error(error)
             raise
         index = IndexClient(settings)
-        blueprint = make_blueprint(index, settings)
-        app.register_blueprint(blueprint)
-        app.extensions["csrf"].exempt(blueprint)
-        app.register_blueprint(make_pages(index, settings))
-        app.register_blueprint(make_admin_pages(index))
-        watch_templates(app)
+        register(app, index, settings)
         app.extensions[_EXTENSION] = Extension(index, settings)
         self._apps.add(app)
         for notice in _notices(app, settings):
@@ -101,7 +86,7 @@ class SemanticSearchPlugin:
 
     @hookimpl
     def repository_changed(self) -> None:
-        """Wake the index: this one comes after a push, too."""
+        """Wake the index, also after a push."""
         self._wake()
 
     @hookimpl
@@ -111,35 +96,35 @@ class SemanticSearchPlugin:
 
     @hookimpl
     def help(self, plugin: str) -> str | None:
-        """Give the help on searching, in markdown, for the wiki's help pages."""
+        """Return the section of the wiki's help pages, in Markdown."""
         return read_help().replace("{search}", url_for("semantic_pages.search")) if plugin == NAME else None
 
     @hookimpl
     def static_css(self) -> str:
-        """Give the stylesheet, which the wiki joins with those of other plugins."""
+        """Return the stylesheet, which the wiki joins with those of other plugins."""
         return stylesheet()
 
     @hookimpl
     def template_html_body_inject(self) -> str | None:
         """Offer search by meaning at the end of every page."""
-        return self._injected(offers)
+        return self._injected(search_offer)
 
     @hookimpl
     def template_html_sidebar_left_inject(self, page: str | None) -> str | None:
-        """Lead to the plugin's pages, and give related pages their place for narrow windows."""
+        """Return links to the plugin's pages, and the placeholder for related pages in narrow windows."""
         return self._injected(lambda: sidebar_links(page) + self._related(page, is_wide=False))
 
     @hookimpl
     def template_html_sidebar_right_inject(self, page: str | None) -> str | None:
-        """Give related pages their place for wide windows."""
+        """Return the placeholder for related pages in wide windows."""
         return self._injected(lambda: self._related(page, is_wide=True))
 
     def _related(self, page: str | None, *, is_wide: bool) -> str:
-        return related_place(page, is_wide=is_wide) if _extension(current_app).settings.related else ""
+        return related_placeholder(page, is_wide=is_wide) if _extension(current_app).settings.related else ""
 
     def _injected(self, part: Callable[[], str]) -> str | None:
-        """Give a part of a page; the wiki's page is shown without it if it fails."""
-        if _EXTENSION not in current_app.extensions:  # the plugin was not set up
+        """Return a part of a page; if it fails, the page is shown without it."""
+        if _EXTENSION not in current_app.extensions:  # setup failed
             return None
         try:
             return part()
@@ -153,7 +138,7 @@ class SemanticSearchPlugin:
                 _extension(app).index.notify()
 
     def _changed(self) -> Iterable[Flask]:
-        """Give the wiki that a hook is called for: whose request it runs in; out of one it may be any."""
+        """Return the wiki of the current request, or all wikis outside of one."""
         return (current_app,) if has_app_context() else tuple(self._apps)
 
 
@@ -163,14 +148,14 @@ def _extension(app: Flask) -> Extension:
 
 
 def _notices(app: Flask, settings: Settings) -> Iterator[str]:
-    """Give what whoever keeps the wiki should know when it starts."""
+    """Yield notices for the administrator, logged at start."""
     if settings.api_key is None:
-        yield "OTTERWIKI_API_KEY is not set; programs have no key, people may what the wiki lets them"
+        yield "OTTERWIKI_API_KEY is not set: programs cannot use the API, people can as far as the wiki permits"
     for name in unencrypted_keys(settings):
-        yield f"{name} goes to another machine over http, where everyone on the way can read it: use https"
+        yield f"{name} is sent to another machine over http, readable by everyone on the way; use https"
     yield from legacy_settings(app.config).notices
     if any(entry.value.partition(":")[0].strip() == EARLIER_PACKAGE for entry in entry_points(group="otterwiki")):
-        yield f"the earlier plugin is installed, too, and indexes the wiki for nobody: pip uninstall {EARLIER_DISTRIBUTION}"
+        yield f"the earlier plugin is also installed and needlessly indexes the wiki: pip uninstall {EARLIER_DISTRIBUTION}"
 
 
 plugin = SemanticSearchPlugin()

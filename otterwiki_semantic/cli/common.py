@@ -1,4 +1,4 @@
-"""The index that a command asks: the options that name it, its loan, and waiting for it."""
+"""What commands share: the options that name an index, access to it, and waiting for it."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ from otterwiki_semantic.core.settings import Settings, read_settings
 from otterwiki_semantic.daemon import IndexClient, IndexService
 
 _POLL_SECONDS = 0.1
-_directory = click.Path(file_okay=False, path_type=Path)
+DIRECTORY = click.Path(file_okay=False, path_type=Path)
 
 
 def index_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of every command that asks an index: where it is, and JSON."""
+    """Add the options of every command that uses an index."""
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print JSON for programs."),
-        click.option("--data-dir", type=_directory, help="Where the index lives. [default: beside the repository]"),
-        click.option("--repository", type=_directory, help="Git repository of markdown. [default: the wiki's REPOSITORY]"),
+        click.option("--json", "as_json", is_flag=True, help="Print JSON."),
+        click.option("--data-dir", type=DIRECTORY, help="Directory of the index. [default: next to the repository]"),
+        click.option("--repository", type=DIRECTORY, help="Git repository of Markdown pages. [default: the wiki's REPOSITORY]"),
     ):
         command = option(command)
     return command
 
 
 @contextmanager
-def lend_index(repository: Path | None, data_dir: Path | None) -> Iterator[IndexClient]:
-    """Lend the index: the wiki's own process answers if it runs, else one that ends soon after this command."""
-    index = IndexClient(named_settings(repository, data_dir), quiet=True)
+def open_index(repository: Path | None, data_dir: Path | None) -> Iterator[IndexClient]:
+    """Open the index that the options name: use the wiki's daemon if it runs, or start one that ends after this command."""
+    index = IndexClient(settings_from_options(repository, data_dir), quiet=True)
     try:
         index.start()
         yield index
@@ -45,15 +45,15 @@ def lend_index(repository: Path | None, data_dir: Path | None) -> Iterator[Index
 
 
 def wait_for_reranker(index: IndexService) -> None:
-    """Wait until the reranker is loaded, or cannot be: an index process that this command started has just begun to."""
+    """Wait until the reranker is loaded or has failed to: a daemon started by this command has only begun to load it."""
     while index.status().reranker_is_loading:
         time.sleep(_POLL_SECONDS)
 
 
-def named_settings(repository: Path | None, data_dir: Path | None) -> Settings:
-    """Give the settings of the index that the options name.
+def settings_from_options(repository: Path | None, data_dir: Path | None) -> Settings:
+    """Return the settings of the index that the options name; a subdirectory of a repository stands for the whole.
 
-    What is wrong with the repository is said before anything is made beside it; a subfolder of one stands for the whole.
+    Errors: `ConfigError`, and `RepositoryError` before anything is created next to the repository.
     """
     config = wiki_config()
     settings = read_settings(config, repository=repository, data_dir=data_dir)
@@ -61,15 +61,15 @@ def named_settings(repository: Path | None, data_dir: Path | None) -> Settings:
     return read_settings(config, repository=root, data_dir=data_dir)
 
 
-def named_repository(repository: Path | None) -> Repository:
-    """Give the repository that the option names, else the wiki's."""
+def repository_from_option(repository: Path | None) -> Repository:
+    """Return the repository that the option names, or the wiki's."""
     return Repository(read_settings(wiki_config(), repository=repository).repository)
 
 
 def follow(
     index: IndexService, label: str, part: Callable[[IndexStatus], Progress], is_done: Callable[[IndexStatus], bool]
 ) -> IndexStatus:
-    """Show a progress bar until the work is done; `SemanticError` when it fails."""
+    """Show a progress bar until the work is done. Errors: `SemanticError` if it fails."""
     with click.progressbar(length=1, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
         while not is_done(status := index.status()):
             progress = part(status)
@@ -81,9 +81,9 @@ def follow(
 
 
 def equals_head(status: IndexStatus, known_error: str | None = None) -> bool:
-    """Whether the index holds what HEAD is, made as it is to be, or cannot be more than it is.
+    """Whether the index equals HEAD and has the current settings, or a problem keeps it from that.
 
-    `IndexUnavailableError` if it fails, unless it did so before.
+    Errors: `IndexUnavailableError` for an error other than the known one.
     """
     if status.last_error and status.last_error != known_error:
         raise IndexUnavailableError(status.last_error)
@@ -94,7 +94,7 @@ def equals_head(status: IndexStatus, known_error: str | None = None) -> bool:
 
 
 def wiki_config() -> Config:
-    """Give what the wiki's own file says, which is Python; `ConfigError` whatever it fails of."""
+    """Read the wiki's settings file, which is Python code. Errors: `ConfigError`, whatever that code raises."""
     config = Config(Path.cwd())
     path = os.environ.get("OTTERWIKI_SETTINGS")
     try:

@@ -1,6 +1,6 @@
-"""The command line: make an index of any git repository of markdown, search it, see how it is.
+"""The command line: index any git repository of Markdown pages, search it, show its state.
 
-Exit codes: 0 done; 1 it failed, the reason is on standard error; 2 the command was not understood.
+Exit codes: 0 success; 1 failure, with the reason on standard error; 2 usage error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from otterwiki_semantic import __version__
-from otterwiki_semantic.cli.common import equals_head, follow, index_options, lend_index, wait_for_reranker
+from otterwiki_semantic.cli.common import equals_head, follow, index_options, open_index, wait_for_reranker
 from otterwiki_semantic.cli.doctor.command import doctor_command
 from otterwiki_semantic.cli.mcp import mcp_command
 from otterwiki_semantic.cli.options import parameter_options
@@ -29,19 +29,15 @@ from otterwiki_semantic.core.records import (
     SearchOptions,
 )
 from otterwiki_semantic.core.serialization import to_builtins
-from otterwiki_semantic.daemon import status_json
 
 _NO_COMMIT = "HEAD has no commit yet, so there is nothing to index: commit the pages, or check out a branch that has them"
-_directory = click.Path(file_okay=False, path_type=Path)
-
-
 _EVAL = "eval"
 
 
 class _Commands(click.Group):
-    """Shows this package's errors as one line, and ends with exit code 1.
+    """Prints errors of this package as one line, and exits with code 1.
 
-    What `eval` needs is imported only for it: `doctor` has to work where a package is missing.
+    The dependencies of `eval` are imported on use, because `doctor` must work if a package is missing.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -72,11 +68,11 @@ def main() -> None:
 @main.command("index")
 @index_options
 def index_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
-    """Make the index equal to the repository's HEAD, and wait until it is.
+    """Bring the index up to date with the repository's HEAD, and wait for it.
 
-    The exit status is 1 if pages are left that only their words find, because the model failed.
+    The exit status is 1 if pages remain that are found by keywords only, because the model failed.
     """
-    with lend_index(repository, data_dir) as index:
+    with open_index(repository, data_dir) as index:
         index.notify()
         known_error = index.status().last_error
         status = follow(index, "indexing", _progress, lambda status: equals_head(status, known_error))
@@ -87,26 +83,26 @@ def index_command(repository: Path | None, data_dir: Path | None, *, as_json: bo
 
 @main.command("reindex")
 @index_options
-@click.option("--full", is_flag=True, help="Read and divide every page again, even if nothing has changed.")
+@click.option("--full", is_flag=True, help="Read and divide all pages again, including unchanged ones.")
 def reindex_command(repository: Path | None, data_dir: Path | None, *, as_json: bool, full: bool) -> None:
-    """Build a new index beside the serving one and let it take its place. Unchanged text is not embedded again.
+    """Build a new index next to the serving one, then switch to it. Unchanged text is not embedded again.
 
-    What has not changed is copied, once it was checked, unless the index is to be made in another way.
+    Unchanged pages are checked and copied, unless settings that affect the index have changed.
     """
-    with lend_index(repository, data_dir) as index:
+    with open_index(repository, data_dir) as index:
         estimate = index.reindex(full=full).estimate
         if estimate is not None:
             size, seconds = estimate.disk_bytes / 1e6, estimate.seconds
             click.echo(f"embedding {estimate.texts} passages; about {size:.0f} MB and {seconds:.0f} s", err=True)
-        status = follow(index, "rebuilding", lambda status: status.rebuild.progress, _rebuild_is_done)
+        status = follow(index, "rebuilding", lambda status: status.rebuild, _rebuild_is_done)
     _print_status(status, as_json=as_json)
 
 
 @main.command("status")
 @index_options
 def status_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
-    """Show what the index holds, and which commit it equals."""
-    with lend_index(repository, data_dir) as index:
+    """Show the content of the index, and the commit that it equals."""
+    with open_index(repository, data_dir) as index:
         _print_status(index.status(), as_json=as_json)
 
 
@@ -119,15 +115,15 @@ def search_command(
 ) -> None:
     """Find the passages that answer QUERY.
 
-    In QUERY, "exact words" must occur in a passage, a -word must not. Put a query that begins with a minus after two dashes:
+    In QUERY, "exact words" must occur in a passage, a -word must not. Put two dashes before a query that begins with a minus:
     search -- -word other
     """
-    question = QueryText().parse(" ".join(query), "QUERY")
+    text = QueryText().parse(" ".join(query), "QUERY")
     options = parse_parameters(SearchOptions, values)
-    with lend_index(repository, data_dir) as index:
+    with open_index(repository, data_dir) as index:
         if options.rerank:
             wait_for_reranker(index)
-        answer = index.search([question], options)[0]
+        answer = index.search([text], options)[0]
     if as_json:
         click.echo(json.dumps(to_builtins(answer), ensure_ascii=False, indent=2))
         return
@@ -139,18 +135,18 @@ main.add_command(mcp_command)
 
 
 def _progress(status: IndexStatus) -> Progress:
-    return status.rebuild.progress if status.rebuild.state is RebuildState.RUNNING else status.progress
+    return status.rebuild if status.rebuild.state is RebuildState.RUNNING else status.progress
 
 
 def _rebuild_is_done(status: IndexStatus) -> bool:
     if status.rebuild.state in {RebuildState.FAILED, RebuildState.IDLE}:
-        raise IndexUnavailableError(status.rebuild.error or "the index process was restarted, and the rebuild is lost")
+        raise IndexUnavailableError(status.rebuild.error or "the index daemon was restarted, and the rebuild is lost")
     return status.rebuild.state is RebuildState.DONE
 
 
 def _print_status(status: IndexStatus, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(status_json(status), indent=2))
+        click.echo(json.dumps(to_builtins(status), indent=2))
         return
     index = status.index
     if index.head is None and index.commit is None:
@@ -167,7 +163,7 @@ def _print_status(status: IndexStatus, *, as_json: bool) -> None:
     if status.last_error:
         click.echo(f"last error: {status.last_error}")
     for problem in status.problems:
-        click.echo(f"problem: {problem.trouble}\n   cure: {problem.cure}")
+        click.echo(f"problem: {problem.message}\n   hint: {problem.hint}")
 
 
 def _print_answer(answer: Answer) -> None:
@@ -188,8 +184,8 @@ def _print_hit(hit: Hit) -> None:
     trail = " > ".join(hit.section_path)
     click.secho(f"{hit.path}:{hit.start_line}", fg="green", nl=False)
     click.echo(f"  {_number(None if hit.distance is None else 1 - hit.distance)}  {trail}")
-    for text in (hit.context_before, hit.snippet[hit.prefix_length :], hit.context_after):
-        for line in (text or "").splitlines():
+    for part in (hit.context_before, hit.snippet[hit.prefix_length :], hit.context_after):
+        for line in (part or "").splitlines():
             click.echo(click.wrap_text(line, 100, "    ", "    "))
     if hit.also_on:
         click.echo(f"    (nearly the same on {', '.join(hit.also_on)})")

@@ -1,4 +1,4 @@
-"""Options of commands, made from the parameters of requests: see `core.parameters`."""
+"""Command-line options, generated from `core.parameters`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def parameter_options(record: type, *, without: Collection[str] = ()) -> Callable[[F], F]:
-    """Return a decorator that gives a command an option for each parameter of a record.
+    """Return a decorator that adds an option for each parameter of a record, except those named in `without`.
 
-    The command gets them by their names in the REST API; `without` names those that it does not take.
+    The command receives them by their names in the REST API.
     """
 
     def decorate(command: F) -> F:

@@ -40,7 +40,7 @@ _REMEDIES: dict[type[BaseException], str] = {
     RebuildRefusedError: "make room on the disk, or unset SEMANTIC_EVAL_QUERIES, as the message asks, then reindex",
     ParameterError: "correct the file that SEMANTIC_EVAL_QUERIES names",
     DaemonUnavailableError: "correct what the message names, or see owner.log in the data directory; the next request starts "
-    "the index process again",
+    "the index daemon again",
 }
 """The first that an error is an instance of counts."""
 _DEFAULT = "see owner.log in the data directory; it is tried again automatically"

@@ -13,8 +13,8 @@ from otterwiki_semantic.core.errors import MetricsError
 from otterwiki_semantic.core.records import Answer, IndexStatus, SearchOptions
 
 MISSING = (
-    'metrics need prometheus-client: pip install "otterwiki-semantic[metrics]", then stop the wiki, and start it ten seconds '
-    "later: its index process, which keeps the metrics, has to end as well"
+    'prometheus-client is not installed: pip install "otterwiki-semantic[metrics]", then stop the wiki and start it ten '
+    "seconds later, so that the index daemon, which keeps the metrics, ends as well"
 )
 
 
@@ -30,7 +30,7 @@ class Failure(StrEnum):
     VECTOR_STORE = "vector_store"
 
 
-class Embedded(StrEnum):
+class EmbeddingKind(StrEnum):
     """What the model embeds: a query, or passages of pages."""
 
     QUERY = "query"
@@ -56,24 +56,24 @@ class IndexState:
 class Telemetry:
     """Hooks for what happens in the index. The base class is a no-op."""
 
-    def searched(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
+    def record_search(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
         """Record a search request: its answers, and how long it took."""
 
-    def embedding(self, what: Embedded, texts: int) -> AbstractContextManager[None]:
-        """Return a context manager in which that many texts are embedded: records how long it takes, and whether it fails."""
-        del what, texts
+    def record_embedding(self, kind: EmbeddingKind, texts: int) -> AbstractContextManager[None]:
+        """Return a context manager around the embedding of `texts` texts: records how long it takes, and whether it fails."""
+        del kind, texts
         return nullcontext()
 
-    def synced(self, seconds: float, *, has_changed: bool) -> None:
+    def record_sync(self, seconds: float, *, has_changed: bool) -> None:
         """Record a sync that succeeded, and whether it changed pages."""
 
-    def equals_head(self) -> None:
+    def record_up_to_date(self) -> None:
         """Record that the index equals HEAD now."""
 
-    def failed(self, what: Failure) -> None:
+    def record_failure(self, failure: Failure) -> None:
         """Count a failure."""
 
-    def text(self, state: IndexState) -> str:
+    def render(self, state: IndexState) -> str:
         """Return all metrics, with the state, in Prometheus's text format. Errors: `MetricsError` if none are kept."""
         del state
         raise MetricsError(MISSING)

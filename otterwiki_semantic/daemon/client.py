@@ -1,4 +1,4 @@
-"""The index as every other process sees it: calls of the daemon over its socket."""
+"""The client of the index daemon."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from otterwiki_semantic.daemon.protocol import (
 
 _ANSWER_SECONDS = 15.0
 _SECONDS = {
-    "related": 5.0,  # related pages are shown unasked, and nobody waits for them
+    "related": 5.0,  # nobody waits for related pages
     "metrics": 5.0,  # Prometheus waits for 10 s by default
 }
-"""Calls that are answered sooner, or not at all."""
+"""Shorter timeouts of single calls."""
 _NOTIFY_SECONDS = 0.05
 _RETRY_SECONDS = 0.05
 _FOREIGN_SECONDS = 7.0
-"""After this time a daemon of another repository that nobody uses has ended."""
+"""After this time an unused daemon of another repository has ended."""
 _MAX_IDLE = 8
-"""Connections kept for the next calls; as many threads wait in the daemon."""
+"""Idle connections kept; each has a thread in the daemon."""
 _GONE = (FileNotFoundError, NotADirectoryError, ConnectionError, BlockingIOError, EOFError)
 
 P = ParamSpec("P")
@@ -69,8 +69,8 @@ def _remote(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[In
 class IndexClient:
     """An `IndexService` that calls the daemon, and starts it if there is none. Holds no thread that a fork would break.
 
-    A daemon started here prints its warnings on this process's standard error, unless it is to be `quiet`; its log has all.
-    Errors: `DaemonUnavailableError` if the daemon does not answer in time and none can be started; else what the daemon raises.
+    Unless `quiet`, a daemon started here prints its warnings on this process's standard error. Errors: those of the daemon;
+    `DaemonUnavailableError` if it does not answer in time or cannot be started.
     """
 
     def __init__(self, settings: Settings, *, quiet: bool = False) -> None:
@@ -78,11 +78,11 @@ class IndexClient:
         self._quiet = quiet
         self._launcher = DaemonLauncher(settings, quiet=quiet)
         self._foreign_since: float | None = None
-        """Since when the daemon that answers has been one of another repository."""
+        """Since when a daemon of another repository has answered."""
         self._lease: tuple[int, socket.socket] | None = None
         """A connection that keeps the daemon alive, and the process that opened it."""
         self._idle: deque[tuple[int, socket.socket]] = deque()
-        """Connections that may be used again, and the processes that opened them."""
+        """Reusable connections, and the processes that opened them."""
 
     search = _remote(IndexService.search)
     related = _remote(IndexService.related)
@@ -104,7 +104,7 @@ class IndexClient:
         except _GONE:
             self._start_quietly()
         except (OSError, DaemonUnavailableError) as error:
-            log.warning("the index could not be notified of a change and will find it at its next check: %s", error)
+            log.warning("the index daemon was not notified of a change and will find it at its next check: %s", error)
 
     def start(self) -> None:
         """Start the daemon unless one runs; returns at once. Errors: `DaemonUnavailableError`."""
@@ -120,7 +120,7 @@ class IndexClient:
             log.warning("%s", error)
 
     def close(self) -> None:
-        """Release the daemon; it ends when nobody else uses it."""
+        """Close all connections; the daemon ends when nobody else uses it."""
         if self._lease is not None:
             self._lease[1].close()
             self._lease = None
@@ -173,7 +173,7 @@ class IndexClient:
             with connection.makefile("rb") as stream:
                 line = stream.readline(MAX_REPLY_BYTES)
             if not line.endswith(b"\n"):
-                raise EOFError("it ended before it had answered")
+                raise EOFError("it ended before it answered")
         except BaseException:
             connection.close()
             raise
@@ -184,7 +184,7 @@ class IndexClient:
         return line
 
     def _idle_connection(self, timeout: float) -> socket.socket | None:
-        """Return a connection of this process that is open and that nobody uses."""
+        """Return an open, unused connection of this process."""
         while self._idle:
             try:
                 opened_by, connection = self._idle.pop()
@@ -217,7 +217,7 @@ class IndexClient:
         return connection
 
     def _hold_lease(self) -> None:
-        """Keep one connection open for as long as this process lives, so that the daemon lives as long."""
+        """Keep one connection open while this process lives, so that the daemon does not end."""
         if self._lease is None or self._lease[0] != os.getpid() or _is_closed(self._lease[1]):
             connection = self._connect(_NOTIFY_SECONDS)
             try:
@@ -232,7 +232,7 @@ class IndexClient:
 
 
 def _is_silent(connection: socket.socket) -> bool:
-    """Return whether the other side is there, and has nothing more to say."""
+    """Return whether a connection is open and has nothing to read."""
     try:
         connection.recv(1)
     except BlockingIOError:
@@ -243,7 +243,7 @@ def _is_silent(connection: socket.socket) -> bool:
 
 
 def _is_closed(connection: socket.socket) -> bool:
-    """Return whether the other side has gone; its reply to the greeting is read here and discarded."""
+    """Return whether a connection is closed; discard the reply to the greeting."""
     try:
         return connection.recv(4096) == b""
     except BlockingIOError:

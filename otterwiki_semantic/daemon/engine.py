@@ -88,7 +88,7 @@ class IndexEngine:
     def __init__(self, settings: Settings) -> None:
         repository = Repository(settings.repository)
         self._monitoring = Monitoring(settings, repository)
-        self._telemetry = self._monitoring.watcher
+        self._telemetry = self._monitoring.telemetry
         self.embedder = open_embedder(settings)
         self._queries = QueryEmbedder(self.embedder, self._telemetry)
         self._search_slots = BoundedSemaphore(_SEARCH_SLOTS)
@@ -133,7 +133,7 @@ class IndexEngine:
 
     def _refresh_map(self) -> None:
         if self._map is not None:
-            self._map.look()
+            self._map.refresh_if_due()
 
     # Searches
 
@@ -145,13 +145,13 @@ class IndexEngine:
         try:
             answers = self._search(parsed, options, urls)
         except Exception:
-            self._telemetry.failed(Failure.SEARCH)
+            self._telemetry.record_failure(Failure.SEARCH)
             raise
         answers = [structs.replace(answer, query=query) for query, answer in zip(queries, answers, strict=True)]
         seconds = time.perf_counter() - start
         if options.counts:
-            self._insights.note(answers, options.mode, seconds)
-        self._monitoring.searched(answers, options, seconds)
+            self._insights.record_search(answers, options.mode, seconds)
+        self._monitoring.record_search(answers, options, seconds)
         return answers
 
     def _search(self, queries: Sequence[Query], options: SearchOptions, urls: PageUrls) -> list[Answer]:
@@ -259,7 +259,7 @@ class IndexEngine:
             except (VectorStoreError, CatalogError) as error:
                 failure = error
             if isinstance(failure, CatalogError):
-                self._telemetry.failed(Failure.CATALOG)
+                self._telemetry.record_failure(Failure.CATALOG)
             if self._manager.is_stopping:
                 raise IndexUnavailableError("the index daemon is ending") from failure
             if generation is not self._manager.serving:
@@ -298,7 +298,7 @@ class IndexEngine:
         return self._insights.insight()
 
     def metrics(self) -> str:
-        return self._monitoring.text(self.status(), self._manager, *self._queries.cache_hits_and_misses)
+        return self._monitoring.metrics(self.status(), self._manager, *self._queries.cache_hits_and_misses)
 
     def reindex(self, *, full: bool = False) -> RebuildStatus:
         return self._manager.reindex(full=full)

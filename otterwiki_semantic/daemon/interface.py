@@ -1,4 +1,4 @@
-"""The calls of an index, whoever answers them: this process, or the daemon."""
+"""The calls of an index, implemented by the engine in the daemon and by the client in other processes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from otterwiki_semantic.core.records import (
 
 
 class IndexService(Protocol):
-    """What can be asked of an index. A call is defined here alone: client and daemon read names and types from it.
+    """What an index can do. Calls are defined only here: client and daemon read names and types from it.
 
-    With `urls` every page in an answer has its address. Errors: those of `core.errors`.
+    With `urls` every page in an answer has its URL. Errors: those of `core.errors`.
     """
 
     def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:

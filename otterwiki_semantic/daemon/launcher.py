@@ -1,4 +1,4 @@
-"""Start the index daemon when a client misses it: one process at a time, and ever more seldom if it fails."""
+"""Start the index daemon: one process at a time, with backoff after failures."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _LONGEST_PAUSE_SECONDS = 30
 _DETACHED = (
     "import os, sys; os.fork() and os._exit(0); from otterwiki_semantic.daemon.process import main; sys.exit(main(sys.argv[1]))"
 )
-"""The daemon is nobody's child: a server's master process may wait for all its children before it ends (uWSGI does), and the
-daemon waits for the server. So a fresh interpreter with one thread forks at once and ends."""
+"""The daemon must not be a child of the server: a master process may wait for all its children before it ends (uWSGI does), and
+the daemon waits for the server. So a new interpreter forks at once and ends."""
 _SECRETS = re.compile("OTTERWIKI_API_KEY|MCP_AUTH_TOKEN|SECRET_KEY|MAIL_PASSWORD|SQLALCHEMY_DATABASE_URI|GIT_REMOTE_.*")
-"""Settings of the wiki that the daemon has no use for."""
+"""Secrets of the wiki that the daemon does not need."""
 
 
 class DaemonLauncher:
     """Starts the daemon of a data directory. Holds no thread that a fork would break.
 
-    Two pipes connect both: by the lifeline the daemon notices that its starter has gone, by the report the starter notices that
-    the daemon has, and reads why. The daemon prints its warnings on this process's standard error, unless it is to be `quiet`.
+    Two pipes connect both: the lifeline ends when the starter ends, the report when the daemon ends, and says why. The daemon
+    prints its warnings on this process's standard error, unless it is to be `quiet`.
     """
 
     def __init__(self, settings: Settings, *, quiet: bool) -> None:
@@ -48,11 +48,11 @@ class DaemonLauncher:
         self._reason = ""
         """Why the daemon started last could not work."""
         self._report: int | None = None
-        """The reading end of the daemon's report: it ends when the daemon has ended."""
+        """The reading end of the daemon's report."""
         self._lifeline: int | None = None
 
     def ensure_running(self) -> None:
-        """Start a daemon unless one is starting; after failures only when a pause is over. Errors: `DaemonUnavailableError`."""
+        """Start a daemon unless one is starting. Errors: `DaemonUnavailableError`, also during the pause after failures."""
         with self._starting:
             if self._is_starting():
                 return
@@ -61,7 +61,7 @@ class DaemonLauncher:
             self._spawn()
 
     def answered(self) -> None:
-        """Note that a daemon has answered: the next one that is missed is started at once."""
+        """Reset the backoff, because a daemon has answered."""
         self._failures, self._not_before = 0, 0.0
 
     def close(self) -> None:
@@ -72,7 +72,7 @@ class DaemonLauncher:
         self._lifeline = self._report = None
 
     def _is_starting(self) -> bool:
-        """Whether a daemon started here has not ended; a process that was forked since knows of it as well."""
+        """Whether a daemon started here has not ended yet; also known to processes forked since."""
         if self._report is None:
             return False
         try:
@@ -89,7 +89,6 @@ class DaemonLauncher:
         return False
 
     def _spawn(self) -> None:
-        """Start a daemon, unless another process is doing so."""
         with ExitStack() as opened:
             try:
                 starting = self._claim_start()
@@ -107,15 +106,15 @@ class DaemonLauncher:
                 raise DaemonUnavailableError(f"the index daemon cannot be started: {error}") from error
 
     def _spawn_with(self, given: dict[int, int]) -> None:
-        """Start the process, with each of the given files under another number. Nothing else of this process is inherited."""
+        """Start the process with the given files under other descriptors; it inherits nothing else."""
         environment = {name: value for name, value in os.environ.items() if not _SECRETS.fullmatch(name)}
         environment = {name: value for name, value in environment.items() if name not in SECRETS.values()}
         environment |= secrets_environment(self._settings)
-        environment["OPENBLAS_NUM_THREADS"] = "1"  # numpy's threads wait for each other, and searches have threads of their own
+        environment["OPENBLAS_NUM_THREADS"] = "1"  # searches have threads of their own
         environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
         command = [_python(), "-P", "-c", _DETACHED, settings_argument(self._settings)]
         closed = [0, 1, 2] if self._quiet else [0, 1]
-        far = max(*given, *given.values()) + 1  # by way of free numbers: one of ours may be another's there
+        far = max(*given, *given.values()) + 1  # via free descriptors, because the numbers may overlap
         files = [
             *((os.POSIX_SPAWN_DUP2, own, far + n) for n, own in enumerate(given)),
             *((os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_RDWR, 0) for stream in closed),
@@ -126,22 +125,20 @@ class DaemonLauncher:
             os.waitpid(process, 0)
 
     def _claim_start(self) -> int | None:
-        """Return the locked file of a process that starts a daemon, None if another one holds it. The daemon inherits it."""
+        """Return the locked file of the process that starts a daemon, which inherits it; None if another process holds it."""
         data_dir = self._settings.data_dir
         try:
             data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise DaemonUnavailableError(f"the data directory cannot be made ({error}); set SEMANTIC_DATA_DIR") from error
+            raise DaemonUnavailableError(f"the data directory cannot be created ({error}); set SEMANTIC_DATA_DIR") from error
         if data_dir.stat().st_uid != os.geteuid():
-            raise DaemonUnavailableError(f"{data_dir} belongs to another user; do this as the user that the wiki runs as")
+            raise DaemonUnavailableError(f"{data_dir} belongs to another user; run this as the user that the wiki runs as")
         if not os.access(data_dir, os.W_OK | os.X_OK):
             raise DaemonUnavailableError(f"{data_dir} is not writable; set SEMANTIC_DATA_DIR to a directory that is")
         try:
             lock = os.open(data_dir / "start.lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise DaemonUnavailableError(
-                f"nothing can be written to {data_dir} ({error}); see that its disk is not full"
-            ) from error
+            raise DaemonUnavailableError(f"cannot write to {data_dir} ({error}); see that its disk is not full") from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

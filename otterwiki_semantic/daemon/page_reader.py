@@ -90,8 +90,6 @@ class PageReader:
         except SemanticError as error:
             return PageLinks((), ()), f"the index cannot say which pages link here: {error}"
 
-    # Where the text comes from
-
     def _source(self, path: str, revision: str | None) -> _Source:
         spellings = _spellings(path)
         commit = self._commit(revision)
@@ -110,7 +108,7 @@ class PageReader:
         return commit
 
     def _as_spelled(self, commit: str | None, spellings: Sequence[str]) -> tuple[str, str]:
-        """Give the page's path as the commit spells it, and the id of its content; `PageNotFoundError` if there is none."""
+        """Return the path of a page as the commit spells it, and the id of its blob; `PageNotFoundError` if there is none."""
         blobs = self._repository.page_blobs(commit) if commit else {}
         for path in spellings:
             same = sorted(other for other in blobs if page_key(other) == page_key(path))
@@ -122,14 +120,11 @@ class PageReader:
 
 
 def _spellings(path: str) -> list[str]:
-    """Give what a path may stand for: itself, and without the ending of its file."""
+    """Return the path itself, and without the extension `.md`."""
     wanted = path.strip("/")
     if not wanted.removesuffix(".md") or len(wanted) > MAX_PATH_CHARACTERS or "\0" in wanted:
         raise PageNotFoundError(f"no page can have this path: it takes 1 to {MAX_PATH_CHARACTERS:,} characters", ())
     return list(dict.fromkeys((wanted, wanted.removesuffix(".md"))))
-
-
-# Parts of a page
 
 
 def _part(source: _Source, entry: OutlineEntry) -> PagePart:

@@ -1,4 +1,4 @@
-"""Ask the daemon that runs now, if one does, without starting or ending one."""
+"""Ask a running daemon, without starting or ending one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DaemonInfo(msgspec.Struct, frozen=True):
     """The identity of a daemon."""
 
     version: str = ""
-    """Of its code: see `code_version`; empty for a daemon too old to say."""
+    """As from `code_version`; empty for a daemon that is too old to report it."""
     pid: int = 0
     repository: str = ""
     settings: str = ""
@@ -37,12 +37,12 @@ class DaemonInfo(msgspec.Struct, frozen=True):
 
     @property
     def is_of_this_version(self) -> bool:
-        """Whether it understands the calls of this code."""
+        """Whether it understands calls of this version."""
         return self.version == code_version()
 
 
 class DaemonProbe:
-    """What the daemon of a data directory answers; `DaemonUnavailableError` if it does not."""
+    """Asks the daemon of a data directory. Errors: `DaemonUnavailableError` if it does not answer."""
 
     def __init__(self, data_dir: Path, seconds: float = _SECONDS) -> None:
         self._socket = socket_location(data_dir)
@@ -62,7 +62,7 @@ class DaemonProbe:
             return DaemonInfo()
 
     def status(self, daemon: DaemonInfo) -> IndexStatus:
-        """Return the status of a daemon of this version, of whatever repository it is."""
+        """Return the status of a daemon of this version and any repository."""
         try:
             return decode(self._ask(Request("status", code_version(), daemon.repository)), IndexStatus)
         except OSError as error:
@@ -79,11 +79,11 @@ class DaemonProbe:
             with connection.makefile("rb") as stream:
                 line = stream.readline(MAX_REPLY_BYTES)
         if not line.endswith(b"\n"):
-            raise DaemonUnavailableError("the index daemon ended before it had answered")
+            raise DaemonUnavailableError("the index daemon ended before it answered")
         return result_in(line)
 
 
 def peer_user(connection: socket.socket) -> int:
-    """Return the user of the process at the other end: a caller must not get answers of another user's process."""
+    """Return the user of the process at the other end; answers of another user's process must not be trusted."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     return int(struct.unpack("3i", credentials)[1])

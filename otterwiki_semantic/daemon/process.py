@@ -56,7 +56,7 @@ _WATCH_SECONDS = 0.5
 _STUCK_SECONDS = 120.0
 _CLOSE_SECONDS = 10.0
 _LINE_SECONDS = 10.0
-"""How long a request may take to come whole, and a reply to be taken."""
+"""How long a request may take to arrive completely, and a reply to be read."""
 _LOG_BYTES = 1 << 20
 _LOCK_SECONDS = 0.1
 _REASON_BYTES = 2_000
@@ -168,7 +168,7 @@ class _Handler(socketserver.StreamRequestHandler):
                 self.server.count_user(-1)
 
     def _read_line(self) -> bytes:
-        """Return the next request, which may be long in coming; once begun it has to come soon, or the connection is closed."""
+        """Wait for the next request and return it; close the connection if the rest of it does not follow soon."""
         self.connection.settimeout(None)
         cast("io.BufferedReader", self.rfile).peek(1)
         self.connection.settimeout(_LINE_SECONDS)
@@ -187,7 +187,7 @@ class _Handler(socketserver.StreamRequestHandler):
         return DaemonInfo(code_version(), os.getpid(), str(mine.repository), mine.fingerprint)
 
     def _check_client(self, request: Request) -> None:
-        """Reject a client of another version, repository or settings; `DaemonMismatchError` says which, and who gives way."""
+        """Reject a client of another version, repository or settings. Errors: `DaemonMismatchError`."""
         mine = self.server
         if request.version != code_version():
             mine.end()
@@ -250,7 +250,7 @@ def _is_in_place(lock: IO[str]) -> bool:
 
 
 def _take_lock(data_dir: Path) -> IO[str] | None:
-    """Return the open lock file; None if another process holds it for longer than one that ends would.
+    """Return the open lock file; None if another daemon still holds it after the time that it has to end.
 
     The system releases it when this process ends.
     """
@@ -269,7 +269,7 @@ def _take_lock(data_dir: Path) -> IO[str] | None:
 
 
 def _log_to(data_dir: Path) -> None:
-    logging.raiseExceptions = False  # a line that does not fit on the disk is lost without further notice
+    logging.raiseExceptions = False  # a line that does not fit on the disk is lost
     terminal = logging.StreamHandler()
     terminal.setLevel(logging.WARNING)
     handlers: list[logging.Handler] = [terminal]
@@ -283,7 +283,7 @@ def _log_to(data_dir: Path) -> None:
 
 def main(argument: str) -> int:
     """Run as the daemon; `argument` is from `settings_argument`. Return the exit status."""
-    if sys.stderr is None:  # the starter's was closed; its number must not become another file's
+    if sys.stderr is None:  # the starter's was closed; another file must not get its descriptor
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     # A server's listening sockets may be inheritable: kept open here they would block its restart.
     os.closerange(STARTING + 1, _MOST_FILES)
@@ -318,9 +318,9 @@ def run(settings: Settings) -> None:
             signal.signal(name, lambda *_: server.end())
         threading.Thread(target=_watch, args=(server, lock), name="watch", daemon=True).start()
         index.start()
-        log.info("version %s owns the index of %s", __version__, settings.repository)
+        log.info("version %s serves the index of %s", __version__, settings.repository)
         server.serve_forever(poll_interval=_WATCH_SECONDS)
-    if _is_in_place(lock):  # else another process may own what is in its place now
+    if _is_in_place(lock):  # else the socket may be another daemon's
         path.unlink(missing_ok=True)
     closing = threading.Thread(target=index.close, daemon=True)
     closing.start()
@@ -328,7 +328,7 @@ def run(settings: Settings) -> None:
     log.info("ended")
     logging.shutdown()
     _end(index.failure)
-    # Threads that embed or wait may still run; what they lose is made again from git.
+    # Threads that embed or wait may still run; what they lose is rebuilt from git.
     os._exit(1 if index.failure else 0)
 
 

@@ -1,12 +1,11 @@
-"""What the index daemon and its clients send each other: one JSON object a line over a Unix socket.
+"""The protocol of the index daemon: one JSON object per line over a Unix socket.
 
 A request is a `Request`. A reply is ``{"result": …}`` or ``{"error": {"type", "message"}}``, where the type is a class of
-`core.errors`. Arguments and results are the parameters and the return value of the method of `IndexService` that is called.
+`core.errors`. Arguments and results are the parameters and the return value of the called method of `IndexService`.
 
-Both sides must be of the same version of this package, with the same records: a daemon that is not ends, and is replaced, and
-so is one that was started with other settings than the wiki has now (the command line sends none). One of another repository
-answers nothing and counts no users; it ends when its own have gone. Only ``{"call": "who"}`` is answered to every client, of
-whatever version, with ``{"version", "pid", "repository", "settings"}``; it ends nothing.
+Both sides must have the same version and records: a daemon of another version, or with other settings than the wiki has now,
+ends and is replaced (the command line sends no settings). A daemon of another repository rejects the request. Only
+``{"call": "who"}`` is answered to clients of any version, with ``{"version", "pid", "repository", "settings"}``.
 """
 
 from __future__ import annotations
@@ -42,9 +41,9 @@ ENDED_IN_ORDER = "ended in order"
 WHO = "who"
 """The call that asks a daemon of any version for its identity."""
 HELLO = "hello"
-"""The call of a client that only wants the daemon to stay."""
+"""The call of a client that only keeps the daemon alive."""
 _MAX_SOCKET_PATH = 100
-"""Bytes of a path that a Unix socket can be bound to on every system; the limit is 104 or 108."""
+"""Longest path of a Unix socket in bytes; the limit of systems is 104 or 108."""
 NO_ARGUMENTS = msgspec.Raw(b"{}")
 _RESULT, _END = b'{"result":', b"}\n"
 
@@ -58,10 +57,7 @@ _ERRORS_OF_0_1 = {
     "OwnerMismatchError": "DaemonMismatchError",
     "OwnerForeignError": "DaemonForeignError",
 }
-"""What processes of version 0.1 call the errors that tell a process of another version to wait; sent under these names."""
-
-
-# Messages
+"""The names in version 0.1 of errors that make a client of another version wait; sent under these names."""
 
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -134,12 +130,9 @@ def _error_in(facts: dict[str, Any]) -> SemanticError:
     return SemanticError(facts["message"])
 
 
-# Identity
-
-
 @cache
 def code_version() -> str:
-    """Return the version, with what distinguishes the records and calls of this code from others of the same version."""
+    """Return the version, with a hash of the records and calls."""
     here = Path(__file__).parent
     spoken = (Path(__file__), here / "interface.py", *sorted(here.with_name("core").glob("records/*.py")))
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in spoken))
@@ -147,14 +140,14 @@ def code_version() -> str:
 
 
 def settings_argument(settings: Settings) -> str:
-    """Return the settings that the daemon needs as its command line's argument, without secrets."""
+    """Return the settings without secrets, as the argument of the daemon's command line."""
     return json.dumps(asdict(settings) | dict.fromkeys(SECRETS) | {"model_options": None}, default=str)
 
 
 def secrets_environment(settings: Settings) -> dict[str, str]:
-    """Return the secrets that the daemon needs, for its environment. It has no use for the key of the wiki's API.
+    """Return the secrets for the daemon's environment, without the key of the wiki's API, which it does not need.
 
-    Options of a model go the same way: they should hold no key, but may.
+    Includes model options, which may contain a key.
     """
     values = {name: getattr(settings, field) for field, name in _IN_ENVIRONMENT.items()}
     return {name: value for name, value in values.items() if value is not None}
@@ -162,7 +155,7 @@ def secrets_environment(settings: Settings) -> dict[str, str]:
 
 @cache
 def settings_fingerprint(settings: Settings) -> str:
-    """Return what identifies the settings of a daemon."""
+    """Return a fingerprint of the settings of a daemon."""
     text = settings_argument(settings) + json.dumps(secrets_environment(settings), sort_keys=True)
     return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:12]
 
@@ -173,9 +166,6 @@ def settings_from(argument: str, environment: Mapping[str, str] = os.environ) ->
     paths = {name: Path(values[name]) for name in _PATHS if values[name] is not None}
     secrets = {field: environment.get(name) for field, name in _IN_ENVIRONMENT.items()}
     return Settings(**{**values, **paths, **secrets, "model_options": environment.get(MODEL_OPTIONS, "{}")})
-
-
-# The socket
 
 
 def socket_location(data_dir: Path) -> Path:

@@ -14,12 +14,12 @@ from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, 
 from otterwiki_semantic.search.reranking import RerankStage
 from otterwiki_semantic.storage import Counts, Generation
 
-_RETRIED_SOON = "nothing: they are tried again as soon as the model can be reached, within five minutes"
-_RETRIED = "nothing: they are tried again within an hour; a page that fails again and again has to be changed"
+_RETRIED_SOON = "no action needed: they are retried within five minutes after the model can be reached"
+_RETRIED = "no action needed: they are retried within an hour; if a page fails again and again, change it"
 
 
 class StatusReport:
-    """Collects the status from those who do the work."""
+    """Collects the status of the index, and its problems."""
 
     def __init__(
         self,
@@ -55,7 +55,10 @@ class StatusReport:
         is_current = generation is not None and generation.catalog.commit == index.head and generation.mirror.is_current
         return IndexStatus(
             status="error" if failure else "ready" if is_current else "indexing",
-            index=index,
+            indexed_commit=index.commit,
+            head_commit=index.head,
+            pending_pages=index.pending_pages,
+            head_error=index.error,
             pages=counts.pages,
             chunks=counts.chunks,
             vectors=counts.vectors,
@@ -97,11 +100,13 @@ class StatusReport:
 
     def _lack_of_vectors(self, generation: Generation) -> list[Problem]:
         if self._recipe.embedder.dimension and not self._recipe.matches_vectors(generation):
-            return [Problem(self._model.why_keywords_only(generation) or "", "nothing: wait until the other index is built")]
+            return [
+                Problem(self._model.why_keywords_only(generation) or "", "no action needed: wait until the new index is built")
+            ]
         unfinished = generation.catalog.unfinished
         if not unfinished:
             return []
         stages = self._manager.indexer.embedding, self._manager.rebuilds.indexer.embedding
         why = next((stage.error for stage in stages if stage.error), "see owner.log")
-        message = f"{unfinished} pages are found by their words alone, because the model failed: {why}"
+        message = f"{unfinished} pages are found by keywords only, because the model failed: {why}"
         return [Problem(message, _RETRIED_SOON if stages[0].is_resting else _RETRIED)]

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError, SemanticError
-from otterwiki_semantic.core.telemetry import Embedded, Telemetry
+from otterwiki_semantic.core.telemetry import EmbeddingKind, Telemetry
 from otterwiki_semantic.embedding.base import Embedder, Matrix
 
 CACHE_SIZE = 512
@@ -79,7 +79,7 @@ class QueryEmbedder:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def _embed(self, query: str, _fingerprint: str) -> Matrix:
-        with self._telemetry.embedding(Embedded.QUERY, 1):
+        with self._telemetry.record_embedding(EmbeddingKind.QUERY, 1):
             vector: Matrix = self._embedder.embed_queries([query])[0]
         return vector
 

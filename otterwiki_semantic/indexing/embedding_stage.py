@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
 from otterwiki_semantic.core.records import Chunk
-from otterwiki_semantic.core.telemetry import Embedded, Telemetry
+from otterwiki_semantic.core.telemetry import EmbeddingKind, Telemetry
 from otterwiki_semantic.embedding import Embedder, embed_passages, vector_fingerprint
 from otterwiki_semantic.indexing.recipe import MODEL_COOLDOWN_SECONDS
 from otterwiki_semantic.storage import StoredVector
@@ -91,7 +91,7 @@ class EmbeddingStage:
 
     def _embed_together(self, chunks: LocatedChunks) -> list[StoredVector]:
         start = time.perf_counter()
-        with self._telemetry.embedding(Embedded.PASSAGE, len(chunks)):
+        with self._telemetry.record_embedding(EmbeddingKind.PASSAGE, len(chunks)):
             embeddings = embed_passages(self._embedder, [chunk for _, chunk in chunks.values()], self._heading_weight)
         if vector_fingerprint(self._embedder, self._heading_weight) != self._fingerprint:
             raise ModelError(f"{self._embedder.name} is found to be another model than this index is made with")

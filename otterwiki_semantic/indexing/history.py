@@ -47,17 +47,17 @@ class SyncHistory:
             raise
         except Exception as failure:
             self._add(start, pages, chunks, problem(failure))
-            self._telemetry.failed(Failure.SYNC)
+            self._telemetry.record_failure(Failure.SYNC)
             raise
         if indexer.changed_pages > pages:
             self._add(start, pages, chunks)
-        self._telemetry.synced(time.perf_counter() - start, has_changed=indexer.changed_pages > pages)
+        self._telemetry.record_sync(time.perf_counter() - start, has_changed=indexer.changed_pages > pages)
 
     def _add(self, start: float, pages: int, chunks: int, failure: Problem | None = None) -> None:
         indexer, seconds = self._indexer, round(time.perf_counter() - start, 3)
         changed, embedded = indexer.changed_pages - pages, indexer.embedding.texts - chunks
-        error, cure = (failure.trouble, failure.cure) if failure else (None, None)
-        record = SyncRecord(now(), seconds, self._current_commit(), changed, embedded, error, cure=cure)
+        error, hint = (failure.message, failure.hint) if failure else (None, None)
+        record = SyncRecord(now(), seconds, self._current_commit(), changed, embedded, error, hint=hint)
         last = self._records[-1] if self._records else None
         if error is not None and last is not None and last.error == error:
             # A failing sync is retried every minute, and would soon push out everything else.

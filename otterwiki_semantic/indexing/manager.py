@@ -264,7 +264,7 @@ class IndexManager:
             if self.is_stopping:
                 raise
             log.warning("the index is damaged and is built again: %s", error)
-            self._telemetry.failed(Failure.CATALOG)
+            self._telemetry.record_failure(Failure.CATALOG)
             corrupt = self.serving
             self._set_serving(None)
             if corrupt is not None:
@@ -324,7 +324,7 @@ class IndexManager:
     def _succeed(self) -> None:
         self.last_sync, self.error, self._failures = now(), None, 0
         if self.equals_head():
-            self._telemetry.equals_head()
+            self._telemetry.record_up_to_date()
         serving = self.serving
         if serving is not None and not serving.mirror.is_current and serving.catalog.is_current:
             self._scheduler.sync_within(serving.mirror.retry_in + _PAUSE_SECONDS)

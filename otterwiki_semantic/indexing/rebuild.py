@@ -54,7 +54,10 @@ class RebuildTracker:
     def status(self) -> RebuildStatus:
         """The status now."""
         with self._lock:
-            return structs.replace(self._status, progress=self.progress.snapshot())
+            progress = structs.asdict(self.progress.snapshot())
+            if not self.is_running:
+                progress["seconds_left"] = None
+            return structs.replace(self._status, **progress)
 
     @property
     def is_running(self) -> bool:
@@ -82,7 +85,7 @@ class RebuildTracker:
             log.info(
                 "a rebuild begins: %d texts to embed, %.0f MB, %.0f s", wanted.texts, wanted.disk_bytes / 1e6, wanted.seconds
             )
-            self._status = RebuildStatus(RebuildState.RUNNING, started=now(), estimate=wanted, copies=copies)
+            self._status = RebuildStatus(state=RebuildState.RUNNING, started=now(), estimate=wanted, copies=copies)
             self._serving, self.error = serving.name if serving else None, None
             self.progress.reset()
 
@@ -119,7 +122,7 @@ class RebuildTracker:
 
     def _end(self, error: Exception | None) -> None:
         if error is not None:
-            self._telemetry.failed(Failure.REBUILD)
+            self._telemetry.record_failure(Failure.REBUILD)
         self._cooldown.start()
         state = RebuildState.FAILED if error else RebuildState.DONE
         reason = problem(error) if error else None
@@ -128,8 +131,8 @@ class RebuildTracker:
                 self._status,
                 state=state,
                 finished=now(),
-                error=reason.trouble if reason else None,
-                cure=reason.cure if reason else None,
+                error=reason.message if reason else None,
+                hint=reason.hint if reason else None,
             )
             self.error = error
 

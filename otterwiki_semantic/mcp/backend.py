@@ -1,4 +1,4 @@
-"""The wiki that agents are answered from, wherever it is."""
+"""The wiki behind the MCP server: what its tools can ask it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,20 @@ Json = dict[str, Any]
 
 
 class BackendError(Exception):
-    """The wiki cannot answer, or will not; the text is for the agent.
-
-    `code` is the API's, `unavailable` if there was no such answer. `nearest` are the pages or sections that could be meant.
-    """
+    """The wiki cannot answer, or refuses to; the text is for the agent."""
 
     def __init__(self, message: str, code: str = "unavailable", nearest: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.code = code
+        """The error code of the REST API; `unavailable` if the wiki did not answer."""
         self.nearest = tuple(nearest)
+        """Pages or sections that may be meant."""
 
 
 class WikiBackend(Protocol):
-    """What can be asked of a wiki; use it in an `async with` statement.
+    """A wiki that answers with the JSON of the REST API (docs/api.md); an async context manager.
 
-    Answers are the JSON of the REST API (see docs/api.md), arguments its parameters; None counts as not given.
-    Errors: `BackendError`.
+    Arguments are the parameters of the API; None stands for one that is not given. Errors: `BackendError`.
     """
 
     async def __aenter__(self) -> Self: ...
@@ -35,25 +33,25 @@ class WikiBackend(Protocol):
     ) -> None: ...
 
     async def search(self, query: str, arguments: Mapping[str, Any]) -> Json:
-        """Give the passages that answer a query."""
+        """Return the passages that answer a query."""
         ...
 
     async def pages(self, arguments: Mapping[str, Any]) -> Json:
-        """Give a list of pages."""
+        """List pages."""
         ...
 
     async def page(self, path: str, arguments: Mapping[str, Any]) -> Json:
-        """Give a page, or parts of it."""
+        """Return a page, or parts of it."""
         ...
 
     async def related(self, path: str, n: int) -> Json:
-        """Give the pages near in meaning to one."""
+        """Return the pages near in meaning to one."""
         ...
 
     async def status(self) -> Json:
-        """Tell what the index holds and how it is."""
+        """Return the state of the index."""
         ...
 
     async def reindex(self, pages: Sequence[str], *, full: bool) -> Json:
-        """Start to index these pages again, or, without any, to build a new index."""
+        """Start to index these pages again or, if there are none, to build a new index."""
         ...

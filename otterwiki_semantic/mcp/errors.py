@@ -1,4 +1,4 @@
-"""Errors of tools that help: what is wrong, and what there is instead."""
+"""Errors of tools: what is wrong, and what exists instead."""
 
 from __future__ import annotations
 
@@ -7,24 +7,23 @@ from contextlib import contextmanager
 
 from mcp.server.mcpserver.exceptions import ToolError
 
-from otterwiki_semantic.mcp.answers.base import BudgetError
 from otterwiki_semantic.mcp.backend import BackendError
-from otterwiki_semantic.mcp.budget import cut, tokens
-from otterwiki_semantic.mcp.untrusted_text import marked
+from otterwiki_semantic.mcp.budget import BudgetError, count_tokens, truncate
+from otterwiki_semantic.mcp.untrusted_text import wrap_untrusted
 
-_OF_NAMES = {
-    "page_unknown": ("there is no such page; list_notes shows those there are", "these are spelled like it", "pages"),
-    "section_unknown": ("the page has no such section or line", "the sections it has, nearest first", "sections"),
-    "section_ambiguous": ("several sections have that name", "ask for one of these", "sections"),
+_NAME_ERRORS = {
+    "page_unknown": ("there is no such page; list_notes lists all", "pages with similar names", "pages"),
+    "section_unknown": ("the page has no such section or line", "its sections, nearest first", "sections"),
+    "section_ambiguous": ("several sections have this name", "ask for one of these", "sections"),
 }
-"""What to say of a name that stands for nothing, or for more than one thing: the wiki's own words mix it with its names."""
-_MOST_TOKENS = 500
-_MOST_CHARACTERS, _LONGEST_NAME = 1_000, 400
+"""By code: message, label and kind of the names. The wiki's own message would mix trusted text with its names."""
+_MAX_TOKENS = 500
+_MAX_CHARACTERS, _MAX_NAME = 1_000, 400
 
 
 @contextmanager
-def told_to_agent() -> Iterator[None]:
-    """Make the wiki's errors the tool's."""
+def tool_errors() -> Iterator[None]:
+    """Turn errors of the wiki into errors of the tool."""
     try:
         yield
     except BackendError as error:
@@ -33,20 +32,20 @@ def told_to_agent() -> Iterator[None]:
         raise ToolError(str(error)) from error
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise ToolError(
-            f"the wiki's answer was not understood ({error!r:.80}); see that its otterwiki-semantic is as new as this one"
+            f"the wiki's answer is invalid ({error!r:.80}); see that its otterwiki-semantic has the version of this one"
         ) from error
 
 
 def error_text(error: BackendError) -> str:
-    """Give an error as an agent reads it, in at most about 500 tokens; the wiki's names in it are marked as data."""
-    if error.code not in _OF_NAMES or not error.nearest:  # then there is no name of the wiki's in it
-        return cut(str(error), _MOST_CHARACTERS)
-    trouble, offer, kind = _OF_NAMES[error.code]
-    names = [cut(name, _LONGEST_NAME) for name in error.nearest]
-    while names and tokens("\n".join(names)) > _MOST_TOKENS:
+    """Return an error as text of about 500 tokens at most; names from the wiki are wrapped as untrusted."""
+    if error.code not in _NAME_ERRORS or not error.nearest:  # contains no names from the wiki
+        return truncate(str(error), _MAX_CHARACTERS)
+    message, label, kind = _NAME_ERRORS[error.code]
+    names = [truncate(name, _MAX_NAME) for name in error.nearest]
+    while names and count_tokens("\n".join(names)) > _MAX_TOKENS:
         names.pop()
     if not names:
-        return trouble
+        return message
     rest = len(error.nearest) - len(names)
     more = f"\n({rest} more; list_sections shows all)" if rest else ""
-    return f"{trouble}; {offer}:\n{marked(chr(10).join(names), list=kind)}{more}"
+    return f"{message}; {label}:\n{wrap_untrusted(chr(10).join(names), list=kind)}{more}"

@@ -1,4 +1,4 @@
-"""A git repository of markdown, read and searched by this program itself."""
+"""A git repository of Markdown pages, without a running wiki."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from otterwiki_semantic.core.errors import NotFoundError, ParameterError, Semant
 from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
 from otterwiki_semantic.core.records import PageListRequest, PageRequest, ReindexStarted, SearchOptions
 from otterwiki_semantic.core.serialization import to_builtins
-from otterwiki_semantic.daemon import IndexClient, status_json
+from otterwiki_semantic.daemon import IndexClient
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.mcp.backend import BackendError, Json
 
 
 class LocalBackend:
-    """A `Wiki` that is only a repository and its index; each question is asked in a thread of its own."""
+    """A `WikiBackend` of a repository and its index; blocking calls run in threads."""
 
     def __init__(self, index: IndexClient, repository: Repository) -> None:
         self._index = index
@@ -31,7 +31,7 @@ class LocalBackend:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the index as it is: whoever made it ends it."""
+        """Do nothing: the caller closes the index."""
 
     async def search(self, query: str, arguments: Mapping[str, Any]) -> Json:
         def search() -> Any:
@@ -50,7 +50,7 @@ class LocalBackend:
         return await _in_thread(lambda: to_builtins(self._index.related(page_path(path), n)))
 
     async def status(self) -> Json:
-        return await _in_thread(lambda: status_json(self._index.status()))
+        return await _in_thread(lambda: to_builtins(self._index.status()))
 
     async def reindex(self, pages: Sequence[str], *, full: bool) -> Json:
         def start() -> Any:

@@ -1,4 +1,4 @@
-"""Arguments of tools, made from the parameters of requests: see `core.parameters`."""
+"""Arguments of tools, generated from `core.parameters`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from mcp_types import CallToolResult
 from pydantic import Field
 
 from otterwiki_semantic.core.parameters import Parameter, ParameterType, parameters_of
-from otterwiki_semantic.mcp.budget import DEFAULT_MAX_TOKENS, LEAST_MAX_TOKENS, MOST_MAX_TOKENS
+from otterwiki_semantic.mcp.budget import DEFAULT_MAX_TOKENS, MAX_MAX_TOKENS, MIN_MAX_TOKENS
 
 Tool = Callable[..., Awaitable[CallToolResult]]
 MaxTokens = Annotated[
-    int, Field(ge=LEAST_MAX_TOKENS, le=MOST_MAX_TOKENS, description="About how many tokens the answer may have")
+    int, Field(ge=MIN_MAX_TOKENS, le=MAX_MAX_TOKENS, description="Approximate maximum size of the answer, in tokens")
 ]
 _JSON_TYPES: dict[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "array": str | list[str]}
 _LIMITS = {"minimum": "ge", "maximum": "le", "minLength": "min_length", "maxLength": "max_length", "maxItems": "max_length"}
@@ -29,10 +29,10 @@ def tool_arguments(
     without: Collection[str] = (),
     limits: Mapping[str, tuple[ParameterType[Any], Any]] | None = None,
 ) -> Callable[[Tool], Tool]:
-    """Return a decorator that gives a tool the parameters of a record as arguments, and ``max_tokens``.
+    """Return a decorator that gives a tool the parameters of a record and ``max_tokens`` as arguments.
 
-    The tool gets them by their names in the REST API. `without` names fields that it does not take, `limits` has other types
-    and defaults than the record's, `answer` is the model of what it answers.
+    The tool receives them by their names in the REST API. `answer` is its result, `without` names fields to leave out, `limits`
+    replaces types and defaults of the record.
     """
     chosen = [_limited(each, limits or {}) for each in parameters_of(record) if each.field not in without]
 
@@ -72,5 +72,5 @@ def _argument(parameter: Parameter) -> inspect.Parameter:
 
 
 def _is_checked_here(schema: Mapping[str, Any], limit: str) -> bool:
-    """Whether a limit is worth an agent's tokens: the length of one line of text is not."""
+    """Whether a limit is worth its tokens in the schema: the length of one line of text is not."""
     return "pattern" not in schema or (limit == "maxLength" and "x00" not in schema["pattern"])

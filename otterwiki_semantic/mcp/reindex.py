@@ -1,4 +1,4 @@
-"""The one tool that changes something: it has pages, or everything, indexed again, and waits for the end."""
+"""The tool `reindex`, the only one that changes something."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from pydantic import Field
 
 from otterwiki_semantic.mcp.answers.status import ReindexAnswer
 from otterwiki_semantic.mcp.backend import BackendError, Json, WikiBackend
-from otterwiki_semantic.mcp.errors import told_to_agent
+from otterwiki_semantic.mcp.errors import tool_errors
 from otterwiki_semantic.mcp.tools import tool_result
 
-_MOST_FAILURES = 20
+_MAX_FAILURES = 20
 _POLL_SECONDS = 0.25
 _PAGES_SECONDS = 3.0
-"""How long to look for the sync that reads pages again: its time is known to the second, it may look like the one before."""
-_MOST_PAGES = 100
+"""Longest wait for the sync that reads pages again: `last_sync` has seconds, so that it may look like the one before."""
+_MAX_PAGES = 100
 
 Report = Callable[[float, float, str], Awaitable[None]]
 
 
-def add_reindexing(server: MCPServer[None], wiki: WikiBackend) -> None:
-    """Add the tool that has `wiki` indexed again."""
+def add_reindex(server: MCPServer[None], wiki: WikiBackend) -> None:
+    """Add the tool `reindex`."""
     notes = ToolAnnotations(
         title="Index again", read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
@@ -35,19 +35,19 @@ def add_reindexing(server: MCPServer[None], wiki: WikiBackend) -> None:
     async def reindex(
         ctx: Context[Any, Any],
         pages: Annotated[
-            list[str] | None, Field(max_length=_MOST_PAGES, description="Paths of pages to read again; none: a new index")
+            list[str] | None, Field(max_length=_MAX_PAGES, description="Paths of pages to index again; none: build a new index")
         ] = None,
-        full: Annotated[bool, Field(description="Read every page again, even if nothing has changed; not with pages")] = False,
+        full: Annotated[bool, Field(description="Read all pages again, including unchanged ones; not with pages")] = False,
     ) -> Annotated[CallToolResult, ReindexAnswer]:
-        """Index some pages again, or build a new index beside the serving one, and wait until that is done.
+        """Index some pages again, or build a new index next to the serving one, and wait until that is done.
 
-        The index follows the wiki by itself: use this only if index_status shows a problem that asks for it.
+        The index follows the wiki automatically: use this only if index_status shows a problem that asks for it.
         """
-        with told_to_agent():
+        with tool_errors():
             if pages is not None and not pages:
                 raise BackendError("pages is empty; leave it out to index everything", "invalid_parameter")
             if pages and full:
-                raise BackendError("full and pages do not go together", "invalid_parameter")
+                raise BackendError("full and pages cannot be combined", "invalid_parameter")
             follow = _follow_pages if pages else _follow_rebuild
             return tool_result(await follow(wiki, pages or [], full, ctx.report_progress))
 
@@ -60,9 +60,9 @@ async def _follow_rebuild(wiki: WikiBackend, _pages: list[str], full: bool, repo
         try:
             status = await wiki.status()
             failures = 0
-        except BackendError:  # such as a moment in which another process takes over; the rebuild may go on
+        except BackendError:  # such as while another daemon takes over; the rebuild may continue
             failures += 1
-            if failures > _MOST_FAILURES:
+            if failures > _MAX_FAILURES:
                 raise
             await anyio.sleep(_POLL_SECONDS)
             continue
@@ -70,8 +70,8 @@ async def _follow_rebuild(wiki: WikiBackend, _pages: list[str], full: bool, repo
         if rebuild["state"] == "done":
             return ReindexAnswer(state="done", pages=status["pages"], seconds=round(time.monotonic() - start, 1))
         if rebuild["state"] != "running":
-            reason = rebuild["error"] or "the index process was restarted, and the rebuild is lost"
-            raise BackendError(f"the rebuild failed: {reason}; the index that was there still serves")
+            reason = rebuild["error"] or "the index daemon was restarted, and the rebuild is lost"
+            raise BackendError(f"the rebuild failed: {reason}; the previous index still serves")
         done, total = rebuild["pages_done"], rebuild["pages_total"]
         await report(done, total, f"{done} of {total} pages")
         await anyio.sleep(_POLL_SECONDS)

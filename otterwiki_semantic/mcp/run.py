@@ -1,4 +1,4 @@
-"""The server at work: on standard input and output, or over HTTP."""
+"""Run the server on standard input and output, or over HTTP."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ PATH = "/mcp"
 
 
 def serve(wiki: WikiBackend, access: HttpAccess | None, *, allow_reindex: bool) -> None:
-    """Serve a wiki until the input ends or the process is told to end; over HTTP if `access` says who may ask.
+    """Serve a wiki until the input ends or the process is stopped; over HTTP if `access` is given.
 
-    Errors: `ConfigError` when the address cannot be listened on.
+    Errors: `ConfigError` if the address cannot be bound.
     """
-    # Else each error of an argument would have an address in it, which tells an agent nothing.
+    # The URL in errors about arguments is of no use to an agent.
     os.environ.setdefault("PYDANTIC_ERRORS_INCLUDE_URL", "0")
-    # Before the SDK's own: lines of one form, on standard error, and nothing of what is asked.
+    # Before the SDK configures logging: plain lines on standard error, without the content of requests.
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     anyio.run(_serve, wiki, access, allow_reindex)
 
@@ -38,7 +38,7 @@ async def _serve(wiki: WikiBackend, access: HttpAccess | None, allow_reindex: bo
     server = make_server(wiki, allow_reindex=allow_reindex)
     async with wiki:
         if access is None:
-            # The thread that reads the input cannot be interrupted: ctrl-C ends the process itself.
+            # The thread that reads the input cannot be interrupted, so Ctrl-C kills the process.
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             await server.run_stdio_async()
         else:
@@ -55,7 +55,7 @@ async def _serve_http(server: MCPServer[None], access: HttpAccess) -> None:
 
 
 def http_app(server: MCPServer[None], access: HttpAccess) -> ASGIApp:
-    """Make the application that answers over HTTP. It keeps no sessions, so that clients outlive its restart."""
+    """Return the ASGI application. It is stateless, so that clients survive its restart."""
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         stateless_http=True,
@@ -73,4 +73,4 @@ def _listen(access: HttpAccess) -> socket.socket:
         return socket.create_server((access.host, access.port), family=family)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise ConfigError(f"{access.url_host}:{access.port} cannot be listened on: {reason}") from error
+        raise ConfigError(f"cannot listen on {access.url_host}:{access.port}: {reason}") from error

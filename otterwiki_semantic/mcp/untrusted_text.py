@@ -1,4 +1,4 @@
-"""Text of the wiki marked as data, so that an agent can tell it from what the server says."""
+"""Wrap text of the wiki, so that an agent can distinguish it from the words of the server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from unicodedata import normalize
 _BRACKET = re.compile("[<＜﹤‹〈⟨❮❬〈《«]")
 _LOOK_AHEAD = 80
 _LOOK_ALIKES = str.maketrans("ікетхωԝ", "iketxww")
-"""Letters of other scripts that look like those of the tag's name."""
+"""Letters of other scripts that look like those of the tag."""
 _IN_ATTRIBUTES = {
     **dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " "),
     ord("&"): "&amp;",
@@ -17,10 +17,10 @@ _IN_ATTRIBUTES = {
 }
 
 
-def marked(text: str, **attributes: str | None) -> str:
-    """Give text between ``<wiki-text …>`` and ``</wiki-text>``; attributes that are None are left out.
+def wrap_untrusted(text: str, **attributes: str | None) -> str:
+    """Return text between ``<wiki-text …>`` and ``</wiki-text>``; attributes that are None are left out.
 
-    Nothing in the text can end it early: the bracket of whatever looks like one of these tags, in any case, with spaces, signs,
+    The text cannot close the tag: the bracket of anything that looks like one of these tags, in any case, with spaces, signs,
     invisible characters, similar letters or a similar bracket, becomes ``&lt;``.
     """
     shown = "".join(f' {name}="{value.translate(_IN_ATTRIBUTES)}"' for name, value in attributes.items() if value is not None)

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from otterwiki_semantic.core.records import NO_URLS, Facets, Hit, PageUrls, SearchOptions
+from otterwiki_semantic.core.records import NO_URLS, Facets, Hit, PageUrls, SearchOptions, Sort
 from otterwiki_semantic.search.deduplication import Deduplicator
 from otterwiki_semantic.search.mmr import mmr_order
 from otterwiki_semantic.search.query import Query, filter_of, has_phrases
-from otterwiki_semantic.search.results import ResultBuilder
+from otterwiki_semantic.search.results import ResultBuilder, judge
 from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, QueryVector, Tier, retrieve
 from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import Catalog, Generation
@@ -70,10 +70,12 @@ def search_chunks(
     limit = max(_CANDIDATES, _CANDIDATES_PER_RESULT * options.n)
     while True:
         found = retrieve(generation, query, vector, where, options, limit, scale)
-        ranked = _reranked(_eligible(found, query, options, catalog), rerank_scores or {})
+        eligible = _eligible(found, query, options, catalog)
+        ranked = _sorted(_reranked(eligible, rerank_scores or {}), found, options, catalog, scale)
         deduplicator = _deduplicator(ranked, options, catalog)
         chosen = _choose(deduplicator, len({each.path for each in found.candidates}), options, catalog)
-        if len(chosen) == options.n or found.is_complete or limit >= _MAX_CANDIDATES or _is_exhausted(found, options):
+        is_exhausted = len(ranked) < len(eligible) or _is_exhausted(found, options)
+        if len(chosen) == options.n or found.is_complete or limit >= _MAX_CANDIDATES or is_exhausted:
             break
         limit *= _GROWTH
     results = ResultBuilder(catalog, query, found, ranked, scale, options, urls)
@@ -125,6 +127,21 @@ def _reranked(ranked: list[Candidate], scores: RerankScores) -> list[Candidate]:
     return [*named, *order, *unread]
 
 
+def _sorted(
+    ranked: list[Candidate], found: CandidateSet, options: SearchOptions, catalog: Catalog, scale: Scale
+) -> list[Candidate]:
+    """Return the candidates in the order that is asked for.
+
+    By date only the relevant ones, or the best few if there are none: the newest of all would have little to do with the query.
+    """
+    if options.sort is Sort.RELEVANCE:
+        return ranked
+    judge(ranked, found, catalog.keywords, scale)
+    relevant = [each for each in ranked if each.is_relevant] or ranked[: options.n]
+    dates = catalog.reader.page_dates(sorted({each.path for each in relevant}))
+    return sorted(relevant, key=lambda each: -dates.get(each.path, 0))
+
+
 def _deduplicator(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog) -> Deduplicator:
     signatures = catalog.reader.exact_index().signatures([each.id for each in ranked])
     return Deduplicator(ranked, signatures, catalog.keywords.stored_words, ranks_pages=options.max_chunks_per_page == 1)
@@ -133,7 +150,7 @@ def _deduplicator(ranked: Sequence[Candidate], options: SearchOptions, catalog: 
 def _choose(deduplicator: Deduplicator, pages: int, options: SearchOptions, catalog: Catalog) -> list[Candidate]:
     """Return the candidates to show, in order; they are on up to `pages` pages."""
     distinct = deduplicator.distinct()
-    if not options.diversity:
+    if not options.diversity or options.sort is Sort.UPDATED:
         chosen = list(_limit_per_page(distinct, pages, options.n, options.max_chunks_per_page))
         deque(islice(distinct, _LOOK_BEYOND), maxlen=0)
         return chosen

@@ -7,18 +7,37 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from otterwiki_semantic.core.records import Explanation, Facets, Hit, PageUrls, RetrieverScore, SearchOptions, StoredChunk
+from otterwiki_semantic.core.records import (
+    Explanation,
+    Facets,
+    Hit,
+    PageUrls,
+    RetrieverScore,
+    SearchOptions,
+    Sort,
+    StoredChunk,
+)
 from otterwiki_semantic.search.expansion import chunk_runs, context_around, joined_text
 from otterwiki_semantic.search.query import Highlighter, Query
 from otterwiki_semantic.search.relevance import coverage, relevance
 from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, Tier
 from otterwiki_semantic.search.similarity_scale import Scale
-from otterwiki_semantic.storage import Catalog
+from otterwiki_semantic.storage import Catalog, KeywordIndex
 
 _JOINED_SHARE = 0.7
 """A neighbour is joined if its score is at least this share of the best one's."""
 _MAX_DISTANCE = 2
 """Chunks between a result and a neighbour that may be joined to it."""
+
+
+def judge(candidates: Sequence[Candidate], found: CandidateSet, keywords: KeywordIndex, scale: Scale) -> None:
+    """Set the coverage and the relevance of candidates."""
+    texts = keywords.stored_words([each.id for each in candidates])
+    for each in candidates:
+        present = set(" ".join(texts.get(each.id, ())).split())
+        weights = found.word_weights
+        each.coverage = coverage(weights, present) if weights else float(each.keyword_rank is not None)
+        each.relevance = relevance(each.similarity, each.coverage, found.index_size, scale)
 
 
 @dataclass(frozen=True)
@@ -40,7 +59,7 @@ class ResultBuilder:
         stored = self.catalog.reader.chunks([each.id for each in (*chosen, *neighbours)])
         chosen = [each for each in chosen if each.id in stored]
         runs = chunk_runs([stored[each.id] for each in chosen], [stored[each.id] for each in neighbours if each.id in stored])
-        self._assess(chosen)
+        judge(chosen, self.found, self.catalog.keywords, self.scale)
         return tuple(
             self._hit(each, stored[each.id], run, rank, also_on.get(each.id, set()))
             for rank, (each, run) in enumerate(zip(chosen, runs, strict=True))
@@ -48,7 +67,7 @@ class ResultBuilder:
 
     def facets(self, chosen: Sequence[Candidate]) -> Facets:
         """Count the pages of the results, and of every other candidate that is relevant."""
-        self._assess(self.ranked)
+        judge(self.ranked, self.found, self.catalog.keywords, self.scale)
         paths = {each.path for each in (*chosen, *(each for each in self.ranked if each.is_relevant))}
         labels = self.catalog.reader.page_labels(sorted(paths))
         return Facets(
@@ -64,15 +83,6 @@ class ResultBuilder:
         threshold = _JOINED_SHARE * max((each.score for each in self.ranked), default=0.0)
         near = [each for each in self.ranked if (each.path, each.chunk.ordinal) in close and each.score >= threshold > 0]
         return sorted(near, key=lambda each: -each.score)
-
-    def _assess(self, candidates: Sequence[Candidate]) -> None:
-        """Set the coverage and the relevance of candidates."""
-        texts = self.catalog.keywords.stored_words([each.id for each in candidates])
-        weights = self.found.word_weights
-        for each in candidates:
-            present = set(" ".join(texts.get(each.id, ())).split())
-            each.coverage = coverage(weights, present) if weights else float(each.keyword_rank is not None)
-            each.relevance = relevance(each.similarity, each.coverage, self.found.index_size, self.scale)
 
     @cached_property
     def _highlighter(self) -> Highlighter:
@@ -117,13 +127,14 @@ class ResultBuilder:
 
     def _explanation(self, candidate: Candidate, rank: int) -> Explanation:
         is_reranked = candidate.rank_before is not None
+        is_sorted = self.options.sort is Sort.UPDATED
         is_moved = self.options.diversity > 0 and rank > 0 and candidate.tier is Tier.SCORE
         return Explanation(
             semantic=_score(candidate.semantic_rank, candidate.similarity),
             keyword=_score(candidate.keyword_rank, candidate.keyword_score),
             fused=_rounded(candidate.fused),
             page_credit=_rounded(candidate.page_credit),
-            rule="diversity" if is_moved else "reranker" if is_reranked else candidate.tier.label,
+            rule="updated" if is_sorted else "diversity" if is_moved else "reranker" if is_reranked else candidate.tier.label,
             coverage=_rounded(candidate.coverage),
             relevance=_rounded(candidate.relevance),
             rerank=_score(candidate.rank_before, candidate.rerank_score),

@@ -10,6 +10,7 @@ from otterwiki_semantic.storage.exact import ChunkRef, ExactIndex
 from otterwiki_semantic.storage.filters import Filter, FilterMask, page_filter
 from otterwiki_semantic.storage.generation import Generation
 from otterwiki_semantic.storage.generations import GenerationStore, index_fingerprint
+from otterwiki_semantic.storage.keyword_index import KeywordIndex
 from otterwiki_semantic.storage.schema import UNFINISHED, iso_time
 from otterwiki_semantic.storage.sqlite import SqliteFile
 from otterwiki_semantic.storage.vector_store import StoredVector, VectorStore
@@ -17,7 +18,6 @@ from otterwiki_semantic.storage.vector_store import StoredVector, VectorStore
 __all__ = [
     "UNFINISHED",
     "Catalog",
-    "CatalogReader",
     "ChromaServer",
     "ChromaServerStore",
     "ChunkRef",
@@ -29,6 +29,7 @@ __all__ = [
     "FilterMask",
     "Generation",
     "GenerationStore",
+    "KeywordIndex",
     "MirrorState",
     "OpenStore",
     "SqliteFile",

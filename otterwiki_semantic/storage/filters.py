@@ -55,6 +55,8 @@ def page_filter(filters: Filters) -> Filter:
         conditions += [("pages.path_key >= ?", start), ("pages.path_key < ?", start + _LAST_CHARACTER)]
     if filters.updated_since is not None:
         conditions.append(("pages.updated >= ?", filters.updated_since))
+    if filters.updated_before is not None:
+        conditions.append(("pages.updated < ?", filters.updated_before))
     return Filter(tuple(conditions))
 
 

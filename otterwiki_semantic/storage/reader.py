@@ -103,6 +103,17 @@ class CatalogReader:
                 )
             }
 
+    def page_dates(self, paths: Sequence[str]) -> dict[str, int]:
+        """Return when pages were last changed, in Unix seconds, by path; those whose date is unknown are left out."""
+        with self._database.read() as connection:
+            return {
+                row["path"]: row["updated"]
+                for part in batches(paths)
+                for row in connection.execute(
+                    f"SELECT path, updated FROM pages WHERE updated IS NOT NULL AND path IN ({placeholders(part)})", part
+                )
+            }
+
     def page_chunks(self, path: str) -> tuple[str, list[int]]:
         """Return the title of a page in the catalog, and the ids of its chunks, in order."""
         with self._database.read() as connection:

@@ -1,18 +1,35 @@
-"""What the wiki's worker serves: the REST API, the pages, and the parts added to the wiki's own pages."""
+"""What the wiki's worker serves: the REST API, pages, and additions to the wiki's own pages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from otterwiki_semantic.web.api.routes import make_blueprint
 from otterwiki_semantic.web.pages.admin import make_admin_pages
 from otterwiki_semantic.web.pages.search import make_pages
-from otterwiki_semantic.web.template_hooks import offers, read_help, related_place, sidebar_links, stylesheet, watch_templates
+from otterwiki_semantic.web.template_hooks import (
+    read_help,
+    related_placeholder,
+    search_offer,
+    sidebar_links,
+    stylesheet,
+    track_templates,
+)
 
-__all__ = [
-    "make_admin_pages",
-    "make_blueprint",
-    "make_pages",
-    "offers",
-    "read_help",
-    "related_place",
-    "sidebar_links",
-    "stylesheet",
-    "watch_templates",
-]
+if TYPE_CHECKING:
+    from flask import Flask
+
+    from otterwiki_semantic.core.settings import Settings
+    from otterwiki_semantic.daemon import IndexClient
+
+__all__ = ["read_help", "register", "related_placeholder", "search_offer", "sidebar_links", "stylesheet"]
+
+
+def register(app: Flask, index: IndexClient, settings: Settings) -> None:
+    """Register the REST API and the pages, and track which template renders a request."""
+    api = make_blueprint(index, settings)
+    app.register_blueprint(api)
+    app.extensions["csrf"].exempt(api)
+    app.register_blueprint(make_pages(index, settings))
+    app.register_blueprint(make_admin_pages(index))
+    track_templates(app)

@@ -1,4 +1,4 @@
-"""Who may ask: programs by key, people by what the wiki lets them do."""
+"""Authorization: programs by API key, people by their permissions in the wiki."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ _FORWARDING = (
     *("forwarded", "via", "x-forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-original-", "x-envoy-"),
     *("client-ip", "x-arr-", "cdn-loop", "x-otterwiki-", "cf-", "true-client-ip", "fastly-client-ip"),
 )
-"""How headers begin that proxies add to what they pass on, in small letters."""
+"""Prefixes of headers that proxies add to forwarded requests, in lower case."""
 
 
 def require_read(api_key: str | None) -> None:
-    """Let a request pass that bears the key or comes from someone who may read the wiki; raises `ApiError` otherwise."""
+    """Accept the API key, or a user with READ permission; raise `ApiError` otherwise."""
     if not _bears_key(api_key) and not has_permission("READ"):
         raise _refusal("READ")
 
 
 def require_admin(api_key: str | None) -> None:
-    """Let a request pass that bears the key, or comes from an administrator's session; with a token to change things."""
+    """Accept the API key, or an administrator's session with a CSRF token for unsafe methods; raise `ApiError` otherwise."""
     if _bears_key(api_key):
         return
     if not has_permission("ADMIN"):
         raise _refusal("ADMIN")
     try:
-        if current_app.config["WTF_CSRF_ENABLED"]:  # it looks at the method: GET and HEAD need no token
+        if current_app.config["WTF_CSRF_ENABLED"]:  # checks the method: GET and HEAD need no token
             current_app.extensions["csrf"].protect()
     except CSRFError as error:
         raise ApiError("csrf_failed", f"{error.description} Send it in the header X-CSRFToken.") from error
 
 
 def require_monitor(api_key: str | None) -> None:
-    """Let a request pass that bears the key, comes from an administrator's session, or from a program on this machine."""
+    """Accept the API key, an administrator's session, or a program on this machine; raise `ApiError` otherwise."""
     if not _bears_key(api_key) and not _is_local() and not has_permission("ADMIN"):
         raise _refusal("ADMIN")
 
@@ -49,8 +49,8 @@ def require_monitor(api_key: str | None) -> None:
 def _is_local() -> bool:
     """Whether a request was sent by this machine to this machine.
 
-    A proxy on this machine sends everybody's: most say for whom, or keep the name that the wiki was asked by. So does a browser
-    that a foreign site has led here by a name of its own.
+    A proxy on this machine forwards requests of others: most add a header, or keep the host name of the request. The host name
+    also reveals a browser that a foreign site has sent here (DNS rebinding).
     """
     if any(name.lower().startswith(_FORWARDING) for name, _ in request.headers):
         return False
@@ -62,21 +62,21 @@ def _is_local() -> bool:
 
 
 def _bears_key(api_key: str | None) -> bool:
-    """Tell whether the request bears the key; one that bears something else is refused, whoever sent it."""
+    """Whether the request has the API key. Errors: `ApiError` for a wrong one, whoever sent it."""
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() != _SCHEME:
         return False
     if api_key is None:
-        raise ApiError("no_key_configured", "this wiki has no API key: its administrator has to set OTTERWIKI_API_KEY")
+        raise ApiError("no_key_configured", "this wiki has no API key; its administrator can set OTTERWIKI_API_KEY")
     if not hmac.compare_digest(given.strip().encode("latin-1"), api_key.encode()):
         raise ApiError("wrong_key", "the API key is wrong")
     return True
 
 
 def has_permission(name: str) -> bool:
-    """Tell whether the wiki lets whoever asks do a thing: `READ`, `ADMIN` and so on.
+    """Whether the current user has a permission in the wiki, such as `READ` or `ADMIN`.
 
-    It is asked as its own templates ask it: a process can hold several wikis, and a module only the one imported last.
+    Uses the function of the wiki's templates: a process can have several wikis, but a module only the one imported last.
     """
     asked: Any = current_app.jinja_env.globals["has_permission"]
     return bool(asked(name))

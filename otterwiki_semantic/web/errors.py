@@ -21,31 +21,31 @@ from otterwiki_semantic.core.serialization import encode
 
 ERRORS: dict[str, tuple[int, str]] = {
     "bad_request": (400, "the body is not a JSON object"),
-    "unauthorized": (401, "no session that may"),
-    "wrong_key": (401, "the key is not the wiki's"),
-    "no_key_configured": (401, "a key was sent, and the wiki has none"),
-    "forbidden": (403, "the account may not"),
+    "unauthorized": (401, "neither a session with permission nor a key"),
+    "wrong_key": (401, "the key is wrong"),
+    "no_key_configured": (401, "a key was sent, but the wiki has none"),
+    "forbidden": (403, "the account lacks the permission"),
     "csrf_failed": (403, "the CSRF token of the session is missing or wrong"),
     "not_found": (404, "there is no such route"),
-    "page_unknown": (404, "there is no such page; `pages` has the likeliest that are, where any are like it"),
+    "page_unknown": (404, "there is no such page; `pages` lists similar ones, if there are any"),
     "revision_unknown": (404, "git has no such commit"),
-    "section_unknown": (404, "the page has no such section; `sections` has those it has, nearest first"),
-    "method_not_allowed": (405, "the route has no such method; the header Allow names those it has"),
-    "reindex_running": (409, "a rebuild runs"),
+    "section_unknown": (404, "the page has no such section; `sections` lists its sections, nearest first"),
+    "method_not_allowed": (405, "the route does not support the method; the header Allow lists those it does"),
+    "reindex_running": (409, "a rebuild is running"),
     "too_large": (413, "the body is too large"),
     "uri_too_long": (414, "the query string is too long"),
-    "section_ambiguous": (422, "several sections have the name; `sections` has names that tell them apart"),
+    "section_ambiguous": (422, "several sections have the name; `sections` lists their full names"),
     "invalid_parameter": (422, "a parameter is missing, empty, too long or out of range; the message names it"),
-    "internal_error": (500, "a mistake of ours; the wiki's log has the details"),
+    "internal_error": (500, "a bug; the wiki's log has the details"),
     "index_unavailable": (503, "the index cannot answer now; try again after Retry-After seconds"),
-    "package_missing": (503, "a package that this needs is not installed; the message says how to install it"),
-    "disk_full": (507, "there is no room for a second index beside the serving one"),
+    "package_missing": (503, "a required package is not installed; the message says how to install it"),
+    "disk_full": (507, "there is not enough disk space for a second index"),
 }
-"""Every code the API answers with: its HTTP status, and when."""
+"""Every error code of the API: its HTTP status, and what it means."""
 
 _RETRY_AFTER_SECONDS = "5"
-_MOST_CHARACTERS = 2_000
-_OF_STATUS = {status: code for code, (status, _) in reversed(ERRORS.items())}
+_MAX_CHARACTERS = 2_000
+_CODE_OF_STATUS = {status: code for code, (status, _) in reversed(ERRORS.items())}
 
 log = logging.getLogger(__name__)
 
@@ -68,12 +68,12 @@ class ErrorAnswer(Struct, frozen=True, omit_defaults=True):
     sections: tuple[str, ...] | None = None
     """The sections that may be meant."""
     status: Literal["unavailable"] | None = None
-    """Only in the answer to a question for the index's status."""
+    """Only in answers about the status of the index."""
     problems: tuple[Problem, ...] | None = None
 
 
 class ApiError(Exception):
-    """An answer other than the one asked for: a code of `ERRORS` for programs and a message for people."""
+    """An error answer: a code of `ERRORS` for programs, and a message for people."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -82,7 +82,7 @@ class ApiError(Exception):
 
 
 def handle_errors(blueprint: Blueprint) -> None:
-    """Make every error of a blueprint's views an answer in JSON."""
+    """Answer every error in a view of the blueprint with JSON."""
     blueprint.register_error_handler(ApiError, lambda error: error_answer(error.code, error.message))
     blueprint.register_error_handler(ParameterError, lambda error: error_answer("invalid_parameter", str(error)))
     blueprint.register_error_handler(NotFoundError, _not_found)
@@ -99,8 +99,8 @@ def _not_found(error: NotFoundError) -> Response:
 
 
 def error_answer(code: str, message: str, **facts: Any) -> Response:
-    """Return the answer for an error, with further fields of `ErrorAnswer`."""
-    shown = message if len(message) <= _MOST_CHARACTERS else f"{message[: _MOST_CHARACTERS - 1]}…"
+    """Return an error answer, with further fields of `ErrorAnswer`."""
+    shown = message if len(message) <= _MAX_CHARACTERS else f"{message[: _MAX_CHARACTERS - 1]}…"
     answer = encode(ErrorAnswer(ErrorFacts(code, shown), **facts))
     response = Response(answer, ERRORS[code][0], content_type="application/json")
     if response.status_code == 401:
@@ -113,7 +113,7 @@ def error_answer(code: str, message: str, **facts: Any) -> Response:
 def _http_error(error: HTTPException) -> Response:
     status = error.code or 500
     response = error_answer(
-        _OF_STATUS.get(status, "bad_request" if status < 500 else "internal_error"), error.description or error.name
+        _CODE_OF_STATUS.get(status, "bad_request" if status < 500 else "internal_error"), error.description or error.name
     )
     response.headers.extend((name, value) for name, value in error.get_headers() if name == "Allow")
     return response

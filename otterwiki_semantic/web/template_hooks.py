@@ -1,4 +1,4 @@
-"""What the plugin puts into the wiki's own pages, for those who may read: offers to search by meaning, and related pages."""
+"""What the plugin adds to the wiki's own pages for users who may read: links, search by meaning, related pages."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ _VIEWS = {"view", "index"}
 _TEMPLATE, _CONTEXT = "semantic_template", "semantic_context"
 
 
-def watch_templates(app: Flask) -> None:
-    """Note which of the wiki's templates answers a request: its hooks are not told."""
-    before_render_template.connect(_note, app)
+def track_templates(app: Flask) -> None:
+    """Record which template of the wiki renders a request, which its hooks are not given."""
+    before_render_template.connect(_record_template, app)
 
 
-def _note(_app: Flask, template: Any, context: dict[str, Any], **_: Any) -> None:
-    if has_request_context() and _TEMPLATE not in g:  # the first one is the page; it may render others
+def _record_template(_app: Flask, template: Any, context: dict[str, Any], **_: Any) -> None:
+    if has_request_context() and _TEMPLATE not in g:  # the first is the page, which may render others
         setattr(g, _TEMPLATE, template.name)
         setattr(g, _CONTEXT, context)
 
 
 @cache
 def stylesheet() -> str:
-    """Give the rules for all the plugin's pages and parts."""
+    """Return the stylesheet of the plugin."""
     return (Path(__file__).parent / "static" / "style.css").read_text(encoding="utf-8")
 
 
 @cache
 def read_help() -> str:
-    """Give what the wiki's help pages tell of searching, in markdown; ``{search}`` stands for the search page's address."""
+    """Return the section of the wiki's help in Markdown; ``{search}`` stands for the URL of the search page."""
     return (Path(__file__).parent / "help.md").read_text(encoding="utf-8")
 
 
-def _may_add() -> bool:
-    """Tell whether a page may get something added: it is for somebody who may read, and who does not write just now."""
+def _is_extensible() -> bool:
+    """Whether to add something to the page: not for users who may not read, and not to the editor."""
     return g.get(_TEMPLATE) not in {None, "editor.html"} and has_permission("READ")
 
 
-def offers() -> str:
-    """Give what stands at the end of a page: the script that offers search by meaning, and what it has to know."""
+def search_offer() -> str:
+    """Return the end of a page: a script that offers search by meaning, and its data."""
     name = g.get(_TEMPLATE)
-    if not _may_add():
+    if not _is_extensible():
         return ""
     context = g.get(_CONTEXT, {})
     return render_template(
-        "semantic_search/offers.html",
+        "semantic_search/search_offer.html",
         missing=str(context.get("pagepath") or "") if name == "page404.html" else "",
         asked=str(context.get("query") or "") if name == "search.html" else "",
         is_offering=name in {"search.html", "page404.html"},
@@ -57,14 +57,14 @@ def offers() -> str:
 
 
 def sidebar_links(path: str | None) -> str:
-    """Give links to the plugin's pages, and to what administrators can see of the page at `path`."""
+    """Return links to the plugin's pages, and for administrators to the inspection of the page at `path`."""
     viewed = path if request.endpoint in _VIEWS else None
-    return render_template("semantic_search/links.html", viewed=viewed) if _may_add() else ""
+    return render_template("semantic_search/links.html", viewed=viewed) if _is_extensible() else ""
 
 
-def related_place(path: str | None, *, is_wide: bool) -> str:
-    """Give the place in a sidebar for pages related to one; the right one is for wide windows, the left one for others."""
+def related_placeholder(path: str | None, *, is_wide: bool) -> str:
+    """Return the placeholder for related pages in the right sidebar, for wide windows, or in the left one."""
     is_old = "revision" in request.args or "revision" in (request.view_args or {})
-    if not path or is_old or request.endpoint not in _VIEWS or not _may_add():
+    if not path or is_old or request.endpoint not in _VIEWS or not _is_extensible():
         return ""
-    return render_template("semantic_search/related_place.html", path=path, is_wide=is_wide)
+    return render_template("semantic_search/related_placeholder.html", path=path, is_wide=is_wide)

@@ -38,7 +38,7 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
         status = site.status()
         facts = page.locator(".semantic-facts").first
         sizes = f"{status['pages']}, {status['chunks']}"
-        for value in (status["model"], status["indexed_commit"][:10], sizes, "equal to the wiki"):
+        for value in (status["model"], status["indexed_commit"][:10], sizes, "up to date"):
             expect(facts).to_contain_text(value)
         expect(page.get_by_role("region", name="Recent changes").locator("tbody tr").last).to_contain_text(str(status["pages"]))
         expect(page.get_by_role("img", name="Latency of searches")).to_be_visible()
@@ -56,10 +56,10 @@ def test_building_it_again_is_confirmed_and_watched(chromium: Browser, site: Liv
     before = site.status()["rebuild"]["finished"]
     with opened(chromium, site, look, is_member=True) as page:
         page.goto(site.url + ADMIN)
-        button = page.get_by_role("button", name="Build it again now")
+        button = page.get_by_role("button", name="Rebuild now")
         expect(button).to_be_hidden()
-        page.get_by_text("Build the index again …").click()
-        page.get_by_label(re.compile("Read every page again")).check()
+        page.get_by_text("Rebuild the index …").click()
+        page.get_by_label(re.compile("Read all pages again")).check()
         button.click()
         expect(page).to_have_url(site.url + ADMIN)
         eventually(lambda: site.status()["rebuild"]["finished"] not in {None, before}, why="it is built")
@@ -105,7 +105,7 @@ def test_how_search_sees_a_page(chromium: Browser, site: LiveWiki, look: str) ->
         chunks = page.locator(".semantic-chunks > li")
         expect(chunks).to_have_count(seen["total_chunks"])
         for chunk, shown in zip(seen["chunks"], chunks.all(), strict=True):
-            expect(shown).to_contain_text(f"{chunk['tokens']} of {seen['window']} word pieces")
+            expect(shown).to_contain_text(f"{chunk['tokens']} of {seen['window']} tokens")
             assert " ".join(shown.locator(".semantic-text").inner_text().split()) == " ".join(chunk["text"].split())
             expect(shown.locator(".semantic-prefix")).to_have_text(chunk["text"][: chunk["prefix_length"]].strip())
             expect(shown.locator(".semantic-also a").first).to_contain_text(chunk["neighbours"][0]["title"])

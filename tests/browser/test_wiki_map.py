@@ -52,7 +52,7 @@ def map_of(wiki: LiveWiki) -> dict[str, Any]:
 
 def show(page: Page, wiki: LiveWiki, query: str = "") -> None:
     page.goto(wiki.url + MAP + query)
-    expect(page.locator("#semantic-map-in-sight")).to_have_text(re.compile("pages in sight"))
+    expect(page.locator("#semantic-map-in-sight")).to_have_text(re.compile("pages visible"))
 
 
 def in_sight(page: Page) -> int:
@@ -119,7 +119,7 @@ def test_every_page_is_on_the_map_and_in_the_table(chromium: Browser, site: Live
         if look == "plain":
             expect(page.locator("canvas")).to_be_hidden()
             return
-        expect(page.locator("#semantic-map-in-sight")).to_have_text(f"{len(points)} of {len(points)} pages in sight")
+        expect(page.locator("#semantic-map-in-sight")).to_have_text(f"{len(points)} of {len(points)} pages visible")
         folders = {point["folder"] for point in points}
         expect(page.locator("#semantic-map-legend li")).to_have_count(len(folders))
         expect(page.locator("#semantic-map-legend")).to_contain_text("procedures 5")
@@ -272,7 +272,7 @@ def test_pages_that_are_found_light_up(page: Page, site: LiveWiki) -> None:
     before, first = drawn(page), colour(page, "--semantic-map-1")
     assert pixels_of(page, first), "of the procedures"
     page.get_by_label("Question or words").press_sequentially("wireless network")
-    expect(page.get_by_role("status")).to_have_text(f"{len(titles)} pages are found.")
+    expect(page.get_by_role("status")).to_have_text(f"{len(titles)} pages found.")
     expect(page).to_have_url(re.compile(r"\?q=wireless\+network$"))
     assert not pixels_of(page, first), "what was not found is dim"
     assert pixels_of(page, colour(page, "--semantic-map-3")), "of the network's pages"
@@ -284,11 +284,11 @@ def test_pages_that_are_found_light_up(page: Page, site: LiveWiki) -> None:
     assert reached <= titles
     assert len(reached) > 1
     page.reload()
-    expect(page.get_by_role("status")).to_have_text(f"{len(titles)} pages are found.")
+    expect(page.get_by_role("status")).to_have_text(f"{len(titles)} pages found.")
     page.get_by_role("link", name="Show the passages").click()
     expect(page).to_have_url(re.compile(r"/-/semantic-search\?q=wireless\+network$"))
     page.get_by_role("link", name="Show on the map").click()
-    expect(page.get_by_role("status")).to_have_text(f"{len(titles)} pages are found.")
+    expect(page.get_by_role("status")).to_have_text(f"{len(titles)} pages found.")
     page.get_by_label("Question or words").fill("")
     expect(page).to_have_url(re.compile(f"{MAP}$"))
     expect(page.get_by_role("status")).to_be_empty()
@@ -360,7 +360,7 @@ def test_a_hostile_page_is_shown_as_text(chromium: Browser, tmp_path: Path) -> N
         live.wait_until_indexed()
         eventually(lambda: map_of(live)["state"] == MapState.READY, why="there is a map")
         show(page, live, "?q=marmot+in+the+meadow")
-        expect(page.get_by_role("status")).to_have_text("1 page is found.")
+        expect(page.get_by_role("status")).to_have_text("1 page found.")
         page.locator("canvas").focus()
         page.keyboard.press("ArrowRight")
         assert title_here(page) == TITLE
@@ -394,7 +394,7 @@ def test_the_map_is_waited_for_and_follows_what_the_wiki_has(chromium: Browser, 
         page.goto(live.url + MAP)
         expect(page.get_by_text("The map is being made.")).to_be_visible()
         expect(page.locator("canvas")).to_be_hidden()
-        expect(page.locator("#semantic-map-in-sight")).to_have_text("101 of 101 pages in sight", timeout=30_000)
+        expect(page.locator("#semantic-map-in-sight")).to_have_text("101 of 101 pages visible", timeout=30_000)
         expect(page.locator("#semantic-map-part")).to_contain_text("part 1 of 2; 101 in all")
         expect(page.locator("#semantic-map-part tbody tr")).to_have_count(100)
         page.get_by_role("link", name="Next").click()
@@ -404,8 +404,8 @@ def test_the_map_is_waited_for_and_follows_what_the_wiki_has(chromium: Browser, 
         commit(repository, {"new.md": "# A newer page\n\nOtters play with stones.\n"})
         live.wait_until_indexed()
         page.reload()
-        expect(page.locator("#semantic-map-in-sight")).to_have_text("102 of 102 pages in sight")
-        expect(page.locator("#semantic-map-part")).to_contain_text("1 page that is newer stands amid those nearest to it.")
+        expect(page.locator("#semantic-map-in-sight")).to_have_text("102 of 102 pages visible")
+        expect(page.locator("#semantic-map-part")).to_contain_text("1 newer page is placed between the nearest pages.")
         commit(repository, dict.fromkeys([*pages, "new.md"]))
         live.wait_until_indexed()
         page.reload()

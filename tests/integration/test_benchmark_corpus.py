@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.corpus import SELECTIVITY, page, path_of, questions, tags_of, write_pages
+from benchmarks.support.corpus import SELECTIVITY, page, path_of, questions, tags_of, write_pages
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.records import Page

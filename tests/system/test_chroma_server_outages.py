@@ -88,8 +88,8 @@ def test_a_server_that_is_down_is_done_without(index: IndexEngine, server: Runni
     assert best(index, "vegetables") == "garden"
     save_bees(index, tmp_path)
     (problem,) = index.status().problems
-    assert server.url in problem.trouble
-    assert "SEMANTIC_CHROMA_URL" in problem.cure
+    assert server.url in problem.message
+    assert "SEMANTIC_CHROMA_URL" in problem.hint
     server.start()
     check_recovery(index)
 
@@ -211,8 +211,8 @@ def test_a_server_whose_disk_is_full_is_done_without(index: IndexEngine, server:
     save_bees(index, tmp_path)
     eventually(lambda: index.status().problems)
     (problem,) = index.status().problems
-    assert server.url in problem.trouble
-    assert "start it again" in problem.trouble
+    assert server.url in problem.message
+    assert "start it again" in problem.message
     assert best(index, "vegetables") == "garden"
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (most, most))
     server.stop()  # ChromaDB 1.5.9 may keep its database locked after an error of the disk

@@ -377,8 +377,8 @@ def test_a_directory_that_is_no_repository_is_named(tmp_path: Path, connect: Con
     index = connect(Settings(tmp_path / "empty", tmp_path / "index", map=False))
     eventually(lambda: index.status().status == "error")
     status = index.status()
-    assert "not a git repository" in status.problems[0].trouble
-    assert "REPOSITORY" in status.problems[0].cure
+    assert "not a git repository" in status.problems[0].message
+    assert "REPOSITORY" in status.problems[0].hint
     make_repository(tmp_path / "empty", {"a.md": "# A\n\nNow there is a page.\n"})
     index.notify()
     assert ready(index).pages == 1

@@ -213,7 +213,7 @@ index.notify()
 eventually(lambda: index.status().status == "error", 60)
 status = index.status()
 print(status.problems)
-assert "make room on the disk" in status.problems[0].cure, status.problems
+assert "make room on the disk" in status.problems[0].hint, status.problems
 assert index.search(["vegetables"], SearchOptions(1, 1))[0].results[0].path == "garden"
 filler.close()
 (disk / "filler").unlink()
@@ -279,7 +279,7 @@ def test_a_data_directory_of_another_user_is_named(tmp_path: Path, handbook: dic
     os.chown(data_dir, 65534, 65534)
     index = IndexClient(Settings(make_repository(tmp_path / "repository", handbook), data_dir, map=False))
     index.notify()
-    with pytest.raises(SemanticError, match="belongs to another user; do this as the user that the wiki runs as"):
+    with pytest.raises(SemanticError, match="belongs to another user; run this as the user that the wiki runs as"):
         index.status()
     os.chown(data_dir, os.geteuid(), os.getegid())
     eventually(lambda: index.status().status == "ready")
@@ -366,7 +366,7 @@ def test_a_page_that_breaks_the_model_is_found_by_its_words(settings: Settings, 
     status = index.status()
     assert status.index.pending_pages == 1
     (problem,) = status.problems
-    assert "poison: a node of the graph failed" in problem.trouble
+    assert "poison: a node of the graph failed" in problem.message
     assert index.related("after", 5).results
     monkeypatch.undo()
     commit(settings.repository, {"more.md": "# More\n\nAnd more.\n"})

@@ -89,7 +89,7 @@ def test_the_gain_is_measured(site: LiveWiki, server: RerankServer, tmp_path: Pa
     worked, server.reply = server.reply, lambda _: (500, b"{}")
     better = command(site, "eval", "run", str(questions), "--fail-under", "mrr=1")
     assert better.exit_code == 1, "without --rerank the reranker is not asked"
-    assert "not all they could be" not in better.output
+    assert "answers are degraded" not in better.output
     server.reply = worked
     after = command(site, "eval", "run", str(questions), "--rerank", "--compare", str(before), "--fail-under", "mrr=1")
     assert after.exit_code == 0, after.output
@@ -123,4 +123,4 @@ def test_a_measurement_of_a_reranker_that_fails_says_so(site: LiveWiki, server: 
     questions.write_text(json.dumps([{"query": QUESTION, "relevant": ["machines/nas"]}]))
     server.reply = lambda _: (500, b"{}")
     failed = command(site, "eval", "run", str(questions), "--rerank")
-    assert "hybrid: 1 of 1 answers are not all they could be: the answer is not reranked" in failed.output
+    assert "hybrid: 1 of 1 answers are degraded: the answer is not reranked" in failed.output

@@ -74,7 +74,7 @@ def refusal(server: ChromaServer, notes: Path) -> str:
         vectors.count()
     vectors.destroy()
     assert server.url in str(failure.value) or "SEMANTIC_CHROMA_CA" in str(failure.value)
-    assert "SEMANTIC_CHROMA" in problem(failure.value).cure
+    assert "SEMANTIC_CHROMA" in problem(failure.value).hint
     assert TOKEN not in repr(failure.value) + repr(server) + repr(vectors)
     return str(failure.value)
 

@@ -51,7 +51,7 @@ def a_file_in_the_way(live: LiveWiki) -> Iterator[None]:
     answer = live.api("GET", "/semantic-search/status")
     assert answer.status == 503
     assert answer.json["status"] == "unavailable"
-    assert "SEMANTIC_DATA_DIR" in answer.json["problems"][0]["trouble"]
+    assert "SEMANTIC_DATA_DIR" in answer.json["problems"][0]["message"]
     yield
     live.data_dir.unlink()
 
@@ -77,7 +77,7 @@ def a_broken_repository(live: LiveWiki) -> Iterator[None]:
     content = head.read_text()
     head.write_text("garbage\n")
     eventually(lambda: live.status()["status"] == "error")
-    assert "REPOSITORY" in live.status()["problems"][0]["cure"]
+    assert "REPOSITORY" in live.status()["problems"][0]["hint"]
     assert live.search("vegetables", n=1)[0]["path"] == "garden"
     head.write_text(content)
     yield

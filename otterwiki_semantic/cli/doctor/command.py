@@ -1,4 +1,4 @@
-"""``otterwiki-semantic doctor``: what is wrong here, and what to do."""
+"""``otterwiki-semantic doctor``: find problems without changing anything."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from otterwiki_semantic.cli.common import index_options, wiki_config
 from otterwiki_semantic.cli.doctor.checks.chroma import check_vector_store
 from otterwiki_semantic.cli.doctor.checks.data_directory import check_data_directory
 from otterwiki_semantic.cli.doctor.checks.index import check_index
-from otterwiki_semantic.cli.doctor.checks.installation import check_installation
+from otterwiki_semantic.cli.doctor.checks.installation import check_installation, check_packages
 from otterwiki_semantic.cli.doctor.checks.model import check_model
-from otterwiki_semantic.cli.doctor.checks.packages import check_packages
 from otterwiki_semantic.cli.doctor.checks.repository import check_repository
-from otterwiki_semantic.cli.doctor.checks.resources import check_room
+from otterwiki_semantic.cli.doctor.checks.resources import check_resources
 from otterwiki_semantic.cli.doctor.checks.settings import check_settings
 from otterwiki_semantic.cli.doctor.checks.wiki import check_wiki
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, Level, make_context, problem
@@ -35,17 +34,17 @@ _WIDTH = max(map(len, Level))
 @click.command("doctor")
 @index_options
 @click.option(
-    "--url", envvar="OTTERWIKI_URL", help="Address of the running wiki, to see whether it answers. [env: OTTERWIKI_URL]"
+    "--url", envvar="OTTERWIKI_URL", help="URL of the running wiki, to check whether it answers. [env: OTTERWIKI_URL]"
 )
 def doctor_command(repository: Path | None, data_dir: Path | None, url: str | None, *, as_json: bool) -> None:
-    """Look at everything that search needs, say what is wrong and what to do. Nothing is changed.
+    """Check everything that search needs; report what is wrong and what to do. Changes nothing.
 
     Run it as the user that the wiki runs as, with the wiki's environment. The exit status is 1 if there is a problem.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a path may have what the terminal has not
+        sys.stdout.reconfigure(errors="backslashreplace")  # a path may have characters that the terminal cannot show
     config, error = _read_config()
-    found = examine(make_context(os.environ, config, error, repository, data_dir, url))
+    found = run_checks(make_context(os.environ, config, error, repository, data_dir, url))
     levels = _print_json(list(found)) if as_json else _print(found)
     sys.exit(1 if Level.PROBLEM in levels else 0)
 
@@ -58,22 +57,17 @@ def _read_config() -> tuple[Mapping[str, Any], str | None]:
 
 
 def _print(found: Iterable[Finding]) -> list[Level]:
-    """Print each finding as soon as it is there, then how many problems there are."""
+    """Print each finding at once, then the number of problems."""
     levels = []
     for finding in found:
         levels.append(finding.level)
         click.secho(f"{finding.level:<{_WIDTH}}", fg=_COLOURS[finding.level], nl=False)
         click.echo(f"  {finding.what} — {finding.detail}")
-        for line in _lines(finding.cure):
-            click.echo(line)
+        if finding.hint:
+            click.echo(f"{'':{_WIDTH}}  to do: {finding.hint}")
     count = levels.count(Level.PROBLEM)
     click.echo(f"\n{count or 'no'} problem{'' if count == 1 else 's'}")
     return levels
-
-
-def _lines(cure: str) -> Iterator[str]:
-    if cure:
-        yield f"{'':{_WIDTH}}  to do: {cure}"
 
 
 def _print_json(found: list[Finding]) -> list[Level]:
@@ -89,37 +83,37 @@ _CHECKS: tuple[tuple[str, Callable[[DoctorContext], Iterable[Finding]]], ...] = 
     ("settings", check_settings),
     ("repository", check_repository),
     ("data directory", check_data_directory),
-    ("room", check_room),
+    ("resources", check_resources),
     ("model", check_model),
     ("ChromaDB", check_vector_store),
     ("index", check_index),
     ("wiki", check_wiki),
 )
-_LONGEST_TEXT = 600
+_MAX_TEXT = 600
 
 
-def examine(case: DoctorContext) -> Iterator[Finding]:
-    """Give what each check finds, as it is found."""
+def run_checks(context: DoctorContext) -> Iterator[Finding]:
+    """Run every check and yield its findings, without secrets."""
     for what, check in _CHECKS:
-        for finding in _guarded(what, check, case):
-            yield replace(finding, detail=_shown(finding.detail, case), cure=_shown(finding.cure, case))
+        for finding in _guarded(what, check, context):
+            yield replace(finding, detail=_shown(finding.detail, context), hint=_shown(finding.hint, context))
 
 
-def _guarded(what: str, check: Callable[[DoctorContext], Iterable[Finding]], case: DoctorContext) -> Iterator[Finding]:
-    """Give what a check finds, up to where it fails."""
+def _guarded(what: str, check: Callable[[DoctorContext], Iterable[Finding]], context: DoctorContext) -> Iterator[Finding]:
+    """Run a check; report the exception if it raises one."""
     try:
-        yield from check(case)
+        yield from check(context)
     except ModuleNotFoundError as error:
-        cure = 'install the package again, with what it needs: pip install --force-reinstall "otterwiki-semantic"'
-        yield problem(what, f"the Python package {error.name} is missing", cure)
-    except Exception as error:  # noqa: BLE001 - whatever is broken here is what was asked for
-        cure = "see whether another problem explains it; if none does, report it with this line"
-        yield problem(what, f"this could not be checked: {type(error).__name__}: {error}", cure)
+        hint = 'install the package again, with its dependencies: pip install --force-reinstall "otterwiki-semantic"'
+        yield problem(what, f"the Python package {error.name} is missing", hint)
+    except Exception as error:  # noqa: BLE001 - anything may be broken here
+        hint = "see whether another problem explains it; if none does, report a bug with this line"
+        yield problem(what, f"cannot check this: {type(error).__name__}: {error}", hint)
 
 
-def _shown(text: str, case: DoctorContext) -> str:
-    """Give a text as one line that can be shown: without secrets, and without characters that a terminal would obey."""
-    for secret in case.secrets:
+def _shown(text: str, context: DoctorContext) -> str:
+    """Return a text as one line without secrets and control characters."""
+    for secret in context.secrets:
         text = text.replace(secret, "(secret)")
     line = "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
-    return line if len(line) <= _LONGEST_TEXT else f"{line[:_LONGEST_TEXT]}…"
+    return line if len(line) <= _MAX_TEXT else f"{line[:_MAX_TEXT]}…"

@@ -1,4 +1,4 @@
-"""What the doctor is told: the settings, as far as they can be read, and the running wiki's address."""
+"""What the checks examine, and what they report."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ from otterwiki_semantic.core.settings import PREFIX, SECRETS, Settings, read_set
 _SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSWORD|SQLALCHEMY_DATABASE_URI")
 _SHORTEST_SECRET = 4
 """Characters from which on a secret is hidden; shorter ones are parts of ordinary words."""
-_ANY = Path("/wiki")
+_ANY_PATH = Path("/wiki")
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorContext:
-    """What is looked at.
-
-    `wiki_config` is what the wiki's ``settings.cfg`` says, `config_error` why it cannot be read. `wrong` has the settings that
-    cannot be understood, alone or with another one, each with the reason, and `settings` all others; it is None without a
-    place for the repository and the index, as `settings_error` says, and then only `placeless` has them, whose places mean
-    nothing. `url` is the running wiki's address, if it is to be asked.
-    """
+    """The settings, as far as they are valid, and the URL of the running wiki."""
 
     environment: Mapping[str, str]
     wiki_config: Mapping[str, Any]
+    """The wiki's ``settings.cfg``."""
     config_error: str | None
+    """Why that cannot be read."""
     wrong: Mapping[str, str]
+    """Invalid settings, alone or together with others, and why."""
     settings: Settings | None
+    """All other settings; None without a repository and a data directory."""
     settings_error: str | None
-    placeless: Settings
+    """Why there are none."""
+    without_paths: Settings
+    """All valid settings, with meaningless paths."""
     url: str | None
 
     @property
     def services(self) -> Settings:
-        """What is said of models and servers, which need no place."""
-        return self.settings or self.placeless
+        """The settings of models and servers, which need no paths."""
+        return self.settings or self.without_paths
 
     def given(self, name: str) -> str:
-        """Give a setting as it was written, from where it counts; empty if it is not set."""
+        """Return a setting as it was written; empty if it is not set. The environment wins."""
         return (self.environment.get(name) or str(self.wiki_config.get(name) or "")).strip()
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Every value that must not be shown: the wiki's, and those of whatever is named as providers name their keys."""
+        """Every value that must not be shown: secrets of the wiki, and variables named like the keys of providers."""
         sources = (self.environment, self.wiki_config)
         secret = {
             str(value).strip()
@@ -70,11 +70,11 @@ def make_context(
     data_dir: Path | None = None,
     url: str | None = None,
 ) -> DoctorContext:
-    """Give the case; a subfolder of a repository stands for the whole, as everywhere on the command line."""
+    """Read the settings; a subdirectory of a repository stands for the whole, as everywhere on the command line."""
     wrong = dict(_wrong(environment, wiki_config))
     wrong |= _wrong_together(*(_without(wrong, source) for source in (wiki_config, environment)))
     config, variables = (_without(wrong, source) for source in (wiki_config, environment))
-    placeless = read_settings(config, variables, _ANY, _ANY)
+    without_paths = read_settings(config, variables, _ANY_PATH, _ANY_PATH)
     settings, error = None, None
     try:
         settings = read_settings(config, variables, repository, data_dir)
@@ -82,11 +82,11 @@ def make_context(
             settings = read_settings(config, variables, Repository(settings.repository).root, data_dir)
     except (ConfigError, OSError, ValueError) as problem:
         error = str(problem)
-    return DoctorContext(environment, wiki_config, config_error, wrong, settings, error, placeless, url)
+    return DoctorContext(environment, wiki_config, config_error, wrong, settings, error, without_paths, url)
 
 
 def _wrong(environment: Mapping[str, str], wiki_config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Give each setting that cannot be understood, not only the first, and why."""
+    """Yield every invalid setting, not only the first, and why."""
     for name in _named(environment, wiki_config):
         reason = _reason(_of(name, wiki_config), _of(name, environment))
         if reason is not None:
@@ -94,7 +94,7 @@ def _wrong(environment: Mapping[str, str], wiki_config: Mapping[str, Any]) -> It
 
 
 def _wrong_together(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
-    """Give settings of which each can be understood, but not beside the others, and why; without them the others can."""
+    """Return settings that are valid alone but not together with the others, and why; the others are valid without them."""
     wrong: dict[str, str] = {}
     names = _named(environment, wiki_config)
     while names and (reason := _reason(_without(wrong, wiki_config), _without(wrong, environment))) is not None:
@@ -103,9 +103,9 @@ def _wrong_together(wiki_config: Mapping[str, Any], environment: Mapping[str, st
 
 
 def _reason(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> str | None:
-    """Tell why settings cannot be understood, wherever the wiki is; None if they can."""
+    """Return why settings are invalid, whatever the paths; None if they are valid."""
     try:
-        read_settings(wiki_config, environment, _ANY, _ANY)
+        read_settings(wiki_config, environment, _ANY_PATH, _ANY_PATH)
     except ConfigError as error:
         return str(error)
     return None
@@ -129,7 +129,7 @@ def _without(names: Collection[str], source: Mapping[str, Any]) -> dict[str, Any
 
 
 class Level(StrEnum):
-    """How a thing is: as it should be, worth knowing, or in the way."""
+    """How serious a finding is."""
 
     OK = "ok"
     NOTE = "note"
@@ -138,24 +138,25 @@ class Level(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """How one thing is. `cure` is what to do about it: a problem always has one."""
+    """What a check reports."""
 
     level: Level
     what: str
     detail: str
-    cure: str = ""
+    hint: str = ""
+    """What to do about it; a problem always has one."""
 
 
 def ok(what: str, detail: str) -> Finding:
-    """Tell that a thing is as it should be."""
+    """Report that something is as it should be."""
     return Finding(Level.OK, what, detail)
 
 
-def note(what: str, detail: str, cure: str = "") -> Finding:
-    """Tell something worth knowing, which keeps nothing from working."""
-    return Finding(Level.NOTE, what, detail, cure)
+def note(what: str, detail: str, hint: str = "") -> Finding:
+    """Report something worth knowing that breaks nothing."""
+    return Finding(Level.NOTE, what, detail, hint)
 
 
-def problem(what: str, detail: str, cure: str) -> Finding:
-    """Tell what keeps something from working, and what to do about it."""
-    return Finding(Level.PROBLEM, what, detail, cure)
+def problem(what: str, detail: str, hint: str) -> Finding:
+    """Report something that does not work, and what to do about it."""
+    return Finding(Level.PROBLEM, what, detail, hint)

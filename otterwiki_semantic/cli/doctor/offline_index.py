@@ -1,4 +1,4 @@
-"""The index on the disk, read while no process owns it, and without a change to any file."""
+"""Read the index while no daemon uses it, without changing any file."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from pathlib import Path
 from otterwiki_semantic.core.errors import CatalogCorruptError, IndexUnavailableError
 
 _CATALOG = "catalog.sqlite3"
-"""As `generation.CATALOG`, whose module needs packages that may be missing here."""
+"""As `storage.generation.CATALOG`, whose module needs packages that may be missing."""
 _CHECK_SECONDS = 5.0
 _STEPS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Serving:
-    """The serving generation: the commit that it equals (None: none), its fingerprint, pages, passages, unfinished pages."""
+class OfflineIndex:
+    """The serving generation."""
 
     name: str
     commit: str | None
+    """The commit that it equals; None if none."""
     fingerprint: str | None
     pages: int
     chunks: int
     unfinished: int
+    """Pages with passages that lack a vector."""
     is_checked: bool
-    """Whether all of its structure was read; a large one takes too long."""
+    """Whether the whole file was checked; a large one takes too long."""
 
 
 def serving_directory(data_dir: Path) -> Path | None:
-    """Give the directory of the serving generation, if it can be read and is there."""
+    """Return the directory of the serving generation; None if there is none that can be read."""
     try:
         name = (data_dir / "current").read_text(encoding="ascii").strip()
         place = data_dir / "generations" / name
@@ -42,19 +44,19 @@ def serving_directory(data_dir: Path) -> Path | None:
         return None
 
 
-def read_serving(data_dir: Path) -> Serving | None:
-    """Give what the index is; None if there is none.
+def read_offline_index(data_dir: Path) -> OfflineIndex | None:
+    """Read the index; None if there is none.
 
-    Errors: `CatalogCorruptError`; `IndexUnavailableError` if it cannot be read now: a process owns it, or one was killed and
-    left changes that only the next owner takes in.
+    Errors: `CatalogCorruptError`; `IndexUnavailableError` if it cannot be read now, because a daemon uses it, or one was killed
+    and left a write-ahead log, which the next one applies.
     """
     place = serving_directory(data_dir)
     if place is None:
         return None
-    with _nobody_owns(data_dir):
+    with _locked(data_dir):
         log = place / f"{_CATALOG}-wal"
         if log.exists() and log.stat().st_size:
-            raise IndexUnavailableError("the last index process was killed; the next one takes in what it left")
+            raise IndexUnavailableError("the last index daemon was killed; the next one recovers what it left")
         try:
             return _read(place)
         except sqlite3.Error as error:
@@ -62,33 +64,35 @@ def read_serving(data_dir: Path) -> Serving | None:
 
 
 @contextmanager
-def _nobody_owns(data_dir: Path) -> Iterator[None]:
-    """Keep an owner that begins meanwhile waiting, for the moment that this takes."""
+def _locked(data_dir: Path) -> Iterator[None]:
+    """Keep a daemon that starts in the meantime waiting, for the moment that this takes."""
     with ExitStack() as opened:
         try:
             lock = opened.enter_context((data_dir / "owner.lock").open("rb"))
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise IndexUnavailableError("a process owns the index, but does not answer") from None
+            raise IndexUnavailableError("an index daemon holds the lock but does not answer") from None
         except FileNotFoundError:
-            pass  # no process ever owned it
+            pass  # no daemon ever ran
         except OSError as error:
             raise IndexUnavailableError(f"the files of the index cannot be read: {error}") from error
         yield
 
 
-def _read(place: Path) -> Serving:
-    uri = f"{(place / _CATALOG).absolute().as_uri()}?mode=ro&immutable=1"  # else SQLite would make files beside it
+def _read(place: Path) -> OfflineIndex:
+    uri = f"{(place / _CATALOG).absolute().as_uri()}?mode=ro&immutable=1"  # else SQLite would create files next to it
     with closing(sqlite3.connect(uri, uri=True)) as connection:
         facts = dict(connection.execute("SELECT name, value FROM meta"))
         pages, chunks = (connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in ("pages", "chunks"))
         is_checked = _check(connection)
     commit = None if "changing" in facts else facts.get("commit")
-    return Serving(place.name, commit, facts.get("fingerprint"), pages, chunks, int(facts.get("unfinished") or 0), is_checked)
+    return OfflineIndex(
+        place.name, commit, facts.get("fingerprint"), pages, chunks, int(facts.get("unfinished") or 0), is_checked
+    )
 
 
 def _check(connection: sqlite3.Connection) -> bool:
-    """Read the file's structure; False if that takes too long."""
+    """Check the file; False if that takes too long."""
     deadline = time.monotonic() + _CHECK_SECONDS
     connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
     try:

@@ -1,4 +1,4 @@
-"""Drafts judged questions from a wiki's own links: who wrote a link knew which page answers its text."""
+"""Draft judged queries from the links of a wiki: the author of a link knew which page its text means."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from otterwiki_semantic.content.analysis import fold, name_key
 from otterwiki_semantic.content.pages import page_key, resolve_link
 from otterwiki_semantic.core.records import Link
 
-_LEAST_LETTERS = 3
-_TELLS_NOTHING = frozenset(
+_MIN_LETTERS = 3
+_STOP_TEXTS = frozenset(
     (
         *("here", "link", "links", "this", "thispage", "page", "more", "seemore", "readmore", "learnmore", "details", "docs"),
         *("documentation", "source", "home", "back", "next", "previous", "top", "edit", "above", "below", "see"),
@@ -19,10 +19,10 @@ _TELLS_NOTHING = frozenset(
 
 
 def draft_questions(links: Mapping[str, Iterable[Link]]) -> list[dict[str, Any]]:
-    """Give a query file's entries, by question: link texts with the pages they lead to, of all pages' links by path.
+    """Return the entries of a query file: link texts and their target pages. `links` has the links of each page, by path.
 
-    The pages that hold the link are left out of the ranking: they have its very words. A text that leads to a page and from it
-    is none; nor is one that says nothing, such as "here", or one that is an address.
+    Pages with the link are excluded from the ranking, because they contain its very words. Texts such as "here", URLs, and
+    texts that lead both to a page and away from it are skipped.
     """
     paths = {page_key(path): path for path in links}
     drafts: dict[str, dict[str, Any]] = {}
@@ -30,7 +30,7 @@ def draft_questions(links: Mapping[str, Iterable[Link]]) -> list[dict[str, Any]]
         for link in links_of_page:
             target = resolve_link(link, source)
             path = paths.get(page_key(target[0])) if target else None
-            if path is None or not _asks_something(link.text):
+            if path is None or not _is_query(link.text):
                 continue
             draft = drafts.setdefault(fold(link.text), {"query": link.text, "relevant": set(), "exclude": set()})
             draft["relevant"].add(path)
@@ -42,6 +42,6 @@ def draft_questions(links: Mapping[str, Iterable[Link]]) -> list[dict[str, Any]]
     ]
 
 
-def _asks_something(text: str) -> bool:
+def _is_query(text: str) -> bool:
     key = name_key(text)
-    return len(key) >= _LEAST_LETTERS and key not in _TELLS_NOTHING and "://" not in text and not text.startswith(("/", "www."))
+    return len(key) >= _MIN_LETTERS and key not in _STOP_TEXTS and "://" not in text and not text.startswith(("/", "www."))

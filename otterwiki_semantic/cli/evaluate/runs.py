@@ -1,4 +1,4 @@
-"""Measures a ranking with judged questions, and compares what two runs reached."""
+"""Evaluation runs: measure the ranking with judged queries, and compare two runs."""
 
 from __future__ import annotations
 
@@ -16,30 +16,29 @@ from otterwiki_semantic.search.evaluation import LOSSES, JudgedQuery, difference
 SHOWN = ("ndcg", "mrr", "recall@1", "recall@5", "recall@10", "precision@5", *LOSSES)
 _WARM_UP = 3
 _INDEX = {"chunks": "chunks", "words_per_chunk": "words/chunk", "build_seconds": "build s"}
-_PICTURES = (".png", ".svg")
+_PLOT_TYPES = (".png", ".svg")
 
 Run = dict[str, Any]
-"""``{"name", "metrics", "latency_ms", "queries": [{"query", metric: value, …}, …]}``: what one configuration reached.
+"""``{"name", "metrics", "latency_ms", "queries": [{"query", metric: value, …}, …]}``: the result of one configuration.
 
-A row has `degraded` if the answer had to do without a part of the search.
-Where an index was built for it, ``"index": {"chunks", "words_per_chunk", "build_seconds"}``, too.
+A row has `degraded` if its answer was. With a scratch index: ``"index": {"chunks", "words_per_chunk", "build_seconds"}``.
 """
 
 
 def measure(
     index: IndexService,
     name: str,
-    questions: Sequence[JudgedQuery],
+    queries: Sequence[JudgedQuery],
     options: SearchOptions,
     progress: Callable[[Sequence[JudgedQuery]], Iterable[JudgedQuery]] = iter,
 ) -> Run:
-    """Ask every question once and give what the ranking of pages reached; `progress` goes through them and may show it."""
+    """Search once for every query and score the ranking of pages; `progress` iterates over the queries and may show that."""
     options = replace(options, is_logged=False)  # keep evaluation queries out of the search log
-    for judged in questions[:_WARM_UP]:
+    for judged in queries[:_WARM_UP]:
         index.search([judged.query], options)
     rows: list[dict[str, Any]] = []
     latencies: list[float] = []
-    for judged in progress(questions):
+    for judged in progress(queries):
         start = time.perf_counter()
         answer = index.search([judged.query], options)[0]
         latencies.append((time.perf_counter() - start) * 1000)
@@ -50,15 +49,15 @@ def measure(
 
 
 def table(runs: Sequence[Run]) -> str:
-    """Give the runs as a table, one a line; with what is known of their indexes where they were built for it."""
+    """Return the runs as a table, one per line, with the facts of scratch indexes."""
     width = max(len(run["name"]) for run in runs)
-    is_built = all("index" in run for run in runs)
-    columns = (*SHOWN, "p50 ms", "p95 ms", "p99 ms", *(_INDEX.values() if is_built else ()))
+    has_index = all("index" in run for run in runs)
+    columns = (*SHOWN, "p50 ms", "p95 ms", "p99 ms", *(_INDEX.values() if has_index else ()))
     lines = [f"{len(runs[0]['queries'])} questions, pages ranked", f"{'':{width}} {_row(columns)}"]
     for run in runs:
         values = [f"{run['metrics'][metric]:.3f}" for metric in SHOWN]
         values += [f"{value:.1f}" for value in run["latency_ms"].values()]
-        values += [str(run["index"][fact]) for fact in _INDEX] if is_built else []
+        values += [str(run["index"][fact]) for fact in _INDEX] if has_index else []
         lines.append(f"{run['name']:{width}} {_row(values)}")
     return "\n".join(lines)
 
@@ -68,9 +67,9 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def comparison(before: Run, after: Run) -> str:
-    """Say how two runs over the same questions differ; `ParameterError` if the questions or their answers are others."""
+    """Describe how two runs differ; `ParameterError` if their queries or judgements differ."""
     if _questions_of(before) != _questions_of(after):
-        raise ParameterError("the earlier run asked other questions; runs can be compared only over the same ones")
+        raise ParameterError("the earlier run has other queries; only runs of the same queries can be compared")
     lines = [f"{after['name']} against {before['name']} before (difference, 95 % interval):"]
     for metric in SHOWN:
         change = difference([row[metric] for row in before["queries"]], [row[metric] for row in after["queries"]])
@@ -85,7 +84,7 @@ def _questions_of(run: Run) -> list[tuple[str, set[str], set[str]]]:
 
 
 def failures(runs: Sequence[Run], least: Mapping[str, float]) -> list[str]:
-    """Name every metric of a run that is below what it has to be."""
+    """Return a message for every metric of a run that is below its minimum."""
     return [
         f"{run['name']}: {metric} is {run['metrics'][metric]:.3f}, which is below {value}"
         for run in runs
@@ -95,14 +94,14 @@ def failures(runs: Sequence[Run], least: Mapping[str, float]) -> list[str]:
 
 
 def read_run(path: Path, name: str) -> Run:
-    """Give the run of this name from an earlier run's file, or its only one; `ParameterError` if there is none."""
+    """Read the run of this name, or the only one, from a file; `ParameterError` if there is none."""
     content = read_json(path)
     runs = content.get("runs") if isinstance(content, dict) else None
     if not isinstance(runs, list) or not all(map(_is_run, runs)):
-        raise ParameterError(f"{path} is no file that --output has written")
+        raise ParameterError(f"{path} was not written by --output")
     fitting = [run for run in runs if run["name"] == name] or (runs if len(runs) == 1 else [])
     if not fitting:
-        raise ParameterError(f"{path} has no run {name!r}; it has {', '.join(run['name'] for run in runs) or 'none at all'}")
+        raise ParameterError(f"{path} has no run {name!r}; its runs: {', '.join(run['name'] for run in runs) or 'none'}")
     return dict(fitting[0])
 
 
@@ -120,17 +119,17 @@ def _is_row(value: object) -> bool:
     return is_judged and all(isinstance(value.get(metric), int | float) and 0 <= value[metric] <= 1 for metric in SHOWN)
 
 
-def drawer(path: Path) -> Callable[[Sequence[Run]], None]:
-    """Give what draws the runs' metrics side by side into a file, as PNG or SVG by its name.
+def plotter(path: Path) -> Callable[[Sequence[Run]], None]:
+    """Return a function that plots the metrics of runs to a PNG or SVG file.
 
-    Errors: `ConfigError` without matplotlib, `ParameterError` for another kind of file.
+    Errors: `ConfigError` without matplotlib, `ParameterError` for another type of file.
     """
-    if path.suffix.lower() not in _PICTURES:
-        raise ParameterError(f"a picture's name ends in {' or '.join(_PICTURES)}, not as {path.name!r}")
+    if path.suffix.lower() not in _PLOT_TYPES:
+        raise ParameterError(f"the plot {path.name!r} must end in {' or '.join(_PLOT_TYPES)}")
     try:
         from matplotlib.figure import Figure
     except ImportError:
-        raise ConfigError("a picture needs matplotlib: pip install matplotlib") from None
+        raise ConfigError("matplotlib is not installed: pip install matplotlib") from None
 
     def draw(runs: Sequence[Run]) -> None:
         figure = Figure(figsize=(9, 4), layout="constrained")
@@ -142,7 +141,7 @@ def drawer(path: Path) -> Callable[[Sequence[Run]], None]:
             axes.bar_label(bars, fmt="%.2f", fontsize=7, rotation=90, padding=2)
         axes.set_xticks([place + 0.4 - width / 2 for place in range(len(SHOWN))], SHOWN)
         axes.set_ylim(0, 1.25)
-        axes.set_ylabel("mean over the questions")
+        axes.set_ylabel("mean over the queries")
         axes.set_title(f"{len(runs[0]['queries'])} questions, pages ranked")
         axes.legend(loc="upper right", ncols=len(runs))
         figure.savefig(path)

@@ -1,4 +1,4 @@
-"""An index of a repository that is built only to be compared with others, and removed again."""
+"""A temporary index, built to evaluate a chunk profile."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from otterwiki_semantic.embedding import profile_for
 
 
 @contextmanager
-def built_index(
+def scratch_index(
     settings: Settings, chunks: str, wait: Callable[[IndexService], object]
 ) -> Iterator[tuple[IndexService, dict[str, Any]]]:
-    """Lend an index with this chunk profile, in this process, and tell what it is: see `measuring.Run`.
+    """Build an index with this chunk profile in this process and a temporary directory; yield it and the facts for `runs.Run`.
 
-    It lives in a temporary directory, whatever the settings say, and is gone afterwards. `wait` returns when it is built.
+    `wait` returns when it is built.
     """
     with TemporaryDirectory(prefix="otterwiki-semantic-", ignore_cleanup_errors=True) as place:
         start = time.perf_counter()
@@ -43,12 +43,12 @@ def built_index(
 
 
 def _temporary(settings: Settings, chunks: str, place: Path) -> Settings:
-    """Give the settings of an index that leaves no trace: none on a server, no notes, no map."""
+    """Return settings that leave no trace: no ChromaDB server, no search log, no map."""
     return replace(settings, chunks=chunks, data_dir=place, chroma_url=None, eval_queries=None, search_log=False, map=False)
 
 
 def mean_words(repository: Repository, counter: TokenCounter, profile: Profile) -> float:
-    """Give the mean number of words of HEAD's chunks, overlaps included, heading paths not."""
+    """Return the mean number of words of HEAD's chunks, with overlaps, without heading paths."""
     head = repository.head()
     files = list(repository.pages(head).values()) if head else []
     contents = repository.read_blobs(file.blob for file in files)

@@ -37,6 +37,7 @@ from otterwiki_semantic.core.records.requests import (
     RelatedRequest,
     SearchOptions,
     SearchRequest,
+    Sort,
 )
 from otterwiki_semantic.core.records.search import (
     FIRST_BUILD,
@@ -59,6 +60,7 @@ from otterwiki_semantic.core.records.status import (
     RebuildStatus,
     Recall,
     ReindexStarted,
+    ReindexStatus,
 )
 
 __all__ = [
@@ -107,6 +109,7 @@ __all__ = [
     "Recall",
     "ReindexRequest",
     "ReindexStarted",
+    "ReindexStatus",
     "RelatedPage",
     "RelatedPages",
     "RelatedRequest",
@@ -116,6 +119,7 @@ __all__ = [
     "SearchRequest",
     "Section",
     "SectionMatch",
+    "Sort",
     "StoredChunk",
     "SyncRecord",
     "UnansweredQuery",

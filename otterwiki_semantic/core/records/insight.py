@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 
 from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from otterwiki_semantic.core.records.status import Freshness
 
@@ -25,8 +26,13 @@ class SyncRecord(Struct, frozen=True):
     """Why it failed; null: it did not."""
     times: int = 1
     """Number of failures in a row with this error."""
-    cure: str | None = None
+    hint: str | None = None
     """What to do about the error."""
+    cure: str | None = None
+    """The same as `hint`, until 0.2."""
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "cure", self.hint)
 
 
 class SearchHour(Struct, frozen=True):
@@ -161,9 +167,14 @@ class WikiMap(Struct, frozen=True, omit_defaults=True):
     total: int
     """The number of pages on the map."""
     state: MapState
-    """`ready`, `making` (the first one), `unavailable` (`trouble` says why), or `empty`: there are no pages."""
+    """`ready`, `making` (the first one), `unavailable` (`message` says why), or `empty`: there are no pages."""
     made: str | None
     """When the map was made, ISO 8601 in UTC."""
     index: Freshness
-    trouble: str | None = None
+    message: str | None = None
     """Only if there is no map, or an old one: why, and what to do."""
+    trouble: str | None = None
+    """The same as `message`, until 0.2."""
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "trouble", self.message)

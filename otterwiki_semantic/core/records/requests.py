@@ -37,6 +37,13 @@ class Mode(StrEnum):
     KEYWORD = "keyword"
 
 
+class Sort(StrEnum):
+    """The order of the results: the most relevant first, or of those that are relevant the most recently changed first."""
+
+    RELEVANCE = "relevance"
+    UPDATED = "updated"
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """Which pages may answer; without any, all. Categories, tags and paths are compared without regard to case."""
@@ -48,6 +55,9 @@ class Filters:
     path: str | None = parameter(Text(), "Only pages whose path starts with this, such as `garden/`.", None)
     updated_since: int | None = parameter(
         Timestamp(), "Only pages that a commit changed at or after this date or time (ISO 8601, UTC by default).", None
+    )
+    updated_before: int | None = parameter(
+        Timestamp(), "Only pages that no commit has changed since this date or time (ISO 8601, UTC by default).", None
     )
 
 
@@ -62,6 +72,12 @@ class SearchOptions:
         Number(0, 1), "Share of meaning in a hybrid ranking, 0.5 by default; refused in other modes.", None
     )
     filters: Filters = nested(Filters())
+    sort: Sort = parameter(
+        Choice(Sort),
+        "The most relevant passages first, or the most recently changed of those that are relevant, whatever `diversity` and "
+        "`rerank` say.",
+        Sort.RELEVANCE,
+    )
     min_similarity: float | None = parameter(Number(-1, 1), "Only passages with at least this cosine similarity.", None)
     diversity: float = parameter(Number(0, 1), "From best first (0) to as different from each other as possible (1).", 0.0)
     context: int = parameter(Integer(0, 3), "Passages to show before and after each result.", 0)

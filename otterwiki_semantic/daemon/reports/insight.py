@@ -1,4 +1,4 @@
-"""How the index works, for the people who run it: what it takes, what it did, and what was searched for."""
+"""Insight for administrators: memory and disk, recent syncs, and searches."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from otterwiki_semantic.core.records import Answer, Insight, Mode, Problem
 from otterwiki_semantic.daemon.reports.search_log import NAME, SearchLog, remove_searches
 from otterwiki_semantic.indexing import SyncHistory, now
 
-_CURE = f"see that the wiki's user may write to {NAME} in the data directory, and that its disk has room"
+_HINT = f"see that the wiki's user may write to {NAME} in the data directory and that its disk is not full"
 
 
 class Insights:
-    """Gathers what is told of an index; searches are noted only with `keeps_searches`."""
+    """Collects the insight; searches are logged only with `keeps_searches`."""
 
     def __init__(self, data_dir: Path, syncs: SyncHistory, *, keeps_searches: bool) -> None:
         self._data_dir = data_dir
@@ -26,9 +26,10 @@ class Insights:
         self._searches: SearchLog | None = None
         self._started = now()
         self._undeleted: OSError | None = None
+        """Why an earlier search log could not be deleted."""
 
     def start(self) -> None:
-        """Begin to note searches; if they are not to be kept, delete those that were."""
+        """Start the search log, or delete an earlier one if searches are not to be kept."""
         if self._keeps_searches:
             self._searches = SearchLog(self._data_dir)
             return
@@ -38,17 +39,16 @@ class Insights:
             self._undeleted = error
 
     def close(self) -> None:
-        """Write what was noted."""
+        """Flush and close the search log."""
         if self._searches is not None:
             self._searches.close()
 
-    def note(self, answers: Sequence[Answer], mode: Mode, seconds: float) -> None:
-        """Note the answers of a request that took so long, if searches are kept."""
+    def record_search(self, answers: Sequence[Answer], mode: Mode, seconds: float) -> None:
+        """Log a search request, which took `seconds`, if searches are kept."""
         if self._searches is not None:
-            self._searches.note(answers, mode, time.time(), seconds)
+            self._searches.record(answers, mode, time.time(), seconds)
 
     def insight(self) -> Insight:
-        """Tell how the index works."""
         until = time.time()
         return Insight(
             disk_bytes=directory_size(self._data_dir, allocated=True),
@@ -62,16 +62,16 @@ class Insights:
         )
 
     def problems(self) -> list[Problem]:
-        """Tell what keeps searches from being noted, or from being forgotten."""
+        """Return why searches are not logged, or an earlier log is not deleted."""
         if self._undeleted is not None:
-            return [Problem(f"the searches noted before cannot be deleted: {self._undeleted}", _CURE)]
+            return [Problem(f"the earlier search log cannot be deleted: {self._undeleted}", _HINT)]
         if self._searches is not None and self._searches.error is not None:
-            return [Problem(f"searches are not noted: {self._searches.error}", _CURE)]
+            return [Problem(f"searches are not logged: {self._searches.error}", _HINT)]
         return []
 
 
 def _memory_bytes() -> int | None:
-    """Give what this process has in memory (Linux), None where it cannot be told."""
+    """Return the resident memory of this process; None if the system has no /proc."""
     try:
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     except OSError:

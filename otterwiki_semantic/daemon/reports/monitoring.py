@@ -1,4 +1,4 @@
-"""What is kept for whoever watches over the index: figures for Prometheus, and slow searches in the log."""
+"""Monitoring: Prometheus metrics, and a line in the log for each slow search."""
 
 from __future__ import annotations
 
@@ -21,42 +21,43 @@ _MOST_BEHIND = 1_000
 
 
 class Monitoring:
-    """Gathers it. `watcher` is what the parts of the index are to tell of their work."""
+    """Metrics and slow searches of one index."""
 
     def __init__(self, settings: Settings, repository: Repository) -> None:
-        self.watcher = _watcher() if settings.metrics else NO_TELEMETRY
+        self.telemetry = _telemetry() if settings.metrics else NO_TELEMETRY
+        """What the parts of the index report to."""
         self._repository = repository
         self._slow_searches = SlowSearches(settings.slow_search)
         self._commits_behind = lru_cache(1)(self._count_behind)
 
-    def searched(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
-        """Take the answers of a request, and how long it took."""
-        self.watcher.searched(answers, options, seconds)
-        self._slow_searches.searched(answers, options, seconds)
+    def record_search(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
+        """Record a search request, which took `seconds`."""
+        self.telemetry.record_search(answers, options, seconds)
+        self._slow_searches.record(answers, options, seconds)
 
-    def text(self, status: IndexStatus, keeper: IndexManager, cache_hits: int, cache_misses: int) -> str:
-        """Give the figures in Prometheus's text format: see `IndexState`. `MetricsError` if none are kept."""
+    def metrics(self, status: IndexStatus, manager: IndexManager, cache_hits: int, cache_misses: int) -> str:
+        """Return the metrics in Prometheus's text format. Errors: `MetricsError` if none are kept."""
         unfinished, index = 0, status.index
         with suppress(CatalogError):
-            unfinished = keeper.serving.catalog.unfinished if keeper.serving else 0
+            unfinished = manager.serving.catalog.unfinished if manager.serving else 0
         behind = self._commits_behind(index.commit, index.head) if index.error is None else None
-        return self.watcher.text(IndexState(status, unfinished, keeper.equals_head(), behind, cache_hits, cache_misses))
+        return self.telemetry.render(IndexState(status, unfinished, manager.equals_head(), behind, cache_hits, cache_misses))
 
     def _count_behind(self, commit: str | None, head: str | None) -> int | None:
-        """Count the commits of HEAD that the index lacks; at least one if the two differ, as after HEAD was set back."""
+        """Count the commits of HEAD that are not indexed; at least 1 if the two differ, as after HEAD was reset."""
         if commit == head or head is None:
             return 0
         count = self._repository.commits_between(commit, head, _MOST_BEHIND)
         return count if count is None else max(1, count)
 
 
-def _watcher() -> Telemetry:
-    """Give who keeps figures; where the library for that is not installed, one that keeps none."""
+def _telemetry() -> Telemetry:
+    """Return a Prometheus recorder, or a no-op if prometheus-client is not installed."""
     try:
-        from otterwiki_semantic.daemon.reports.prometheus import Metrics
+        from otterwiki_semantic.daemon.reports.prometheus import PrometheusTelemetry
     except ImportError:
         return NO_TELEMETRY
-    return Metrics()
+    return PrometheusTelemetry()
 
 
 LINES_A_MINUTE = 10
@@ -66,7 +67,7 @@ log = logging.getLogger(__name__)
 
 
 class SlowSearches:
-    """Logs the searches that take `milliseconds` or longer, at most ten in a minute; then says how many were left out."""
+    """Logs the searches that take `milliseconds` or longer, at most ten a minute; the next line counts those left out."""
 
     def __init__(self, milliseconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._milliseconds = milliseconds
@@ -76,12 +77,12 @@ class SlowSearches:
         self._lines = 0
         self._left_out = 0
 
-    def searched(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
-        """Look at the answers of a request that took so long; each of several questions is taken for an equal share of it."""
+    def record(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
+        """Log a request if it was slow; its time is divided equally among its queries."""
         milliseconds = 1000 * seconds / len(answers)
         if milliseconds < self._milliseconds:
             return
-        left_out = self._leave()
+        left_out = self._take_line()
         if left_out is None:
             return
         facts = logfmt(
@@ -97,8 +98,8 @@ class SlowSearches:
         )
         log.info("a search took %.0f ms; %s", milliseconds, facts)
 
-    def _leave(self) -> int | None:
-        """Give how many were left out since the last line, if there is room for another one in this minute; None if not."""
+    def _take_line(self) -> int | None:
+        """Return how many searches were left out since the last line; None if this minute has no line left."""
         with self._lock:
             now = self._clock()
             if now - self._minute_began >= _MINUTE:

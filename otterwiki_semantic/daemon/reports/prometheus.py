@@ -1,7 +1,6 @@
-"""Figures of the index for Prometheus, gathered in the one process that does all the work.
+"""Prometheus metrics of the index; docs/monitoring.md explains each.
 
-`docs/monitoring.md` tells what each means. A search is counted in a few microseconds; what the index holds is asked only when
-somebody asks for the figures.
+Recording a search takes a few microseconds; the state of the index is read only when the metrics are scraped.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoM
 from prometheus_client.registry import Collector
 
 from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOptions
-from otterwiki_semantic.core.telemetry import Embedded, Failure, IndexState, Telemetry
+from otterwiki_semantic.core.telemetry import EmbeddingKind, Failure, IndexState, Telemetry
 from otterwiki_semantic.search.reranking import NONE_CONFIGURED
 
 PREFIX = "otterwiki_semantic"
@@ -29,7 +28,7 @@ Kind = TypeVar("Kind", bound=StrEnum)
 
 
 class Outcome(StrEnum):
-    """What became of a question."""
+    """The outcome of a query."""
 
     ANSWERED = "answered"
     NOTHING_RELEVANT = "nothing_relevant"
@@ -43,107 +42,99 @@ class _Sync(StrEnum):
 
 
 def outcome(answer: Answer) -> Outcome:
-    """Tell what became of a question; before the first build is done no answer is all it could be.
+    """Return the outcome of a query; every answer is degraded until the first build is done.
 
-    Who asks for a reranker where there is none is told so, and gets all there is.
+    An answer is not degraded because a reranker was asked for and none is configured.
     """
     if answer.degraded not in {None, NONE_CONFIGURED} or answer.index.commit is None:
         return Outcome.DEGRADED
     return Outcome.ANSWERED if answer.confident else Outcome.NOTHING_RELEVANT
 
 
-class Metrics(Telemetry):
-    """Counts the work, and gives the figures. Every series is there from the start, with 0."""
+class PrometheusTelemetry(Telemetry):
+    """Records metrics in a registry of its own. Every series exists from the start, at 0."""
 
     def __init__(self) -> None:
-        # They double the series, and the process tells when it was started.
+        # They would double the number of series; the start of the process is a metric of its own.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = CollectorRegistry()
         ProcessCollector(namespace=PREFIX, registry=self._registry)
-        about = "Time in which the index answered a question, without the web server and without waiting for a commit."
+        about = "Time in which the index answered a query, without the web server and without waiting for a commit."
         self._search_seconds = self._histograms("search_duration_seconds", about, "mode", Mode, _SEARCH_SECONDS)
-        self._outcomes = self._counters("searches", "Questions by what became of them.", "outcome", Outcome)
-        about = "Searches for words still being typed; they are not among the questions."
+        self._outcomes = self._counters("searches", "Queries by their outcome.", "outcome", Outcome)
+        about = "Searches for words still being typed; not counted as queries."
         self._drafts = Counter(f"{PREFIX}_draft_searches", about, registry=self._registry)
-        about = "Time of one call of the model: a question, or up to 64 passages."
-        self._embedding_seconds = self._histograms("embedding_duration_seconds", about, "kind", Embedded, _WORK_SECONDS)
-        self._texts = self._counters("embedded_texts", "Texts that the model embedded.", "kind", Embedded)
+        about = "Time of one call of the model: a query, or up to 64 passages."
+        self._embedding_seconds = self._histograms("embedding_duration_seconds", about, "kind", EmbeddingKind, _WORK_SECONDS)
+        self._texts = self._counters("embedded_texts", "Texts that the model embedded.", "kind", EmbeddingKind)
         about = "Time of a sync that changed pages."
         name = f"{PREFIX}_sync_duration_seconds"
         self._sync_seconds = Histogram(name, about, registry=self._registry, buckets=_SYNC_SECONDS)
-        self._syncs = self._counters("syncs", "Looks at HEAD, by what they did.", "outcome", _Sync)
+        self._syncs = self._counters("syncs", "Comparisons with HEAD, by their outcome.", "outcome", _Sync)
         self._errors = self._counters("errors", "What failed.", "kind", Failure)
         self._equalled_at = time.monotonic()
-        """When it was last known to equal HEAD, or to be started."""
+        """When the index was last known to equal HEAD, or was opened."""
 
     def _counters(self, name: str, about: str, label: str, kinds: type[Kind]) -> dict[Kind, Counter]:
-        """Give a counter for each value of a label."""
         counter = Counter(f"{PREFIX}_{name}", about, [label], registry=self._registry)
         return {kind: counter.labels(kind.value) for kind in kinds}
 
     def _histograms(
         self, name: str, about: str, label: str, kinds: type[Kind], buckets: Sequence[float]
     ) -> dict[Kind, Histogram]:
-        """Give a histogram for each value of a label."""
         histogram = Histogram(f"{PREFIX}_{name}", about, [label], registry=self._registry, buckets=buckets)
         return {kind: histogram.labels(kind.value) for kind in kinds}
 
-    def searched(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
-        """See `Telemetry`; each of several questions is taken for an equal share of the time."""
+    def record_search(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
         if not options.counts:
             self._drafts.inc(len(answers))
             return
         observed = self._search_seconds[options.mode]
         for answer in answers:
-            observed.observe(seconds / len(answers))
+            observed.observe(seconds / len(answers))  # an equal share of the request
             self._outcomes[outcome(answer)].inc()
 
     @contextmanager
-    def embedding(self, what: Embedded, texts: int) -> Iterator[None]:
-        """See `Telemetry`."""
+    def record_embedding(self, kind: EmbeddingKind, texts: int) -> Iterator[None]:
         start = time.perf_counter()
         try:
             yield
         except Exception:
-            self.failed(Failure.MODEL)
+            self.record_failure(Failure.MODEL)
             raise
-        self._embedding_seconds[what].observe(time.perf_counter() - start)
-        self._texts[what].inc(texts)
+        self._embedding_seconds[kind].observe(time.perf_counter() - start)
+        self._texts[kind].inc(texts)
 
-    def synced(self, seconds: float, *, has_changed: bool) -> None:
-        """See `Telemetry`."""
+    def record_sync(self, seconds: float, *, has_changed: bool) -> None:
         self._syncs[_Sync.CHANGED if has_changed else _Sync.UNCHANGED].inc()
         if has_changed:
             self._sync_seconds.observe(seconds)
 
-    def equals_head(self) -> None:
-        """See `Telemetry`."""
+    def record_up_to_date(self) -> None:
         self._equalled_at = time.monotonic()
 
-    def failed(self, what: Failure) -> None:
-        """See `Telemetry`."""
-        self._errors[what].inc()
-        if what is Failure.SYNC:
+    def record_failure(self, failure: Failure) -> None:
+        self._errors[failure].inc()
+        if failure is Failure.SYNC:
             self._syncs[_Sync.FAILED].inc()
 
-    def text(self, state: IndexState) -> str:
-        """See `Telemetry`."""
+    def render(self, state: IndexState) -> str:
         if state.equals_head:
-            self.equals_head()
+            self.record_up_to_date()
         behind = 0.0 if state.equals_head else time.monotonic() - self._equalled_at
-        return generate_latest(_Everything(self._registry, [*_families(state), _behind_seconds(behind)])).decode()
+        return generate_latest(_Combined(self._registry, [*_families(state), _behind_seconds(behind)])).decode()
 
 
-class _Everything(Collector):
-    """What was counted, and what was asked just now."""
+class _Combined(Collector):
+    """Recorded metrics, and those of the current state."""
 
-    def __init__(self, counted: Collector, asked: Sequence[Metric]) -> None:
-        self._counted = counted
-        self._asked = asked
+    def __init__(self, recorded: Collector, state: Sequence[Metric]) -> None:
+        self._recorded = recorded
+        self._state = state
 
     def collect(self) -> Iterable[Metric]:
-        yield from self._counted.collect()
-        yield from self._asked
+        yield from self._recorded.collect()
+        yield from self._state
 
 
 def _families(state: IndexState) -> Iterator[Metric]:
@@ -151,16 +142,16 @@ def _families(state: IndexState) -> Iterator[Metric]:
     yield InfoMetricFamily(
         f"{PREFIX}_build", "Version and embedding model.", {"version": status.version, "model": status.model}
     )
-    yield _gauge("pages", "Pages that the index has.", status.pages)
-    yield _gauge("chunks", "Passages that the index has.", status.chunks)
-    yield _gauge("vectors", "Vectors of passages that the index has.", status.vectors)
-    yield _gauge("pending_pages", "Pages that are not indexed as HEAD has them.", status.index.pending_pages)
-    yield _gauge("unfinished_pages", "Pages found by words alone, because the model failed.", state.unfinished_pages)
+    yield _gauge("pages", "Pages in the index.", status.pages)
+    yield _gauge("chunks", "Passages in the index.", status.chunks)
+    yield _gauge("vectors", "Vectors in the index.", status.vectors)
+    yield _gauge("pending_pages", "Pages whose content in HEAD is not indexed yet.", status.index.pending_pages)
+    yield _gauge("unfinished_pages", "Pages found by keywords only, because the model failed on them.", state.unfinished_pages)
     if state.commits_behind is not None:
-        yield _gauge("behind_commits", "Commits of HEAD that the index lacks; 1,000 may be more.", state.commits_behind)
-    yield _counter("query_cache_hits", "Questions whose vectors were remembered.", state.cache_hits)
-    yield _counter("query_cache_misses", "Questions that were embedded.", state.cache_misses)
-    rebuild = GaugeMetricFamily(f"{PREFIX}_rebuild_state", "The last rebuild: 1 for the state it is in.", labels=["state"])
+        yield _gauge("behind_commits", "Commits of HEAD not indexed; counted up to 1,000.", state.commits_behind)
+    yield _counter("query_cache_hits", "Queries whose vectors were cached.", state.cache_hits)
+    yield _counter("query_cache_misses", "Queries that had to be embedded.", state.cache_misses)
+    rebuild = GaugeMetricFamily(f"{PREFIX}_rebuild_state", "The last rebuild: 1 for its current state.", labels=["state"])
     for each in RebuildState:
         rebuild.add_metric([each.value], float(status.rebuild.state is each))
     yield rebuild

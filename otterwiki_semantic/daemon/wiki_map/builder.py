@@ -1,7 +1,7 @@
-"""Keeps a map of the wiki: when it is made, what of, and where pages stand that came since.
+"""Build the map of the wiki when it is due, store it, and position pages that are newer than it.
 
-A map costs seconds to half a minute of one core, so that it is not made for every save: it rests for twenty times as long
-as the last one took. Which pages there are shows at once all the same: those that are new stand amid those nearest to them.
+A map costs up to half a minute of one core, so it is not rebuilt after every save, but after twenty times as long as the last
+one took. New pages are shown at once, between the pages nearest to them.
 """
 
 from __future__ import annotations
@@ -28,71 +28,73 @@ from otterwiki_semantic.daemon.wiki_map.projection import MIDDLE, Places, framed
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage import Generation
 
-_FIRST_SECONDS = 1.0
-"""What was just built may be changed again, or its process end, in a moment."""
-_LEAST_REST_SECONDS, _REST = 30.0, 20
-"""A map rests for so long at least, and for so many times as long as it took: a twentieth of one core at most."""
-_AGAIN_SECONDS = 600.0
-"""How long one that could not be made is left alone."""
+_DELAY_SECONDS = 1.0
+"""Wait a moment: the index may change again, or its process end."""
+_MIN_PAUSE_SECONDS, _PAUSE_FACTOR = 30.0, 20
+"""Pause after a map: at least this long, and this many times as long as it took, which is a twentieth of one core at most."""
+_RETRY_SECONDS = 600.0
+"""Pause after a failure."""
 _DIGITS = 5
 _OFF = "the map is switched off; set SEMANTIC_MAP=true"
+
+Place = tuple[float, float]
 
 log = logging.getLogger(__name__)
 
 
 class WikiMapBuilder:
-    """The map of one data directory.
+    """Builds and serves the map of one data directory.
 
-    `settled` gives the generation that serves if it may be mapped now; `run_in` runs something after so many seconds, in place
-    of what it was asked for before.
+    `stable` returns the serving generation if it may be mapped now; `schedule` calls a function after some seconds, and
+    replaces what was scheduled before.
     """
 
     def __init__(
-        self, file: Path, settled: Callable[[], Generation | None], run_in: Callable[[float, Callable[[], None]], None]
+        self, file: Path, stable: Callable[[], Generation | None], schedule: Callable[[float, Callable[[], None]], None]
     ) -> None:
         self._file = file
-        self._settled = settled
-        self._run_in = run_in
+        self._stable = stable
+        self._schedule = schedule
         self._map = read_map(file)
         self._process = ProjectionProcess()
         self._is_stopped = False
-        self._is_kept = True
-        self._making = threading.Lock()
+        self._is_stored = True
+        self._building = threading.Lock()
         self._answering = threading.Lock()
         self._points: tuple[tuple[object, ...], tuple[MapPoint, ...]] = (), ()
         self._seen: tuple[str, str | None] | None = None
-        """The generation and revision that the map was last found to be of."""
-        self._trouble: str | None = None
+        """The generation and revision that the map is known to show."""
+        self._message: str | None = None
         rested = _seconds_since(self._map.made) if self._map else 0.0
-        self._cooldown = Cooldown(_FIRST_SECONDS)
-        self._cooldown.start(max(_FIRST_SECONDS, _rest_after(self._map) - rested))
+        self._cooldown = Cooldown(_DELAY_SECONDS)
+        self._cooldown.start(max(_DELAY_SECONDS, _pause_after(self._map) - rested))
 
     def stop(self) -> None:
-        """End the making of a map, and begin no other."""
+        """Stop building, and build no other map."""
         self._is_stopped = True
         self._process.stop()
 
-    # Making it
+    # Building
 
-    def look(self) -> None:
-        """Make a map of what the index holds now, unless the last one is of the same; at the time when it is due."""
-        if not self._making.acquire(blocking=False):
-            self._run_in(_FIRST_SECONDS, self.look)
+    def refresh_if_due(self) -> None:
+        """Build a map if the index has changed since the last one; schedule it if it is not due yet."""
+        if not self._building.acquire(blocking=False):
+            self._schedule(_DELAY_SECONDS, self.refresh_if_due)
             return
         try:
-            generation = self._settled()
+            generation = self._stable()
             if generation is None or self._seen == _state_of(generation):
                 return
             if self._cooldown.is_active:
-                self._run_in(self._cooldown.remaining, self.look)
+                self._schedule(self._cooldown.remaining, self.refresh_if_due)
             else:
-                self._make(generation)
-        except Exception as error:  # noqa: BLE001 - the job's outermost frame: nothing above would tell anybody
+                self._build(generation)
+        except Exception as error:  # noqa: BLE001 - the outermost frame of the job
             self._fail(error)
         finally:
-            self._making.release()
+            self._building.release()
 
-    def _make(self, generation: Generation) -> None:
+    def _build(self, generation: Generation) -> None:
         with generation.catalog.snapshot():
             state, blobs = _state_of(generation), generation.catalog.blobs()
             content = _content(generation.vector_fingerprint, blobs)
@@ -103,47 +105,47 @@ class WikiMapBuilder:
             begin = time.monotonic()
             places = self._process.project(vectors, _last_places(self._map, paths))
             made = _map_of(content, paths, places, time.monotonic() - begin)
-            self._trouble = None
-            self._map, self._is_kept = made, False
-            self._cooldown.start(_rest_after(made))
+            self._message = None
+            self._map, self._is_stored = made, False
+            self._cooldown.start(_pause_after(made))
             log.info("a map of %d pages was made in %.1f s", len(paths), made.seconds)
-            self._run_in(_rest_after(made), self.look)
-        self._keep()
-        self._seen, self._trouble = state, None
+            self._schedule(_pause_after(made), self.refresh_if_due)
+        self._store()
+        self._seen, self._message = state, None
 
-    def _keep(self) -> None:
-        """Write the map, unless that was done."""
-        if self._map is None or self._is_kept:
+    def _store(self) -> None:
+        """Write the map, unless it is written already."""
+        if self._map is None or self._is_stored:
             return
         try:
             write_map(self._file, self._map)
         except OSError as error:
-            what_to_do = "make room on the disk of the data directory, or let the wiki's user write to it"
-            raise MapError(f"the map cannot be kept: {error}; {what_to_do}") from error
-        self._is_kept = True
+            hint = "make room on the disk of the data directory, or let the wiki's user write to it"
+            raise MapError(f"the map cannot be stored: {error}; {hint}") from error
+        self._is_stored = True
 
     def _fail(self, error: Exception) -> None:
         if self._is_stopped:
             return
-        self._trouble = str(error)
-        self._cooldown.start(_AGAIN_SECONDS)
+        self._message = str(error)
+        self._cooldown.start(_RETRY_SECONDS)
         log.warning("%s", error, exc_info=None if isinstance(error, MapError) else error)
 
-    # Telling it
+    # Answering
 
     def answer(self, generation: Generation | None, index: Freshness, urls: PageUrls) -> WikiMap:
-        """Return the map with the pages that the generation has now; call it within `Catalog.snapshot`."""
-        made, trouble = self._map, self._trouble
+        """Return the map with the current pages of a generation; call it within `Catalog.snapshot`."""
+        made, message = self._map, self._message
         if generation is None or generation.catalog.pages.is_empty:
             waits = index.head is not None and (index.commit is None or index.pending_pages)
-            return WikiMap((), 0, MapState.MAKING if waits else MapState.EMPTY, None, index, trouble)
+            return WikiMap((), 0, MapState.MAKING if waits else MapState.EMPTY, None, index, message)
         if made is None:
-            return WikiMap((), 0, MapState.UNAVAILABLE if trouble else MapState.MAKING, None, index, trouble)
+            return WikiMap((), 0, MapState.UNAVAILABLE if message else MapState.MAKING, None, index, message)
         points = self._points_of(generation, made, urls)
-        return WikiMap(points, len(points), MapState.READY, made.made, index, trouble)
+        return WikiMap(points, len(points), MapState.READY, made.made, index, message)
 
     def _points_of(self, generation: Generation, made: StoredMap, urls: PageUrls) -> tuple[MapPoint, ...]:
-        """Give the points; they are remembered until the map or the catalog changes."""
+        """Return the points, cached until the map or the catalog changes."""
         state = (*_state_of(generation), made.made, made.content, urls)
         with self._answering:
             known, points = self._points
@@ -154,7 +156,7 @@ class WikiMapBuilder:
 
 
 def switched_off(index: Freshness) -> WikiMap:
-    """Give the answer of a wiki that wants no map."""
+    """Return the answer if SEMANTIC_MAP is off."""
     return WikiMap((), 0, MapState.UNAVAILABLE, None, index, _OFF)
 
 
@@ -163,13 +165,13 @@ def _state_of(generation: Generation) -> tuple[str, str | None]:
 
 
 def _content(recipe: str | None, blobs: dict[str, str]) -> str:
-    """Tell pages and their vectors from others: the same texts of one model have the same vectors."""
+    """Return a fingerprint of pages and their vectors: the same texts have the same vectors in one model."""
     lines = "\n".join(f"{blob} {path}" for path, blob in sorted(blobs.items()))
     return hashlib.sha256(f"{recipe}\n{lines}".encode()).hexdigest()[:16]
 
 
 def _vectors(generation: Generation, paths: Sequence[str]) -> Matrix:
-    """Give the mean vector of each page. One without any gets zeros: such pages stand together."""
+    """Return the mean vector of each page; zeros if it has none, so that such pages are placed together."""
     known, means = generation.catalog.reader.exact_index().page_means()
     row = {path: number for number, path in enumerate(known)}
     whole = np.vstack((means, np.zeros((1, means.shape[1]), dtype=np.float32)))
@@ -177,7 +179,7 @@ def _vectors(generation: Generation, paths: Sequence[str]) -> Matrix:
 
 
 def _last_places(last: StoredMap | None, paths: Sequence[str]) -> Places:
-    """Give the places of pages on the last map, in the projection's units; NaN for those that it has not."""
+    """Return the positions of pages on the last map, in the projection's units; NaN for pages that it does not have."""
     if last is None:
         return np.full((len(paths), 2), np.nan)
     places = np.array([last.places.get(path, (np.nan, np.nan)) for path in paths], dtype=np.float64).reshape(-1, 2)
@@ -194,7 +196,7 @@ def _map_of(content: str, paths: Sequence[str], places: Places, seconds: float) 
 def _points(generation: Generation, made: StoredMap, urls: PageUrls) -> list[MapPoint]:
     labels = generation.catalog.pages.labels()
     missing = [path for path, _, _ in labels if path not in made.places]
-    new = _places_amid(generation, made, [path for path, _, _ in labels], missing) if missing else {}
+    new = _place_new_pages(generation, made, [path for path, _, _ in labels], missing) if missing else {}
     return [
         MapPoint(path, title, page_name(path), *place, _folder(path), category, path in new, urls.of(path))
         for path, title, category in labels
@@ -202,8 +204,8 @@ def _points(generation: Generation, made: StoredMap, urls: PageUrls) -> list[Map
     ]
 
 
-def _places_amid(generation: Generation, made: StoredMap, paths: Sequence[str], missing: Sequence[str]) -> dict[str, Place]:
-    """Give places for pages that the map does not have: amid the nearest of those that it has, else in the middle."""
+def _place_new_pages(generation: Generation, made: StoredMap, paths: Sequence[str], missing: Sequence[str]) -> dict[str, Place]:
+    """Return positions for pages missing on the map: between the nearest pages on it, or the middle if it has none."""
     known = [path for path in paths if path in made.places]
     if not known:
         return dict.fromkeys(missing, (MIDDLE, MIDDLE))
@@ -217,8 +219,8 @@ def _folder(path: str) -> str:
     return path.partition("/")[0] if "/" in path else ""
 
 
-def _rest_after(made: StoredMap | None) -> float:
-    return 0.0 if made is None else max(_LEAST_REST_SECONDS, _REST * made.seconds)
+def _pause_after(made: StoredMap | None) -> float:
+    return 0.0 if made is None else max(_MIN_PAUSE_SECONDS, _PAUSE_FACTOR * made.seconds)
 
 
 def _seconds_since(moment: str) -> float:
@@ -228,27 +230,24 @@ def _seconds_since(moment: str) -> float:
         return 0.0
 
 
-Place = tuple[float, float]
-
-log = logging.getLogger(__name__)
-
-
 @dataclass(frozen=True, slots=True)
 class StoredMap:
-    """A map that was made: of what `content`, when (ISO 8601 in UTC), in how many seconds, and each page's place by path.
-
-    Places are 0 to 1 in both directions; `span` is what 1 stands for in the projection's own units.
-    """
+    """A map as it is stored in the data directory."""
 
     content: str
+    """Fingerprint of the pages and vectors that it shows."""
     made: str
+    """When it was built, ISO 8601 in UTC."""
     seconds: float
+    """How long that took."""
     span: float
+    """What 1 stands for in the projection's own units."""
     places: dict[str, Place]
+    """Positions by path, from 0 to 1 in both directions."""
 
 
 def read_map(path: Path) -> StoredMap | None:
-    """Give the map that was kept; None if there is none that can be read."""
+    """Read the stored map; None if there is none or it is corrupt."""
     try:
         values = json.loads(path.read_bytes())
         places = {page: (float(x), float(y)) for page, (x, y) in values.pop("places").items()}
@@ -258,10 +257,10 @@ def read_map(path: Path) -> StoredMap | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        log.warning("the map cannot be read, and is made again: %s", error)
+        log.warning("the map cannot be read and is built again: %s", error)
         return None
 
 
 def write_map(path: Path, made: StoredMap) -> None:
-    """Keep a map in place of the last one. Errors: `OSError`."""
+    """Store a map in place of the last one. Errors: `OSError`."""
     write_atomically(path, json.dumps(asdict(made), separators=(",", ":")))

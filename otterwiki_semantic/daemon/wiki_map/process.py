@@ -1,4 +1,4 @@
-"""Lets a process of its own find places for vectors: see `projecting`."""
+"""Run `projection` in a process of its own."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Process = subprocess.Popen[bytes]
 
 
 class ProjectionProcess:
-    """One process at a time, which ends with this one, however that ends: its input is then closed."""
+    """Runs one projection at a time; its process ends with this one in any case, because its input is closed then."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,7 +34,7 @@ class ProjectionProcess:
         self._is_stopped = False
 
     def project(self, vectors: Matrix, last: Places) -> Places:
-        """Give what `projecting.project` gives; `MapError` says why it cannot, and what to do."""
+        """Return the positions that `projection.project` computes. Errors: `MapError` says why it failed and what to do."""
         try:
             with tempfile.TemporaryFile() as errors, self._start(errors) as process:
                 answer, status = _exchange(process, _message(vectors, last))
@@ -44,7 +44,7 @@ class ProjectionProcess:
         if status == LIBRARY_MISSING:
             raise MapError(f"the map cannot be made, because {_MISSING}{reason}")
         if status:
-            raise MapError(f"the process that makes the map ended with status {status}{reason}; it is tried again by itself")
+            raise MapError(f"the process that makes the map ended with status {status}{reason}; it is retried automatically")
         return _places(answer, len(vectors))
 
     def _start(self, errors: IO[bytes]) -> Process:
@@ -52,14 +52,14 @@ class ProjectionProcess:
         environment["PYTHONPATH"] = os.pathsep.join(entry for entry in sys.path if entry)
         with self._lock:
             if self._is_stopped:
-                raise MapError("the index process is ending")
+                raise MapError("the index daemon is ending")
             self._running = subprocess.Popen(
                 _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment
             )
             return self._running
 
     def stop(self) -> None:
-        """End the process that runs, and start none any more."""
+        """Kill the process, if one runs, and start no other."""
         with self._lock:
             self._is_stopped = True
             if self._running is not None:
@@ -73,7 +73,7 @@ def _message(vectors: Matrix, last: Places) -> bytes:
 
 
 def _exchange(process: Process, message: bytes) -> tuple[bytes, int]:
-    """Give the answer and the exit status; the input stays open until then, since the process ends when that is closed."""
+    """Return the answer and the exit status; the input stays open until then, because the process ends when it is closed."""
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(BrokenPipeError):
@@ -95,7 +95,7 @@ def _places(answer: bytes, count: int) -> Places:
     try:
         places: Places = np.load(io.BytesIO(answer))
     except (ValueError, EOFError) as error:
-        raise MapError(f"the process that makes the map gave no places: {error}; it is tried again by itself") from error
+        raise MapError(f"the process that makes the map returned no positions: {error}; it is retried automatically") from error
     if places.shape != (count, 2) or not np.isfinite(places).all():
-        raise MapError("the process that makes the map gave other places than asked for; it is tried again by itself")
+        raise MapError("the process that makes the map returned invalid positions; it is retried automatically")
     return places

@@ -18,36 +18,36 @@ import numpy as np
 import numpy.typing as npt
 
 Places = npt.NDArray[np.float64]
-"""One place a row, in t-SNE's own units; a row of NaN is none."""
+"""One position per row, in units of t-SNE; a row of NaN stands for no position."""
 
 LIBRARY_MISSING = 3
-"""The exit status without scikit-learn."""
+"""Exit status if scikit-learn is not installed."""
 LENGTH_BYTES = 8
 MIDDLE = 0.5
-_LONGEST_SECONDS = 3600
+_TIMEOUT_SECONDS = 3600
 _NICE = 10
 _COMPONENTS = 50
 _PERPLEXITY = 30.0
 _FRESH_ITERATIONS, _FEWER_ITERATIONS, _MORE_ITERATIONS = 1000, 500, 250
 _MANY = 5_000
-"""From so many pages on a fresh map gets fewer iterations: half a minute of them, not a whole one."""
-_SLOWER = 0.1
-"""A map is carried on with this share of the usual learning rate (Belkina et al., 2019): what has not changed hardly moves."""
+"""From this number of pages on a new map gets fewer iterations, to take half a minute instead of a whole one."""
+_CONTINUED_LEARNING_RATE = 0.1
+"""Share of the usual learning rate (Belkina et al., 2019) when a map is continued, so that unchanged pages hardly move."""
 _FIRST_SPREAD, _JITTER = 1e-4, 1e-2
 _ENOUGH_KNOWN = 0.5
-"""The share of vectors with a last place from which on a map is carried on; else a fresh one shows more of what is near."""
+"""Share of vectors with a last position from which on the map is continued; below it a new map shows neighbourhoods better."""
 _EXACT = 3
-"""Up to so many points have their very distances in the plane."""
+"""Up to this number of points their distances in the plane are exact."""
 _NEAREST = 3
-_ROWS_AT_A_TIME = 1_000
+_BATCH_ROWS = 1_000
 
 
 def project(vectors: npt.NDArray[np.float32], last: Places) -> Places:
-    """Give a place for each vector by t-SNE (van der Maaten & Hinton, 2008; Barnes-Hut: van der Maaten, 2014).
+    """Return a position for each vector by t-SNE (van der Maaten & Hinton, 2008; Barnes-Hut: van der Maaten, 2014).
 
-    Rows of `last` are the places that vectors had on the last map. With enough of them the map is carried on from there and
-    changes most where the vectors did; a fresh one begins with principal components (Kobak & Berens, 2019). The same input
-    gives the same places on one machine, and every one is finite.
+    Rows of `last` are the positions on the last map. With enough of them the map is continued and changes most where the
+    vectors did; a new one starts with principal components (Kobak & Berens, 2019). Deterministic on one machine; every
+    position is finite.
     """
     count = len(vectors)
     if count <= 1:
@@ -58,15 +58,15 @@ def project(vectors: npt.NDArray[np.float32], last: Places) -> Places:
     is_known = np.isfinite(last).all(axis=1)
     if is_known.sum() <= max(_EXACT, _ENOUGH_KNOWN * count) or not np.ptp(last[is_known], axis=0).any():
         iterations = _FRESH_ITERATIONS if count < _MANY else _FEWER_ITERATIONS
-        return _tsne(components, _fresh_start(components), max_iter=iterations)
+        return _tsne(components, _initial_positions(components), max_iter=iterations)
     start = last.copy()
     start[~is_known] = near_places(components[~is_known], components[is_known], last[is_known])
-    rate = _SLOWER * max(count / 4, 50)
+    rate = _CONTINUED_LEARNING_RATE * max(count / 4, 50)
     return _tsne(components, start + _jitter(count), early_exaggeration=1.0, learning_rate=rate, max_iter=_MORE_ITERATIONS)
 
 
 def framed(places: Places) -> tuple[Places, float]:
-    """Give places within a square of length 1, no direction stretched, and what that length is in their own units."""
+    """Return positions scaled into the unit square, keeping the aspect ratio, and the length of its side in their own units."""
     if not len(places):
         return places, 1.0
     low, high = places.min(axis=0), places.max(axis=0)
@@ -75,15 +75,15 @@ def framed(places: Places) -> tuple[Places, float]:
 
 
 def near_places(vectors: npt.NDArray[np.float32], known: npt.NDArray[np.float32], places: Places) -> Places:
-    """Give each vector the mean place of the three known ones nearest to it; there has to be one."""
+    """Return for each vector the mean position of the three nearest known ones; at least one must be known."""
     lengths = np.einsum("ij,ij->i", known, known)
     found = np.empty((len(vectors), 2))
-    for start in range(0, len(vectors), _ROWS_AT_A_TIME):
-        part = vectors[start : start + _ROWS_AT_A_TIME]
+    for start in range(0, len(vectors), _BATCH_ROWS):
+        part = vectors[start : start + _BATCH_ROWS]
         distances = lengths - 2 * (part @ known.T)
         count = min(_NEAREST, len(known))
         nearest = np.argpartition(distances, count - 1, axis=1)[:, :count]
-        found[start : start + _ROWS_AT_A_TIME] = places[nearest].mean(axis=1)
+        found[start : start + _BATCH_ROWS] = places[nearest].mean(axis=1)
     return found
 
 
@@ -102,13 +102,13 @@ def _first_two(components: npt.NDArray[np.float32]) -> Places:
     return places
 
 
-def _fresh_start(components: npt.NDArray[np.float32]) -> Places:
+def _initial_positions(components: npt.NDArray[np.float32]) -> Places:
     places = _first_two(components)
     return _FIRST_SPREAD * (places / max(float(places[:, 0].std()), 1e-9) + _jitter(len(places)))
 
 
 def _jitter(count: int) -> Places:
-    """Give small shifts, so that what has one place can part."""
+    """Return small random offsets, so that points at the same position can separate."""
     return _JITTER * np.random.default_rng(0).standard_normal((count, 2))
 
 
@@ -120,18 +120,18 @@ def _tsne(components: npt.NDArray[np.float32], start: Places, **how: float) -> P
     return np.nan_to_num(np.asarray(tsne.fit_transform(components), dtype=np.float64))
 
 
-def _end_with_starter() -> None:
+def _exit_with_parent() -> None:
     os.read(0, 1)
     os._exit(1)
 
 
 def main() -> int:
-    """Read what to place, and answer with the places; gives the exit status."""
+    """Read the arguments of `project`, write its result, and return the exit status."""
     os.nice(_NICE)
-    signal.alarm(_LONGEST_SECONDS)
+    signal.alarm(_TIMEOUT_SECONDS)
     length = int.from_bytes(sys.stdin.buffer.read(LENGTH_BYTES), "big")
     given = np.load(io.BytesIO(sys.stdin.buffer.read(length)))
-    threading.Thread(target=_end_with_starter, daemon=True).start()
+    threading.Thread(target=_exit_with_parent, daemon=True).start()
     try:
         places = project(given["vectors"], given["last"])
     except ImportError as error:

@@ -1,12 +1,13 @@
-"""A list of pages, as many as there is room for."""
+"""The answers of `list_notes` and `related_notes`."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from otterwiki_semantic.mcp.answers.base import Answer, Part, count, fit, notice_of
+from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count, notice_of
 from otterwiki_semantic.mcp.backend import Json
-from otterwiki_semantic.mcp.untrusted_text import marked
+from otterwiki_semantic.mcp.budget import fit
+from otterwiki_semantic.mcp.untrusted_text import wrap_untrusted
 
 
 class PageEntry(Part):
@@ -20,7 +21,6 @@ class PageEntry(Part):
     words: int = Field(description="Its words")
 
     def shown(self) -> str:
-        """Give the page as a line of a list."""
         facts = [
             "" if self.title == self.path else self.title,
             f"category {self.category}" if self.category else "",
@@ -31,16 +31,15 @@ class PageEntry(Part):
         return f"{self.path} — {'; '.join(fact for fact in facts if fact)}"
 
 
-class PagesAnswer(Answer):
+class PagesAnswer(ToolResponse):
     """The pages that pass the filters, by path."""
 
     pages: list[PageEntry] = Field(description="The pages, by path")
-    total: int = Field(description="How many pass, listed or not")
-    notice: str | None = Field(default=None, description="What keeps this answer from being all it could be")
-    next_offset: int | None = Field(default=None, description="The offset to ask for the following ones with, if there are any")
+    total: int = Field(description="Number of pages that pass, listed or not")
+    notice: str | None = Field(default=None, description="Why this answer is incomplete or outdated")
+    next_offset: int | None = Field(default=None, description="The offset of the following pages, if there are any")
 
     def lines(self) -> list[str]:
-        """See `Answer`."""
         notice = [self.notice] if self.notice else []
         if not self.pages:
             return [*notice, f"No page listed; {count(self.total, 'page')} in all pass."]
@@ -48,12 +47,12 @@ class PagesAnswer(Answer):
         return [
             *notice,
             f"{len(self.pages)} of {count(self.total, 'page')}{more}",
-            marked("\n".join(page.shown() for page in self.pages), list="pages"),
+            wrap_untrusted("\n".join(page.shown() for page in self.pages), list="pages"),
         ]
 
 
 def pages_answer(body: Json, offset: int, max_tokens: int) -> PagesAnswer:
-    """Give the pages that fit; `offset` is that of the first. Errors: `BudgetError`."""
+    """Return the pages that fit into the budget; `offset` is that of the first. Errors: `BudgetError`."""
     entries = [_entry(page) for page in body["pages"]]
 
     def answer(number: int) -> PagesAnswer:
@@ -91,28 +90,26 @@ class RelatedEntry(Part):
     nearest: list[str] = Field(description="Its sections that are nearest")
 
     def shown(self) -> str:
-        """Give the page as a line of a list."""
         sections = f"; nearest sections: {'; '.join(self.nearest)}" if self.nearest else ""
         link = "linked" if self.linked else "not linked"
         return f"{self.path} — {self.title}; similarity {self.similarity:.2f}; {link}{sections}"
 
 
-class RelatedAnswer(Answer):
+class RelatedAnswer(ToolResponse):
     """The pages near in meaning to one, nearest first."""
 
     path: str = Field(description="The page asked about")
     pages: list[RelatedEntry] = Field(description="The pages, nearest first")
 
     def lines(self) -> list[str]:
-        """See `Answer`."""
         if not self.pages:
-            return ["No page is near to it."]
-        data = marked("\n".join(page.shown() for page in self.pages), list="related pages", path=self.path)
+            return ["No page is near."]
+        data = wrap_untrusted("\n".join(page.shown() for page in self.pages), list="related pages", path=self.path)
         return [f"{count(len(self.pages), 'page')}, the nearest first", data]
 
 
 def related_answer(body: Json, max_tokens: int) -> RelatedAnswer:
-    """Give the pages that fit, nearest first. Errors: `BudgetError`."""
+    """Return the pages that fit into the budget, nearest first. Errors: `BudgetError`."""
     entries = [_related_entry(page) for page in body["results"]]
 
     def answer(number: int) -> RelatedAnswer:

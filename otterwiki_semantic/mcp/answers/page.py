@@ -1,4 +1,4 @@
-"""A page, or parts of it, as much as there is room for, and the sections to choose from if it is too long."""
+"""The answer of `read_note`."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from otterwiki_semantic.content.chunking import shorten_heading
-from otterwiki_semantic.mcp.answers.base import Answer, BudgetError, Part, address, count, fit, line_range
+from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count, line_range, short_url
 from otterwiki_semantic.mcp.answers.outline import SectionEntry, SectionsAnswer, sections_answer
 from otterwiki_semantic.mcp.backend import Json
-from otterwiki_semantic.mcp.budget import cut
-from otterwiki_semantic.mcp.untrusted_text import marked
+from otterwiki_semantic.mcp.budget import BudgetError, fit, truncate
+from otterwiki_semantic.mcp.untrusted_text import wrap_untrusted
 
 _SHARE_OF_SECTIONS = 3
-"""A list of sections beside a page that is too long takes at most this part of the room."""
+"""The list of sections of a page that is too long takes at most one part in three of the budget."""
 _REVISION_DIGITS = 12
-"""Of a commit's name: they tell it from all others, and all of them would cost as much as a sentence."""
+"""Enough to identify a commit; all 40 would cost as many tokens as a sentence."""
 
 
 class NotePart(Part):
@@ -28,7 +28,7 @@ class NotePart(Part):
     text: str = Field(description="Their markdown")
 
 
-class NoteAnswer(Answer):
+class NoteAnswer(ToolResponse):
     """A page, or the parts of it that were asked for."""
 
     path: str = Field(description="The page's path")
@@ -38,7 +38,7 @@ class NoteAnswer(Answer):
     revision: str = Field(description="The last commit that changed it")
     updated: str | None = Field(default=None, description="When that was")
     url: str | None = Field(default=None, description="The page's address in the wiki")
-    notice: str | None = Field(default=None, description="What keeps this answer from being all it could be")
+    notice: str | None = Field(default=None, description="Why this answer is incomplete or outdated")
     parts: list[NotePart] = Field(description="What was asked for, in this order")
     sections: list[SectionEntry] | None = Field(
         default=None, description="If the text is too long: its sections, to ask for by name"
@@ -47,14 +47,13 @@ class NoteAnswer(Answer):
     linked_from: list[str] | None = Field(default=None, description="Pages that link to it")
 
     def lines(self) -> list[str]:
-        """See `Answer`."""
         changed = f", changed {self.updated[:10]}" if self.updated else ""
         shown = [f"{count(self.words, 'word')}, {count(self.total_lines, 'line')}{changed}, revision {self.revision}"]
         shown += [self.notice] if self.notice else []
         for part in self.parts:
             trail = " > ".join(part.section_path or ()) or None
             lines = line_range(part.start_line, part.end_line)
-            shown.append(marked(part.text, path=self.path, title=self.title, section=trail, lines=lines))
+            shown.append(wrap_untrusted(part.text, path=self.path, title=self.title, section=trail, lines=lines))
         contents = "\n".join(entry.shown() for entry in self.sections or ())
         for names, what in (
             (contents, "sections"),
@@ -62,14 +61,14 @@ class NoteAnswer(Answer):
             ("\n".join(self.linked_from or ()), "linked from"),
         ):
             if names:
-                shown.append(marked(names, list=what))
+                shown.append(wrap_untrusted(names, list=what))
         return shown
 
 
 def note_answer(body: Json, max_tokens: int, revision: str | None = None) -> NoteAnswer:
-    """Give what fits of a page: its links go first, then the end of the text, which then has a list of its sections.
+    """Return what fits of a page: links are dropped first, then the end of the text, in favour of a list of sections.
 
-    `revision` is the one that was asked for. Errors: `BudgetError`.
+    `revision` is the requested one. Errors: `BudgetError`.
     """
     parts = _parts(body)
     is_page = "parts" not in body
@@ -83,13 +82,13 @@ def note_answer(body: Json, max_tokens: int, revision: str | None = None) -> Not
         return without_links
     choice = _choice(body, parts, max_tokens)
     size = sum(len(part.text) for part in parts)
-    # All of the text would need no list, but it is known not to fit.
+    # The whole text would need no list of sections, but does not fit.
     lost = ["its links"] if any(links.values()) else []
     return fit(lambda room: _cut_answer(body, parts, room, choice, revision, lost), max(size - 1, 0), max_tokens)
 
 
 def _choice(body: Json, parts: Sequence[NotePart], max_tokens: int) -> SectionsAnswer | None:
-    """Give the sections of what was asked for, if they are few enough and more than one; none for several parts."""
+    """Return the sections of what was requested, if there are several and they fit; None for several parts."""
     if len(parts) != 1:
         return None
     first = parts[0].start_line + bool(parts[0].section_path)
@@ -106,7 +105,7 @@ def _cut_answer(
     kept, rest = _within(parts, room)
     how = "ask with a higher max_tokens"
     goes_on = rest and rest[0] != line_range(parts[0].start_line, parts[0].end_line)
-    if goes_on:  # else a line is longer than there is room for, and asking for it again would give the same
+    if goes_on:  # else one line exceeds the budget, and the next request would get the same
         of = f", revision='{revision}'" if revision else ""
         how += f", or read_note(path, lines='{rest[0]}'{of})"
     if choice:
@@ -117,14 +116,14 @@ def _cut_answer(
 
 
 def _within(parts: Sequence[NotePart], room: int) -> tuple[list[NotePart], list[str]]:
-    """Give the parts whose texts have at most `room` characters together, the last one cut, and the lines left out.
+    """Return the first parts with at most `room` characters in total, the last one cut, and the lines left out.
 
-    A line that is cut itself is among those left out.
+    A line that is cut is among those left out.
     """
     kept: list[NotePart] = []
     rest: list[str] = []
     for part in parts:
-        shown = cut(part.text, room)
+        shown = truncate(part.text, room)
         room -= len(shown)
         if shown == part.text:
             kept.append(part)
@@ -150,7 +149,7 @@ def _answer(
         total_lines=body["total_lines"],
         revision=body["revision"][:_REVISION_DIGITS],
         updated=last.get("date"),
-        url=address(body),
+        url=short_url(body),
         parts=list(parts),
         notice=body.get("degraded"),
         left_out=f"{' and '.join(lost)} left out; {how}" if lost else None,

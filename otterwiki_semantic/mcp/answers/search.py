@@ -1,4 +1,4 @@
-"""The answer to a search: passages, the most relevant first, as many as there is room for."""
+"""The answer of `semantic_search`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from otterwiki_semantic.mcp.answers.base import Answer, Part, address, count, fit, line_range, notice_of
+from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count, line_range, notice_of, short_url
 from otterwiki_semantic.mcp.backend import Json
-from otterwiki_semantic.mcp.budget import cut
-from otterwiki_semantic.mcp.untrusted_text import marked
+from otterwiki_semantic.mcp.budget import fit, truncate
+from otterwiki_semantic.mcp.untrusted_text import wrap_untrusted
 
-_LEAST_CUT = 160
-"""Characters of a passage that is cut, at least: fewer would not tell enough to choose by."""
+_MIN_CUT = 160
+"""Minimum length of a passage that is cut: less would not be enough to judge it."""
 
 
 class Passage(Part):
@@ -25,7 +25,7 @@ class Passage(Part):
     )
     lines: str = Field(description="The lines of the page it takes, as read_note takes them")
     page_words: int = Field(description="Words of the whole page")
-    relevant: bool = Field(description="Whether it is about the query; otherwise it is merely nearest")
+    relevant: bool = Field(description="Whether it is about the query; otherwise it is only among the nearest")
     similarity: float | None = Field(default=None, description="Cosine similarity of query and passage; none in keyword mode")
     updated: str | None = Field(default=None, description="The day the page was last changed")
     url: str | None = Field(default=None, description="The section's address in the wiki")
@@ -38,7 +38,6 @@ class Passage(Part):
     )
 
     def shown(self, number: int) -> list[str]:
-        """Give the passage as an agent reads it."""
         facts = [
             "" if self.relevant else "not relevant",
             "" if self.similarity is None else f"similarity {self.similarity:.2f}",
@@ -48,31 +47,30 @@ class Passage(Part):
         text = "\n\n".join(part for part in (self.before, self.text, self.after) if part)
         trail = " > ".join(self.section_path) or None
         ending = [f"(cut; read_note of this page with lines='{self.lines}' has all of it)"] if self.is_cut else []
-        data = marked(text, path=self.path, title=self.title, section=trail, lines=self.lines)
+        data = wrap_untrusted(text, path=self.path, title=self.title, section=trail, lines=self.lines)
         return [f"{number}. {', '.join(fact for fact in facts if fact)}", data, *ending]
 
 
-class SearchAnswer(Answer):
+class SearchAnswer(ToolResponse):
     """The passages that answer a query, best first."""
 
     results: list[Passage] = Field(description="The passages, the most relevant first")
     confident: bool = Field(description="Whether any result is relevant; if not, the wiki has probably nothing about it")
-    notice: str | None = Field(default=None, description="What keeps this answer from being all it could be")
+    notice: str | None = Field(default=None, description="Why this answer is incomplete or outdated")
 
     def lines(self) -> list[str]:
-        """See `Answer`."""
         if not self.results:
-            first = "There is no room for a passage." if self.left_out else "Nothing was found."
+            first = "No passage fits into max_tokens." if self.left_out else "Nothing was found."
         elif self.confident:
             first = f"{count(len(self.results), 'passage')}, the most relevant first."
         else:
-            first = "Nothing in the wiki seems to be about this; these passages are merely nearest."
+            first = "Nothing in the wiki seems to be about this; these passages are only the nearest."
         passages = [line for number, result in enumerate(self.results, 1) for line in result.shown(number)]
         return [*([self.notice] if self.notice else []), first, *passages]
 
 
 def search_answer(body: Json, max_tokens: int) -> SearchAnswer:
-    """Give what fits of the wiki's answer: contexts go first, then the least relevant passages, then the end of one.
+    """Return what fits of an answer: contexts are dropped first, then the least relevant passages, then the end of one.
 
     Errors: `BudgetError`.
     """
@@ -87,11 +85,11 @@ def search_answer(body: Json, max_tokens: int) -> SearchAnswer:
 
 
 def _within(passages: Sequence[Passage], room: int) -> list[Passage]:
-    """Give the first passages whose texts have at most `room` characters together; the last may be cut."""
+    """Return the first passages with at most `room` characters in total; the last may be cut."""
     kept: list[Passage] = []
     for passage in passages:
         if len(passage.text) > room:
-            text = cut(passage.text, room).rstrip() if room >= _LEAST_CUT else ""
+            text = truncate(passage.text, room).rstrip() if room >= _MIN_CUT else ""
             return [*kept, passage.model_copy(update={"text": text, "is_cut": True})] if text else kept
         kept.append(passage)
         room -= len(passage.text)
@@ -121,7 +119,7 @@ def _passage(result: Json) -> Passage:
         relevant=result["relevant"],
         similarity=None if similarity is None else round(similarity, 2),
         updated=updated[:10] if updated else None,
-        url=address(result),
+        url=short_url(result),
         also_on=list(result["also_on"]) or None,
         text=result["text"].removeprefix(prefix),
         before=result.get("context_before"),

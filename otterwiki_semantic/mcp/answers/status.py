@@ -1,22 +1,23 @@
-"""How the index is, and what became of a reindex."""
+"""The answers of `index_status` and `reindex`."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from otterwiki_semantic.mcp.answers.base import Answer, Part, count, fit
+from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count
 from otterwiki_semantic.mcp.backend import Json
+from otterwiki_semantic.mcp.budget import fit
 
 
 class ProblemEntry(Part):
-    """Something that keeps the index from doing all it could."""
+    """Something that limits the index."""
 
-    trouble: str = Field(description="What is wrong")
-    cure: str = Field(description="What to do about it")
+    message: str = Field(description="What is wrong")
+    hint: str = Field(description="What to do about it")
 
 
-class StatusAnswer(Answer):
-    """How the index is."""
+class StatusAnswer(ToolResponse):
+    """The state of the index."""
 
     status: str = Field(description="ready, indexing or error")
     indexed_commit: str | None = Field(default=None, description="The commit that the index equals")
@@ -30,34 +31,32 @@ class StatusAnswer(Answer):
     problems: list[ProblemEntry] | None = Field(default=None, description="What is wrong, and what to do about it")
 
     def lines(self) -> list[str]:
-        """See `Answer`."""
         is_new = self.indexed_commit == self.head_commit
         commit = (self.indexed_commit or "nothing yet")[:12]
-        freshness = "as new as the wiki" if is_new else f"behind by {count(self.pending_pages, 'page')}"
+        freshness = "up to date" if is_new else f"behind by {count(self.pending_pages, 'page')}"
         size = f"{count(self.pages, 'page')}, {count(self.passages, 'passage')}"
         return [
             f"{self.status}: {size}, at {commit} ({freshness}), model {self.model}",
             f"last rebuild: {self.rebuild}",
             *([f"error: {self.last_error}"] if self.last_error else []),
-            *(f"problem: {problem.trouble}; cure: {problem.cure}" for problem in self.problems or ()),
+            *(f"problem: {problem.message}; hint: {problem.hint}" for problem in self.problems or ()),
         ]
 
 
-class ReindexAnswer(Answer):
-    """What became of a reindex."""
+class ReindexAnswer(ToolResponse):
+    """The result of `reindex`."""
 
-    state: str = Field(description="done, or running: it goes on by itself, index_status tells how it is")
-    pages: int = Field(description="Pages that were read again, or that the index has now")
-    seconds: float = Field(description="How long it was waited for")
+    state: str = Field(description="done, or running: it continues in the background, see index_status")
+    pages: int = Field(description="Pages that were indexed again, or that the index has now")
+    seconds: float = Field(description="Seconds waited for it")
 
     def lines(self) -> list[str]:
-        """See `Answer`."""
         return [f"{self.state} after {self.seconds:.1f} s: {count(self.pages, 'page')}"]
 
 
 def status_answer(body: Json, max_tokens: int) -> StatusAnswer:
-    """Give the index's state, with as many of its problems as fit. Errors: `BudgetError`."""
-    problems = [ProblemEntry(trouble=problem["trouble"], cure=problem["cure"]) for problem in body["problems"]]
+    """Return the state of the index, with the problems that fit into the budget. Errors: `BudgetError`."""
+    problems = [ProblemEntry(message=problem["message"], hint=problem["hint"]) for problem in body["problems"]]
 
     def answer(number: int) -> StatusAnswer:
         missing = len(problems) - number

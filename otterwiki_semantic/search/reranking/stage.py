@@ -19,7 +19,7 @@ from msgspec import structs
 
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import RerankerError
-from otterwiki_semantic.core.records import Answer, Mode, SearchOptions
+from otterwiki_semantic.core.records import Answer, Mode, SearchOptions, Sort
 from otterwiki_semantic.core.telemetry import Failure, Telemetry
 from otterwiki_semantic.search.pipeline import RerankScores, Shortlist
 from otterwiki_semantic.search.reranking.base import Reranker
@@ -96,7 +96,7 @@ class RerankStage:
 
     def is_wanted(self, options: SearchOptions) -> bool:
         """Whether a search is reranked: if it asks for that, or if it leaves the ranking to us and the reranker is fast."""
-        if self._reranker is None:
+        if self._reranker is None or options.sort is not Sort.RELEVANCE:
             return False
         if options.rerank is None:
             return self._reranker.is_fast and options.mode is Mode.HYBRID and not options.draft
@@ -122,7 +122,7 @@ class RerankStage:
         failure = self.error if len(failures) == asked else failures[0] if failures else None
         if failure is not None and failure is not self._counted:
             self._counted = failure
-            self._telemetry.failed(Failure.RERANKER)
+            self._telemetry.record_failure(Failure.RERANKER)
 
     def scores(self, questions: Sequence[Question]) -> list[list[float] | RerankerError]:
         """Return for each question one score per text, the higher the better, or why there are none."""

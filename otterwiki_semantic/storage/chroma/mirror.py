@@ -236,7 +236,7 @@ class VectorMirror:
 
         Errors: `CatalogCorruptError`.
         """
-        self._telemetry.failed(Failure.VECTOR_STORE)
+        self._telemetry.record_failure(Failure.VECTOR_STORE)
         if isinstance(error, VectorStoreUnreachableError):
             self._start_rest(error)
             return

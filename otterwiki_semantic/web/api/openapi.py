@@ -1,7 +1,4 @@
-"""The OpenAPI document of the API.
-
-Anyone may read it, without key or login: it says what the source code says, and nothing of the wiki.
-"""
+"""The OpenAPI document of the API. It is public: it says nothing about the wiki."""
 
 from __future__ import annotations
 
@@ -20,10 +17,10 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus's text format."""
 _OPENAPI = "3.1.0"
 _ABOUT = (
-    "Finds passages of a wiki by meaning and by words. Parameters that are not listed are ignored. GET takes HEAD, too. "
+    "Searches a wiki by meaning and by keywords. Unknown parameters are ignored. HEAD is supported wherever GET is. "
     f"A query string has at most {MAX_QUERY_STRING_BYTES:,} bytes, a body at most {MAX_BODY_BYTES:,}. "
-    "In a body, text is taken for the number or truth value it shows. "
-    "A key that is sent has to be right, even where none is needed."
+    "In a body, numbers and booleans may be given as strings. "
+    "A key that is sent must be correct, even where none is needed."
 )
 _SCHEMES = {
     "key": {"type": "http", "scheme": "bearer", "description": "The wiki's `OTTERWIKI_API_KEY`: may search and reindex."},
@@ -31,7 +28,7 @@ _SCHEMES = {
         "type": "apiKey",
         "in": "cookie",
         "name": "session",
-        "description": "A login to the wiki; may what the wiki lets the account do.",
+        "description": "A login to the wiki, with the permissions of the account.",
     },
     "csrf": {
         "type": "apiKey",
@@ -42,17 +39,17 @@ _SCHEMES = {
 }
 _SECURITY: dict[Access, list[dict[str, list[str]]]] = {
     Access.ANYONE: [],
-    Access.READERS: [{"key": []}, {"session": []}, {}],  # the last one is nobody, who may read if the wiki is open to read
+    Access.READERS: [{"key": []}, {"session": []}, {}],  # the last: anonymous users, if the wiki is public
     Access.ADMINISTRATORS: [{"key": []}, {"session": []}],
-    Access.MONITORS: [{"key": []}, {"session": []}, {}],  # the last one is a program on the wiki's machine
+    Access.MONITORS: [{"key": []}, {"session": []}, {}],  # the last: programs on the machine of the wiki
 }
-_OF_ALL = ("uri_too_long", "internal_error")
-_OF_KEY = ("unauthorized", "wrong_key", "no_key_configured", "forbidden")
-_OF_ACCESS: dict[Access, tuple[str, ...]] = {
-    Access.ANYONE: _OF_ALL,
-    Access.READERS: (*_OF_KEY, "index_unavailable", *_OF_ALL),
-    Access.ADMINISTRATORS: (*_OF_KEY, "index_unavailable", *_OF_ALL),
-    Access.MONITORS: (*_OF_KEY, *_OF_ALL),
+_COMMON_ERRORS = ("uri_too_long", "internal_error")
+_KEY_ERRORS = ("unauthorized", "wrong_key", "no_key_configured", "forbidden")
+_ACCESS_ERRORS: dict[Access, tuple[str, ...]] = {
+    Access.ANYONE: _COMMON_ERRORS,
+    Access.READERS: (*_KEY_ERRORS, "index_unavailable", *_COMMON_ERRORS),
+    Access.ADMINISTRATORS: (*_KEY_ERRORS, "index_unavailable", *_COMMON_ERRORS),
+    Access.MONITORS: (*_KEY_ERRORS, *_COMMON_ERRORS),
 }
 _PAGE: Schema = {
     "name": "path",
@@ -68,7 +65,7 @@ _HEADERS: dict[int, dict[str, Schema]] = {
 
 
 def openapi_document(api: type, root: str) -> dict[str, Any]:
-    """Return the document of a class of operations; the wiki's addresses start with `root`, empty unless it is below a path."""
+    """Return the document of a class of operations; `root` is the path below which the wiki is served, or empty."""
     return {**_document(api), "servers": [{"url": f"{root}/api/v1"}]}
 
 
@@ -87,7 +84,7 @@ def _document(api: type) -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
-        "components": {"schemas": answer_schemas(), "responses": _refusals(operations), "securitySchemes": _SCHEMES},
+        "components": {"schemas": answer_schemas(), "responses": _error_responses(operations), "securitySchemes": _SCHEMES},
     }
 
 
@@ -102,7 +99,7 @@ def _operation(made: Operation) -> dict[str, Any]:
         "summary": made.summary,
         "security": security,
         **_request(made),
-        "responses": {str(made.status): success, **refused, **_also(made, success)},
+        "responses": {str(made.status): success, **refused, **_without_error_body(made, success)},
     }
 
 
@@ -120,14 +117,13 @@ def _content(made: Operation) -> dict[str, Any]:
     return {METRICS_TYPE: {"schema": {"type": "string"}}} if made.answer == "Metrics" else _json(reference(made.answer))
 
 
-def _also(made: Operation, success: dict[str, Any]) -> dict[str, Any]:
-    """Return the answers that are errors by their status alone: users of the earlier plugin get one from `/chroma-status`."""
+def _without_error_body(made: Operation, success: dict[str, Any]) -> dict[str, Any]:
+    """Return answers with an error status but no error body: `/chroma-status` has one for users of the earlier plugin."""
     return {"503": success | {"description": "The index cannot answer now"}} if made.answer == "ChromaStatus" else {}
 
 
 def _by_status(made: Operation) -> dict[int, list[str]]:
-    """Return the codes of an operation's errors by HTTP status."""
-    codes = {*_OF_ACCESS[made.access], *made.errors}
+    codes = {*_ACCESS_ERRORS[made.access], *made.errors}
     codes |= {"invalid_parameter"} if made.takes else set()
     codes |= {"bad_request", "too_large"} if made.body else set()
     codes |= {"csrf_failed"} if made.method == "POST" and made.access is Access.ADMINISTRATORS else set()
@@ -142,12 +138,11 @@ def _name(codes: list[str]) -> str:
     return "-".join(codes)
 
 
-def _refusals(operations: Iterable[Operation]) -> dict[str, Any]:
-    """Return every answer that is an error, by the codes it can have."""
-    return {_name(codes): _refusal(status, codes) for made in operations for status, codes in _by_status(made).items()}
+def _error_responses(operations: Iterable[Operation]) -> dict[str, Any]:
+    return {_name(codes): _error_response(status, codes) for made in operations for status, codes in _by_status(made).items()}
 
 
-def _refusal(status: int, codes: list[str]) -> dict[str, Any]:
+def _error_response(status: int, codes: list[str]) -> dict[str, Any]:
     one_of = {"properties": {"error": {"properties": {"code": {"enum": codes}}}}}
     return {
         "description": "; ".join(f"`{code}`: {ERRORS[code][1]}" for code in codes),

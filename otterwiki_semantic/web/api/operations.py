@@ -1,4 +1,4 @@
-"""Operations of the API: each is defined once, where it is answered; routes, checks and documentation follow from that."""
+"""Operations of the API: each is defined once, at its view; routes, checks and the OpenAPI document follow from that."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A method of a path, what it takes and what it answers."""
+    """An HTTP method of a path."""
 
     method: Literal["GET", "POST"]
     path: str
@@ -49,7 +49,7 @@ class Operation:
     in_query: tuple[str, ...]
     """The parameters of an operation with a body that may stand in the query string instead."""
     errors: tuple[str, ...]
-    """The codes of errors that it has beside those that follow from `access` and `takes`."""
+    """Error codes, in addition to those that follow from `access` and `takes`."""
     status: int
 
     @property
@@ -73,10 +73,10 @@ def operation(
     errors: Sequence[str] = (),
     status: int = 200,
 ) -> Callable[[View], View]:
-    """Return a decorator for the method of a class that answers an operation.
+    """Return a decorator for the view of an operation.
 
-    It gets the page's path, if the operation has one, and the record of its parameters; it returns a record, JSON as bytes, or
-    a response. An `alias` is another path of the same operation.
+    The view receives the path of the page and the record of parameters, if it has them; it returns a record, JSON as bytes, or
+    a response. `alias` is a second path.
     """
     made = Operation(method, path, name, summary, answer, access, takes, body, tuple(in_query), tuple(errors), status)
 
@@ -94,7 +94,7 @@ def operations_of(api: type) -> list[tuple[Operation, str]]:
 
 
 def answer(made: Operation, view: View, api_key: str | None, path_values: dict[str, str]) -> Response:
-    """Answer the request at hand: check who asks, read the parameters, call the view."""
+    """Answer the current request: check permissions, parse parameters, call the view."""
     _CHECKS[made.access](api_key)
     parameters = () if made.takes is None else (parse_parameters(made.takes, _values(made)),)
     found = view(*path_values.values(), *parameters)
@@ -117,7 +117,7 @@ _CHECKS: dict[Access, Callable[[str | None], None]] = {
 
 
 def _values(made: Operation) -> dict[str, Any]:
-    """Return the values of the query string, and over them those of the body."""
+    """Return the parameters of the query string, overridden by those of the body."""
     assert made.takes is not None
     lists = [each.name for each in parameters_of(made.takes) if each.type.is_list]
     if made.body is None:

@@ -1,4 +1,4 @@
-"""How large a request may be; every route refuses a larger one before it does anything else with it."""
+"""Limits on the size of requests, checked first, and the parser of JSON bodies."""
 
 from __future__ import annotations
 
@@ -11,33 +11,32 @@ from otterwiki_semantic.web.errors import ApiError
 
 MAX_BODY_BYTES = 1 << 20
 MAX_QUERY_STRING_BYTES = 1 << 16
-"""Room for every parameter at once; what does not fit here can be sent as a body. Few servers take more."""
+"""Enough for every parameter at once; larger requests can be sent as a body. Few servers accept more."""
 
 
 def check_size() -> None:
-    """Bound the request at hand: no more of its body is read than shows that it is too large, whatever length it claims.
+    """Limit the body of the current request, whatever length it claims. Errors: `ApiError` for a query string that is too long.
 
-    Errors: `ApiError` for a query string that is too long. What reads a body that claims to be larger raises
-    `RequestEntityTooLarge`; one that does not say its length is cut off there.
+    Reading a body that claims to be larger raises `RequestEntityTooLarge`; a body of unknown length is truncated.
     """
     request.max_content_length = MAX_BODY_BYTES + 1
     size = len(request.query_string)
     if size > MAX_QUERY_STRING_BYTES:
-        allowed = f"allowed are {MAX_QUERY_STRING_BYTES:,}; POST takes more"
+        allowed = f"at most {MAX_QUERY_STRING_BYTES:,} are allowed; use POST for more"
         raise ApiError("uri_too_long", f"the query string has {size:,} bytes; {allowed}")
 
 
 def json_object(example: str) -> dict[str, Any]:
-    """Give the body of the request at hand, a JSON object of any content type; `ApiError`, with an example, for anything else.
+    """Return the body of the current request, a JSON object of any content type; whole floats become integers.
 
-    JSON has one kind of number: a field of 5.0 is 5.
+    Errors: `ApiError`, with an example.
     """
     try:
         is_too_large = len(request.get_data()) > MAX_BODY_BYTES
     except RequestEntityTooLarge:
         is_too_large = True
     if is_too_large:
-        raise ApiError("too_large", f"the body is too large; allowed are {MAX_BODY_BYTES:,} bytes")
+        raise ApiError("too_large", f"the body is too large; at most {MAX_BODY_BYTES:,} bytes are allowed")
     try:
         body = request.get_json(force=True)
     except (BadRequest, RecursionError) as error:

@@ -21,12 +21,13 @@ from otterwiki_semantic.core.records import (
     PageView,
     ReindexRequest,
     ReindexStarted,
+    ReindexStatus,
     RelatedRequest,
     SearchRequest,
 )
 from otterwiki_semantic.core.remedies import problem
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.daemon import IndexClient, IndexService, reindex_status_json, status_json
+from otterwiki_semantic.daemon import IndexClient, IndexService
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.web.api.openapi import METRICS_TYPE, openapi_document
 from otterwiki_semantic.web.api.operations import Access, Operation, answer, json_response, operation, operations_of
@@ -36,10 +37,10 @@ from otterwiki_semantic.web.errors import ApiError, error_answer, handle_errors
 from otterwiki_semantic.web.pages.layout import page_url
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
-"""All that are defined: with others the wiki's own refusal is a page."""
+"""All standard methods; others get the wiki's own error page."""
 _ENDPOINT = str.maketrans("/-.{}", "_____")
 _SHARED = "/pages"
-"""Another plugin may be here, and write pages: its methods are not refused."""
+"""Another plugin may serve other methods at this path, so they are not rejected here."""
 _UP = """\
 # HELP otterwiki_semantic_up Whether the index answers.
 # TYPE otterwiki_semantic_up gauge
@@ -47,16 +48,16 @@ otterwiki_semantic_up"""
 
 
 class _PagePath(PathConverter):
-    """A page's path in an address, whatever is in it: a file's name may even hold a line break."""
+    """The path of a page in a URL; it may contain anything, even a line break."""
 
     regex = "[^/](?s:.*?)"
 
 
 def make_blueprint(index: IndexClient, settings: Settings) -> Blueprint:
-    """Return the routes, answered by `index`. The caller exempts it from the wiki's CSRF protection; `auth` sees to it."""
+    """Return the routes of the API. The caller exempts them from the wiki's CSRF protection, because `auth` checks it."""
     api = Api(index, PageReader(index, Repository(settings.repository)), settings)
     blueprint = Blueprint("semantic_search", __name__, url_prefix="/api/v1")
-    blueprint.record_once(_know_page_paths)
+    blueprint.record_once(_add_converter)
     by_rule: dict[str, dict[str, tuple[Operation, str]]] = {}
     for made, view in operations_of(Api):
         by_rule.setdefault(made.rule, {})[made.method] = made, view
@@ -72,14 +73,14 @@ def make_blueprint(index: IndexClient, settings: Settings) -> Blueprint:
     return blueprint
 
 
-def _know_page_paths(state: BlueprintSetupState) -> None:
+def _add_converter(state: BlueprintSetupState) -> None:
     state.app.url_map.converters["page_path"] = _PagePath
 
 
 def _route(
     blueprint: Blueprint, rule: str, views: dict[str, tuple[Operation, Callable[..., object]]], api_key: str | None
 ) -> None:
-    """Add a rule that refuses the methods it has no view for; the wiki's own catch-all would answer them with a page."""
+    """Add a rule that rejects methods without a view; the wiki's catch-all would answer them with a page."""
 
     def dispatch(**values: str) -> Response:
         if request.method == "OPTIONS":
@@ -88,7 +89,7 @@ def _route(
         found = views.get("GET" if request.method == "HEAD" else request.method)
         if found is None:
             allowed = ", ".join(views)
-            raise MethodNotAllowed(list(views), f"{request.path} takes {allowed}, not {request.method}")
+            raise MethodNotAllowed(list(views), f"{request.path} supports {allowed}, not {request.method}")
         return answer(*found, api_key, values)
 
     methods = ["GET"] if rule.startswith(_SHARED) else _METHODS
@@ -100,14 +101,14 @@ def _not_found(rest: str = "") -> NoReturn:
 
 
 def _keep_private(response: Response) -> Response:
-    """Let no cache store an answer, and no browser take it for anything but JSON."""
+    """Forbid caches to store an answer, and browsers to guess its type."""
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Content-Type-Options"] = "nosniff"
     return response
 
 
 class Api:
-    """The views. Where the daemon's JSON is the answer, it is passed on unread."""
+    """The views. JSON of the daemon is passed on without parsing."""
 
     def __init__(self, index: IndexClient, pages: PageReader, settings: Settings) -> None:
         self._index = index
@@ -134,9 +135,9 @@ class Api:
         return b'{"answers":%b}' % answers
 
     @operation("GET", "/semantic-search/status", "status", "What the index holds and its state", "IndexStatus", Access.READERS)
-    def status(self) -> Response:
+    def status(self) -> bytes | Response:
         try:
-            return jsonify(status_json(self._index.status()))
+            return self._index.fetch_json(IndexService.status)
         except SemanticError as error:
             return error_answer("index_unavailable", str(error), status="unavailable", problems=(problem(error),))
 
@@ -156,9 +157,9 @@ class Api:
         errors=("not_found", "package_missing"),
     )
     def metrics(self) -> Response:
-        """Return metrics, also if the index does not answer: a scrape that failed would not say why."""
+        """Return metrics, even if the index does not answer: a failed scrape would not say why."""
         if not self._has_metrics:
-            raise NotFound("metrics are switched off: SEMANTIC_METRICS is false")
+            raise NotFound("metrics are disabled: SEMANTIC_METRICS is false")
         try:
             found = self._index.metrics()
         except MetricsError as error:
@@ -246,12 +247,12 @@ class Api:
         return ReindexStarted("started", estimate=self._index.reindex(full=asked.full).estimate)
 
     @operation("GET", "/reindex/status", "reindexStatus", "The progress of the last rebuild", "ReindexStatus", Access.READERS)
-    def reindex_status(self) -> Response:
-        return jsonify(reindex_status_json(self._index.status().rebuild))
+    def reindex_status(self) -> ReindexStatus:
+        return ReindexStatus.of(self._index.status().rebuild)
 
     @operation("GET", "/chroma-status", "chromaStatus", "As the earlier plugin answers", "ChromaStatus", Access.ANYONE)
     def chroma_status(self) -> Response:
-        """Return what users of the earlier plugin know: open to all, and nothing private in it."""
+        """Return the status as the earlier plugin did: public, without private data."""
         try:
             status = self._index.status()
         except SemanticError:
@@ -260,5 +261,5 @@ class Api:
 
 
 def _page_urls() -> PageUrls:
-    """Return the addresses of pages in the wiki that is asked."""
+    """Return the URLs of pages in the wiki of the current request."""
     return PageUrls(page_url("x", "").removesuffix("x"))

@@ -1,4 +1,4 @@
-"""The administrators' pages, below ``/-/admin/semantic-search``: how the index is and works, and how search sees a page."""
+"""Administrators' pages below ``/-/admin/semantic-search``: the state of the index, and the inspection of a page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FEW_SECONDS = 9.95
 
 
 def make_admin_pages(service: IndexService) -> Blueprint:
-    """Give the pages, answered by `service`; the wiki's CSRF protection holds for them."""
+    """Return the pages; the wiki's CSRF protection applies to them."""
     views = _Views(service)
     pages = Blueprint("semantic_admin", "otterwiki_semantic.web", url_prefix=ADMIN, template_folder="templates")
     guard = partial(guarded, "ADMIN")
@@ -40,12 +40,12 @@ def make_admin_pages(service: IndexService) -> Blueprint:
 
 
 def moment(iso: str) -> str:
-    """Give a moment in UTC (ISO 8601) as people read it: ``2026-01-31 12:00:00 UTC``."""
+    """Format a time in UTC (ISO 8601): ``2026-01-31 12:00:00 UTC``."""
     return iso.replace("T", " ").replace("+00:00", " UTC")
 
 
 def duration(seconds: float) -> str:
-    """Give a span of time as people read it: ``0.4 s``, ``12 s``, ``3 min 20 s``, ``1 h 5 min``."""
+    """Format a duration: ``0.4 s``, ``12 s``, ``3 min 20 s``, ``1 h 5 min``."""
     if seconds < _FEW_SECONDS:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
@@ -63,29 +63,28 @@ class _Views:
         return render_page("semantic_search/index.html", title="Search index", **self._state(), **self._work())
 
     def state(self) -> ResponseReturnValue:
-        """How the index is now: a part of the page, which its script asks for again and again."""
+        """Return the current state of the index, a part of the page that its script polls."""
         return render_template("semantic_search/index_state.html", **self._state())
 
     def work(self) -> ResponseReturnValue:
-        """What the index did lately: a part of the page, which its script asks for when it has done something."""
+        """Return the recent activity of the index, a part of the page that its script reloads after changes."""
         return render_template("semantic_search/index_work.html", **self._work())
 
     def page(self) -> ResponseReturnValue:
-        """How search sees a page."""
-        values: dict[str, Any] = {"path": request.args.get("path", ""), "seen": None, "trouble": None}
+        values: dict[str, Any] = {"path": request.args.get("path", ""), "inspection": None, "message": None}
         status = 200
         try:
             if values["path"]:
                 path = page_path(QueryText().parse(values["path"], "path"))
-                values["seen"] = self._service.inspect_page(path)
+                values["inspection"] = self._service.inspect_page(path)
         except SemanticError as error:
-            values["trouble"], status = str(error), status_of(error)
+            values["message"], status = str(error), status_of(error)
         return render_page(
             "semantic_search/inspect_page.html", title="How search sees a page", page_url=page_url, **values
         ), status
 
     def reindex(self) -> ResponseReturnValue:
-        """Build another index; who only comes back here, from a login, is shown the page with the form."""
+        """Start a rebuild; a GET, which comes from the login page, redirects to the form."""
         if request.method != "POST":
             return redirect(url_for("semantic_admin.index"))
         try:
@@ -93,7 +92,7 @@ class _Views:
         except SemanticError as error:
             flash(str(error), "alert-danger")
         else:
-            flash("Another index is being built; this one serves until it is done.", "alert-success")
+            flash("A new index is being built; the current one serves until it is done.", "alert-success")
         return redirect(url_for("semantic_admin.index"))
 
     def _state(self) -> dict[str, Any]:
@@ -106,7 +105,7 @@ class _Views:
         try:
             insight, found = self._service.insight(), self._service.map()
         except SemanticError:
-            return {"insight": None, "chart": None, "map": None}  # the state tells why
+            return {"insight": None, "chart": None, "map": None}  # the state says why
         return {"insight": insight, "chart": latency_chart(insight.searches), "map": found}
 
 
@@ -117,7 +116,7 @@ _LEAST_HOURS = 24
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """An hour: where it stands in the drawings, and how high its lines reach (units of the drawing, from its top)."""
+    """An hour in the charts; coordinates in units of the drawing, from its top left."""
 
     x: float
     width: float
@@ -129,17 +128,19 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class LatencyChart:
-    """The hours that had searches, and what the tops of the drawings stand for, in milliseconds and in questions."""
+    """The hours with searches."""
 
     bars: tuple[Bar, ...]
     top_ms: int
+    """Milliseconds at the top of the latency chart."""
     top_unanswered: int
+    """Queries at the top of the other chart."""
     width: int = WIDTH
     height: int = HEIGHT
 
 
 def latency_chart(hours: Sequence[SearchHour]) -> LatencyChart | None:
-    """Give how long searches took, hour by hour, in proportion of time; None if there were none."""
+    """Return the chart of searches per hour; None if there were none."""
     if not hours:
         return None
     starts = [datetime.fromisoformat(hour.hour).timestamp() / _SECONDS_OF_AN_HOUR for hour in hours]
@@ -156,7 +157,7 @@ def latency_chart(hours: Sequence[SearchHour]) -> LatencyChart | None:
 
 
 def _round_top(most: float) -> int:
-    """Give the next of 10, 20, 50, 100, 200 and so on."""
+    """Round up to 10, 20, 50, 100, 200 and so on."""
     power = 10 ** math.floor(math.log10(max(most, 1)))
     return int(max(10, next(power * step for step in (1, 2, 5, 10) if most <= power * step)))
 

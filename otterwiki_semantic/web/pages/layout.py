@@ -1,4 +1,4 @@
-"""What the plugin's pages have in common: the wiki's frame around them, who may see them, and what they answer."""
+"""What the plugin's pages share: the wiki's layout, access control, URLs, status codes."""
 
 from __future__ import annotations
 
@@ -15,24 +15,22 @@ from otterwiki_semantic.core.errors import NotFoundError, ParameterError, Semant
 from otterwiki_semantic.web.auth import has_permission
 
 View = Callable[..., ResponseReturnValue]
-
-
 PageUrl = Callable[[str, str], str]
-"""Returns the address of a page, from its path and an anchor, which may be empty."""
+"""Returns the URL of a page from its path and an anchor, which may be empty."""
 
 
 def guarded(permission: str, view: View) -> View:
-    """Give a view for those who have a permission; others are answered as by the wiki's own pages."""
+    """Restrict a view to users with a permission; others get what the wiki's own pages answer."""
 
     @wraps(view)
-    def seen(**values: str) -> ResponseReturnValue:
+    def restricted(**values: str) -> ResponseReturnValue:
         return _refuse_unless(permission) or view(**values)
 
-    return seen
+    return restricted
 
 
 def _refuse_unless(permission: str) -> Response | None:
-    """Let those pass who have a permission (None); send who is not logged in to the login, and stop the others with a 403."""
+    """Return None for users with a permission and a redirect to the login for anonymous ones; abort with 403 for others."""
     if not has_permission(permission):
         if current_user.is_authenticated:
             abort(403)
@@ -41,22 +39,19 @@ def _refuse_unless(permission: str) -> Response | None:
 
 
 def keep_private(response: Response) -> Response:
-    """Tell caches that a page is for whoever asked; scripts are for all."""
+    """Forbid caches to store pages; scripts are public."""
     if not (request.endpoint or "").endswith(".static"):
         response.headers["Cache-Control"] = "no-store"
     return response
 
 
 def render_page(template: str, **values: Any) -> str:
-    """Render a page in the wiki's frame, with its menu; without its page index, as the wiki's own search page.
-
-    The index would take the wiki seconds with ten thousand pages.
-    """
+    """Render a page in the wiki's layout, with its menu, but without its page index, which takes seconds for 10,000 pages."""
     return render_template(template, custom_menu=_menu(), **values)
 
 
 def _menu() -> Any:
-    """Give the wiki's menu, made by the code that its own pages are made by: a process can hold several wikis."""
+    """Return the wiki's menu, built by the module that serves its own pages: a process can have several wikis."""
     from otterwiki.sidebar import SidebarMenu
 
     names = getattr(current_app.view_functions["view"], "__globals__", {})
@@ -64,10 +59,10 @@ def _menu() -> Any:
 
 
 def page_url(path: str, anchor: str) -> str:
-    """Give the address of a page, and of one of its headings."""
+    """Return the URL of a page or, with an anchor, of one of its headings."""
     return url_for("view", path=path, _anchor=anchor or None)
 
 
 def status_of(error: SemanticError) -> int:
-    """Give the HTTP status of a page that tells of an error."""
+    """Return the HTTP status of a page that shows an error."""
     return 404 if isinstance(error, NotFoundError) else 422 if isinstance(error, ParameterError) else 503

@@ -1,4 +1,4 @@
-"""An answer as people read it: its passages by page, links that lead to them, filters with counts, and reasons in words."""
+"""The view of an answer: passages by page with links and explanations, and filters with counts."""
 
 from __future__ import annotations
 
@@ -7,72 +7,76 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from otterwiki_semantic.core.records import Answer, Explanation, Freshness, Hit
-from otterwiki_semantic.web.pages.excerpts import Piece, excerpt, text_fragment
+from otterwiki_semantic.web.pages.excerpts import Span, excerpt, text_fragment
 from otterwiki_semantic.web.pages.layout import PageUrl
 
 FILTERS = ("category", "tag", "path")
-_MOST_CHIPS = 6
+_MAX_CHIPS = 6
 _RULES = {
     "score": "by its score",
     "exact title": "the page has this title",
     "exact heading": "the section has this heading",
     "rare identifier": "it has this rare identifier",
-    "reranker": "by the reranker, which read it again",
-    "diversity": "it differs from those before it",
+    "reranker": "by the reranker",
+    "updated": "by the last change of its page",
+    "diversity": "it differs from the results above",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
-    """A passage: where it stands (`trail`, below the page's title), what is shown of it, and why it was found."""
+class PassageView:
+    """A passage, and why it was found."""
 
     url: str
     trail: tuple[str, ...]
-    pieces: tuple[Piece, ...]
+    """The headings above it, without the title of the page."""
+    spans: tuple[Span, ...]
     reasons: tuple[str, ...]
     also_on: tuple[tuple[str, str], ...]
-    """Paths and addresses of other pages with nearly the same passage."""
+    """Paths and URLs of other pages with nearly the same passage."""
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPage:
-    """A page, and its passages, best first."""
+class PageResults:
+    """A page with its passages, best first."""
 
     title: str
     path: str
     url: str
     updated: str | None
-    passages: tuple[Passage, ...]
+    passages: tuple[PassageView, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A filter: what it is of, how many pages have it, and whether it is chosen."""
+    """A filter that is active or offered."""
 
     name: str
     value: str
     count: int | None
+    """Number of pages with this value."""
     is_on: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What is shown of an answer: what is relevant, what only comes near, and filters to choose."""
+class ResultsView:
+    """What the search page shows of an answer."""
 
-    pages: tuple[FoundPage, ...]
-    misses: tuple[FoundPage, ...]
+    pages: tuple[PageResults, ...]
+    misses: tuple[PageResults, ...]
+    """Pages that are near, but not relevant."""
     chips: tuple[Chip, ...]
     summary: str
 
 
-def found(answer: Answer, chosen: Sequence[tuple[str, str]], page_url: PageUrl) -> Found:
-    """Give what is shown of an answer; `chosen` are the filters that it was asked with, by name and value."""
+def results_view(answer: Answer, chosen: Sequence[tuple[str, str]], page_url: PageUrl) -> ResultsView:
+    """Return the view of an answer; `chosen` are the names and values of active filters."""
     relevant = [hit for hit in answer.results if hit.relevant]
     others = [hit for hit in answer.results if not hit.relevant]
     pages, misses = _by_page(relevant, page_url), _by_page(others, page_url)
     chips = _chips(answer, chosen)
-    shown = chips if len(pages) > 1 else tuple(chip for chip in chips if chip.is_on)  # one page cannot be narrowed
-    return Found(pages, misses, shown, _summary(len(relevant), len(pages), answer.index))
+    shown = chips if len(pages) > 1 else tuple(chip for chip in chips if chip.is_on)  # a single page cannot be narrowed down
+    return ResultsView(pages, misses, shown, _summary(len(relevant), len(pages), answer.index))
 
 
 def _summary(passages: int, pages: int, index: Freshness) -> str:
@@ -82,12 +86,12 @@ def _summary(passages: int, pages: int, index: Freshness) -> str:
     return f"{passages} passage{'s' * (passages > 1)} on {pages} page{'s' * (pages > 1)}"
 
 
-def _by_page(hits: Iterable[Hit], page_url: PageUrl) -> tuple[FoundPage, ...]:
+def _by_page(hits: Iterable[Hit], page_url: PageUrl) -> tuple[PageResults, ...]:
     by_path: dict[str, list[Hit]] = {}
     for hit in hits:
         by_path.setdefault(hit.path, []).append(hit)
     return tuple(
-        FoundPage(
+        PageResults(
             title=group[0].title,
             path=path,
             url=page_url(path, ""),
@@ -98,22 +102,21 @@ def _by_page(hits: Iterable[Hit], page_url: PageUrl) -> tuple[FoundPage, ...]:
     )
 
 
-def _passage(hit: Hit, page_url: PageUrl) -> Passage:
+def _passage(hit: Hit, page_url: PageUrl) -> PassageView:
     own = hit.prefix_length + hit.overlap_length
     url = page_url(hit.path, hit.anchor)
     directive = text_fragment(hit.snippet, own, hit.highlights)
     trail = hit.section_path[1:] if hit.section_path[:1] == (hit.title,) else hit.section_path
-    return Passage(
+    return PassageView(
         url=f"{url}{'' if hit.anchor or not directive else '#'}{directive}",
         trail=trail,
-        pieces=excerpt(hit.snippet, own, hit.highlights),
+        spans=excerpt(hit.snippet, own, hit.highlights),
         reasons=_reasons(hit, hit.explain) if hit.explain else (),
         also_on=tuple((path, page_url(path, "")) for path in hit.also_on),
     )
 
 
 def _reasons(hit: Hit, why: Explanation) -> tuple[str, ...]:
-    """Tell in words why a passage stands where it does."""
     return (
         f"Placed {_RULES.get(why.rule, why.rule)}.",
         _meaning(why),
@@ -127,7 +130,7 @@ def _reasons(hit: Hit, why: Explanation) -> tuple[str, ...]:
 
 def _meaning(why: Explanation) -> str:
     if why.semantic.score is None:
-        return "Its meaning was not compared."
+        return "Meaning: not compared."
     place = f", the {_ordinal(why.semantic.rank)} nearest" if why.semantic.rank else ""
     return f"Meaning: similarity {why.semantic.score:.2f} of 1{place}."
 
@@ -145,7 +148,7 @@ def _ordinal(number: int) -> str:
 
 
 def _chips(answer: Answer, chosen: Sequence[tuple[str, str]]) -> tuple[Chip, ...]:
-    """Give the chosen filters first, then those that the relevant pages offer."""
+    """Return the active filters, then those of the relevant pages."""
     taken = {(name, value.casefold()) for name, value in chosen}
     single = {name for name, _ in chosen if name != "tag"}
     irrelevant = _irrelevant(answer.results)
@@ -154,13 +157,13 @@ def _chips(answer: Answer, chosen: Sequence[tuple[str, str]]) -> tuple[Chip, ...
         facets: dict[str, int] = getattr(answer.facets, name) if answer.facets and name not in single else {}
         counts = {value: count - irrelevant[name, value.casefold()] for value, count in facets.items()}
         rest = [value for value, count in counts.items() if count > 0 and (name, value.casefold()) not in taken]
-        best = sorted(rest, key=lambda value: -counts[value])[:_MOST_CHIPS]
+        best = sorted(rest, key=lambda value: -counts[value])[:_MAX_CHIPS]
         chips += [Chip(name, value, counts[value], is_on=False) for value in best]
     return tuple(chips)
 
 
 def _irrelevant(hits: Sequence[Hit]) -> Counter[tuple[str, str]]:
-    """Count the pages that the facets count though they only come near, by filter and value."""
+    """Count the irrelevant pages that are included in the facets, by filter and value."""
     relevant = {hit.path for hit in hits if hit.relevant}
     near = {hit.path: hit for hit in hits if hit.path not in relevant}
     found: Counter[tuple[str, str]] = Counter()

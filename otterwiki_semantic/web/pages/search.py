@@ -1,8 +1,9 @@
-"""The plugin's pages in the wiki, below ``/-/semantic-search``: the search page, and parts of pages that its scripts load."""
+"""The plugin's pages below ``/-/semantic-search``: the search page, and parts of pages that scripts load."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from flask import Blueprint, render_template, request, url_for
@@ -14,26 +15,25 @@ from otterwiki_semantic.core.records import Answer, Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, render_page, status_of
-from otterwiki_semantic.web.pages.results import FILTERS, Chip, found
+from otterwiki_semantic.web.pages.results import FILTERS, Chip, results_view
 from otterwiki_semantic.web.pages.suggestions import CircuitBreaker, likely_pages, near_pages
-from otterwiki_semantic.web.pages.wiki_map import MapView
+from otterwiki_semantic.web.pages.wiki_map import map_view
 
 SEARCH = "/-/semantic-search"
 MODES = ((Mode.HYBRID, "Both"), (Mode.SEMANTIC, "Meaning"), (Mode.KEYWORD, "Exact words"))
-_RESULTS, _MORE_RESULTS, _PASSAGES_OF_A_PAGE = 20, 50, 3
-_LATER = 503
+_RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
+_UNAVAILABLE = 503
 _ASSET_SECONDS = 300
-"""As long as the wiki lets browsers keep the stylesheet that it makes of all plugins'."""
+"""How long browsers may cache a script: as long as the wiki's joined stylesheet."""
 
 
 class _Pages(Blueprint):
     def get_send_file_max_age(self, filename: str | None) -> int:  # noqa: ARG002 - Flask's signature
-        """Give how many seconds a browser may keep a script."""
         return _ASSET_SECONDS
 
 
 def make_pages(service: IndexService, settings: Settings) -> Blueprint:
-    """Give the pages, answered by `service`; the wiki's CSRF protection holds for them."""
+    """Return the pages; the wiki's CSRF protection applies to them."""
     views = _Views(service)
     pages = _Pages(
         "semantic_pages",
@@ -48,7 +48,7 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
         ("/results", "results", views.results),
         ("/likely", "likely", views.likely),
         *((("/related", "related", views.related),) if settings.related else ()),
-        ("/map", "map", MapView(service).page),
+        ("/map", "map", partial(map_view, service)),
     ):
         pages.add_url_rule(rule, name, guarded("READ", view))
     pages.after_request(keep_private)
@@ -70,8 +70,8 @@ class _Views:
         return render_template("semantic_search/results.html", **values), status
 
     def related(self) -> ResponseReturnValue:
-        """Pages near to one: a part of its sidebar, or a page for those without scripts."""
-        values: dict[str, Any] = {"path": request.args.get("path", ""), "related": (), "trouble": None}
+        """Return related pages, as a part of the sidebar, or as a page for browsers without scripts."""
+        values: dict[str, Any] = {"path": request.args.get("path", ""), "related": (), "message": None}
         status = 200
         try:
             path = page_path(QueryText().parse(request.args.get("path"), "path"))
@@ -79,13 +79,13 @@ class _Views:
         except PageNotFoundError:
             pass  # it is not indexed yet: nothing is near
         except SemanticError as error:
-            values["trouble"], status = str(error), status_of(error)
+            values["message"], status = str(error), status_of(error)
         if "part" in request.args:
             return render_template("semantic_search/related.html", **values), status
         return render_page("semantic_search/related_page.html", title="Related pages", **values), status
 
     def likely(self) -> ResponseReturnValue:
-        """Pages that may be meant by a name that no page has."""
+        """Return pages that may be meant by a name that does not exist."""
         try:
             name = QueryText().parse(request.args.get("name"), "name")
             is_path = "missing" in request.args
@@ -95,7 +95,6 @@ class _Views:
         return render_template("semantic_search/likely.html", pages=pages, name=name)
 
     def _found(self) -> tuple[dict[str, Any], int]:
-        """Give what the search page shows, and the status to answer with."""
         query = request.args.get("q", "").strip()
         mode = request.args.get("mode", Mode.HYBRID)
         chosen = _chosen()
@@ -107,38 +106,35 @@ class _Views:
         except SemanticError as error:
             chips = [Chip(name, value, None, is_on=True) for name, value in chosen]
             status = status_of(error)
-            return {**values, "trouble": str(error), "chips": chips, "is_passing": status == _LATER}, status
-        return {**values, "found": found(answer, chosen, page_url), "answer": answer, "more": _more(answer)}, 200
+            return {**values, "message": str(error), "chips": chips, "is_passing": status == _UNAVAILABLE}, status
+        return {**values, "found": results_view(answer, chosen, page_url), "answer": answer, "more": _more(answer)}, 200
 
     def _answer(self, query: str, mode: str, chosen: list[tuple[str, str]]) -> Answer:
         filters = {name: value for name, value in chosen if name != "tag"}
         tags = [value for name, value in chosen if name == "tag"]
-        wanted = {"n": _MORE_RESULTS if "more" in request.args else _RESULTS, "max_chunks_per_page": _PASSAGES_OF_A_PAGE}
+        wanted = {"n": _MORE_RESULTS if "more" in request.args else _RESULTS, "max_chunks_per_page": _PASSAGES_PER_PAGE}
         options = parse_parameters(
             SearchOptions, {**wanted, **filters, "tag": tags, "mode": mode, "facets": True, "explain": True}
         )
-        is_new_question = "draft" not in request.args and "more" not in request.args
-        is_new_question &= request.headers.get("Sec-Fetch-Site") != "cross-site"  # else another site could fill the log
+        is_new_query = "draft" not in request.args and "more" not in request.args
+        is_new_query &= request.headers.get("Sec-Fetch-Site") != "cross-site"  # else another site could fill the log
         rerank = False if request.args.get("draft") == "typing" else None
-        return self._service.search(
-            [QueryText().parse(query, "q")], replace(options, is_logged=is_new_question, rerank=rerank)
-        )[0]
+        return self._service.search([QueryText().parse(query, "q")], replace(options, is_logged=is_new_query, rerank=rerank))[0]
 
 
 def _chosen() -> list[tuple[str, str]]:
-    """Give the filters that are asked for: any number of tags, and the last one of each other kind."""
+    """Return the requested filters: any number of tags, and the last one of each other kind."""
     given = [(name, value) for name in FILTERS for value in request.args.getlist(name) if value.strip()]
     last = dict(given)
     return [(name, value) for name, value in dict.fromkeys(given) if name == "tag" or last[name] == value]
 
 
 def _more(answer: Answer) -> bool:
-    """Tell whether more results may be asked for."""
     return "more" not in request.args and len(answer.results) >= _RESULTS
 
 
 def _address(*, without: tuple[str, str] | None = None, adding: tuple[str, str] | None = None, more: bool = False) -> str:
-    """Give this search's address with a filter less or more, or with more results."""
+    """Return the URL of this search with a filter removed or added, or with more results."""
     kept = [
         (name, value)
         for name in ("q", "mode", *FILTERS)

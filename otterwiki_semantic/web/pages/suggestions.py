@@ -1,4 +1,4 @@
-"""Pages near to another one, and pages that may be meant by a name: what is offered beside the wiki's own pages."""
+"""Suggestions: related pages, and pages that may be meant by a name."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class CircuitBreaker:
         self._cooldown = Cooldown(_PAUSE_SECONDS)
 
     def call(self, request: Callable[[], T]) -> T:
-        """Return what `request` returns; `DaemonUnavailableError` if the index process does not answer, or did not lately."""
+        """Return what `request` returns; `DaemonUnavailableError` if the index daemon does not answer, or did not lately."""
         if self._cooldown.is_active:
-            raise DaemonUnavailableError("the index process did not answer lately")
+            raise DaemonUnavailableError("the index daemon did not answer lately")
         try:
             return request()
         except DaemonUnavailableError:
@@ -37,20 +37,22 @@ class CircuitBreaker:
 
 @dataclass(frozen=True, slots=True)
 class NearPage:
-    """A page that is offered: its nearest section (empty: none), and whether it is linked to already."""
+    """A suggested page."""
 
     title: str
     path: str
     url: str
     section: str
+    """Its nearest section; empty if that is the page itself."""
     section_url: str
     is_linked: bool
+    """Whether the current page links to it."""
     link: str = ""
-    """The wiki's link to it; empty if it has none because of its name."""
+    """The wiki link to it; empty if its name allows none."""
 
 
 def near_pages(service: IndexService, path: str, page_url: PageUrl) -> tuple[NearPage, ...]:
-    """Give the pages near enough in meaning to a page, nearest first; errors as `IndexService.related`."""
+    """Return the relevant pages near in meaning to a page, nearest first; errors as `IndexService.related`."""
     return tuple(_near(page, page_url) for page in service.related(path, _RELATED).results if page.relevant)
 
 
@@ -63,7 +65,7 @@ def _near(page: RelatedPage, page_url: PageUrl) -> NearPage:
 
 
 def likely_pages(service: IndexService, name: str, page_url: PageUrl, *, is_path: bool) -> tuple[NearPage, ...]:
-    """Give existing pages that may be meant by a name: for a whole path those spelled like it first, then those about it."""
+    """Return pages that may be meant by a name: for a path those with similar names first, then those about it."""
     words = name.replace("/", " ").replace("-", " ").replace("_", " ").strip() or name
     answer = service.search([words], SearchOptions(n=_LIKELY, max_chunks_per_page=1, is_logged=False, rerank=False))[0]
     about = {
@@ -82,7 +84,7 @@ def _named(path: str, page_url: PageUrl) -> NearPage:
 
 
 def _spelled_like(service: IndexService, name: str) -> tuple[str, ...]:
-    """Give the paths of pages spelled like a name; a page that has the name itself is one of them."""
+    """Return the paths of pages with a similar name, or this name."""
     try:
         return (service.related(name, 1).path,)
     except PageNotFoundError as error:

@@ -1,4 +1,4 @@
-"""The page of the map of the wiki: a canvas that its script fills, and the same pages as a table, a hundred at a time."""
+"""The map of the wiki: a canvas that a script fills, and the same pages as a table, a hundred at a time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from otterwiki_semantic.web.pages.layout import page_url, render_page, status_of
 
 _ROWS = 100
 _NEIGHBOURS = 3
-_MOST_PAGES = 1_000_000
+_MAX_PAGES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,45 +34,41 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A part of the table: its rows, the number of the part (from 1), how many parts and how many pages there are."""
+    """A part of the table."""
 
     rows: tuple[Row, ...]
     number: int
+    """Number of the part, from 1."""
     parts: int
     total: int
+    """Number of pages in all parts."""
 
 
-class MapView:
-    """The view of the map's page."""
-
-    def __init__(self, service: IndexService) -> None:
-        self._service = service
-
-    def page(self) -> ResponseReturnValue:
-        """The map's page, or the part of it that its script asks for once a map was made."""
-        values, status = self._values()
-        if "part" in request.args:
-            return render_template("semantic_search/map_table.html", **values), status
-        return render_page("semantic_search/map.html", title="Map of the wiki", **values), status
-
-    def _values(self) -> tuple[dict[str, Any], int]:
-        values = {"query": request.args.get("q", "").strip(), "map": None, "table": None, "page_url": page_url, "trouble": None}
-        try:
-            number = Integer(1, _MOST_PAGES).parse(request.args.get("page", "1"), "page")
-            found = self._service.map()
-        except SemanticError as error:
-            return {**values, "trouble": str(error), "cure": _cure(error)}, status_of(error)
-        return {**values, "map": found, "table": table(found, number)}, 200
+def map_view(service: IndexService) -> ResponseReturnValue:
+    """Return the page of the map, or the part of it that its script loads once there is a map."""
+    values, status = _values(service)
+    if "part" in request.args:
+        return render_template("semantic_search/map_table.html", **values), status
+    return render_page("semantic_search/map.html", title="Map of the wiki", **values), status
 
 
-def _cure(error: SemanticError) -> str | None:
-    """Give what to do about an error to those who can do it."""
-    is_asked_wrongly = isinstance(error, ParameterError)
-    return None if is_asked_wrongly or not has_permission("ADMIN") else problem(error).cure
+def _values(service: IndexService) -> tuple[dict[str, Any], int]:
+    values = {"query": request.args.get("q", "").strip(), "map": None, "table": None, "page_url": page_url, "message": None}
+    try:
+        number = Integer(1, _MAX_PAGES).parse(request.args.get("page", "1"), "page")
+        found = service.map()
+    except SemanticError as error:
+        return {**values, "message": str(error), "hint": _hint(error)}, status_of(error)
+    return {**values, "map": found, "table": table(found, number)}, 200
+
+
+def _hint(error: SemanticError) -> str | None:
+    """Return what to do about an error, for administrators."""
+    return None if isinstance(error, ParameterError) or not has_permission("ADMIN") else problem(error).hint
 
 
 def table(found: WikiMap, number: int) -> Table | None:
-    """Give a part of the table, the last one for a number beyond it; None where there is no map."""
+    """Return a part of the table, the last one if `number` is too large; None without a map."""
     if found.state is not MapState.READY:
         return None
     parts = max(1, -(-len(found.points) // _ROWS))
@@ -88,36 +84,36 @@ def _rows(points: Sequence[MapPoint], first: int) -> tuple[Row, ...]:
 
 Point = tuple[float, float]
 
-_POINTS_A_CELL = 2
+_POINTS_PER_CELL = 2
 
 
 class Grid:
-    """Points with `x` and `y` from 0 to 1, kept by square cells, so that few of them are looked at for a place."""
+    """A spatial grid of points with coordinates from 0 to 1."""
 
     def __init__(self, points: Sequence[Point]) -> None:
         self._points = points
-        self._cells_a_side = max(1, math.isqrt(len(points) // _POINTS_A_CELL))
+        self._cells_per_side = max(1, math.isqrt(len(points) // _POINTS_PER_CELL))
         self._cells: dict[tuple[int, int], list[int]] = {}
         for number, point in enumerate(points):
             self._cells.setdefault(self._cell(point), []).append(number)
 
     def nearest(self, number: int, n: int) -> list[int]:
-        """Give the numbers of the `n` points nearest to one of them, itself not among them; of equals the first come first."""
+        """Return the `n` points nearest to another, by number; ties in the order of the points."""
         place, near = self._points[number], list[tuple[float, int]]()
-        for ring in range(self._cells_a_side):
-            # Whatever lies in this ring or beyond is at least so far away.
-            if len(near) == n and near[-1][0] < (ring - 1) / self._cells_a_side:
+        for ring in range(self._cells_per_side):
+            # Points in this ring and beyond are at least this far away.
+            if len(near) == n and near[-1][0] < (ring - 1) / self._cells_per_side:
                 break
             found = ((math.dist(place, self._points[other]), other) for other in self._ring(place, ring) if other != number)
             near = nsmallest(n, (*near, *found))
         return [other for _, other in near]
 
     def _cell(self, point: Point) -> tuple[int, int]:
-        column, row = (min(int(part * self._cells_a_side), self._cells_a_side - 1) for part in point)
+        column, row = (min(int(part * self._cells_per_side), self._cells_per_side - 1) for part in point)
         return column, row
 
     def _ring(self, place: Point, ring: int) -> Iterator[int]:
-        """Give the points of the cells that are so many cells away."""
+        """Yield the points of the cells that are `ring` cells away."""
         column, row = self._cell(place)
         for x in range(column - ring, column + ring + 1):
             is_edge = abs(x - column) == ring

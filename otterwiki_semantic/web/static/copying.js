@@ -1,4 +1,4 @@
-// Buttons that copy a text: shown by this script, since they do nothing without it.
+// Copy buttons, shown by this script because they do nothing without it.
 const SHOWN_MS = 4000;
 
 async function copy(text) {
@@ -6,7 +6,7 @@ async function copy(text) {
   const area = Object.assign(document.createElement("textarea"), { value: text });
   document.body.append(area);
   area.select();
-  const isDone = document.execCommand("copy"); // the only way on a wiki without TLS
+  const isDone = document.execCommand("copy"); // the only way without TLS
   area.remove();
   if (!isDone) throw new Error("copying is not allowed");
 }
@@ -17,7 +17,7 @@ export function copying(place) {
     let waiting = 0;
     button.hidden = false;
     button.addEventListener("click", async () => {
-      said.textContent = await copy(button.dataset.copy).then(() => "Copied", () => `Copy it by hand: ${button.dataset.copy}`);
+      said.textContent = await copy(button.dataset.copy).then(() => "Copied", () => `Copy this: ${button.dataset.copy}`);
       button.focus();
       clearTimeout(waiting);
       if (said.textContent === "Copied") waiting = setTimeout(() => (said.textContent = ""), SHOWN_MS);

@@ -1,16 +1,16 @@
-// The administrators' page: how the index is, asked for again every second while it works, and every ten seconds else.
-const WORKING_MS = 1000, RESTING_MS = 10000;
+// The administrators' page: polls the state of the index every second while it works, else every ten seconds.
+const WORKING_MS = 1000, IDLE_MS = 10000;
 const state = document.getElementById("index-state");
 const work = document.getElementById("index-work");
 const shown = new Map();
 
-/** Put a part of the page in its place again, unless somebody is in it. */
-async function load(place, isOurs) {
+/** Reload a part of the page, unless it has the focus. */
+async function load(place, isExpected) {
   const reply = await fetch(place.dataset.source, { redirect: "error" });
   const part = document.createElement("template");
   const text = await reply.text();
   part.innerHTML = text;
-  if (!reply.ok || !isOurs(part.content) || place.contains(document.activeElement)) return false;
+  if (!reply.ok || !isExpected(part.content) || place.contains(document.activeElement)) return false;
   if (shown.get(place) !== text) {
     const open = place.querySelector("details[open]") !== null;
     place.replaceChildren(part.content);
@@ -31,9 +31,9 @@ async function look() {
       if (mark() !== seen && (await load(work, (part) => part.querySelector("[data-work]")))) seen = mark();
     }
   } catch {
-    // the wiki restarts, or the session has ended: the page stays as it is, and asks again
+    // the wiki restarts, or the session has ended: keep the page and retry
   }
-  setTimeout(look, isWorking() ? WORKING_MS : RESTING_MS);
+  setTimeout(look, isWorking() ? WORKING_MS : IDLE_MS);
 }
 
-setTimeout(look, isWorking() ? WORKING_MS : RESTING_MS);
+setTimeout(look, isWorking() ? WORKING_MS : IDLE_MS);

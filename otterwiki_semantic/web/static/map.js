@@ -1,4 +1,4 @@
-// The map of the wiki: its pages are asked for once the page itself is there, and those that are found as one searches light up.
+// The map of the wiki: loads its points after the page itself, and highlights search results as you type.
 import { Drawing } from "./map_drawing.js";
 import { groupsOf, isGrey, numeral, showLegend } from "./map_groups.js";
 import { moving } from "./map_moving.js";
@@ -13,7 +13,7 @@ const status = document.getElementById("semantic-map-status");
 const part = document.getElementById("semantic-map-part");
 const inSight = document.getElementById("semantic-map-in-sight");
 const LOST = "The wiki cannot be reached, or you are logged out. Reload the page to try again.";
-let asked = null; // what stops the search under way
+let asked = null; // aborts the search in progress
 let typing = 0;
 
 async function ask(address, options) {
@@ -26,13 +26,11 @@ function say(text) {
   if (status.textContent !== text) status.textContent = text;
 }
 
-// The map itself
-
-let state = null; // of the map, when it was asked for last
+let state = null; // of the map when it was last loaded
 
 async function load() {
   const reply = await ask(page.dataset.map);
-  if (!reply.ok) throw new Error(`the map cannot be had: ${reply.status}`);
+  if (!reply.ok) throw new Error(`the map cannot be loaded: ${reply.status}`);
   const map = await reply.json();
   const isReady = map.state === "ready";
   if (isReady !== Boolean(part.querySelector("table")) || (state && map.state !== state)) await loadPart();
@@ -52,7 +50,7 @@ async function loadPart() {
 function begin() {
   if (document.hidden) return void setTimeout(begin, MAKING_MS);
   load().catch(() => {
-    say("The map cannot be had now; it is asked for again.");
+    say("The map cannot be loaded now. Retrying …");
     setTimeout(begin, RESTING_MS);
   });
 }
@@ -62,7 +60,7 @@ function show(points) {
   const canvas = document.getElementById("semantic-map-canvas");
   const tip = document.getElementById("semantic-map-tip");
   const view = new View(points);
-  const drawing = new Drawing(canvas, points, view, (seen) => (inSight.textContent = `${numeral(seen)} of ${numeral(points.length)} pages in sight`));
+  const drawing = new Drawing(canvas, points, view, (seen) => (inSight.textContent = `${numeral(seen)} of ${numeral(points.length)} pages visible`));
   const buttons = { in: document.getElementById("semantic-map-in"), out: document.getElementById("semantic-map-out"), reset: document.getElementById("semantic-map-reset") };
   moving({ canvas, tip, buttons, points, view, drawing });
   colouring(points, drawing);
@@ -73,7 +71,7 @@ function colouring(points, drawing) {
   const colour = () => {
     const groups = groupsOf(points, form.elements.by.value);
     showLegend(document.getElementById("semantic-map-legend"), groups);
-    drawing.set({ groups: [...groups.filter(isGrey), ...groups.filter((group) => !isGrey(group))] }); // the last ones stand in front
+    drawing.set({ groups: [...groups.filter(isGrey), ...groups.filter((group) => !isGrey(group))] }); // the last ones are drawn on top
   };
   form.addEventListener("change", (event) => event.target.name === "by" && colour());
   colour();
@@ -122,8 +120,8 @@ function searching(points, drawing) {
 }
 
 function summary(count) {
-  if (count === 1) return "1 page is found.";
-  return count < MOST_FOUND ? `${count} pages are found.` : `The ${count} best pages are found.`;
+  if (count === 1) return "1 page found.";
+  return count < MOST_FOUND ? `${count} pages found.` : `The ${count} best pages found.`;
 }
 
 function keep(query) {

@@ -1,4 +1,4 @@
-// Draws the map, at most once a frame and only if something changed.
+// Draws the map, at most once per frame and only after changes.
 import { labelOrder, labels } from "./map_labels.js";
 import { Sheet, stampOf } from "./map_stamps.js";
 
@@ -7,17 +7,17 @@ const LEAST_RADIUS = 2.25, MOST_RADIUS = 7, DENSITY = 0.16, DIMMED = 0.22, FOUND
 export class Drawing {
   constructor(canvas, points, view, drawn) {
     Object.assign(this, { canvas, points, view, drawn });
-    this.context = canvas.getContext("2d", { willReadFrequently: true }); // its pixels are made here
+    this.context = canvas.getContext("2d", { willReadFrequently: true }); // its pixels are computed here
     this.order = labelOrder(points);
     this.left = new Float32Array(points.length);
     this.top = new Float32Array(points.length);
     this.groups = [];
-    this.found = null; // numbers of the points that were found, or none were looked for
-    this.here = null; // the number of the point that is pointed at
+    this.found = null; // indices of the points found; null without a search
+    this.here = null; // index of the selected point
     this.frame = 0;
     this.recolour();
     new ResizeObserver(() => this.resize()).observe(canvas);
-    addEventListener("resize", () => this.resize()); // another zoom of the browser has other pixels
+    addEventListener("resize", () => this.resize()); // browser zoom changes the pixels
     new MutationObserver(() => this.recolour()).observe(document.body, { attributeFilter: ["class"] });
   }
 
@@ -36,7 +36,7 @@ export class Drawing {
     this.forget();
   }
 
-  // Throws away what was drawn in other colours or for other pixels.
+  // Discards everything drawn with other colours or pixels.
   forget() {
     this.stamps = new Map();
     this.sheet = null;
@@ -83,7 +83,7 @@ export class Drawing {
     return Math.max(LEAST_FOUND, this.radius * FOUND_LARGER);
   }
 
-  // Finds out where the points are, and which of them are in sight.
+  // Computes the positions of the points, and which of them are visible.
   place() {
     const { points, view, left, top } = this, { scale, width, height } = view;
     this.seen = [];

@@ -1,4 +1,4 @@
-// Points by square cells, so that the one under the pointer is found without looking at all.
+// A spatial grid, to find the point under the pointer without a scan of all points.
 const POINTS_A_CELL = 2;
 
 export class Grid {
@@ -17,7 +17,7 @@ export class Grid {
     return Math.min(this.side - 1, Math.max(0, Math.floor(part * this.side)));
   }
 
-  // Gives the number of the point nearest to a place, at most so far away; null where there is none.
+  // Returns the index of the nearest point within `reach`; null if there is none.
   nearest({ x, y }, reach) {
     let best = null, least = reach;
     for (let column = this.column(x - reach); column <= this.column(x + reach); column++) {

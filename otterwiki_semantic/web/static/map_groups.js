@@ -1,4 +1,4 @@
-// The groups that pages fall into, by folder or category, and what tells them apart: a colour of the stylesheet, and a shape.
+// Groups of pages, by folder or category, with a colour of the stylesheet and a shape each.
 const MOST = 8;
 const PATHS = {
   circle: "M1 0A1 1 0 1 1-1 0A1 1 0 1 1 1 0Z",
@@ -11,7 +11,7 @@ const SHAPES = ["circle", "square", "triangle", "diamond"].map((name) => PATHS[n
 const GREY = "--semantic-map-grey";
 const NAMELESS = { folder: "no folder", category: "no category" };
 
-// Gives groups, the largest first; those that have no name, and those too many for a colour of their own, are grey.
+// Returns the groups, largest first; pages without a group, and groups beyond the colours, are grey.
 export function groupsOf(points, by) {
   const members = new Map();
   points.forEach((point, at) => {

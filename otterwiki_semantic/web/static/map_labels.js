@@ -1,4 +1,4 @@
-// Which titles are written beside their points: as many as have room, those of pages higher up in the wiki first.
+// Labels: as many titles as fit next to their points, those of pages higher up in the wiki first.
 const ROOM_PX = 11_000, ROOM_AMID_MANY_PX = 24_000, TRIED = 500, OBSTACLES = 300, LONGEST = 32, HEIGHT = 15;
 
 export function labelOrder(points) {
@@ -16,7 +16,7 @@ function spots(left, top, width, radius) {
   return corners.map(([x, y]) => ({ left: x, top: y, right: x + width, bottom: y + HEIGHT }));
 }
 
-// Gives titles and where they stand. `seen` are the numbers of points in sight, the most important first, `pixelOf` tells where they are.
+// Returns titles with their positions. `seen` are the indices of visible points, most important first; `pixelOf` returns a position.
 export function labels(context, points, seen, { pixelOf, radius, width, height }) {
   const taken = [], placed = [], isSparse = seen.length <= OBSTACLES;
   const most = Math.ceil((width * height) / (isSparse ? ROOM_PX : ROOM_AMID_MANY_PX));

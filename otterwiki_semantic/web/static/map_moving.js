@@ -1,4 +1,4 @@
-// Moving about the map and opening its pages: with mouse, fingers, keys and buttons.
+// Pan, zoom, and open pages: with mouse, touch, keyboard and buttons.
 import { Grid } from "./map_grid.js";
 
 const STEP = 1.5, PAN_PX = 80, CLICK_PX = 4, REACH_PX = 14, WHEEL = 0.0015, LINE_PX = 33;
@@ -80,11 +80,11 @@ export function moving({ canvas, tip, buttons, points, view, drawing }) {
     if (isDragged) return;
     const at = under(event), isSecondTouch = at === drawing.here;
     pointAt(at);
-    if (!isTouch || isSecondTouch) open(event); // a finger covers what it touches: the first touch tells the title
+    if (!isTouch || isSecondTouch) open(event); // the first touch only shows the title
   });
 
   canvas.addEventListener("auxclick", (event) => event.button === 1 && open(event));
-  tip.addEventListener("mousedown", (event) => event.preventDefault()); // which would take the focus from the canvas
+  tip.addEventListener("mousedown", (event) => event.preventDefault()); // keep the focus on the canvas
   tip.addEventListener("click", open);
   for (const place of [canvas, tip]) place.addEventListener("pointerleave", (event) => {
     const isGone = event.relatedTarget !== canvas && !tip.contains(event.relatedTarget);
@@ -94,7 +94,7 @@ export function moving({ canvas, tip, buttons, points, view, drawing }) {
   plot.addEventListener("wheel", (event) => {
     if (event.shiftKey) return;
     const pixels = event.deltaY * (event.deltaMode ? LINE_PX : 1);
-    if (zoomBy(Math.exp(-pixels * (event.ctrlKey ? 5 : 1) * WHEEL), ...placeOf(event))) event.preventDefault(); // at the end the page scrolls
+    if (zoomBy(Math.exp(-pixels * (event.ctrlKey ? 5 : 1) * WHEEL), ...placeOf(event))) event.preventDefault(); // at the limit the page scrolls
   }, { passive: false });
 
   // With keys and buttons
@@ -114,7 +114,7 @@ export function moving({ canvas, tip, buttons, points, view, drawing }) {
     0: reset, Home: reset, Enter: open,
   };
 
-  // About what keys and buttons enlarge: the point that is pointed at, else the middle.
+  // The centre of zooming with keys and buttons: the selected point, or the middle.
   function centre() {
     return drawing.here === null ? [] : view.pixel(points[drawing.here]);
   }
@@ -147,7 +147,7 @@ function nearestTo(points, among, { x, y }) {
   return leastBy(among, (at) => Math.hypot(points[at].x - x, points[at].y - y));
 }
 
-// The next point in a direction: within 45 degrees of it, near, and rather straight on.
+// The next point in a direction: within 45 degrees, preferably near and straight ahead.
 function nextIn(points, among, from, [right, down]) {
   return leastBy(among, (at) => {
     const x = points[at].x - from.x, y = points[at].y - from.y;

@@ -1,7 +1,7 @@
-// Small pictures of shapes, copied into a picture of the whole map pixel by pixel: with ten thousand points many times as fast as a
-// canvas's own calls where no graphics card draws.
+// Pictures of shapes, copied into a picture of the map pixel by pixel: without a graphics card and with 10,000 points many times
+// faster than drawing on the canvas.
 
-// Gives the pixels of a square picture that `draw` paints about its middle, `radius` pixels to each side.
+// Returns the pixels of a square picture that `draw` paints around its centre, `radius` pixels to each side.
 function pixelsOf(radius, draw) {
   const size = 2 * Math.ceil(radius), canvas = Object.assign(document.createElement("canvas"), { width: size, height: size });
   const context = canvas.getContext("2d", { willReadFrequently: true });
@@ -10,7 +10,7 @@ function pixelsOf(radius, draw) {
   return { size, pixels: context.getImageData(0, 0, size, size).data };
 }
 
-// Gives what is to be copied of such a picture: the pixels that are not empty, with where they stand.
+// Returns the pixels of such a picture that are not empty, with their positions.
 export function stampOf(radius, draw) {
   const { size, pixels } = pixelsOf(radius, draw), words = new Uint32Array(pixels.buffer);
   const shown = [...words.keys()].filter((at) => pixels[4 * at + 3]);
@@ -39,7 +39,7 @@ export class Sheet {
     this.words.fill(this.ground);
   }
 
-  // Puts a stamp with its middle at a pixel; what lies outside is left out. The sheet stays opaque, so that only colours are mixed.
+  // Draws a stamp centred at a pixel, clipped. The sheet stays opaque, so that only colours are mixed.
   put({ size, columns, rows, words, colours, shares }, x, y) {
     const { width, height, data } = this.image;
     const left = Math.round(x - size / 2), top = Math.round(y - size / 2);

@@ -1,4 +1,4 @@
-// Which part of the map is seen: its middle, and how much it is enlarged. Places are the map's, 0 to 1; pixels are CSS pixels of the canvas.
+// The visible part of the map: its centre and zoom. Positions are 0 to 1; pixels are CSS pixels of the canvas.
 const MOST = 128, EDGE = 32, LEAST_SPAN = 0.01;
 
 export class View {
@@ -18,7 +18,7 @@ export class View {
     this.y = (this.top + this.bottom) / 2;
   }
 
-  // How many pixels a unit of the map takes.
+  // Pixels per unit of the map.
   get scale() {
     const across = (this.width - 2 * EDGE) / Math.max(this.right - this.left, LEAST_SPAN);
     const down = (this.height - 2 * EDGE) / Math.max(this.bottom - this.top, LEAST_SPAN);
@@ -40,7 +40,7 @@ export class View {
     this.y = Math.min(this.bottom, Math.max(this.top, this.y - down / this.scale));
   }
 
-  // Enlarges about a pixel, which stays where it is; tells whether anything changed.
+  // Zooms around a pixel, which stays in place; returns whether anything changed.
   zoomBy(factor, left = this.width / 2, top = this.height / 2) {
     const zoom = Math.min(MOST, Math.max(1, this.zoom * factor));
     if (zoom === this.zoom) return false;
@@ -52,7 +52,7 @@ export class View {
     return true;
   }
 
-  // Moves a point into sight that is not.
+  // Moves a point into the visible part.
   reveal(point) {
     const [left, top] = this.pixel(point);
     const isSeen = left > EDGE && top > EDGE && left < this.width - EDGE && top < this.height - EDGE;

@@ -1,7 +1,7 @@
-// What is offered on the wiki's own pages: search by meaning beside its search, and existing pages where one is missing or begun.
+// Offers on the wiki's own pages: search by meaning next to its search, and existing pages if a page is missing or being created.
 const SEARCH = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
 const here = document.getElementById("semantic-here")?.dataset ?? {};
-const SLOWLY_MS = 250;
+const TYPING_MS = 250;
 
 function offer(field, place) {
   const link = Object.assign(document.createElement("a"), { className: "semantic-offer", textContent: "Search by meaning instead" });
@@ -16,7 +16,7 @@ function offerSearch() {
   if (field) offer(field, field.closest(".top-search") ?? field.form.querySelector("input[type=submit]").parentElement);
 }
 
-/** Ask which pages may be meant, and show them in a place; how many there are is also said. */
+/** Load the pages that may be meant, show them in a place, and announce their number. */
 function likelyPages(place) {
   let asked = null;
   let shown = "";
@@ -36,7 +36,7 @@ function likelyPages(place) {
       if (mine.signal.aborted) return;
     }
     if (mine.signal.aborted || text === shown) return;
-    list.innerHTML = shown = text.startsWith("<section") ? text : ""; // else it is another server's page
+    list.innerHTML = shown = text.startsWith("<section") ? text : ""; // else an error page of a proxy
     const count = list.querySelectorAll("li").length;
     said.textContent = count ? `${count} page${count > 1 ? "s" : ""} may be meant` : "";
   };
@@ -52,7 +52,7 @@ function offerPages() {
   let waiting = 0;
   begun.addEventListener("input", () => {
     clearTimeout(waiting);
-    waiting = setTimeout(() => ask(begun.value.trim()), SLOWLY_MS);
+    waiting = setTimeout(() => ask(begun.value.trim()), TYPING_MS);
   });
   if (begun.value.trim()) ask(begun.value.trim());
 }

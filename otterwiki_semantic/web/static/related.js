@@ -1,4 +1,4 @@
-// Related pages, loaded once the page itself is there. The sidebar has a place for wide windows and one for narrow ones.
+// Related pages, loaded after the page itself. There is one placeholder for wide windows and one for narrow ones.
 import { copying } from "./copying.js";
 
 const places = document.querySelectorAll(".semantic-related[data-source]");
@@ -6,7 +6,7 @@ const places = document.querySelectorAll(".semantic-related[data-source]");
 async function load() {
   const reply = await fetch(places[0].dataset.source, { redirect: "error" });
   const text = await reply.text();
-  if (!reply.ok || !text.trim().startsWith("<details")) return; // nothing is near, or another server's words
+  if (!reply.ok || !text.trim().startsWith("<details")) return; // no related pages, or an error page of a proxy
   for (const place of places) {
     place.innerHTML = text;
     copying(place);

@@ -1,21 +1,21 @@
-// The search page as one types: results are a part of the page that the wiki renders, and the address is always that of what is shown.
-const TYPING_MS = 40, SETTLED_MS = 1200, SLOW_MS = 1000, AGAIN_MS = 2500;
+// Search as you type: results are rendered by the wiki, and the URL is always that of what is shown.
+const TYPING_MS = 40, SETTLED_MS = 1200, SLOW_MS = 1000, POLL_MS = 2500;
 const FILTERS = ["category", "tag", "path"];
 const form = document.getElementById("semantic-form");
 const field = document.getElementById("search-query");
-const status = document.getElementById("semantic-status"); // for who sees it
-const said = document.getElementById("semantic-said"); // for who hears it: only what stays
+const status = document.getElementById("semantic-status"); // visible
+const said = document.getElementById("semantic-said"); // for screen readers: only what stays
 const results = document.getElementById("semantic-results");
 const SEARCH = new URL(form.getAttribute("action"), location.href);
-let shown = results.innerHTML.trim(); // the part that is in the page, as the wiki rendered it
-let noted = new URL(location.href).searchParams.get("q"); // the question that was asked last, other than by typing
-let current = location.href; // the address of what is shown, or asked for
-let asked = null; // what stops the request under way
+let shown = results.innerHTML.trim(); // the results in the page, as the wiki rendered them
+let noted = new URL(location.href).searchParams.get("q"); // the last query that was not a draft
+let current = location.href; // the URL of what is shown or loading
+let asked = null; // aborts the request in progress
 let typing = 0, settling = 0, polling = 0; // timers
-let isDraft = false; // whether the last entry of the history is of words that were not finished
+let isDraft = false; // whether the last history entry is an unfinished query
 
-/** The address of what the form asks. */
-function address() {
+/** Return the URL of the form. */
+function formUrl() {
   const url = new URL(SEARCH);
   for (const [name, value] of new FormData(form)) {
     if (value.trim() && !(name === "mode" && value === "hybrid")) url.searchParams.append(name, value.trim());
@@ -23,19 +23,19 @@ function address() {
   return url;
 }
 
-/** Show what an address finds. Words that are not finished, and a question asked already, are not told to be new. */
-async function show(url, { isUnfinished = false, isUnasked = false } = {}) {
+/** Show the results of a URL. Unfinished and repeated queries are marked as drafts. */
+async function show(url, { isUnfinished = false, isPolling = false } = {}) {
   asked?.abort();
   clearTimeout(polling);
   current = url.href;
   const mine = (asked = new AbortController());
   const source = new URL(`${SEARCH.pathname}/results${url.search}`, SEARCH);
   const question = url.searchParams.get("q");
-  if (isUnfinished || isUnasked || question === noted) source.searchParams.set("draft", isUnfinished ? "typing" : "1");
+  if (isUnfinished || isPolling || question === noted) source.searchParams.set("draft", isUnfinished ? "typing" : "1");
   else noted = question;
   results.setAttribute("aria-busy", "true");
-  const slow = isUnasked ? 0 : setTimeout(() => say("Searching …"), SLOW_MS);
-  let isToAskAgain = true;
+  const slow = isPolling ? 0 : setTimeout(() => say("Searching …"), SLOW_MS);
+  let isToPoll = true;
   try {
     const reply = await fetch(source, { signal: mine.signal, redirect: "error" });
     if (reply.status === 403) return location.reload();
@@ -44,31 +44,31 @@ async function show(url, { isUnfinished = false, isUnasked = false } = {}) {
     const part = document.createElement("template");
     part.innerHTML = text;
     const summary = part.content.firstElementChild?.dataset.summary;
-    if (summary === undefined) return say("The wiki could not answer; it is asked again."); // these are another server's words
-    if (shown !== text && !(isUnasked && results.contains(document.activeElement))) {
+    if (summary === undefined) return say("The wiki could not answer. Retrying …"); // an error page of a proxy
+    if (shown !== text && !(isPolling && results.contains(document.activeElement))) {
       results.replaceChildren(part.content);
       shown = text;
     }
-    isToAskAgain = isPassing();
+    isToPoll = isPassing();
     say(summary, { isHeard: !isUnfinished });
   } catch (error) {
-    if (error.name !== "AbortError") say("The wiki cannot be reached, or you are logged out. It is asked again.");
+    if (error.name !== "AbortError") say("The wiki cannot be reached, or you are logged out. Retrying …");
   } finally {
     clearTimeout(slow);
     if (asked === mine) {
       results.removeAttribute("aria-busy");
-      if (isToAskAgain) askAgain(url);
+      if (isToPoll) poll(url);
     }
   }
 }
 
-/** Whether what is shown will soon be otherwise: the index is being built, or could not answer. */
+/** Return whether the results will change soon: the index is being built, or could not answer. */
 function isPassing() {
   return results.firstElementChild?.hasAttribute("data-is-passing") ?? false;
 }
 
-function askAgain(url) {
-  polling = setTimeout(() => (document.hidden ? askAgain(url) : show(url, { isUnasked: true })), AGAIN_MS);
+function poll(url) {
+  polling = setTimeout(() => (document.hidden ? poll(url) : show(url, { isPolling: true })), POLL_MS);
 }
 
 function say(text, { isHeard = true } = {}) {
@@ -80,21 +80,21 @@ function stopTimers() {
   for (const timer of [typing, settling, polling]) clearTimeout(timer);
 }
 
-/** What an address asks, however it is written. */
-function askedBy(url) {
+/** Return the search of a URL in a normal form. */
+function normalized(url) {
   return [...url.searchParams].filter(([name, value]) => name !== "mode" || value !== "hybrid").sort().join("\n");
 }
 
-/** Make an address the page's: a new entry of the history, unless the last one is of unfinished words. */
+/** Make a URL that of the page, in a new history entry unless the last one is an unfinished query. */
 function enter(url, isUnfinished) {
-  if (askedBy(url) !== askedBy(new URL(location.href))) {
+  if (normalized(url) !== normalized(new URL(location.href))) {
     if (isDraft) history.replaceState(null, "", url);
     else history.pushState(null, "", url);
     isDraft = isUnfinished;
   } else if (!isUnfinished) isDraft = false;
 }
 
-/** Let the form ask what an address does. */
+/** Fill the form from a URL. */
 function fill(url) {
   field.value = url.searchParams.get("q") ?? "";
   const mode = url.searchParams.get("mode") ?? "hybrid";
@@ -114,22 +114,22 @@ function go(url) {
 field.addEventListener("input", () => {
   stopTimers();
   typing = setTimeout(() => {
-    enter(address(), true);
-    show(address(), { isUnfinished: true });
+    enter(formUrl(), true);
+    show(formUrl(), { isUnfinished: true });
   }, TYPING_MS);
   settling = setTimeout(() => {
     isDraft = false;
-    show(address());
+    show(formUrl());
   }, SETTLED_MS);
 });
 
 form.addEventListener("submit", (event) => {
   event.preventDefault();
-  go(address());
+  go(formUrl());
 });
 
 form.addEventListener("change", (event) => {
-  if (event.target.name === "mode") go(address());
+  if (event.target.name === "mode") go(formUrl());
 });
 
 results.addEventListener("click", async (event) => {
@@ -146,7 +146,7 @@ results.addEventListener("click", async (event) => {
 
 window.addEventListener("popstate", () => {
   const url = new URL(location.href);
-  if (askedBy(url) === askedBy(new URL(current))) return; // only the fragment differs
+  if (normalized(url) === normalized(new URL(current))) return; // only the fragment differs
   stopTimers();
   isDraft = false;
   fill(url);
@@ -158,7 +158,7 @@ function passages() {
 }
 
 document.getElementById("semantic-search").addEventListener("keydown", (event) => {
-  if (event.isComposing || event.keyCode === 229) return; // the keys are an input method's
+  if (event.isComposing || event.keyCode === 229) return; // an input method is active
   if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
   const links = passages();
   const at = links.indexOf(document.activeElement);
@@ -172,4 +172,4 @@ document.getElementById("semantic-search").addEventListener("keydown", (event) =
   next?.focus();
 });
 
-if (isPassing()) askAgain(new URL(location.href));
+if (isPassing()) poll(new URL(location.href));

@@ -25,14 +25,13 @@ from otterwiki_semantic import __version__
 from otterwiki_semantic.cli.doctor.checks.chroma import check_vector_store
 from otterwiki_semantic.cli.doctor.checks.data_directory import check_data_directory, file_system
 from otterwiki_semantic.cli.doctor.checks.index import check_index, status_findings
-from otterwiki_semantic.cli.doctor.checks.installation import check_installation
+from otterwiki_semantic.cli.doctor.checks.installation import check_installation, check_packages
 from otterwiki_semantic.cli.doctor.checks.model import check_model
-from otterwiki_semantic.cli.doctor.checks.packages import check_packages
 from otterwiki_semantic.cli.doctor.checks.repository import check_repository
-from otterwiki_semantic.cli.doctor.checks.resources import available_memory, check_room
+from otterwiki_semantic.cli.doctor.checks.resources import available_memory, check_resources
 from otterwiki_semantic.cli.doctor.checks.settings import check_settings
 from otterwiki_semantic.cli.doctor.checks.wiki import check_wiki
-from otterwiki_semantic.cli.doctor.command import examine
+from otterwiki_semantic.cli.doctor.command import run_checks
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, Level, make_context
 from otterwiki_semantic.core.records import Problem, RebuildState, RebuildStatus
 from otterwiki_semantic.core.settings import Settings
@@ -73,7 +72,7 @@ def of_level(found: list[Finding], level: Level) -> list[tuple[str, str]]:
 
 def the_problem(found: list[Finding]) -> Finding:
     (problem,) = (each for each in found if each.level is Level.PROBLEM)
-    assert problem.cure
+    assert problem.hint
     return problem
 
 
@@ -158,7 +157,7 @@ def test_a_healthy_wiki_has_no_problem(wiki: LiveWiki) -> None:
     assert lines[-1] == "no problems"
     assert any(line.startswith("ok       index — 5 pages, 6 passages") and "it equals HEAD" in line for line in lines)
     assert any(line.startswith(f"ok       wiki — {wiki.url} answers: version {__version__}, 5 pages") for line in lines)
-    assert f"ok       index process — it runs: process {owner}, " in answer.stdout
+    assert f"ok       index daemon — running, process {owner}, " in answer.stdout
     assert "OTTERWIKI_API_KEY is set (environment)" in answer.stdout
     assert "it was started with other settings" in answer.stdout, "the wiki has no SEMANTIC_MODEL_KEY"
     assert KEY not in answer.stdout
@@ -172,7 +171,7 @@ def test_programs_get_json(resting: DoctorContext) -> None:
     body = json.loads(answer.stdout)
     assert answer.returncode == 0
     assert (body["version"], body["problems"]) == (__version__, 0)
-    assert {frozenset(each) for each in body["findings"]} == {frozenset({"level", "what", "detail", "cure"})}
+    assert {frozenset(each) for each in body["findings"]} == {frozenset({"level", "what", "detail", "hint"})}
     assert {each["level"] for each in body["findings"]} <= {"ok", "note", "problem"}
 
 
@@ -195,8 +194,8 @@ def test_everything_broken_at_once_is_told_without_a_traceback(tmp_path: Path) -
         "problem  settings.cfg — OTTERWIKI_SETTINGS names a file that cannot be read: name 'nobody_knows' is not defined",
         "problem  settings — SEMANTIC_MAP is 'perhaps'; allowed: true or false",
         "problem  settings — unknown setting SEMANTIC_SINC_INTERVAL",
-        "problem  git — there is none on the PATH of this process",
-        f"problem  data directory — {tmp_path / 'settings.cfg' / 'index'} cannot be made: {tmp_path / 'settings.cfg'} is no",
+        "problem  git — not found on the PATH of this process",
+        f"problem  data directory — {tmp_path / 'settings.cfg' / 'index'} cannot be created: {tmp_path / 'settings.cfg'} is",
         "problem  model — the Python package numpy is missing",
         "cannot be reached: ",
     ):
@@ -218,13 +217,13 @@ def test_a_damaged_model_is_found(tmp_path: Path, resting: DoctorContext) -> Non
     (problem,) = (each for each in json.loads(answer.stdout)["findings"] if each["level"] == "problem")
     assert problem["what"] == "model"
     assert "model.onnx is damaged" in problem["detail"]
-    assert problem["cure"].endswith("pip install --force-reinstall otterwiki-semantic")
+    assert problem["hint"].endswith("pip install --force-reinstall otterwiki-semantic")
 
 
 def test_without_a_repository_it_is_said_how_to_name_one() -> None:
-    found = list(examine(make_context(PATH, {})))
+    found = list(run_checks(make_context(PATH, {})))
     assert "no repository" in the_problem(found).detail
-    assert "--repository" in the_problem(found).cure
+    assert "--repository" in the_problem(found).hint
 
 
 # What is told
@@ -237,9 +236,9 @@ def test_no_secret_is_shown_and_nothing_that_a_terminal_obeys(resting: DoctorCon
         case = make_context(
             {**PATH, **secrets}, {"SECRET_KEY": SECRET}, repository=settings_of(resting).repository, url=server.url
         )
-        found = list(examine(case))
+        found = list(run_checks(case))
         assert server.sent == [f"Bearer {SECRET}"]
-    assert SECRET not in json.dumps([(each.detail, each.cure) for each in found])
+    assert SECRET not in json.dumps([(each.detail, each.hint) for each in found])
     assert the_problem(found).detail == f"{server.url}: ?[31m the key (secret) is not known (status 403)"
 
 
@@ -247,7 +246,7 @@ def test_settings_are_named_with_their_sources_and_bad_ones_all_at_once(tmp_path
     repository = make_repository(tmp_path / "repository", {})
     wiki = {"REPOSITORY": str(repository), "SEMANTIC_THREADS": 2, "SEMANTIC_MODEL_OPTIONS": f'{{"key": "{SECRET}"}}'}
     case = make_context({**PATH, "SEMANTIC_MAP": "maybe", "SEMANTIC_MODEL": "gpt", "SEMANTIC_CHROMA_URL": "http://u:p@h"}, wiki)
-    found = [each for each in examine(case) if each.what == "settings"]
+    found = [each for each in run_checks(case) if each.what == "settings"]
     assert [detail.split()[0] for _, detail in of_level(found, Level.PROBLEM)] == [
         "SEMANTIC_CHROMA_URL",
         "SEMANTIC_MAP",
@@ -271,10 +270,10 @@ def test_settings_that_contradict_each_other_leave_the_rest_to_be_looked_at(tmp_
     repository = make_repository(tmp_path / "repository", {})
     url = f"http://chroma.invalid:{free_port()}"
     given = {"SEMANTIC_CHROMA_TOKEN": SECRET, "SEMANTIC_CHROMA_URL": url, "SEMANTIC_MODEL": "onnx:/nowhere"}
-    found = list(examine(make_context({**PATH, **given}, {"REPOSITORY": str(repository)})))
+    found = list(run_checks(make_context({**PATH, **given}, {"REPOSITORY": str(repository)})))
     problems = {each.what: each for each in found if each.level is Level.PROBLEM}
     assert problems["settings"].detail.startswith(f"SEMANTIC_CHROMA_TOKEN would go to {url} ")
-    assert problems["settings"].cure.startswith("do what it says")
+    assert problems["settings"].hint.startswith("correct this")
     assert set(problems) == {"settings", "model"}, "the server is not asked"
     assert any(each.what == "data directory" for each in found)
     assert SECRET not in str(found)
@@ -283,13 +282,13 @@ def test_settings_that_contradict_each_other_leave_the_rest_to_be_looked_at(tmp_
 def test_a_model_whose_address_is_wrong_is_not_asked_elsewhere(resting: DoctorContext) -> None:
     given = {"SEMANTIC_MODEL": "openai:a-model", "SEMANTIC_MODEL_URL": "localhost:8080", "SEMANTIC_MODEL_KEY": SECRET}
     case = make_context({**PATH, **given}, {}, repository=settings_of(resting).repository)
-    assert of_level(list(check_model(case)), Level.NOTE) == [("model", "it was not asked: its settings are wrong")]
+    assert of_level(list(check_model(case)), Level.NOTE) == [("model", "not checked: its settings are wrong")]
 
 
 def test_a_repository_that_nothing_can_stand_beside_leaves_the_model_to_be_looked_at() -> None:
-    found = list(examine(make_context({**PATH, "REPOSITORY": "/", "SEMANTIC_RERANKER": "cohere:rerank-v3.5"}, {})))
+    found = list(run_checks(make_context({**PATH, "REPOSITORY": "/", "SEMANTIC_RERANKER": "cohere:rerank-v3.5"}, {})))
     assert "set SEMANTIC_DATA_DIR" in the_problem(found).detail
-    assert the_problem(found).cure.startswith("do what it says")
+    assert the_problem(found).hint.startswith("correct this")
     assert {"model", "reranker", "ChromaDB"} <= {each.what for each in found}
 
 
@@ -330,8 +329,8 @@ def test_a_package_of_the_wrong_version_is_found(tmp_path: Path, monkeypatch: py
     fake_package(tmp_path, "mistune", "2.0.5")
     monkeypatch.syspath_prepend(tmp_path)
     found = list(check_packages(make_context(PATH, {})))
-    told = {detail: each.cure for each in found for detail in [each.detail] if each.level is Level.PROBLEM}
-    assert "otterwiki-semantic wants mistune<3.4,>=3.3, and 2.0.5 is installed" in told
+    told = {detail: each.hint for each in found for detail in [each.detail] if each.level is Level.PROBLEM}
+    assert "otterwiki-semantic requires mistune<3.4,>=3.3, but 2.0.5 is installed" in told
     assert 'pip install "mistune<3.4,>=3.3"' in told.values()
 
 
@@ -339,14 +338,14 @@ def test_a_wiki_that_is_too_old_is_found(tmp_path: Path, monkeypatch: pytest.Mon
     fake_package(tmp_path, "otterwiki", "2.11.0")
     monkeypatch.syspath_prepend(tmp_path)
     problem = the_problem(list(check_packages(make_context(PATH, {}))))
-    assert problem.detail == "otterwiki-semantic wants otterwiki<3,>=2.26, and 2.11.0 is installed"
+    assert problem.detail == "otterwiki-semantic requires otterwiki<3,>=2.26, but 2.11.0 is installed"
 
 
 def test_the_earlier_plugin_beside_this_one_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_package(tmp_path, "otterwiki-semantic-search", "0.3.0", "semantic_search = otterwiki_semantic_search:plugin")
     monkeypatch.syspath_prepend(tmp_path)
     problem = the_problem(list(check_installation(make_context(PATH, {}))))
-    assert problem.cure == "pip uninstall otterwiki-semantic-search, and restart the wiki"
+    assert problem.hint == "pip uninstall otterwiki-semantic-search, and restart the wiki"
 
 
 # The repository and the data directory
@@ -356,7 +355,7 @@ def test_a_directory_that_is_no_repository(tmp_path: Path) -> None:
     problem = the_problem(list(check_repository(make_context(PATH, {}, repository=tmp_path))))
     assert "not a git repository" in problem.detail
     assert problem.detail.count("git init") == 1
-    assert "git init" not in problem.cure
+    assert "git init" not in problem.hint
 
 
 def test_a_repository_without_a_commit_is_worth_a_note(tmp_path: Path) -> None:
@@ -372,8 +371,8 @@ def test_a_repository_of_another_user_is_explained(resting: DoctorContext) -> No
         os.chown(path, 65534, 65534)
     problem = the_problem(list(check_repository(resting)))
     assert "dubious ownership" in problem.detail
-    assert f"safe.directory {place}" in problem.cure
-    assert "65534" in problem.cure
+    assert f"safe.directory {place}" in problem.hint
+    assert "65534" in problem.hint
 
 
 @as_root
@@ -381,18 +380,18 @@ def test_a_data_directory_of_another_user_is_explained(resting: DoctorContext) -
     os.chown(settings_of(resting).data_dir, 65534, 65534)
     problem = the_problem(list(check_data_directory(resting)))
     assert "belongs to" in problem.detail
-    assert "as the user that the wiki runs as" in problem.cure
+    assert "as the user that the wiki runs as" in problem.hint
 
 
 @pytest.mark.parametrize(
     ("place", "level", "part"),
     [
         ("index", Level.OK, "private, writable, with file locks"),
-        ("new/index", Level.NOTE, "the first start makes it"),
-        ("open", Level.NOTE, "can be read by others (mode 755)"),
-        ("repository/home.md", Level.PROBLEM, "is no directory"),
-        ("repository/home.md/index", Level.PROBLEM, "cannot be made"),
-        ("/proc/self", Level.PROBLEM, "nothing can be written"),
+        ("new/index", Level.NOTE, "the first start creates it"),
+        ("open", Level.NOTE, "is readable by others (mode 755)"),
+        ("repository/home.md", Level.PROBLEM, "is not a directory"),
+        ("repository/home.md/index", Level.PROBLEM, "cannot be created"),
+        ("/proc/self", Level.PROBLEM, "cannot write to"),
         ("n" * 120, Level.NOTE, "too long for a socket"),
     ],
 )
@@ -415,13 +414,15 @@ def test_network_file_systems_are_known() -> None:
 
 
 def test_room_is_measured(resting: DoctorContext, tmp_path: Path) -> None:
-    (disk, memory) = list(check_room(resting))
+    (disk, memory) = list(check_resources(resting))
     assert disk.level is Level.OK
     assert memory.what == "memory"
-    (new, _) = list(check_room(replace(resting, settings=replace(settings_of(resting), data_dir=tmp_path / "new"))))
+    (new, _) = list(check_resources(replace(resting, settings=replace(settings_of(resting), data_dir=tmp_path / "new"))))
     assert "a rebuild needs about 0 MB" in new.detail
     if Path("/proc/1").is_dir():  # a file system without room
-        (full, _) = list(check_room(replace(resting, settings=replace(settings_of(resting), data_dir=Path("/proc/1/index")))))
+        (full, _) = list(
+            check_resources(replace(resting, settings=replace(settings_of(resting), data_dir=Path("/proc/1/index"))))
+        )
         assert full.level is Level.PROBLEM
         assert "0 MB are free" in full.detail
 
@@ -452,7 +453,7 @@ def test_a_model_that_the_index_knows_is_asked_for_a_sentence_and_no_more(
     before = files_of(settings_of(case).data_dir)
     (found,) = check_model(case)
     assert found.level is Level.OK
-    assert "what it is" not in found.detail
+    assert "asked about the model" not in found.detail
     assert 1 <= sum(map(len, server.texts)) <= 2
     assert files_of(settings_of(case).data_dir) == before
 
@@ -462,7 +463,7 @@ def test_a_model_that_nobody_has_asked_yet_is_asked_what_it_is(on_a_server: tupl
     before = files_of(settings_of(case).data_dir)
     (found,) = check_model(case)
     assert found.level is Level.OK
-    assert "its server was also asked what it is" in found.detail
+    assert "its server was also asked about the model" in found.detail
     assert files_of(settings_of(case).data_dir) == before
 
 
@@ -472,7 +473,7 @@ def test_a_model_that_does_not_answer_is_given_up(resting: DoctorContext, monkey
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         settings = replace(settings_of(resting), model="ollama:a-model", model_url=url)
         problem = the_problem(list(check_model(replace(resting, settings=settings))))
-    assert "gave no vector within" in problem.detail
+    assert "returned no vector within" in problem.detail
 
 
 # The index
@@ -481,10 +482,10 @@ def test_a_model_that_does_not_answer_is_given_up(resting: DoctorContext, monkey
 def test_an_index_at_rest_is_read_and_left_as_it_is(resting: DoctorContext) -> None:
     before = files_of(settings_of(resting).data_dir)
     process, index = check_index(resting)
-    assert (process.level, process.detail) == (Level.NOTE, "it does not run now")
+    assert (process.level, process.detail) == (Level.NOTE, "not running")
     assert index.level is Level.OK
     assert index.detail.startswith("5 pages, 6 passages, ")
-    assert "its file is sound" in index.detail
+    assert "its file is intact" in index.detail
     assert files_of(settings_of(resting).data_dir) == before
     assert owners_of(settings_of(resting).data_dir) == []
 
@@ -506,7 +507,7 @@ def test_a_damaged_catalog_is_found(resting: DoctorContext, start: int) -> None:
         file.write(b"\xa5" * 40_000)
     problem = the_problem(list(check_index(resting)))
     assert str(catalog_of(resting)) in problem.detail
-    assert "built again by itself" in problem.cure
+    assert "rebuilt when the index daemon starts" in problem.hint
 
 
 def test_what_a_killed_process_left_is_not_judged(resting: DoctorContext) -> None:
@@ -526,7 +527,7 @@ def test_an_index_of_another_making_is_noted(resting: DoctorContext) -> None:
     with sqlite3.connect(catalog_of(resting)) as connection:
         connection.execute("UPDATE meta SET value = 'other' WHERE name = 'fingerprint'")
     connection.close()
-    assert "made with another model" in list(check_index(resting))[-1].detail
+    assert "built with another model" in list(check_index(resting))[-1].detail
 
 
 def test_why_the_index_process_ended_is_read_from_its_log(resting: DoctorContext) -> None:
@@ -569,7 +570,7 @@ def test_an_index_process_of_another_version_is_told_and_not_ended(resting: Doct
     problem = the_problem(list(check_index(resting)))
     thread.join()
     assert "another version" in problem.detail
-    assert "restart the wiki" in problem.cure
+    assert "restart the wiki" in problem.hint
     assert [json.loads(line) for line in asked] == [{"call": "who"}], "an owner ends when it is asked with another version"
 
 
@@ -577,7 +578,7 @@ def test_an_index_process_of_another_repository_is_told(wiki: LiveWiki, resting:
     case = replace(resting, settings=replace(settings_of(resting), data_dir=wiki.data_dir))
     problem = the_problem(list(check_index(case)))
     assert f"is in use for the repository {wiki.repository}" in problem.detail
-    assert "its own SEMANTIC_DATA_DIR" in problem.cure
+    assert "its own SEMANTIC_DATA_DIR" in problem.hint
 
 
 def test_what_the_index_says_of_itself_is_told(wiki: LiveWiki) -> None:
@@ -588,9 +589,9 @@ def test_what_the_index_says_of_itself_is_told(wiki: LiveWiki) -> None:
     status = running.status(owner)
     assert [each.level for each in status_findings(status)] == [Level.OK]
     trouble = Problem("the disk is full", "make room")
-    failed = RebuildStatus(RebuildState.FAILED, error="no room", cure="make some")
+    failed = RebuildStatus(state=RebuildState.FAILED, error="no room", hint="make some")
     troubled = structs.replace(status, problems=(trouble,), last_error="git is gone", rebuild=failed)
-    told = [(each.detail, each.cure) for each in status_findings(troubled) if each.level is Level.PROBLEM]
+    told = [(each.detail, each.hint) for each in status_findings(troubled) if each.level is Level.PROBLEM]
     assert told[0] == ("the disk is full", "make room")
     assert told[1][0] == "the last error: git is gone"
     assert told[2] == ("no room", "make some")
@@ -611,7 +612,7 @@ def test_the_wiki_refuses_a_wrong_key(wiki: LiveWiki) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "detail", "cure"),
+    ("answers", "detail", "hint"),
     [
         ((404, "<p>not found", "text/html"), "answers, without the plugin (404)", "Loaded plugin: otterwiki-semantic"),
         ((200, "<p>a site", "text/html"), "answers with status 200, not as a wiki would", "the address is right"),
@@ -621,21 +622,21 @@ def test_the_wiki_refuses_a_wrong_key(wiki: LiveWiki) -> None:
         ((401, {"error": {"code": "no_key_configured", "message": ""}}), "the wiki has no", "where the wiki is started"),
     ],
 )
-def test_what_else_answers_is_told_apart(answers: tuple[Any, ...], detail: str, cure: str) -> None:
+def test_what_else_answers_is_told_apart(answers: tuple[Any, ...], detail: str, hint: str) -> None:
     with Answers(*answers) as server:
         problem = the_problem(asked(server.url))
     assert detail in problem.detail
-    assert cure in problem.cure
+    assert hint in problem.hint
 
 
 def test_the_problems_of_a_wiki_that_cannot_answer_come_with_their_cures() -> None:
     body = {
         "error": {"code": "index_unavailable", "message": "no room"},
-        "problems": [{"trouble": "the disk is full", "cure": "make room"}],
+        "problems": [{"message": "the disk is full", "hint": "make room"}],
     }
     with Answers(503, body) as server:
         found = asked(server.url)
-    assert [each.cure for each in found][-1] == "make room"
+    assert [each.hint for each in found][-1] == "make room"
     assert len(of_level(found, Level.PROBLEM)) == 2
 
 
@@ -648,7 +649,7 @@ def test_a_redirect_is_not_followed_with_the_key() -> None:
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8080", "http://", "http://user:pass@wiki", "http://wiki:x"])
 def test_an_address_that_is_none_is_not_repeated(url: str) -> None:
-    assert the_problem(asked(url)).detail == "the address in --url is none"
+    assert the_problem(asked(url)).detail == "the URL in --url is invalid"
 
 
 def test_a_key_that_cannot_be_sent_is_not_sent() -> None:
@@ -678,7 +679,7 @@ def test_a_chromadb_server_tells_its_version(chroma: RunningChroma, of_server: C
 
 
 def test_a_chromadb_server_that_is_down_or_another_one(of_server: Callable[..., list[Finding]]) -> None:
-    assert "SEMANTIC_CHROMA_URL" in the_problem(of_server(f"http://127.0.0.1:{free_port()}")).cure
+    assert "SEMANTIC_CHROMA_URL" in the_problem(of_server(f"http://127.0.0.1:{free_port()}")).hint
     with Answers(404, "<p>no", "text/html") as server:
         assert "as ChromaDB never does" in the_problem(of_server(server.url)).detail
     with Answers(200, {"version": 2}) as server:
@@ -704,7 +705,7 @@ def test_a_chromadb_server_is_asked_as_the_index_asks_it(
         (tmp_path / "empty.pem").touch()
         unreadable = the_problem(of_server(guarded.url, chroma_ca=tmp_path / "empty.pem"))
         assert "empty.pem, has no certificate that can be read" in unreadable.detail
-        assert unreadable.cure.startswith("correct the SEMANTIC_CHROMA settings")
+        assert unreadable.hint.startswith("correct the SEMANTIC_CHROMA settings")
     finally:
         guarded.close()
 

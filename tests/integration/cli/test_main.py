@@ -249,7 +249,7 @@ def test_two_runs_are_compared(repository: Path, judged: Path) -> None:
     other.write_text(json.dumps([{"query": "x", "relevant": ["home"]}]))
     answer = evaluate(repository, other, "--compare", written)
     assert answer.returncode == 2
-    assert "asked other questions" in answer.stderr
+    assert "has other queries" in answer.stderr
 
 
 @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ def test_a_file_that_is_no_earlier_run_is_refused(repository: Path, judged: Path
     path.write_text(content)
     answer = evaluate(repository, judged, "--compare", path)
     assert answer.returncode == 2
-    assert "is no file that --output has written" in answer.stderr
+    assert "was not written by --output" in answer.stderr
 
 
 def test_a_mean_that_is_too_low_fails(repository: Path, judged: Path) -> None:
@@ -284,15 +284,15 @@ def test_a_mean_that_is_too_low_fails(repository: Path, judged: Path) -> None:
         ("{", (), "is not JSON"),
         ("[]", (), "with at least one entry"),
         ('[{"query": "x"}]', (), "names no relevant page"),
-        ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "beauty=1"), "'beauty=1' is no METRIC=VALUE"),
-        ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "ndcg=nan"), "'ndcg=nan' is no METRIC=VALUE"),
-        ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "zero=0.1"), "'zero=0.1' is no METRIC=VALUE"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "beauty=1"), "'beauty=1' is not METRIC=VALUE"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "ndcg=nan"), "'ndcg=nan' is not METRIC=VALUE"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "zero=0.1"), "'zero=0.1' is not METRIC=VALUE"),
         ('[{"query": "x", "relevant": ["home"]}]', ("--output", "/nowhere/run.json"), "/nowhere/run.json cannot be written"),
         ('[{"query": "x", "relevant": ["home"]}]', ("--compare", "setup.cfg"), "setup.cfg is not JSON"),
         ('[{"query": "a\\ud800", "relevant": ["home"]}]', (), "half characters"),
         ('[{"query": "x", "relevant": ["home"], "exclude": ["Home"]}]', (), "leaves out every relevant page"),
-        ('[{"query": "x", "relevant": ["home"]}]', ("--plot", "picture.txt"), "ends in .png or .svg"),
-        ('[{"query": "x", "relevant": ["home"]}]', ("--chunks", "long", "--data-dir", "x"), "give one of the two"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--plot", "picture.txt"), "must end in .png or .svg"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--chunks", "long", "--data-dir", "x"), "cannot be combined"),
     ],
 )
 def test_what_cannot_be_measured_is_told(
@@ -313,10 +313,10 @@ def test_questions_are_drafted_from_the_links(tmp_path: Path) -> None:
     )
     answer = run("eval", "make", "--repository", place)
     assert json.loads(answer.stdout) == [{"query": "how to bleed a radiator", "relevant": ["heating"], "exclude": ["home"]}]
-    assert answer.stderr == "1 questions from the links of 2 pages\n"
+    assert answer.stderr == "1 queries from the links of 2 pages\n"
     path = tmp_path / "queries.json"
     assert run("eval", "make", "--output", path, REPOSITORY=str(place)).stdout == ""
-    assert "is there already" in run("eval", "make", "--repository", place, "--output", path).stderr
+    assert "exists already" in run("eval", "make", "--repository", place, "--output", path).stderr
     assert evaluate(place, path).returncode == 0
 
 

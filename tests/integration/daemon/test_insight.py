@@ -164,7 +164,7 @@ def test_what_was_noted_is_deleted_once_it_is_switched_off(settings: Settings) -
 
 
 @pytest.mark.parametrize(
-    ("search_log", "trouble"), [(True, "searches are not noted: "), (False, "the searches noted before cannot be deleted: ")]
+    ("search_log", "trouble"), [(True, "searches are not logged: "), (False, "the earlier search log cannot be deleted: ")]
 )
 def test_a_file_that_cannot_be_used_is_told_and_harms_no_search(settings: Settings, search_log: bool, trouble: str) -> None:
     (settings.data_dir / NAME).mkdir(parents=True)
@@ -174,8 +174,8 @@ def test_a_file_that_cannot_be_used_is_told_and_harms_no_search(settings: Settin
     told = index.insight()
     assert (told.searches, told.unanswered) == ((), ())
     (problem,) = index.status().problems
-    assert problem.trouble.startswith(trouble)
-    assert NAME in problem.cure
+    assert problem.message.startswith(trouble)
+    assert NAME in problem.hint
     index.close()
 
 

@@ -68,7 +68,7 @@ def opened() -> Iterator[Open]:
 @pytest.fixture
 def restless(monkeypatch: pytest.MonkeyPatch) -> None:
     """A map is made as soon as anything changes."""
-    for name in ("_FIRST_SECONDS", "_LEAST_REST_SECONDS", "_REST", "_AGAIN_SECONDS"):
+    for name in ("_DELAY_SECONDS", "_MIN_PAUSE_SECONDS", "_PAUSE_FACTOR", "_RETRY_SECONDS"):
         monkeypatch.setattr(mapping, name, 0)
 
 
@@ -122,7 +122,7 @@ def test_the_owner_makes_a_map_and_keeps_it(wiki_of_three: Settings) -> None:
     assert all(0 <= value <= 1 for place in places(first).values() for value in place)
     right = [subject_beside(path, places(first)) == path.split("/")[0] for path in points(first)]
     assert sum(right) >= 0.9 * len(right), "near in meaning is near on the map"
-    assert (first.trouble, points(first)["garden/0"]) == (
+    assert (first.message, points(first)["garden/0"]) == (
         None,
         MapPoint("garden/0", "About tomatoes", "0", *places(first)["garden/0"], "garden", None, False),
     )
@@ -204,12 +204,12 @@ def test_a_killed_process_is_made_good(settings: Settings, opened: Open) -> None
     (victim,) = eventually(lambda: projecting(os.getpid()))
     assert index.map().state is MapState.MAKING
     os.kill(victim, signal.SIGKILL)
-    failed = eventually(lambda: found if (found := index.map()).trouble else None)
+    failed = eventually(lambda: found if (found := index.map()).message else None)
     assert failed is not None
     assert (failed.state, failed.points) == (MapState.UNAVAILABLE, ())
-    assert failed.trouble == "the process that makes the map ended with status -9; it is tried again by itself"
+    assert failed.message == "the process that makes the map ended with status -9; it is retried automatically"
     index.notify()
-    assert ready(index).trouble is None
+    assert ready(index).message is None
 
 
 @pytest.mark.parametrize("how", ["closed", "killed"])
@@ -232,10 +232,10 @@ def test_without_the_library_it_says_what_to_install(
     (hidden / "sklearn.py").write_text("raise ModuleNotFoundError(\"No module named 'sklearn'\")\n")
     monkeypatch.syspath_prepend(str(hidden))
     index = opened(wiki_of_three)
-    found = eventually(lambda: found if (found := index.map()).trouble else None)
+    found = eventually(lambda: found if (found := index.map()).message else None)
     assert found is not None
     assert found.state is MapState.UNAVAILABLE
-    assert 'pip install "otterwiki-semantic[map]"' in str(found.trouble)
+    assert 'pip install "otterwiki-semantic[map]"' in str(found.message)
     assert index.status().status == "ready"
 
 
@@ -245,7 +245,7 @@ def test_a_map_that_is_not_wanted_is_not_made(settings: Settings, opened: Open) 
     eventually(lambda: index.status().status == "ready")
     found = index.map()
     assert (found.state, found.points) == (MapState.UNAVAILABLE, ())
-    assert "SEMANTIC_MAP=true" in str(found.trouble)
+    assert "SEMANTIC_MAP=true" in str(found.message)
     assert projecting(os.getpid()) == []
 
 

@@ -90,7 +90,7 @@ def test_an_answer_is_given_though_git_cannot_be_read(settings: Settings, index:
     assert "git cannot read" in (answer.degraded or "")
     index.notify()
     eventually(lambda: index.status().status == "error")
-    assert "REPOSITORY" in index.status().problems[0].cure
+    assert "REPOSITORY" in index.status().problems[0].hint
     away.rename(settings.repository)
     eventually(lambda: index.status().status == "ready")
     assert index.status().problems == ()

@@ -125,7 +125,7 @@ def test_an_index_that_begins_while_the_server_is_down_answers_by_words_and_is_b
     assert answer.degraded is not None
     assert "words alone" in answer.degraded
     (first, *_) = index.status().problems
-    assert wiki.server.url in first.trouble
+    assert wiki.server.url in first.message
     wiki.up()
     eventually(lambda: is_well(index) and answers_by_meaning(index), 60)
 

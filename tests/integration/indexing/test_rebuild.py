@@ -188,15 +188,15 @@ def test_a_new_index_that_finds_less_does_not_serve(place: Path, opened: Open, m
     assert status.generation == old
     assert [path.name for path in (place / "index" / "generations").iterdir()] == [old]
     (problem,) = status.problems
-    assert "recall@10 over 20 judged questions is 0." in problem.trouble
-    assert "and was 1.000" in problem.trouble
+    assert "recall@10 over 20 judged questions is 0." in problem.message
+    assert "and was 1.000" in problem.message
     assert ask(index, "unit77").results[0].path == "p077"
     index.close()
 
     again = opened(eval_queries=questions)
     eventually(lambda: again.status().last_sync)
     assert again.status().rebuild.state is RebuildState.IDLE, "what was refused is not tried again by itself"
-    assert "recall@10" in again.status().problems[0].trouble
+    assert "recall@10" in again.status().problems[0].message
     monkeypatch.undo()
     again.reindex()
     status = eventually(lambda: is_ready(again))
@@ -252,7 +252,7 @@ def test_an_index_of_an_unchanged_wiki_is_copied(opened: Open, pages_read: list[
     assert pages_read == []
     assert status.rebuild.copies
     assert (status.pages, status.chunks, status.vectors, status.embedded_texts) == (PAGES, PAGES, PAGES, 0)
-    progress = status.rebuild.progress
+    progress = status.rebuild
     assert (progress.pages_done, progress.pages_total) == (PAGES, PAGES)
     assert (progress.chunks_done, progress.chunks_total) == (PAGES, PAGES)
     for mode in Mode:
@@ -268,7 +268,7 @@ def test_a_full_rebuild_reads_every_page_and_embeds_nothing(opened: Open, pages_
     status = reindexed(index, full=True)
     assert len(pages_read) == PAGES
     assert (status.embedded_texts, status.rebuild.copies) == (0, False)
-    assert status.rebuild.progress.pages_done == PAGES
+    assert status.rebuild.pages_done == PAGES
     assert serving(index).mirror.is_current, "ChromaDB holds all of it before it serves"
 
 
@@ -379,7 +379,7 @@ def test_a_judgement_file_that_cannot_be_read_keeps_the_old_index(place: Path, o
     index.reindex()
     eventually(lambda: index.status().rebuild.state is RebuildState.FAILED)
     assert index.status().generation == old
-    assert "query file" in index.status().problems[0].trouble
+    assert "query file" in index.status().problems[0].message
 
 
 def test_a_rebuild_says_before_what_it_will_take(opened: Open) -> None:
@@ -486,7 +486,7 @@ def test_damaged_words_are_built_again_once_there_is_room(opened: Open, monkeypa
     monkeypatch.setattr("shutil.disk_usage", lambda _place: usage._replace(free=1000))
     assert "by meaning alone" in (ask(index, "unit77").degraded or "")
     eventually(lambda: index.status().problems)
-    assert "0 MB are free" in index.status().problems[0].trouble
+    assert "0 MB are free" in index.status().problems[0].message
     monkeypatch.undo()
     index._manager.rebuilds.tracker._cooldown.stop()
     index.notify()

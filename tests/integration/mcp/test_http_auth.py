@@ -95,8 +95,8 @@ def test_the_command_says_in_one_line_what_it_lacks(tmp_path: Path) -> None:
     assert answer.returncode == 1
     assert answer.stderr.startswith("Error: other machines can reach 0.0.0.0: set MCP_AUTH_TOKEN")
     assert answer.stderr.count("\n") == 1
-    assert "say which wiki" in run().stderr
-    assert "do not go together" in run("--url", "http://h", "--repository", str(tmp_path)).stderr
+    assert "no wiki given" in run().stderr
+    assert "cannot be combined" in run("--url", "http://h", "--repository", str(tmp_path)).stderr
     assert "not a git repository" in run("--repository", str(tmp_path)).stderr
 
 
@@ -105,7 +105,7 @@ def test_a_port_in_use_is_said_in_one_line() -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         answer = run("--http", address, "--url", "http://127.0.0.1:9")
     assert answer.returncode == 1
-    assert answer.stderr.startswith(f"Error: {address} cannot be listened on")
+    assert answer.stderr.startswith(f"Error: cannot listen on {address}: ")
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:

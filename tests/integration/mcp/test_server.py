@@ -13,7 +13,7 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CompleteResult, ResourceTemplateReference, TextResourceContents
 
-from otterwiki_semantic.mcp.budget import tokens
+from otterwiki_semantic.mcp.budget import count_tokens
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, make_repository
 from tests.support.mcp_clients import Agent, Server, http_server, text_of
@@ -291,11 +291,11 @@ def test_what_is_saved_is_found_by_a_search_that_waits(wiki: LiveWiki, web: Agen
 def test_reading_a_section_costs_a_third_of_reading_the_page(wiki: LiveWiki, web: Agent) -> None:
     assert 3_500 < len(LONG.split()) < 4_600
     query = "matters that chapter 7 tells of"
-    before = tokens("\n".join(result["snippet"] for result in wiki.search(query))) + tokens(LONG)
+    before = count_tokens("\n".join(result["snippet"] for result in wiki.search(query))) + count_tokens(LONG)
     search, section = web.call("semantic_search", query=query), web.call("read_note", path="long", section="Chapter 7")
     assert "line 24" in text_of(section)
-    assert 3 * (tokens(text_of(search)) + tokens(text_of(section))) <= before
-    assert 3 * sum(tokens(json.dumps(answer.structured_content)) for answer in (search, section)) <= before
+    assert 3 * (count_tokens(text_of(search)) + count_tokens(text_of(section))) <= before
+    assert 3 * sum(count_tokens(json.dumps(answer.structured_content)) for answer in (search, section)) <= before
 
 
 def test_a_wiki_that_restarts_is_asked_again(wiki: LiveWiki, web: Agent) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from otterwiki_semantic.core.errors import ModelError, PageNotFoundError
-from otterwiki_semantic.core.records import Answer, Filters, Hit, Mode, SearchOptions
+from otterwiki_semantic.core.records import Answer, Filters, Hit, Mode, SearchOptions, Sort
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
@@ -239,6 +239,61 @@ def test_a_page_counts_as_updated_when_a_commit_changed_it(tmp_path: Path, monke
         assert top(index, "water", filters=since).updated == "2024-06-01T12:00:00+00:00"
     finally:
         index.close()
+
+
+@pytest.fixture(scope="module")
+def diary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
+    """Three pages on water of different years, of which the best is neither the first nor the last, and one on a cat."""
+    place = tmp_path_factory.mktemp("diary")
+    pages: dict[str, dict[str, str | bytes]] = {
+        "2020-01-01T00:00:00Z": {"oldest.md": "# Well\n\nWhere our water comes from: rain, and the old well.\n"},
+        "2022-01-01T00:00:00Z": {"middle.md": "# Water\n\nWater comes from the pump in the well.\n"},
+        "2023-01-01T00:00:00Z": {"cat.md": "# Cat\n\nIt sleeps on the sofa all day.\n"},
+        "2024-01-01T00:00:00Z": {"newest.md": "# Bill\n\nThe town's water is dear: take it from the well.\n"},
+    }
+    repository = place / "repository"
+    with pytest.MonkeyPatch.context() as patch:
+        for number, (date, files) in enumerate(pages.items()):
+            patch.setenv("GIT_COMMITTER_DATE", date)
+            commit(repository, files) if number else make_repository(repository, files)
+    index = IndexEngine(Settings(repository, place / "index", map=False))
+    index.start()
+    eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
+    yield index
+    index.close()
+
+
+def test_relevant_passages_are_sorted_by_the_last_change_of_their_page(diary: IndexEngine) -> None:
+    query = "where does the water come from"
+    answer = ask(diary, query, n=10, sort=Sort.UPDATED, explain=True)
+    assert [hit.path for hit in answer.results] == ["newest", "middle", "oldest"]
+    assert all(hit.relevant for hit in answer.results)
+    assert {hit.explain.rule for hit in answer.results if hit.explain} == {"updated"}
+    assert [hit.path for hit in ask(diary, query, n=1, sort=Sort.UPDATED).results] == ["newest"]
+    assert "cat" in find(diary, query, n=10), "by relevance, what is not relevant comes last"
+
+
+def test_if_nothing_is_relevant_the_best_few_are_sorted(diary: IndexEngine) -> None:
+    query = "compound interest of a mortgage"
+    answer = ask(diary, query, n=2, sort=Sort.UPDATED)
+    assert not answer.confident
+    best = ask(diary, query, n=2).results
+    assert [hit.path for hit in answer.results] == [
+        hit.path for hit in sorted(best, key=lambda hit: hit.updated or "", reverse=True)
+    ]
+
+
+def test_a_sort_by_date_keeps_the_filters(diary: IndexEngine) -> None:
+    before = Filters(updated_before=1_672_531_200)  # the cat's date, which is not before itself
+    assert find(diary, "water", sort=Sort.UPDATED, filters=before, n=10, max_chunks_per_page=1) == ["middle", "oldest"]
+    assert find(diary, "cat", filters=before, mode=Mode.KEYWORD) == []
+
+
+@pytest.mark.parametrize("option", [{"diversity": 0.5}, {"rerank": True}])
+def test_nothing_else_orders_what_is_sorted_by_date(diary: IndexEngine, option: dict[str, Any]) -> None:
+    query = "where does the water come from"
+    answer = ask(diary, query, n=10, sort=Sort.UPDATED)
+    assert ask(diary, query, n=10, sort=Sort.UPDATED, **option).results == answer.results
 
 
 def test_a_narrow_filter_is_exact(tmp_path: Path) -> None:

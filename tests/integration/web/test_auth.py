@@ -17,7 +17,8 @@ from flask import Flask
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from otterwiki_semantic.core.parameters import MAX_PATH_CHARACTERS, MAX_QUERY_CHARACTERS
+from otterwiki_semantic.core.parameters import MAX_PATH_CHARACTERS, MAX_QUERY_CHARACTERS, parameters_of
+from otterwiki_semantic.core.records import SearchRequest
 from otterwiki_semantic.web.api.request_body import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES
 from tests.support.live_wiki import KEY, LiveWiki, eventually, make_repository
 
@@ -358,10 +359,7 @@ def assert_harmless(answer: TestResponse | requests.Response) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE, ids=HOSTILE_IDS)
 def test_hostile_text_is_harmless_in_every_parameter(client: FlaskClient, text: str) -> None:
-    names = (
-        "q n max_chunks_per_page mode semantic_ratio category tag path updated_since min_similarity diversity context facets"
-    )
-    for name in (*names.split(), "explain", "wait", "other"):
+    for name in (*(each.name for each in parameters_of(SearchRequest)), "other"):
         query = f"q=x&{name}={text}" if name != "q" else f"q={text}"
         assert_harmless(client.get(f"{ROOT}/semantic-search?{query}", headers=BEARER))
     for query in (f"path={text}", f"path=x&n={text}"):

@@ -26,10 +26,10 @@ def test_odd_values_stand_in_quotes() -> None:
 def test_a_slow_search_is_logged_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "otterwiki_semantic")
     slow = SlowSearches(100)
-    slow.searched([ANSWER], SearchOptions(mode=Mode.SEMANTIC), 0.0999)
-    slow.searched([ANSWER, ANSWER], SearchOptions(), 0.15)
+    slow.record([ANSWER], SearchOptions(mode=Mode.SEMANTIC), 0.0999)
+    slow.record([ANSWER, ANSWER], SearchOptions(), 0.15)
     assert caplog.records == []
-    slow.searched([ANSWER], SearchOptions(7, mode=Mode.SEMANTIC, draft=True), 0.25)
+    slow.record([ANSWER], SearchOptions(7, mode=Mode.SEMANTIC, draft=True), 0.25)
     (line,) = [record.getMessage() for record in caplog.records]
     assert "bees" not in line
     assert facts(line) == {
@@ -50,8 +50,8 @@ def test_many_slow_searches_do_not_flood_the_log(caplog: pytest.LogCaptureFixtur
     now = [0.0]
     slow = SlowSearches(0, lambda: now[0])
     for _ in range(LINES_A_MINUTE + 5):
-        slow.searched([ANSWER], SearchOptions(), 1)
+        slow.record([ANSWER], SearchOptions(), 1)
     assert len(caplog.records) == LINES_A_MINUTE
     now[0] = 60.0
-    slow.searched([ANSWER], SearchOptions(), 1)
+    slow.record([ANSWER], SearchOptions(), 1)
     assert facts(caplog.records[-1].getMessage())["left_out"] == "5"

@@ -39,7 +39,7 @@ def answer(query: str, *, confident: bool = True, commit: str | None = "c1") -> 
 
 
 def note(log: SearchLog, query: str = "x", *, milliseconds: float = 1.0, at: float = NOW, confident: bool = True) -> None:
-    log.note([answer(query, confident=confident)], Mode.HYBRID, at, milliseconds / 1000)
+    log.record([answer(query, confident=confident)], Mode.HYBRID, at, milliseconds / 1000)
 
 
 def count(log: SearchLog) -> int:
@@ -73,7 +73,7 @@ def test_hours_stand_in_order_and_those_without_searches_are_left_out(opened: Op
 
 def test_questions_of_one_request_share_its_time(opened: Open) -> None:
     log = opened()
-    log.note([answer("one"), answer("two", confident=False)], Mode.KEYWORD, NOW, 0.02)
+    log.record([answer("one"), answer("two", confident=False)], Mode.KEYWORD, NOW, 0.02)
     (hour,) = log.hours(NOW)
     assert (hour.count, hour.unanswered, hour.p50_ms, hour.p95_ms) == (2, 1, 10.0, 10.0)
 
@@ -120,7 +120,7 @@ def test_any_text_can_be_kept(opened: Open, query: str, kept: str) -> None:
 
 def test_what_is_asked_before_the_first_build_does_not_count(opened: Open) -> None:
     log = opened()
-    log.note([answer("too early", confident=False, commit=None)], Mode.HYBRID, NOW, 0.01)
+    log.record([answer("too early", confident=False, commit=None)], Mode.HYBRID, NOW, 0.01)
     note(log, "later")
     assert count(log) == 1
     assert log.unanswered(NOW) == ()
@@ -130,7 +130,7 @@ def test_notes_reach_the_disk_though_nobody_looks(opened: Open, tmp_path: Path, 
     monkeypatch.setattr(search_log, "_BATCH_SECONDS", 0.01)
     log = opened()
     note(log, "first")
-    eventually(lambda: not log._waiting)
+    eventually(lambda: not log._pending)
     assert len(rows_on_disk(tmp_path)) == 1
     note(log, "second")
     eventually(lambda: len(rows_on_disk(tmp_path)) == 2)
@@ -157,7 +157,7 @@ def test_searches_are_forgotten_after_90_days(opened: Open, tmp_path: Path) -> N
 
 
 def test_the_oldest_of_too_many_searches_are_forgotten(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_log, "MOST_ROWS", 50)
+    monkeypatch.setattr(search_log, "MAX_ROWS", 50)
     log = opened()
     for number in range(80):
         note(log, str(number), at=NOW + number / 10 - 60, confident=False)

@@ -36,6 +36,8 @@ def test_equal_filters_share_a_cached_mask() -> None:
         (Filters(tags=("Red",)), ["a", "House/b"]),
         (Filters(tags=("red", "blue")), ["a"]),
         (Filters(updated_since=20), ["House/b"]),
+        (Filters(updated_before=20), ["a"]),
+        (Filters(updated_since=10, updated_before=20), ["a"]),
         (Filters(category="home", tags=("red",)), ["a"]),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.web.pages.excerpts import Piece, excerpt, text_fragment
+from otterwiki_semantic.web.pages.excerpts import Span, excerpt, text_fragment
 
 LONG = " ".join(f"word{number}" for number in range(200))
 
@@ -38,13 +38,13 @@ def test_an_excerpt_shows_where_most_of_the_matches_are() -> None:
     highlights = [(place, place + 6) for place in wanted]
     pieces = excerpt(LONG, 0, highlights)
     assert [piece.text for piece in pieces if piece.is_match] == ["word12"[:6] for _ in range(3)]
-    assert pieces[0] == Piece("… ")
+    assert pieces[0] == Span("… ")
     assert pieces[-1].text.endswith(" …")
     assert "word121" in "".join(piece.text for piece in pieces)
 
 
 def test_a_short_passage_is_shown_whole() -> None:
-    assert excerpt("[Title] One.\n\nTwo.", 8, []) == (Piece("One.\nTwo."),)
+    assert excerpt("[Title] One.\n\nTwo.", 8, []) == (Span("One.\nTwo."),)
 
 
 @given(passages())

@@ -1,1 +1,1 @@
-"""The checks of `doctor`, one module a subject."""
+"""The checks of `doctor`, one module per subject."""

@@ -1,4 +1,4 @@
-"""ChromaDB: whether it is there, and whether its server answers as the index asks it, if it has one."""
+"""Check ChromaDB: the package, or the server if one is configured."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 _SECONDS = 20.0
 
 
-def check_vector_store(case: DoctorContext) -> Iterator[Finding]:
-    """See to the package, and to the server's heartbeat and database. Nothing is made there."""
+def check_vector_store(context: DoctorContext) -> Iterator[Finding]:
+    """Check the package, or the server's heartbeat and database. Creates nothing there."""
     try:
         installed = version("chromadb")
     except PackageNotFoundError:
-        installed = ""  # the packages tell
-    if any(name.startswith("SEMANTIC_CHROMA_") for name in case.wrong):
-        yield note("ChromaDB", "it was not looked at: its settings are wrong")
-    elif case.services.chroma_url is not None:
-        yield _server(case.services, case.services.chroma_url)
+        installed = ""  # reported with the packages
+    if any(name.startswith("SEMANTIC_CHROMA_") for name in context.wrong):
+        yield note("ChromaDB", "not checked: its settings are wrong")
+    elif context.services.chroma_url is not None:
+        yield _server(context.services, context.services.chroma_url)
     elif installed:
-        yield ok("ChromaDB", f"{installed}, in the index process")
+        yield ok("ChromaDB", f"{installed}, in the index daemon")
 
 
 def _server(settings: Settings, url: str) -> Finding:
@@ -37,21 +37,20 @@ def _server(settings: Settings, url: str) -> Finding:
 
     server = ChromaServer(url, settings.chroma_token, settings.chroma_tenant, settings.chroma_database, settings.chroma_ca)
     try:
-        found = call_with_timeout(_SECONDS, lambda: _asked(server))
+        found = call_with_timeout(_SECONDS, lambda: _ask(server))
     except TimeoutError:
-        return _trouble(VectorStoreUnreachableError(f"ChromaDB at {url} did not end its answer within {_SECONDS:.0f} s"))
+        return _failure(VectorStoreUnreachableError(f"ChromaDB at {url} did not complete its answer within {_SECONDS:.0f} s"))
     except VectorStoreError as error:
-        return _trouble(error)
+        return _failure(error)
     return found
 
 
-def _trouble(error: VectorStoreError) -> Finding:
-    told = problem_of(error)
-    return problem("ChromaDB", told.trouble, f"{told.cure}; until then searches look at the vectors in the catalog")
+def _failure(error: VectorStoreError) -> Finding:
+    found = problem_of(error)
+    return problem("ChromaDB", found.message, f"{found.hint}; until then searches use the vectors in the catalog")
 
 
-def _asked(server: ChromaServer) -> Finding:
-    """Ask for everything that the index needs. Errors: `VectorStoreError`."""
+def _ask(server: ChromaServer) -> Finding:
     from chromadb.errors import NotFoundError
 
     try:
@@ -63,7 +62,7 @@ def _asked(server: ChromaServer) -> Finding:
                 api.get_database(server.database, tenant=server.tenant)
             except NotFoundError:
                 place = f"database {server.database} of tenant {server.tenant}"
-                return note("ChromaDB", f"{answers}, and has no {place} yet: the index makes it, if it may")
+                return note("ChromaDB", f"{answers}, and has no {place} yet: the index creates it, if it may")
     except VectorStoreError:
         raise
     except Exception as error:

@@ -1,4 +1,4 @@
-"""The data directory: whether this user can have an index there, its mode, its locks, and the owner's socket."""
+"""Check the data directory: its owner and mode, file locks, file system, and the path of the daemon's socket."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _ELSEWHERE = "set SEMANTIC_DATA_DIR to a directory of the wiki's user"
 _MOUNTS = Path("/proc/self/mounts")
 
 
-def check_data_directory(case: DoctorContext) -> Iterator[Finding]:
-    """See to the data directory, or to where it would be made. A scratch file is made in it, and removed."""
-    if case.settings is None:
+def check_data_directory(context: DoctorContext) -> Iterator[Finding]:
+    """Check the data directory, or where it would be created. A scratch file is created in it and removed."""
+    if context.settings is None:
         return
-    place = case.settings.data_dir
+    place = context.settings.data_dir
     try:
         is_there = place.exists()
     except OSError as error:
@@ -33,36 +33,36 @@ def check_data_directory(case: DoctorContext) -> Iterator[Finding]:
 
 
 def existing(place: Path) -> Path:
-    """Give a path itself, or the nearest directory above it that is there."""
+    """Return the path itself, or the nearest parent that exists."""
     return next(path for path in (place, *place.parents) if os.path.lexists(path))
 
 
 def _missing(place: Path) -> Iterator[Finding]:
     above = existing(place)
     if not above.is_dir():
-        yield problem("data directory", f"{place} cannot be made: {above} is no directory", _ELSEWHERE)
+        yield problem("data directory", f"{place} cannot be created: {above} is not a directory", _ELSEWHERE)
     elif not os.access(above, os.W_OK | os.X_OK):
-        detail = f"{place} cannot be made: {user_name(os.geteuid())} may not write to {above}"
+        detail = f"{place} cannot be created: {user_name(os.geteuid())} may not write to {above}"
         yield problem("data directory", detail, _as_owner(above))
     else:
-        yield note("data directory", f"{place} is not there yet; the first start makes it")
+        yield note("data directory", f"{place} does not exist yet; the first start creates it")
 
 
 def _there(place: Path) -> Iterator[Finding]:
     if not place.is_dir():
-        yield problem("data directory", f"{place} is no directory", "move it away, or set SEMANTIC_DATA_DIR")
+        yield problem("data directory", f"{place} is not a directory", "move it away, or set SEMANTIC_DATA_DIR")
         return
     facts = place.stat()
     if facts.st_uid != os.geteuid():
         detail = f"{place} belongs to {user_name(facts.st_uid)}, and you are {user_name(os.geteuid())}"
         yield problem("data directory", detail, _as_owner(place))
         return
-    trouble = _trouble(place)
-    if trouble is not None:
-        yield trouble
+    failure = _write_failure(place)
+    if failure is not None:
+        yield failure
         return
     if facts.st_mode & 0o077:
-        detail = f"{place} can be read by others (mode {facts.st_mode & 0o777:o}), and holds the wiki's text"
+        detail = f"{place} is readable by others (mode {facts.st_mode & 0o777:o}) and contains the wiki's text"
         yield note("data directory", detail, f"chmod 700 {place}")
         return
     yield ok("data directory", f"{place}, private, writable, with file locks")
@@ -75,13 +75,13 @@ def _as_owner(place: Path) -> str:
     owner = user_name(uid)
     name = owner.partition(" ")[0]
     return (
-        f"do this as the user that the wiki runs as; if that is {owner}: sudo -u {name} …, or docker exec -u {name} …;"
-        " else give that user the directory (chown -R), or set SEMANTIC_DATA_DIR to one of its own"
+        f"run this as the user that the wiki runs as; if that is {owner}: sudo -u {name} …, or docker exec -u {name} …;"
+        " otherwise make that user the owner (chown -R), or set SEMANTIC_DATA_DIR to a directory of its own"
     )
 
 
-def _trouble(place: Path) -> Finding | None:
-    """Write and lock a scratch file, as the index does; tell what fails."""
+def _write_failure(place: Path) -> Finding | None:
+    """Write and lock a scratch file, as the index does; return what fails."""
     try:
         with tempfile.TemporaryFile(dir=place) as scratch:
             scratch.write(b"x")
@@ -89,16 +89,16 @@ def _trouble(place: Path) -> Finding | None:
             try:
                 fcntl.flock(scratch, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
-                cure = "set SEMANTIC_DATA_DIR to a directory on a disk of this machine"
-                return problem("data directory", f"the file system of {place} has no file locks: {error}", cure)
+                hint = "set SEMANTIC_DATA_DIR to a directory on a local disk"
+                return problem("data directory", f"the file system of {place} has no file locks: {error}", hint)
     except OSError as error:
-        cure = "see that its disk is neither full nor mounted read-only, or set SEMANTIC_DATA_DIR to another directory"
-        return problem("data directory", f"nothing can be written to {place}: {error.strerror or error}", cure)
+        hint = "see that its disk is neither full nor mounted read-only, or set SEMANTIC_DATA_DIR to another directory"
+        return problem("data directory", f"cannot write to {place}: {error.strerror or error}", hint)
     return None
 
 
 def file_system(place: Path, mounts: str) -> str:
-    """Give the type of the file system that a path is on, of what ``/proc/self/mounts`` says."""
+    """Return the type of the file system of a path, according to the content of ``/proc/self/mounts``."""
     best, kind = "", ""
     for line in mounts.splitlines():
         _, point, found, *_ = [*line.split(" "), "", "", ""]
@@ -111,16 +111,14 @@ def file_system(place: Path, mounts: str) -> str:
 def _file_system(place: Path) -> Iterator[Finding]:
     kind = file_system(existing(place).resolve(), _MOUNTS.read_text(errors="replace")) if _MOUNTS.exists() else ""
     if kind.startswith(_NETWORK):
-        detail = f"{place} is on a network file system ({kind}): its locks must work, and one host alone may use it"
-        yield note("file system", detail, "better set SEMANTIC_DATA_DIR to a directory on a disk of this machine")
+        detail = f"{place} is on a network file system ({kind}): its locks must work, and only one host may use it"
+        yield note("file system", detail, "set SEMANTIC_DATA_DIR to a directory on a local disk")
 
 
 def _socket(place: Path) -> Iterator[Finding]:
     socket = socket_location(place)
     if socket.parent == place:
         return
-    detail = f"the path of the data directory is too long for a socket ({len(os.fsencode(place))} bytes); it is {socket}"
-    cure = (
-        "all of the wiki's processes have to have the same temporary directory (TMPDIR); else set a shorter SEMANTIC_DATA_DIR"
-    )
-    yield note("socket", detail, cure)
+    detail = f"the path of the data directory is too long for a socket ({len(os.fsencode(place))} bytes), which is {socket}"
+    hint = "all processes of the wiki need the same temporary directory (TMPDIR); otherwise set a shorter SEMANTIC_DATA_DIR"
+    yield note("socket", detail, hint)

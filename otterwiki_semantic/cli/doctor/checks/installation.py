@@ -1,4 +1,4 @@
-"""What the plugin stands on: Python, SQLite, the wiki, and whether the plugin is where the wiki looks for it."""
+"""Check what the plugin needs: Python, SQLite, packages, and that the wiki finds it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sqlite3
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import closing
-from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, requires, version
 from pathlib import Path
 
 import otterwiki_semantic
@@ -17,10 +17,18 @@ from otterwiki_semantic.core.legacy_settings import EARLIER_DISTRIBUTION
 
 NAME = "otterwiki-semantic"
 _PYTHON = (3, 11)
+_WIKI = "otterwiki"
+_EXTRAS = {
+    "mcp": "otterwiki-semantic mcp, the server for agents",
+    "map": "the map of the wiki",
+    "metrics": "metrics for Prometheus",
+    "eval": "otterwiki-semantic eval --plot",
+    "sentence-transformers": "models and rerankers of Sentence Transformers",
+}
 
 
 def check_installation(_: DoctorContext) -> Iterator[Finding]:
-    """See to Python, SQLite, this package, and how the wiki finds it."""
+    """Check Python, SQLite, this package, and its entry point."""
     yield _python()
     yield _sqlite()
     yield from _package()
@@ -39,8 +47,8 @@ def _sqlite() -> Finding:
         with closing(sqlite3.connect(":memory:")) as connection:
             connection.execute("CREATE VIRTUAL TABLE words USING fts5(text)")
     except sqlite3.Error as error:
-        cure = "take a Python whose sqlite3 has FTS5: those of the distributions and of python.org do"
-        return problem("SQLite", f"{sqlite3.sqlite_version} has no FTS5: {error}", cure)
+        hint = "use a Python whose sqlite3 has FTS5, as those of Linux distributions and python.org have"
+        return problem("SQLite", f"{sqlite3.sqlite_version} has no FTS5: {error}", hint)
     return ok("SQLite", f"{sqlite3.sqlite_version}, with FTS5")
 
 
@@ -49,34 +57,87 @@ def _package() -> Iterator[Finding]:
     try:
         installed = version(NAME)
     except PackageNotFoundError:
-        cure = "install it into the wiki's environment: pip install . in its checkout"
-        yield problem(NAME, f"{__version__} in {place} is not installed: the wiki cannot find it", cure)
+        hint = "install it into the wiki's environment: pip install . in its checkout"
+        yield problem(NAME, f"{__version__} in {place} is not installed: the wiki cannot find it", hint)
         return
     if installed != __version__:
-        detail = f"{place} is version {__version__}, but {installed} is what is installed"
+        detail = f"{place} is version {__version__}, but {installed} is installed"
         yield problem(NAME, detail, "install it again: pip install --force-reinstall . in its checkout")
         return
     yield ok(NAME, f"{installed} in {place}")
 
 
 def _plugins(entries: Iterable[EntryPoint]) -> Iterator[Finding]:
-    """See which plugins the wiki of this environment loads."""
+    """Report which plugins the wiki of this environment loads."""
     found = {entry.value: entry.dist.name if entry.dist else entry.name for entry in entries}
     ours = [value for value in found if value.startswith("otterwiki_semantic.")]
     earlier = [value for value, name in found.items() if name.lower().replace("_", "-") == EARLIER_DISTRIBUTION]
     others = sorted({name for value, name in found.items() if value not in {*ours, *earlier}})
     if ours:
-        beside = f"; other plugins: {', '.join(others)}" if others else ""
-        yield ok("plugin", f"the wiki finds it by its entry point{beside}")
+        rest = f"; other plugins: {', '.join(others)}" if others else ""
+        yield ok("plugin", f"the wiki finds it by its entry point{rest}")
     else:
-        cure = "install it again: pip install --force-reinstall . in its checkout"
-        yield problem("plugin", "there is no entry point in the group otterwiki that leads to it", cure)
+        hint = "install it again: pip install --force-reinstall . in its checkout"
+        yield problem("plugin", "it has no entry point in the group otterwiki", hint)
     if earlier:
-        detail = f"{EARLIER_DISTRIBUTION} is installed, too: both answer the same addresses"
+        detail = f"{EARLIER_DISTRIBUTION} is also installed, and serves the same URLs"
         yield problem("earlier plugin", detail, f"pip uninstall {EARLIER_DISTRIBUTION}, and restart the wiki")
     try:
         yield ok("An Otter Wiki", version("otterwiki"))
     except PackageNotFoundError:
-        yield note(
-            "An Otter Wiki", "it is not installed in this environment", "to see to a wiki, run this with the wiki's own Python"
-        )
+        yield note("An Otter Wiki", "not installed in this environment", "to check a wiki, run this with the wiki's own Python")
+
+
+def check_packages(_: DoctorContext) -> Iterator[Finding]:
+    """Check the requirements of this package and of the wiki, the version of the wiki, and the extras."""
+    required = [requirement for name in (NAME, _WIKI) for requirement in _requirements(name)]
+    unmet = [unmet for requirement in required if (unmet := _unmet(*requirement)) is not None]
+    yield from unmet
+    if not unmet:
+        yield ok("packages", f"all {len(required)} requirements of {NAME} and the wiki are met")
+    for requirement in _requirements(NAME, "wiki"):
+        if requirement[1] == _WIKI and _installed(_WIKI) and (unmet_wiki := _unmet(*requirement)) is not None:
+            yield unmet_wiki
+    for extra, purpose in _EXTRAS.items():
+        yield _optional(extra, purpose)
+
+
+def _requirements(name: str, extra: str = "") -> list[tuple[str, str, str]]:
+    """Return the requiring package, the required one and its versions; with an extra, only what that adds."""
+    from packaging.requirements import Requirement
+
+    try:
+        lines = requires(name) or []
+    except PackageNotFoundError:
+        return []
+    found = []
+    for each in map(Requirement, lines):
+        is_plain = each.marker is None or each.marker.evaluate({"extra": ""})
+        if is_plain != bool(extra) and (is_plain or (each.marker and each.marker.evaluate({"extra": extra}))):
+            found.append((name, each.name, str(each.specifier)))
+    return found
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _unmet(who: str, name: str, versions: str) -> Finding | None:
+    """Report a package that is missing or has the wrong version; None if the requirement is met."""
+    from packaging.specifiers import SpecifierSet
+
+    installed = _installed(name)
+    if installed is not None and SpecifierSet(versions).contains(installed, prereleases=True):
+        return None
+    detail = f"{who} requires {name}{versions}, but {installed or 'none'} is installed"
+    return problem("packages", detail, f'pip install "{name}{versions}"')
+
+
+def _optional(extra: str, purpose: str) -> Finding:
+    missing = [name for who, name, versions in _requirements(NAME, extra) if _unmet(who, name, versions)]
+    if missing:
+        return note(f"extra {extra}", f"not installed: {purpose}", f'to install it: pip install "{NAME}[{extra}]"')
+    return ok(f"extra {extra}", f"installed: {purpose}")

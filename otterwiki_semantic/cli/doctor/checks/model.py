@@ -1,4 +1,4 @@
-"""The embedding model: whether it answers."""
+"""Check that the embedding model answers."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _KNOWN = "model.json"
 _SECONDS = 20.0
 
 
-def check_model(case: DoctorContext) -> Iterator[Finding]:
-    """Let the model embed a sentence, and tell what else takes part in a search."""
-    settings = case.services
-    if any(name.startswith("SEMANTIC_MODEL") for name in case.wrong):  # without its address another server would get the key
-        yield note("model", "it was not asked: its settings are wrong")
+def check_model(context: DoctorContext) -> Iterator[Finding]:
+    """Let the model embed a sentence, and name the reranker."""
+    settings = context.services
+    if any(name.startswith("SEMANTIC_MODEL") for name in context.wrong):  # with a wrong URL the key might go to another server
+        yield note("model", "not checked: its settings are wrong")
     else:
         yield _model(settings)
     if settings.reranker is not None:
-        yield note("reranker", f"{settings.reranker} reads the best candidates again; it was not asked")
+        yield note("reranker", f"{settings.reranker} reranks the best candidates; not checked")
 
 
 def _model(settings: Settings) -> Finding:
@@ -36,21 +36,21 @@ def _model(settings: Settings) -> Finding:
 
     try:
         asks_server = open_embedder(settings).asks_server
-        return ok("model", call_with_timeout(_SECONDS, lambda: _asked(settings)))
+        return ok("model", call_with_timeout(_SECONDS, lambda: _embed(settings)))
     except SemanticError as error:
-        return problem("model", f"{settings.model}: {error}", _cure(settings, error))
+        return problem("model", f"{settings.model}: {error}", _hint(settings, error))
     except TimeoutError:
         if not asks_server:
-            detail = f"{settings.model} was not open after {_SECONDS:.0f} s"
-            return note("model", detail, "wait and ask again, if it is being fetched or the machine is busy")
-        cure = "see that its server runs and is not overloaded; until it answers searches go by words alone"
-        return problem("model", f"{settings.model}: its server gave no vector within {_SECONDS:.0f} s", cure)
+            detail = f"{settings.model} was not loaded after {_SECONDS:.0f} s"
+            return note("model", detail, "if it is being downloaded or the machine is busy, wait and run this again")
+        hint = "see that its server runs and is not overloaded; until it answers, searches use keywords only"
+        return problem("model", f"{settings.model}: its server returned no vector within {_SECONDS:.0f} s", hint)
 
 
-def _asked(settings: Settings) -> str:
-    """Let the model embed a sentence, and tell what it is; what is found out about it is remembered in a scratch directory.
+def _embed(settings: Settings) -> str:
+    """Let the model embed a sentence, and describe it; files are written to a scratch directory.
 
-    A model on a server is asked what it is only if that is not known from the index's own asking.
+    A server is asked about its model only if the index does not know it yet.
     """
     from otterwiki_semantic.embedding import open_embedder
 
@@ -64,12 +64,14 @@ def _asked(settings: Settings) -> str:
         start = time.perf_counter()
         length = embedder.embed_queries([_QUESTION]).shape[1]
         seconds = time.perf_counter() - start
-    detail = f"{embedder.name}: vectors of {length} numbers, a window of {embedder.window} word pieces"
-    first = "" if is_known or not embedder.asks_server else "; its server was also asked what it is, as before a first index"
-    return f"{detail}; it embedded a sentence in {seconds * 1000:.0f} ms{first}"
+    detail = f"{embedder.name}: vectors of {length} numbers, a window of {embedder.window} tokens"
+    first = (
+        "" if is_known or not embedder.asks_server else "; its server was also asked about the model, as before a first build"
+    )
+    return f"{detail}; embedded a sentence in {seconds * 1000:.0f} ms{first}"
 
 
-def _cure(settings: Settings, error: SemanticError) -> str:
+def _hint(settings: Settings, error: SemanticError) -> str:
     if settings.model == BUNDLED and isinstance(error, ModelError):
         return "install the package again: pip install --force-reinstall otterwiki-semantic"
-    return "do what it says, or correct the SEMANTIC_MODEL settings; until then searches go by words alone"
+    return "correct this, or the SEMANTIC_MODEL settings; until then searches use keywords only"

@@ -1,4 +1,4 @@
-"""Git, and whether it reads the wiki's repository as this user."""
+"""Check git, and that this user can read the wiki's repository."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ _GIT_SECONDS = 10
 
 
 def user_name(uid: int) -> str:
-    """Give a user as people know it."""
+    """Return the name and id of a user."""
     try:
         return f"{pwd.getpwuid(uid).pw_name} ({uid})"
     except KeyError:
         return str(uid)
 
 
-def check_repository(case: DoctorContext) -> Iterator[Finding]:
-    """See to git, to the repository, and to its pages."""
-    git = shutil.which("git", path=case.environment.get("PATH"))
+def check_repository(context: DoctorContext) -> Iterator[Finding]:
+    """Check git, the repository, and its pages."""
+    git = shutil.which("git", path=context.environment.get("PATH"))
     if git is None:
-        yield problem("git", "there is none on the PATH of this process", "install it: apt-get install git")
+        yield problem("git", "not found on the PATH of this process", "install it: apt-get install git")
         return
     version = subprocess.run([git, "--version"], capture_output=True, text=True, timeout=_GIT_SECONDS, check=False).stdout
     yield ok("git", f"{version.removeprefix('git version ').strip()}, {git}")
-    if case.settings is not None:
-        yield _repository(case.settings.repository)
+    if context.settings is not None:
+        yield _repository(context.settings.repository)
 
 
 def _repository(place: Path) -> Finding:
     if not place.exists():
-        return problem("repository", f"{place} is not there", "correct REPOSITORY, or mount what it is to be on")
+        return problem("repository", f"{place} does not exist", "correct REPOSITORY, or mount its file system")
     try:
         repository = Repository(place)
         head = repository.head()
@@ -47,18 +47,18 @@ def _repository(place: Path) -> Finding:
         pages = len(repository.page_blobs(head))
     except RepositoryError as error:
         reason = str(error)
-        return problem("repository", reason.splitlines()[0], _cure(place, reason))
+        return problem("repository", reason.splitlines()[0], _hint(place, reason))
     return ok("repository", f"{place}, {pages} pages at {head[:12]}")
 
 
-def _cure(place: Path, reason: str) -> str:
-    """Tell what to do where git refuses: most often it is asked by another user than the repository's."""
+def _hint(place: Path, reason: str) -> str:
+    """Return what to do if git fails: most often the repository belongs to another user."""
     owner = place.stat().st_uid
     if "dubious ownership" in reason or owner != os.geteuid():
         return (
-            f"do this, and run the wiki, as the user {user_name(owner)} that the repository belongs to (you are"
+            f"run this, and the wiki, as the user {user_name(owner)} that the repository belongs to (you are"
             f" {user_name(os.geteuid())}); or let git read it: git config --global --add safe.directory {place}"
         )
     if "not a git repository" in reason:
-        return "name the wiki's repository, or do what it says"
-    return "see what git itself says: git -C … log, git -C … fsck"
+        return "correct REPOSITORY, or create the repository"
+    return f"run git itself: git -C {place} log, git -C {place} fsck"

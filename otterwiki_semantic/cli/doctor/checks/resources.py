@@ -1,4 +1,4 @@
-"""Room: on the disk for another index, in memory for the index process."""
+"""Check free disk space for a rebuild, and memory for the index daemon."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from otterwiki_semantic.core.files import directory_size
 from otterwiki_semantic.core.settings import Settings
 
 _SPARE = 1.2
-"""What a rebuild needs, by what it is estimated to take: as `acceptance.check_room` has it."""
-_OWNER_BYTES = 250e6
+"""Free disk space that a rebuild needs, relative to its estimated size, as in `indexing.promotion`."""
+_DAEMON_BYTES = 250e6
 _MEMORY = Path("/proc/meminfo")
-_GROUP = Path("/sys/fs/cgroup")
+_CGROUP = Path("/sys/fs/cgroup")
 
 
-def check_room(case: DoctorContext) -> Iterator[Finding]:
-    """See to the disk of the data directory, and to memory."""
-    if case.settings is not None:
-        yield _disk(case.settings)
+def check_resources(context: DoctorContext) -> Iterator[Finding]:
+    """Check the disk of the data directory, and memory."""
+    if context.settings is not None:
+        yield _disk(context.settings)
     yield from _memory()
 
 
@@ -31,15 +31,15 @@ def _disk(settings: Settings) -> Finding:
     free = shutil.disk_usage(existing(settings.data_dir)).free
     needed = _needed(settings)
     if needed is None:
-        return note("disk", f"{free / 1e6:.0f} MB are free; what an index needs is not known without its pages")
-    detail = f"{free / 1e6:.0f} MB are free, and a rebuild needs about {needed * _SPARE / 1e6:.0f} MB beside the index"
+        return note("disk", f"{free / 1e6:.0f} MB are free; the size of an index is unknown without pages and a model")
+    detail = f"{free / 1e6:.0f} MB are free, and a rebuild needs about {needed * _SPARE / 1e6:.0f} MB in addition to the index"
     if needed * _SPARE > free:
         return problem("disk", detail, "make room on the disk of the data directory, or set SEMANTIC_DATA_DIR to another one")
     return ok("disk", detail)
 
 
 def _needed(settings: Settings) -> float | None:
-    """Give the bytes of another index: those of the serving one, else an estimate from the size of the pages."""
+    """Return the size of a new index in bytes: that of the serving one, or an estimate from the pages."""
     serving = serving_directory(settings.data_dir)
     if serving is not None:
         return directory_size(serving)
@@ -59,7 +59,7 @@ def _needed(settings: Settings) -> float | None:
 
 
 def available_memory(meminfo: str, limit: str, used: str) -> int | None:
-    """Give the bytes that another process can have, by the machine and by the limit of its control group; None: not known."""
+    """Return the bytes available on the machine and within the limit of the control group; None if unknown."""
     found = [int(line.split()[1]) * 1024 for line in meminfo.splitlines() if line.startswith("MemAvailable:")]
     if limit.strip().isdigit() and used.strip().isdigit():  # "max": there is no limit
         found.append(max(0, int(limit) - int(used)))
@@ -67,12 +67,12 @@ def available_memory(meminfo: str, limit: str, used: str) -> int | None:
 
 
 def _memory() -> Iterator[Finding]:
-    paths = (_MEMORY, _GROUP / "memory.max", _GROUP / "memory.current")
+    paths = (_MEMORY, _CGROUP / "memory.max", _CGROUP / "memory.current")
     free = available_memory(*(path.read_text(errors="replace") if path.exists() else "" for path in paths))
     if free is None:
         return
-    detail = f"{free / 1e6:.0f} MB are available; the index process takes about 250 MB for 250,000 words"
-    if free < _OWNER_BYTES:
-        yield note("memory", detail, "unless it runs already, give the machine or the container more memory")
+    detail = f"{free / 1e6:.0f} MB are available; the index daemon needs about 250 MB for 250,000 words"
+    if free < _DAEMON_BYTES:
+        yield note("memory", detail, "unless it is running already, give the machine or the container more memory")
     else:
         yield ok("memory", detail)

@@ -1,4 +1,4 @@
-"""The running wiki: whether it answers, and the plugin in it."""
+"""Check that the running wiki and its plugin answer."""
 
 from __future__ import annotations
 
@@ -15,28 +15,26 @@ _CONNECT_SECONDS, _ANSWER_SECONDS = 3.0, 15.0
 _REFUSALS = {
     "wrong_key": (
         f"the wiki was started with another {_KEY}",
-        f"set the one that the wiki has, or restart it with this {_KEY}",
+        f"set the key of the wiki, or restart it with this {_KEY}",
     ),
-    "no_key_configured": (f"the wiki has no {_KEY}", f"set {_KEY} where the wiki is started, too, and restart it"),
-    "unauthorized": ("the wiki is closed, and no key was sent", f"set {_KEY} to the one that the wiki was started with"),
+    "no_key_configured": (f"the wiki has no {_KEY}", f"also set {_KEY} where the wiki is started, and restart it"),
+    "unauthorized": ("the wiki is not public, and no key was sent", f"set {_KEY} to the one that the wiki was started with"),
 }
 
 
-def check_wiki(case: DoctorContext) -> Iterator[Finding]:
-    """Ask the wiki at `case.url` for the index's status."""
-    if case.url is None:
-        yield note("wiki", "it was not asked", "to have it asked: --url http://127.0.0.1:8080, or wherever it is served")
+def check_wiki(context: DoctorContext) -> Iterator[Finding]:
+    """Ask the wiki at `context.url` for the status of its index."""
+    if context.url is None:
+        yield note("wiki", "not checked", "to check it: --url http://127.0.0.1:8080, or wherever it is served")
         return
-    if not _is_address(case.url):  # it is not repeated: it may hold a password
-        yield problem("wiki", "the address in --url is none", "give http://host:port, without a user name")
+    if not _is_address(context.url):  # not repeated: it may contain a password
+        yield problem("wiki", "the URL in --url is invalid", "give http://host:port, without a user name")
         return
-    key = case.given(_KEY)
-    if not key.isprintable():  # the error of the one who sends it would show it
-        yield problem(
-            "wiki", f"{_KEY} has characters in it that cannot be sent", "correct it, here and where the wiki is started"
-        )
+    key = context.given(_KEY)
+    if not key.isprintable():  # the error of the HTTP client would show it
+        yield problem("wiki", f"{_KEY} has characters that cannot be sent", "correct it, here and where the wiki is started")
         return
-    url = case.url.rstrip("/")
+    url = context.url.rstrip("/")
     client = JsonClient(url, key or None, connect_seconds=_CONNECT_SECONDS)
     try:
         response = client.send("/api/v1/semantic-search/status", _ANSWER_SECONDS)
@@ -65,10 +63,10 @@ def _read(url: str, response: JsonResponse) -> Iterator[Finding]:
     elif location:
         yield problem("wiki", f"{url} leads to {location}", "give the address that it leads to")
     elif response.status == 404:
-        cure = (
+        hint = (
             "see in the wiki's log for: Loaded plugin: otterwiki-semantic; install it into the wiki's own environment, restart"
         )
-        yield problem("wiki", f"{url} answers, without the plugin (404)", cure)
+        yield problem("wiki", f"{url} answers, without the plugin (404)", hint)
     else:
         detail = f"{url} answers with status {response.status}, not as a wiki would"
         yield problem("wiki", detail, "see that the address is right")
@@ -80,14 +78,14 @@ def _answered(url: str, body: dict[str, Any]) -> Finding:
         return problem(
             "wiki", f"{url} runs version {theirs}, and this is {__version__}", "restart the wiki, or run its own command"
         )
-    return ok("wiki", f"{url} answers: version {theirs}, {body.get('pages')} pages, index process {body.get('owner_pid')}")
+    return ok("wiki", f"{url} answers: version {theirs}, {body.get('pages')} pages, index daemon {body.get('owner_pid')}")
 
 
 def _refused(url: str, status: int, body: dict[str, Any]) -> Iterator[Finding]:
     error = body["error"] if isinstance(body["error"], dict) else {}
     code, message = str(error.get("code")), str(error.get("message"))
-    detail, cure = _REFUSALS.get(code, (message, "do what it says; the wiki's log may tell more"))
-    yield problem("wiki", f"{url}: {detail} (status {status})", cure)
+    detail, hint = _REFUSALS.get(code, (message, "correct this; the wiki's log may have details"))
+    yield problem("wiki", f"{url}: {detail} (status {status})", hint)
     for each in body.get("problems") or ():
         if isinstance(each, dict):
-            yield problem("wiki", str(each.get("trouble")), str(each.get("cure")))
+            yield problem("wiki", str(each.get("message")), str(each.get("hint")))

@@ -13,9 +13,9 @@ from pathlib import Path
 
 from packaging.requirements import Requirement
 
-from benchmarks.options import ROOT, Options
-from benchmarks.processes import tree_bytes
-from benchmarks.report import Figure, at_most, missing
+from benchmarks.support.options import ROOT, Options
+from benchmarks.support.processes import tree_bytes
+from benchmarks.support.report import Figure, at_most, missing
 
 _NAME = "otterwiki-semantic"
 _SOURCES = ("pyproject.toml", "setup.cfg", "README.md", "LICENSE")

@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.corpus import page, write_pages
-from benchmarks.local import opened, wait_until_settled
-from benchmarks.options import ROOT
-from benchmarks.processes import in_fresh_process
-from benchmarks.report import say
+from benchmarks.support.corpus import page, write_pages
+from benchmarks.support.local import opened, wait_until_settled
+from benchmarks.support.options import ROOT
+from benchmarks.support.processes import in_fresh_process
+from benchmarks.support.report import say
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.embedding.local.bundled import BundledModel

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.corpus import page
-from benchmarks.local import opened, wait_until_settled
-from benchmarks.options import Options
-from benchmarks.processes import in_fresh_process, tree_bytes
-from benchmarks.report import Figure, at_most, say
-from benchmarks.wikis import BuiltWiki, built, copied, scratch
+from benchmarks.support.corpus import page
+from benchmarks.support.local import opened, wait_until_settled
+from benchmarks.support.options import Options
+from benchmarks.support.processes import in_fresh_process, tree_bytes
+from benchmarks.support.report import Figure, at_most, say
+from benchmarks.support.wikis import BuiltWiki, built, copied, scratch
 from tests.support.live_wiki import commit
 
 _MOST_BYTES = 8 * 1024

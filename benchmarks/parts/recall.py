@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from benchmarks.corpus import questions
-from benchmarks.local import owned
-from benchmarks.options import Options
-from benchmarks.processes import in_fresh_process
-from benchmarks.report import Figure, at_least, say
-from benchmarks.wikis import BuiltWiki, built
+from benchmarks.support.corpus import questions
+from benchmarks.support.local import owned
+from benchmarks.support.options import Options
+from benchmarks.support.processes import in_fresh_process
+from benchmarks.support.report import Figure, at_least, say
+from benchmarks.support.wikis import BuiltWiki, built
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.storage.generation import Generation

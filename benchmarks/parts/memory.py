@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
-from benchmarks.corpus import path_of, questions
-from benchmarks.options import Options
-from benchmarks.report import Figure, at_most, say
-from benchmarks.serving import ServedWiki, gunicorn, served
-from benchmarks.wikis import built, copied, scratch
+from benchmarks.support.corpus import path_of, questions
+from benchmarks.support.options import Options
+from benchmarks.support.report import Figure, at_most, say
+from benchmarks.support.serving import ServedWiki, gunicorn, served
+from benchmarks.support.wikis import built, copied, scratch
 
 _SEARCHES = 200
 _SMALL_MB, _LARGE_MB, _WORKER_MB = 250.0, 700.0, 30.0

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from playwright.sync_api import Page, Route
 
-from benchmarks.options import LARGE_PAGES, Options
-from benchmarks.percentiles import p50, p95
-from benchmarks.report import Figure, at_most, missing, say
-from benchmarks.serving import FLASK, ServedWiki
-from benchmarks.wikis import scratch
+from benchmarks.support.options import LARGE_PAGES, Options
+from benchmarks.support.percentiles import p50, p95
+from benchmarks.support.report import Figure, at_most, missing, say
+from benchmarks.support.serving import FLASK, ServedWiki
+from benchmarks.support.wikis import scratch
 from otterwiki_semantic.daemon.wiki_map.process import ProjectionProcess
 from otterwiki_semantic.embedding.base import Matrix
 from tests.support.browser import CHROMIUM, NEEDS_CHROMIUM, opened, started_chromium

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 SMALL_PAGES = 250
 """Pages of the generated wiki of about 2,000 chunks."""
 LARGE_PAGES = 10_000
@@ -15,21 +14,20 @@ LARGE_PAGES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What to measure with.
-
-    `small` leaves out the large wiki, `small_pages` and `large_pages` are the sizes, `wikis` are directories of markdown whose
-    chunks are looked at, `edits` is how many page edits the index's growth is measured over, `rounds` how often the two sides
-    of a ratio take turns, `fresh` builds kept indexes again, and `picture` is where the pictures go (None: none are drawn).
-    """
+    """What to measure with."""
 
     small: bool = False
+    """Leave out the large wiki."""
     small_pages: int = SMALL_PAGES
     large_pages: int = LARGE_PAGES
-    wikis: Sequence[Path] = ()
     edits: int = 5_000
+    """Page edits over which the growth of the index is measured."""
     rounds: int = 3
+    """How often the two sides of a ratio take turns."""
     fresh: bool = False
+    """Build kept indexes again."""
     picture: Path | None = None
+    """The directory of the pictures; None draws none."""
 
     @property
     def sizes(self) -> tuple[int, ...]:

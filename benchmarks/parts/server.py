@@ -18,13 +18,13 @@ from unittest.mock import patch
 
 import numpy as np
 
-from benchmarks.corpus import questions
-from benchmarks.local import owned, wait_until_settled
-from benchmarks.options import Options
-from benchmarks.percentiles import p50, p95
-from benchmarks.processes import in_fresh_process, resident, tree_bytes
-from benchmarks.report import Figure, say
-from benchmarks.wikis import generated, scratch
+from benchmarks.support.corpus import questions
+from benchmarks.support.local import owned, wait_until_settled
+from benchmarks.support.options import Options
+from benchmarks.support.percentiles import p50, p95
+from benchmarks.support.processes import in_fresh_process, resident, tree_bytes
+from benchmarks.support.report import Figure, say
+from benchmarks.support.wikis import generated, scratch
 from otterwiki_semantic.core.records import Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine

@@ -18,13 +18,13 @@ from itertools import count, cycle
 from pathlib import Path
 from statistics import median
 
-from benchmarks.client import Client
-from benchmarks.corpus import questions, write_pages
-from benchmarks.load import Load, LoadReport
-from benchmarks.options import Options
-from benchmarks.percentiles import p50, p95
-from benchmarks.report import Figure, at_most, say
-from benchmarks.serving import GUNICORN, ServedWiki, served
+from benchmarks.support.client import Client
+from benchmarks.support.corpus import questions, write_pages
+from benchmarks.support.load import Load, LoadReport
+from benchmarks.support.options import Options
+from benchmarks.support.percentiles import p50, p95
+from benchmarks.support.report import Figure, at_most, say
+from benchmarks.support.serving import GUNICORN, ServedWiki, served
 from tests.support.live_wiki import git
 
 _BOUND_MS = 60.0

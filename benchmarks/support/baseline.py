@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from benchmarks.options import ROOT
+from benchmarks.support.options import ROOT
 
 PYTHON = Path(os.environ.get("BENCH_PYTHON", ROOT / ".venv-bench" / "bin" / "python"))
 """The interpreter that has PyTorch."""

@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
 
-from benchmarks.client import Client
-from benchmarks.corpus import page, path_of
-from benchmarks.options import Options
-from benchmarks.percentiles import Percentile, difference, p50, p95
-from benchmarks.report import Figure, at_most, say
-from benchmarks.serving import FLASK, GUNICORN, ServedWiki, Server
-from benchmarks.wikis import built, copied, scratch
+from benchmarks.support.client import Client
+from benchmarks.support.corpus import page, path_of
+from benchmarks.support.options import Options
+from benchmarks.support.percentiles import Percentile, difference, p50, p95
+from benchmarks.support.report import Figure, at_most, say
+from benchmarks.support.serving import FLASK, GUNICORN, ServedWiki, Server
+from benchmarks.support.wikis import built, copied, scratch
 
 _STARTS = 9
 _VIEWS = 1_500

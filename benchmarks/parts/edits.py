@@ -7,12 +7,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.client import Client
-from benchmarks.corpus import page
-from benchmarks.options import Options
-from benchmarks.percentiles import p50, p95
-from benchmarks.report import Figure, at_most, say
-from benchmarks.serving import FLASK, GUNICORN, ServedWiki, Server, served
+from benchmarks.support.client import Client
+from benchmarks.support.corpus import page
+from benchmarks.support.options import Options
+from benchmarks.support.percentiles import p50, p95
+from benchmarks.support.report import Figure, at_most, say
+from benchmarks.support.serving import FLASK, GUNICORN, ServedWiki, Server, served
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.embedding.local.bundled import BundledModel

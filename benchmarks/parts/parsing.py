@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from benchmarks.options import Options
-from benchmarks.report import Figure, at_most
+from benchmarks.support.options import Options
+from benchmarks.support.report import Figure, at_most
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 
 _UNITS = (

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.corpus import questions
-from benchmarks.local import opened, wait_until_settled
-from benchmarks.options import Options
-from benchmarks.percentiles import p50, p95
-from benchmarks.processes import in_fresh_process, resident
-from benchmarks.report import Figure, missing, say
-from benchmarks.wikis import BuiltWiki, built
+from benchmarks.support.corpus import questions
+from benchmarks.support.local import opened, wait_until_settled
+from benchmarks.support.options import Options
+from benchmarks.support.percentiles import p50, p95
+from benchmarks.support.processes import in_fresh_process, resident
+from benchmarks.support.report import Figure, missing, say
+from benchmarks.support.wikis import BuiltWiki, built
 from otterwiki_semantic.core.records import SearchOptions
 
 _QUESTIONS = 100

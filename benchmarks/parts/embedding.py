@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 
-from benchmarks.baseline import HOW_TO_GET_IT, Baseline, is_there
-from benchmarks.corpus import page
-from benchmarks.int8_peak import peak
-from benchmarks.machine import processors
-from benchmarks.options import Options
-from benchmarks.report import Figure, at_least, missing, say
+from benchmarks.support.baseline import HOW_TO_GET_IT, Baseline, is_there
+from benchmarks.support.corpus import page
+from benchmarks.support.int8_peak import peak
+from benchmarks.support.machine import processors
+from benchmarks.support.options import Options
+from benchmarks.support.report import Figure, at_least, missing, say
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 
 _WORDS = 150

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from playwright.sync_api import Page
 
-from benchmarks.options import Options
-from benchmarks.percentiles import p50, p95
-from benchmarks.report import Figure, at_most, missing, say
-from benchmarks.serving import FLASK, GUNICORN, ServedWiki, Server
-from benchmarks.wikis import scratch
+from benchmarks.support.options import Options
+from benchmarks.support.percentiles import p50, p95
+from benchmarks.support.report import Figure, at_most, missing, say
+from benchmarks.support.serving import FLASK, GUNICORN, ServedWiki, Server
+from benchmarks.support.wikis import scratch
 from tests.support.browser import CHROMIUM, NEEDS_CHROMIUM, started_chromium
 from tests.support.live_wiki import demo_pages, make_repository
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.local import opened, owned, wait_until_settled
-from benchmarks.options import Options
-from benchmarks.processes import in_fresh_process
-from benchmarks.report import Figure, at_least, at_most, say
-from benchmarks.wikis import BuiltWiki, built, copied, generated, scratch
+from benchmarks.support.local import opened, owned, wait_until_settled
+from benchmarks.support.options import Options
+from benchmarks.support.processes import in_fresh_process
+from benchmarks.support.report import Figure, at_least, at_most, say
+from benchmarks.support.wikis import BuiltWiki, built, copied, generated, scratch
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.content.pages.page import read_page

@@ -14,9 +14,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Self
 
-from benchmarks.client import Client
-from benchmarks.options import ROOT
-from benchmarks.wikis import built, copied, scratch
+from benchmarks.support.client import Client
+from benchmarks.support.options import ROOT
+from benchmarks.support.wikis import built, copied, scratch
 from tests.support.live_wiki import LiveWiki, eventually, make_repository
 from tests.support.processes import owners_of
 

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from benchmarks.client import Client
-from benchmarks.corpus import path_of
-from benchmarks.options import Options
-from benchmarks.percentiles import p50, p95
-from benchmarks.report import Figure, say
-from benchmarks.serving import GUNICORN, PROCESSORS, ServedWiki
-from benchmarks.wikis import generated, scratch
+from benchmarks.support.client import Client
+from benchmarks.support.corpus import path_of
+from benchmarks.support.options import Options
+from benchmarks.support.percentiles import p50, p95
+from benchmarks.support.report import Figure, say
+from benchmarks.support.serving import GUNICORN, PROCESSORS, ServedWiki
+from benchmarks.support.wikis import generated, scratch
 
 _PAUSE_SECONDS = 0.03
 _VIEWS_A_LOOK = 20

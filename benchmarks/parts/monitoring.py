@@ -9,13 +9,13 @@ from functools import partial
 from itertools import islice
 from statistics import median
 
-from benchmarks.corpus import questions
-from benchmarks.local import opened, wait_until_settled
-from benchmarks.options import Options
-from benchmarks.percentiles import p50, p95
-from benchmarks.processes import in_fresh_process
-from benchmarks.report import Figure, at_most, say
-from benchmarks.wikis import BuiltWiki, built
+from benchmarks.support.corpus import questions
+from benchmarks.support.local import opened, wait_until_settled
+from benchmarks.support.options import Options
+from benchmarks.support.percentiles import p50, p95
+from benchmarks.support.processes import in_fresh_process
+from benchmarks.support.report import Figure, at_most, say
+from benchmarks.support.wikis import BuiltWiki, built
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.core.records import Answer, SearchOptions
 from otterwiki_semantic.core.settings import Settings
@@ -55,7 +55,7 @@ def _figures(wiki: BuiltWiki, times: _Times) -> list[Figure]:
     compared = f"p50 {watched:.3f} ms with, {unwatched:.3f} ms without, {_SEARCHES} distinct queries each, in turns"
     return [
         at_most(f"noting a search: {size}", times.note_us, "µs", _MOST_MICROSECONDS, f"mean of {_NOTES:,}"),
-        Figure(f"what figures add to a search in the index process: {size}", 1000 * (watched - unwatched), "µs", note=compared),
+        Figure(f"what figures add to a search in the index daemon: {size}", 1000 * (watched - unwatched), "µs", note=compared),
         Figure(f"giving all figures: {size}", p50(times.scrapes_ms), "ms", note=f"p95 {p95(times.scrapes_ms):.1f} ms"),
     ]
 
@@ -84,11 +84,11 @@ def _measured(wiki: BuiltWiki) -> _Times:
 
 def _note(monitoring: Monitoring, answers: Sequence[Answer], options: SearchOptions) -> None:
     for _ in range(_NOTES):
-        monitoring.searched(answers, options, 0.01)
+        monitoring.record_search(answers, options, 0.01)
 
 
 def _watch(index: IndexEngine, monitoring: Monitoring) -> None:
-    index._monitoring, index._telemetry = monitoring, monitoring.watcher
+    index._monitoring, index._telemetry = monitoring, monitoring.telemetry
 
 
 def _milliseconds(what: Callable[[], object]) -> float:

@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from time import sleep
 
-from benchmarks.corpus import SELECTIVITY, questions
-from benchmarks.load import Load, LoadReport
-from benchmarks.options import Options
-from benchmarks.percentiles import p50, p95
-from benchmarks.report import Figure, at_least, at_most, say
-from benchmarks.serving import FLASK, GUNICORN, ServedWiki, Server, served
+from benchmarks.support.corpus import SELECTIVITY, questions
+from benchmarks.support.load import Load, LoadReport
+from benchmarks.support.options import Options
+from benchmarks.support.percentiles import p50, p95
+from benchmarks.support.report import Figure, at_least, at_most, say
+from benchmarks.support.serving import FLASK, GUNICORN, ServedWiki, Server, served
 
 _WARM_UP = 50
 _SEARCHES = 400

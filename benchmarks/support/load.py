@@ -24,7 +24,7 @@ from urllib.parse import urlencode
 
 from tests.support.live_wiki import KEY
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 _READ_BYTES = 1 << 16
 _TIMEOUT_SECONDS = 60.0
 _READY = "ready\n"
@@ -62,7 +62,7 @@ class Load:
         self._report: LoadReport | None = None
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "benchmarks.load"]
+        command = [sys.executable, "-m", "benchmarks.support.load"]
         self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -8,10 +8,10 @@ import statistics
 import subprocess
 from collections.abc import Sequence
 
-from benchmarks.baseline import HOW_TO_GET_IT, PYTHON, is_there
-from benchmarks.embedding import chunks_and_queries
-from benchmarks.options import ROOT, Options
-from benchmarks.report import Figure, at_most, missing, say
+from benchmarks.parts.embedding import chunks_and_queries
+from benchmarks.support.baseline import HOW_TO_GET_IT, PYTHON, is_there
+from benchmarks.support.options import ROOT, Options
+from benchmarks.support.report import Figure, at_most, missing, say
 
 _PASSAGES = 30
 """As many as a search lets a reranker read."""
@@ -42,7 +42,7 @@ def _seconds(texts: Sequence[str], queries: Sequence[str]) -> tuple[str, list[fl
     quiet = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "TQDM_DISABLE": "1", "PYTHONPATH": str(ROOT)}
     asked = [json.dumps({"query": query, "texts": texts}) for query in [queries[0], *queries]]
     done = subprocess.run(
-        [str(PYTHON), "-m", "benchmarks.torch_reranker"],
+        [str(PYTHON), "-m", "benchmarks.support.torch_reranker"],
         input="\n".join(asked) + "\n",
         stdout=subprocess.PIPE,
         text=True,

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, count
 
-from benchmarks.options import Options
-from benchmarks.report import Figure
+from benchmarks.support.options import Options
+from benchmarks.support.report import Figure
 from otterwiki_semantic.embedding.queries import CACHE_SIZE
 
 _SEARCHES = 40_000

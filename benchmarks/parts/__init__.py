@@ -1,0 +1,1 @@
+"""One module for each part: its `measure` yields figures with their targets."""

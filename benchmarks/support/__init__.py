@@ -1,0 +1,1 @@
+"""What the parts share: wikis, servers, clients, percentiles, the report."""

@@ -1,0 +1,62 @@
+"""Write the tables of request parameters into the docs, from the records that define them: ``make docs``.
+
+A table stands between ``<!-- parameters of NAME -->`` and ``<!-- end -->``; NAME is a class of `core.records`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from otterwiki_semantic.core import records
+from otterwiki_semantic.core.parameters import Parameter, parameters_of
+
+DOCS = Path(__file__).parent.parent / "docs"
+_TABLE = re.compile(r"(<!-- parameters of (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_HEAD = "| parameter | default | allowed | meaning |\n|---|---|---|---|\n"
+
+
+def with_tables(text: str) -> str:
+    """Return a document with its tables of parameters as they are defined now."""
+    return _TABLE.sub(lambda match: f"{match[1]}{_table(getattr(records, match[2]))}{match[3]}", text)
+
+
+def _table(record: type) -> str:
+    return _HEAD + "".join(f"{_row(each)}\n" for each in parameters_of(record))
+
+
+def _row(parameter: Parameter) -> str:
+    default = parameter.schema.get("default", "required" if parameter.is_required else None)
+    shown = "" if default is None else default if parameter.is_required else f"`{str(default).lower()}`"
+    return f"| `{parameter.name}` | {shown} | {_allowed(parameter.type.schema)} | {parameter.help} |"
+
+
+def _allowed(schema: dict[str, Any]) -> str:
+    match schema:
+        case {"enum": choices}:
+            return ", ".join(f"`{choice}`" for choice in choices)
+        case {"minimum": least, "maximum": most}:
+            return f"{least:g} to {most:g}"
+        case {"type": "boolean"}:
+            return "`true`, `false`"
+        case {"type": "array", "items": {"maxLength": most}, "maxItems": items}:
+            return f"1 to {most:,} characters, up to {items:,} times"
+        case {"maxLength": most}:
+            return f"1 to {most:,} characters"
+        case {"anyOf": [{"format": "date"}, *_]}:
+            return "date or time"
+    return f"`{schema['pattern']}`"
+
+
+def main() -> None:
+    """Rewrite the documents whose tables have changed."""
+    for path in sorted(DOCS.glob("*.md")):
+        text = path.read_text(encoding="utf-8")
+        if (changed := with_tables(text)) != text:
+            path.write_text(changed, encoding="utf-8")
+            print(f"{path.name}: tables written")
+
+
+if __name__ == "__main__":
+    main()
