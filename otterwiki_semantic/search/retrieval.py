@@ -124,11 +124,10 @@ def retrieve(
     ratio = _semantic_ratio(options)
     found = words.retrieve(limit, matches=ratio < 1)
     embedded = vector()
-    mode = options.mode
-    if embedded is None and mode is not Mode.KEYWORD:
+    if embedded is None:
         if ratio == 1:
             found = words.retrieve(limit, matches=True)
-        mode, ratio = Mode.KEYWORD, 0.0
+        ratio = 0.0
     degraded, is_corrupt = None, False
     if isinstance(found, CatalogError):
         if embedded is None:
@@ -137,12 +136,12 @@ def retrieve(
         degraded = f"the keyword index failed, the answer is by meaning alone: {found}"
         is_corrupt = isinstance(found, CatalogCorruptError)
         words = _KeywordRetriever(generation, query, Filter(where.pages), options.n)
-        found, mode, ratio = KeywordMatches(), Mode.SEMANTIC, 1.0
+        found, ratio = KeywordMatches(), 1.0
     candidates = {chunk.id: Candidate(chunk) for chunk in found.chunks}
     _note_matches(candidates, found)
     is_complete = found.is_complete
     if embedded is not None:
-        if mode is not Mode.KEYWORD:
+        if degraded or options.mode is not Mode.KEYWORD:
             is_complete &= _add_nearest(candidates, generation, embedded, limit, words.mask())
         _compare(candidates, words.index, embedded)
     _score(candidates.values(), scale, ratio, found.floor)
@@ -229,7 +228,8 @@ class _KeywordRetriever:
             for chunk in by_word.keys() | by_pair.keys()
         }
         ranked = sorted(total, key=lambda chunk: (-total[chunk], chunk))
-        pages, sections, identified = self._named(mask)
+        pages, sections = self._keywords.named(self._query.name, self._where)
+        identified = self._identified(mask)
         return KeywordMatches(
             scores={chunk: total[chunk] for chunk in ranked},
             floor=word_floor + PAIR_WEIGHT * pair_floor,
@@ -254,13 +254,6 @@ class _KeywordRetriever:
         }
         pairs = sorted(costs, key=lambda pair: costs[pair])
         return pairs[: min(_MAX_TERMS, _affordable([costs[pair] for pair in pairs], _MAX_PAIR_POSTINGS))]
-
-    def _named(self, mask: FilterMask | None) -> tuple[list[ChunkRef], list[ChunkRef], list[ChunkRef]]:
-        """Return the first chunks of pages and those of sections with the query's name, and those with a rare identifier."""
-        if not self._query.name:
-            return [], [], []
-        pages, sections = self._keywords.named(self._query.name, self._where)
-        return pages, sections, self._identified(mask)
 
     def _identified(self, mask: FilterMask | None) -> list[ChunkRef]:
         """Return the chunks with the identifier that the query is, if it is one and is rare."""

@@ -32,6 +32,7 @@ class SmallIndex:
         section: str = "",
         category: str | None = None,
         tags: tuple[str, ...] = (),
+        updated: int | None = None,
     ) -> None:
         """Add a page of chunks, each a text and its cosine similarity to the query; None for one without a vector."""
         prefix = f"[{path}] "
@@ -43,7 +44,8 @@ class SmallIndex:
         ids = [vector_id(chunk.text) for chunk in chunks]
         embedded = [(chunk, similarity) for chunk, (_, similarity) in zip(ids, parts, strict=True) if similarity is not None]
         self.catalog.add_vectors([StoredVector(chunk, self._vector(similarity)) for chunk, similarity in embedded])
-        self.catalog.put_pages([(Page(path, f"blob of {path}", path, category, tags, 10, chunks), ids)])
+        page = Page(path, f"blob of {path}", path, category, tags, word_count=10, chunks=chunks, updated=updated)
+        self.catalog.put_pages([(page, ids)])
 
     def break_keywords(self) -> None:
         """Make the keyword index fail, though not what it stores of the texts."""

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from otterwiki_semantic.core.records import Mode, SearchOptions
+from otterwiki_semantic.core.records import Mode, SearchOptions, Sort
 from otterwiki_semantic.search import Scale, SearchResult, pipeline, search_chunks
 from otterwiki_semantic.search.query import parse_query
 from tests.support.small_index import QUERY, SmallIndex
@@ -126,6 +126,15 @@ def test_facets_are_counted_on_request(index: SmallIndex) -> None:
     facets = search(index, "warmth", facets=True).facets
     assert facets is not None
     assert (facets.category, facets.tag, facets.path) == ({"Guide": 1}, {"heat": 1}, {"house/": 1})
+
+
+def test_sorted_by_date_the_relevant_ones_stand_in_the_order_of_their_last_change(index: SmallIndex) -> None:
+    index.put("old", ("a furnace", 0.9), updated=1)
+    index.put("new", ("a stove", 0.5), updated=3)
+    index.put("irrelevant", ("a tomato", 0.0), updated=4)
+    assert paths(search(index, "warmth", sort=Sort.UPDATED)) == ["new", "old"]
+    index.catalog.remove_pages(["old", "new"])
+    assert paths(search(index, "warmth", sort=Sort.UPDATED)) == ["irrelevant"], "if none is relevant, the best few"
 
 
 def test_an_empty_index_has_no_results(index: SmallIndex) -> None:
