@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 import regex
 
@@ -16,6 +17,7 @@ from otterwiki_semantic.content.analysis import UNSPACED, Word, WordMatcher, nam
 from otterwiki_semantic.core.records import Filters
 from otterwiki_semantic.storage import Filter, page_filter
 
+T = TypeVar("T")
 _EXCLUDED_WORD = rf"[{UNSPACED}][\p{{L}}\p{{M}}\p{{N}}]*|\p{{L}}[\p{{L}}\p{{M}}\p{{N}}_'’.-]{{2,}}"
 _EXCLUSION = rf'(?<!\S)-(?:"(?P<no_phrase>[^"]+)"|(?P<no_word>{_EXCLUDED_WORD}))(?!\S)'
 _PHRASE = r'(?<![\p{L}\p{N}"])"(?P<phrase>[^"]+)"(?![\p{L}\p{N}])'
@@ -38,25 +40,27 @@ _FUNCTION_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query: `text` is what is asked, without the syntax.
-
-    `parts` are its words as they are stored, identifiers divided; `sought` are those that passages are looked for by: all
-    but the function words, unless there are no others. `wholes` are the identifiers undivided, `pairs` are parts next to each
-    other, `prefixes` single characters of scripts without spaces. `phrases` have to stand in a passage as they are, what is
-    `without` must not; both as runs of words. `literals` are phrases
-    without a word, such as ``->``.
-    """
+    """A query, taken apart."""
 
     text: str
+    """What is asked, without the syntax."""
     parts: tuple[str, ...]
+    """Its words as they are stored, identifiers divided."""
     sought: tuple[str, ...]
+    """The parts that passages are looked for by: all but function words, unless there are no others."""
     wholes: tuple[str, ...]
+    """The identifiers undivided."""
     pairs: tuple[tuple[str, str], ...]
+    """Parts next to each other."""
     prefixes: tuple[str, ...]
+    """Single characters of scripts without spaces."""
     phrases: tuple[tuple[Word, ...], ...]
+    """Runs of words that a passage must contain verbatim."""
     without: tuple[tuple[Word, ...], ...]
-    literals: tuple[str, ...] = ()
-    name: str = ""
+    """Runs of words that a passage must not contain."""
+    literals: tuple[str, ...]
+    """Phrases without a word, such as ``->``, that a passage must contain."""
+    name: str
     """The whole of it as the key of a name; empty if it is too long for one."""
 
     @property
@@ -74,8 +78,24 @@ def parse_query(text: str) -> Query:
     without = [match["no_phrase"] or match["no_word"] for match in found if not match["phrase"]]
     if not any(words(asked)):
         asked, without = text, []
-    literals = [phrase.strip() for phrase in phrases if not _run(phrase) and phrase.strip()]
-    return _query(asked, _runs(phrases), _runs(without), tuple(dict.fromkeys(literals)))
+    run = _run(asked)
+    parts = [part for word in run if not word.is_unigram for part in word.parts]
+    return Query(
+        text=asked,
+        parts=_distinct(parts),
+        sought=_distinct([part for part in parts if part not in _FUNCTION_WORDS] or parts),
+        wholes=_distinct(word.whole for word in run if len(word.parts) > 1),
+        pairs=_distinct(pairwise(parts)),
+        prefixes=_distinct(word.whole for word in run if word.is_unigram),
+        phrases=_runs(phrases),
+        without=_runs(without),
+        literals=_distinct(phrase.strip() for phrase in phrases if not _run(phrase) and phrase.strip()),
+        name=name_key(asked) if len(asked) <= _LONGEST_NAME else "",
+    )
+
+
+def _distinct(items: Iterable[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(items))
 
 
 def _without_syntax(source: str, found: Sequence[regex.Match[str]]) -> str:
@@ -93,29 +113,9 @@ def _runs(texts: Iterable[str]) -> tuple[tuple[Word, ...], ...]:
     return tuple(runs.values())
 
 
-def _query(
-    text: str, phrases: tuple[tuple[Word, ...], ...], without: tuple[tuple[Word, ...], ...], literals: tuple[str, ...]
-) -> Query:
-    found = _run(text)
-    parts = [part for word in found if not word.is_unigram for part in word.parts]
-    sought = [part for part in parts if part not in _FUNCTION_WORDS]
-    return Query(
-        text=text,
-        parts=tuple(dict.fromkeys(parts)),
-        sought=tuple(dict.fromkeys(sought or parts)),
-        wholes=tuple(dict.fromkeys(word.whole for word in found if len(word.parts) > 1)),
-        pairs=tuple(dict.fromkeys(pairwise(parts))),
-        prefixes=tuple(dict.fromkeys(word.whole for word in found if word.is_unigram)),
-        phrases=phrases,
-        without=without,
-        literals=literals,
-        name=name_key(text) if len(text) <= _LONGEST_NAME else "",
-    )
-
-
-def _run(text: str | None) -> tuple[Word, ...]:
+def _run(text: str) -> tuple[Word, ...]:
     """Return the words of a text; the last character of a run without spaces only if it stands alone."""
-    found = list(words(text or ""))
+    found = list(words(text))
     ends = [0, *(word.end for word in found)]
     return tuple(
         word for word, end_before in zip(found, ends, strict=False) if not (word.is_unigram and end_before == word.end)
