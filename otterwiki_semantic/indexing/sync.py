@@ -252,12 +252,13 @@ class Indexer:
         self._check_stop()
         generation.mirror.expect_more()
         lacking = set(catalog.missing_vectors(batch.chunks))
-        catalog.put_pages(
-            (page if lacking.isdisjoint(vectors) else replace(page, blob=UNFINISHED), vectors)
+        pages = [
+            page if lacking.isdisjoint(vectors) else replace(page, blob=UNFINISHED)
             for page, vectors in zip(batch.pages, batch.vectors, strict=True)
-        )
-        self.changed_pages += len(batch.pages)
-        tracker.pages_indexed(len(batch.pages))
+        ]
+        catalog.put_pages(zip(pages, batch.vectors, strict=True))
+        self.changed_pages += len(pages)
+        tracker.pages_indexed(len(pages), unfinished=sum(page.blob == UNFINISHED for page in pages))
 
     def _check_stop(self) -> None:
         if self._should_stop():
