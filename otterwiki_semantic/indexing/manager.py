@@ -209,7 +209,7 @@ class IndexManager:
         if self._recipe.matches(generation):
             return True
         try:
-            measure_recall(generation, [_ANY_QUERY], None, self._recipe.calibration(generation))
+            measure_recall(generation, [_ANY_QUERY], None, self._recipe.scale(generation))
             return generation.catalog.meta("commit") is not None
         except SemanticError as error:
             log.warning("the index is of another version; it cannot be asked, and is kept until another is whole: %s", error)

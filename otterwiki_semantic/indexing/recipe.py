@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError
-from otterwiki_semantic.embedding import Calibration, Embedder, profile_for, vector_fingerprint
-from otterwiki_semantic.search import noted_scale
+from otterwiki_semantic.embedding import Embedder, profile_for, vector_fingerprint
+from otterwiki_semantic.search import Scale, noted_scale
 from otterwiki_semantic.storage import Generation, index_fingerprint
 
 MODEL_COOLDOWN_SECONDS = 30.0
@@ -51,10 +51,9 @@ class IndexRecipe:
         """Whether this model made the vectors of a generation; if not, only its keywords can be searched."""
         return self.embedder.dimension > 0 and generation.vector_fingerprint == self.vector_fingerprint
 
-    def calibration(self, generation: Generation) -> Calibration:
-        """Return the relevance thresholds for a generation."""
-        calibration = self.embedder.calibration
-        return calibration if self.embedder.is_calibrated else replace(calibration, scale=noted_scale(generation))
+    def scale(self, generation: Generation) -> Scale:
+        """Return the scale of the similarities in a generation."""
+        return Scale() if self.embedder.is_calibrated else noted_scale(generation) or Scale()
 
 
 class ModelStatus:
