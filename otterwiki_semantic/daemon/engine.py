@@ -122,11 +122,11 @@ class IndexEngine:
         self._insights.start()
         self._reranking.start()
 
-    def close(self) -> None:
-        """Stop the work between two steps and close the files."""
+    def close(self, timeout: float = _CLOSE_SECONDS) -> None:
+        """Stop the work between two steps, for which it waits up to `timeout` seconds twice, and close the files."""
         if self._map is not None:
             self._map.stop()
-        self._manager.stop(_CLOSE_SECONDS)
+        self._manager.stop(timeout)
         self._insights.close()
         self._reranking.close()
         self._queries.close()
