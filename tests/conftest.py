@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
 
-hypothesis.settings.register_profile("default", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+_SETTINGS: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("default", **_SETTINGS)
+hypothesis.settings.register_profile("chaos", **_SETTINGS, max_examples=1_000)
 hypothesis.settings.load_profile("default")
 
 _HERE = Path(__file__).parent
@@ -18,15 +23,35 @@ _MARKERS = {
 }
 _SERVED = {"app": "Flask", "client": "FlaskClient", "wiki": "LiveWiki", "wikis": "Wikis"}
 """Fixtures that are a served wiki, by name, and their types: what is called so may be something else in some module."""
+_MEMORY, _MEMORY_BYTES = Path("/dev/shm"), 4 << 30
+_LONGEST_ID, _SHORTENED_ID = 60, 30
+
+
+def pytest_configure() -> None:
+    """Let temporary files live in memory if there is room: a disk that is busy with other work holds every commit up."""
+    if os.access(_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(_MEMORY).free >= _MEMORY_BYTES:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a test after the beginning and the length of a long text, such as a huge number."""
+    if isinstance(val, str | bytes) and len(ascii(val)) > _LONGEST_ID:
+        return f"{ascii(val)[:_SHORTENED_ID]}...{len(val)}"
+    return None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test with what it needs: see `markers` in pyproject.toml."""
+    """Mark each test with what it needs (see `markers` in pyproject.toml), and begin with those that take longest."""
     for item in items:
-        for marker in _MARKERS[item.path.relative_to(_HERE).parts[0]]:
+        for marker in _MARKERS[_directory(item)]:
             item.add_marker(marker)
         if isinstance(item, pytest.Function) and _is_served(item):
             item.add_marker("served")
+    items.sort(key=lambda item: -list(_MARKERS).index(_directory(item)))
+
+
+def _directory(item: pytest.Item) -> str:
+    return item.path.relative_to(_HERE).parts[0]
 
 
 def _is_served(item: pytest.Function) -> bool:

@@ -25,7 +25,7 @@ sys.path.insert(0, str(ROOT))
 from otterwiki_semantic.core.records import SearchOptions  # noqa: E402
 from otterwiki_semantic.core.settings import Settings  # noqa: E402
 from otterwiki_semantic.daemon.engine import IndexEngine  # noqa: E402
-from otterwiki_semantic.embedding.local.bundled import BundledModel  # noqa: E402
+from otterwiki_semantic.search.relevance import FLOOR  # noqa: E402
 from tests.support.live_wiki import eventually, make_repository  # noqa: E402
 
 _FLAGGED_ANSWERABLE = 0.05
@@ -60,7 +60,7 @@ def main() -> None:
             asked += [Asked(wiki, best_relevance(index, question), is_answerable=False) for question in elsewhere]
     answerable = sorted(entry.relevance for entry in asked if entry.is_answerable)
     floor = math.floor(1000 * answerable[int(_FLAGGED_ANSWERABLE * len(answerable))]) / 1000
-    for name, value in (("fitted", floor), ("in use", BundledModel().calibration.floor)):
+    for name, value in (("fitted", floor), ("in use", FLOOR)):
         print(f"floor {value} ({name})")
         for wiki in pages:
             print(f"  {wiki}: {rates([entry for entry in asked if entry.wiki == wiki], value)}")
@@ -85,7 +85,7 @@ def best_relevance(index: IndexEngine, question: str) -> float:
     """Give the relevance of a question's best result, above a floor of 0."""
     hits = index.search([question], SearchOptions(explain=True))[0].results
     above = max((hit.explain.relevance for hit in hits if hit.explain), default=-1.0)
-    return above + index.embedder.calibration.floor
+    return above + FLOOR
 
 
 def rates(asked: list[Asked], floor: float) -> str:

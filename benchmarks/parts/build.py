@@ -21,7 +21,7 @@ from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.embedding.passages import embed_passages
 from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.indexing.sync import Indexer
-from otterwiki_semantic.storage.generations import GenerationStore
+from otterwiki_semantic.storage.generation import GenerationStore
 from tests.support.live_wiki import git
 from tests.support.syncing import sync
 

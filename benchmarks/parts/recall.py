@@ -17,8 +17,7 @@ from benchmarks.support.report import Figure, at_least, say
 from benchmarks.support.wikis import BuiltWiki, built
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from otterwiki_semantic.storage.generation import Generation
-from otterwiki_semantic.storage.generations import GenerationStore
+from otterwiki_semantic.storage.generation import Generation, GenerationStore
 
 _QUESTIONS = 250
 _WARM_UP = 10

@@ -13,7 +13,7 @@ from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.core.records import IndexStatus, RebuildState
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
-from otterwiki_semantic.storage.generations import index_fingerprint
+from otterwiki_semantic.storage.generation import index_fingerprint
 
 _LOOK_SECONDS = 0.02
 _SAY_SECONDS = 30.0
@@ -68,6 +68,6 @@ def wait_until_settled(index: IndexEngine, timeout: float = _HOUR) -> IndexStatu
 
 
 def _say_progress(status: IndexStatus) -> None:
-    progress = status.rebuild.progress if status.rebuild.state is RebuildState.RUNNING else status.progress
+    progress = status.rebuild if status.rebuild.state is RebuildState.RUNNING else status.progress
     left = "" if progress.seconds_left is None else f", about {progress.seconds_left / 60:.1f} minutes left"
     say(f"{progress.chunks_done:,} of about {progress.chunks_total:,} chunks{left}")

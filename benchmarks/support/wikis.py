@@ -21,7 +21,7 @@ from benchmarks.support.report import say
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from otterwiki_semantic.storage.generations import GenerationStore, index_fingerprint
+from otterwiki_semantic.storage.generation import GenerationStore, index_fingerprint
 from tests.support.live_wiki import git, make_repository
 
 KEPT = ROOT / ".bench"

@@ -20,7 +20,6 @@ from otterwiki_semantic.core.errors import IndexUnavailableError, ParameterError
 from otterwiki_semantic.core.parameters import QueryText, parse_parameters
 from otterwiki_semantic.core.records import Answer, Hit, IndexStatus, Progress, RebuildState, SearchOptions
 from otterwiki_semantic.core.serialization import to_builtins
-from otterwiki_semantic.daemon import status_json
 
 _NO_COMMIT = "HEAD has no commit yet, so there is nothing to index: commit the pages, or check out a branch that has them"
 _EVAL = "eval"
@@ -86,7 +85,7 @@ def reindex_command(repository: Path | None, data_dir: Path | None, *, as_json: 
         if estimate is not None:
             size, seconds = estimate.disk_bytes / 1e6, estimate.seconds
             click.echo(f"embedding {estimate.texts} passages; about {size:.0f} MB and {seconds:.0f} s", err=True)
-        status = follow(index, "rebuilding", lambda status: status.rebuild.progress, _rebuild_is_done)
+        status = follow(index, "rebuilding", lambda status: status.rebuild, _rebuild_is_done)
     _print_status(status, as_json=as_json)
 
 
@@ -127,7 +126,7 @@ main.add_command(mcp_command)
 
 
 def _progress(status: IndexStatus) -> Progress:
-    return status.rebuild.progress if status.rebuild.state is RebuildState.RUNNING else status.progress
+    return status.rebuild if status.rebuild.state is RebuildState.RUNNING else status.progress
 
 
 def _rebuild_is_done(status: IndexStatus) -> bool:
@@ -138,7 +137,7 @@ def _rebuild_is_done(status: IndexStatus) -> bool:
 
 def _print_status(status: IndexStatus, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(status_json(status), indent=2))
+        click.echo(json.dumps(to_builtins(status), indent=2))
         return
     index = status.index
     if index.head is None and index.commit is None:

@@ -4,6 +4,5 @@
 `chunking` divides a page into the chunks that are embedded and shown, `analysis` makes the words of the keyword index.
 """
 
-from otterwiki_semantic.content.git import PageFile, Repository
-
-__all__ = ["PageFile", "Repository"]
+from otterwiki_semantic.content.git import PageFile as PageFile
+from otterwiki_semantic.content.git import Repository as Repository

@@ -114,12 +114,7 @@ class Repository:
 
         In a path that is not UTF-8 the invalid bytes are replaced by ``\\xNN``.
         """
-        found: dict[str, str] = {}
-        for entry in self._git("ls-tree", "-r", "-z", "--full-tree", commit).split(b"\0"):
-            mode_and_id, _, name = entry.partition(b"\t")
-            if mode_and_id.startswith(_REGULAR_FILE) and (path := _page_path(name)) is not None:
-                found[path] = mode_and_id.rpartition(b" ")[2].decode("ascii")
-        return found
+        return dict(_page_entries(self._git("ls-tree", "-r", "-z", "--full-tree", commit)))
 
     def page_files(self, blobs: Mapping[str, str]) -> list[PageFile]:
         """Return pages with their sizes, which git has to look up one by one."""
@@ -203,10 +198,8 @@ class Repository:
 
     def page_blob(self, commit: str, path: str) -> str | None:
         """Return the blob id of a page in a commit; None if there is no such page, or its name is not UTF-8."""
-        entry = self._run("ls-tree", "-z", "--full-tree", commit, "--", f"{path}{_PAGE.decode()}").stdout  # empty if outside
-        mode_and_id, _, name = entry.partition(b"\0")[0].partition(b"\t")
-        is_page = mode_and_id.startswith(_REGULAR_FILE) and _page_path(name) == path
-        return mode_and_id.rpartition(b" ")[2].decode("ascii") if is_page else None
+        listing = self._run("ls-tree", "-z", "--full-tree", commit, "--", f"{path}{_PAGE.decode()}").stdout  # empty if outside
+        return dict(_page_entries(listing)).get(path)
 
     def last_commit(self, commit: str, path: str) -> Commit | None:
         """Return the last commit up to `commit` that changed a page; None if the page's name is not UTF-8."""
@@ -279,6 +272,14 @@ def _page_path(name: bytes) -> str | None:
     """Return a file's path as a page; None if it is not one, as a file that is only named ``.md``."""
     path = name.removesuffix(_PAGE).decode("utf-8", errors="backslashreplace")
     return path if name.endswith(_PAGE) and path and not path.endswith("/") else None
+
+
+def _page_entries(listing: bytes) -> Iterator[tuple[str, str]]:
+    """Yield the paths and blob ids of the pages that ``ls-tree -z`` lists."""
+    for entry in listing.split(b"\0"):
+        mode_and_id, _, name = entry.partition(b"\t")
+        if mode_and_id.startswith(_REGULAR_FILE) and (path := _page_path(name)) is not None:
+            yield path, mode_and_id.rpartition(b" ")[2].decode("ascii")
 
 
 def _is_straight(log: Sequence[_LoggedCommit], since: str, commit: str) -> bool:

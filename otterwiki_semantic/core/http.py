@@ -175,10 +175,8 @@ def retry_after(value: str | None) -> float | None:
     if value is None:
         return None
     try:
-        return max(float(value), 0.0) if value.strip().replace(".", "", 1).isdigit() else _seconds_until(value)
+        if value.strip().replace(".", "", 1).isdigit():
+            return float(value)
+        return max((parsedate_to_datetime(value).astimezone(UTC) - datetime.now(UTC)).total_seconds(), 0.0)
     except (ValueError, TypeError, OverflowError):
         return None
-
-
-def _seconds_until(date: str) -> float:
-    return max((parsedate_to_datetime(date).astimezone(UTC) - datetime.now(UTC)).total_seconds(), 0.0)

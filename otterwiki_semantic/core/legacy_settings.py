@@ -36,76 +36,72 @@ _VARIABLES = (*_NOT_NEEDED, "CHROMA_SYNC_INTERVAL")
 class LegacySettings:
     """The earlier plugin's variables as settings, by name, and a line about each for the log."""
 
-    settings: Mapping[str, str]
+    settings: dict[str, str]
     notices: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Meant:
-    """What some of the earlier plugin's variables mean: settings with their values, the most important one first."""
-
-    variables: tuple[str, ...]
-    settings: Mapping[str, str]
+_Meaning = tuple[tuple[str, ...], dict[str, str]]
+"""Some of the earlier plugin's variables, and what they mean: settings with their values, the most important one first."""
 
 
 def from_legacy_variables(
-    environment: Mapping[str, str], is_set: Callable[[str], bool], accepts: Callable[[str, str], bool]
+    environment: Mapping[str, str], configured: Mapping[str, str], accepts: Callable[[str, str], bool]
 ) -> LegacySettings:
     """Return what the earlier plugin's variables mean here, and what to say of each.
 
-    `is_set` returns whether a setting is set: then it wins. `accepts` returns whether a setting takes a value: one that makes
-    no sense is ignored, with a notice.
+    A setting that is `configured` wins. `accepts` returns whether a setting takes a value; others are ignored with a notice.
     """
     given = {name: value for name in _VARIABLES if (value := environment.get(name, "").strip())}
     settings: dict[str, str] = {}
     notices: dict[tuple[str, ...], str] = {}
-    for meant in (*_server(given), *_interval(given), *_model(given, environment)):
-        name = next(iter(meant.settings))
-        if is_set(name):
-            notices[meant.variables] = f"ignored, because {name} is set"
-        elif not all(accepts(*each) for each in meant.settings.items()):
-            notices[meant.variables] = f"ignored, because it makes no {name}"
+    for variables, meant in _meanings(given, environment):
+        name = next(iter(meant))
+        if configured.get(name):
+            notices[variables] = f"ignored, because {name} is set"
+        elif not all(accepts(*each) for each in meant.items()):
+            notices[variables] = f"ignored, because it makes no {name}"
         else:
-            settings |= meant.settings
-            shown = ", ".join(f"{each}={value}" for each, value in meant.settings.items())
-            notices[meant.variables] = f"used as {shown}; set that instead"
-    left = set(given) - {name for names in notices for name in names}
-    notices |= {(name,): f"not needed: {_NOT_NEEDED[name]}" for name in given if name in left}
+            settings |= meant
+            shown = ", ".join(f"{each}={value}" for each, value in meant.items())
+            notices[variables] = f"used as {shown}; set that instead"
+    explained = {name for names in notices for name in names}
+    notices |= {(name,): f"not needed: {_NOT_NEEDED[name]}" for name in given if name not in explained}
     return LegacySettings(
         settings, tuple(f"{', '.join(names)} (of {EARLIER_DISTRIBUTION}): {what}" for names, what in notices.items())
     )
 
 
-def _server(given: Mapping[str, str]) -> Iterator[_Meant]:
+def _meanings(given: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[_Meaning]:
+    yield from _server(given)
+    if seconds := given.get("CHROMA_SYNC_INTERVAL"):
+        yield ("CHROMA_SYNC_INTERVAL",), {"SEMANTIC_SYNC_INTERVAL": seconds}
+    if _keeps_in_faiss(given):
+        yield from _model(given, environment)
+
+
+def _server(given: Mapping[str, str]) -> Iterator[_Meaning]:
     """Return the address of the ChromaDB server, if one was asked for by name: it was also the earlier plugin's default."""
     variables = tuple(name for name in ("CHROMADB_MODE", "CHROMADB_HOST", "CHROMADB_PORT") if name in given)
     mode = given.get("CHROMADB_MODE", "server" if "CHROMADB_HOST" in given else "local").lower()
     if mode == "server" and not _keeps_in_faiss(given):
         host = given.get("CHROMADB_HOST", "localhost")
         name = f"[{host}]" if ":" in host else host
-        yield _Meant(variables, {"SEMANTIC_CHROMA_URL": f"http://{name}:{given.get('CHROMADB_PORT', '8000')}"})
+        yield variables, {"SEMANTIC_CHROMA_URL": f"http://{name}:{given.get('CHROMADB_PORT', '8000')}"}
 
 
-def _interval(given: Mapping[str, str]) -> Iterator[_Meant]:
-    if seconds := given.get("CHROMA_SYNC_INTERVAL"):
-        yield _Meant(("CHROMA_SYNC_INTERVAL",), {"SEMANTIC_SYNC_INTERVAL": seconds})
-
-
-def _model(given: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[_Meant]:
+def _model(given: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[_Meaning]:
     """Return the model that the earlier plugin used with FAISS; with ChromaDB it had the one that is bundled here."""
-    if not _keeps_in_faiss(given):
-        return
     kind = given.get("EMBEDDING_MODEL", "local").lower()
     if kind == "bedrock":
         region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
         options = {"SEMANTIC_MODEL_OPTIONS": json.dumps({"region": region})} if region else {}
-        yield _Meant(("EMBEDDING_MODEL",), {"SEMANTIC_MODEL": _TITAN, **options})
+        yield ("EMBEDDING_MODEL",), {"SEMANTIC_MODEL": _TITAN, **options}
     elif kind != "local":
-        yield _Meant(("EMBEDDING_MODEL",), {"SEMANTIC_MODEL": "minilm" if kind == "onnx" else kind})
+        yield ("EMBEDDING_MODEL",), {"SEMANTIC_MODEL": "minilm" if kind == "onnx" else kind}
     elif variables := tuple(name for name in ("EMBEDDING_MODEL", "SENTENCE_TRANSFORMER_MODEL") if name in given):
         name = given.get("SENTENCE_TRANSFORMER_MODEL", _SAME_MODEL)
         is_bundled = name.removeprefix("sentence-transformers/") == _SAME_MODEL
-        yield _Meant(variables, {"SEMANTIC_MODEL": "minilm" if is_bundled else f"sentence-transformers:{name}"})
+        yield variables, {"SEMANTIC_MODEL": "minilm" if is_bundled else f"sentence-transformers:{name}"}
 
 
 def _keeps_in_faiss(given: Mapping[str, str]) -> bool:

@@ -23,6 +23,7 @@ Schema = dict[str, Any]
 """A JSON Schema."""
 T = TypeVar("T")
 E = TypeVar("E", bound=StrEnum)
+N = TypeVar("N", int, float)
 
 MAX_PATH_CHARACTERS = 1_000
 MAX_QUERY_CHARACTERS = 2_000
@@ -43,156 +44,178 @@ class ParameterType(ABC, Generic[T]):
     is_list = False
     """Whether it may be given more than once."""
 
+    def __init__(self, **schema: Any) -> None:
+        self.schema: Schema = schema
+
     @abstractmethod
     def parse(self, value: object, name: str) -> T:
         """Return the value of a parameter that was given; `ParameterError` names it and says what is allowed."""
 
-    @property
+
+class _Single(ParameterType[T]):
+    """A single value, all of whose errors end with what is `allowed`."""
+
+    def __init__(self, allowed: str, **schema: Any) -> None:
+        super().__init__(**schema)
+        self._allowed = allowed
+
+    def parse(self, value: object, name: str) -> T:
+        try:
+            return self._read(value)
+        except (ValueError, OverflowError):
+            trouble = "missing" if value is None else _shown(value)
+            raise ParameterError(f"{name} is {trouble}; {self._allowed}") from None
+
     @abstractmethod
-    def schema(self) -> Schema:
-        """The JSON Schema of a value."""
+    def _read(self, value: object) -> T:
+        """Return the value; `ValueError` or `OverflowError` if it is not allowed."""
 
 
-@dataclass(frozen=True)
-class Integer(ParameterType[int]):
+class Integer(_Single[int]):
     """A whole number within bounds, both included."""
 
-    minimum: int
-    maximum: int
+    def __init__(self, minimum: int, maximum: int) -> None:
+        allowed = f"allowed are the whole numbers {minimum} to {maximum}"
+        super().__init__(allowed, type="integer", minimum=minimum, maximum=maximum)
+        self.minimum, self.maximum = minimum, maximum
 
-    def parse(self, value: object, name: str) -> int:
-        is_whole = not isinstance(value, bool) and isinstance(value, int | str) and _WHOLE_NUMBER.fullmatch(str(value))
-        if not is_whole or not self.minimum <= int(str(value)) <= self.maximum:
-            raise ParameterError(f"{name} is {_shown(value)}; allowed are the whole numbers {self.minimum} to {self.maximum}")
-        return int(str(value))
-
-    @property
-    def schema(self) -> Schema:
-        return {"type": "integer", "minimum": self.minimum, "maximum": self.maximum}
+    def _read(self, value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int | str) or not _WHOLE_NUMBER.fullmatch(str(value)):
+            raise ValueError
+        return _within(int(value), self.minimum, self.maximum)
 
 
-@dataclass(frozen=True)
-class Number(ParameterType[float]):
+class Number(_Single[float]):
     """A number within bounds, both included."""
 
-    minimum: float
-    maximum: float
+    def __init__(self, minimum: float, maximum: float) -> None:
+        allowed = f"allowed are the numbers {minimum:g} to {maximum:g}"
+        super().__init__(allowed, type="number", minimum=minimum, maximum=maximum)
+        self.minimum, self.maximum = minimum, maximum
 
-    def parse(self, value: object, name: str) -> float:
-        try:
-            number = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else math.nan
-        except (ValueError, OverflowError):
-            number = math.nan
-        if not self.minimum <= number <= self.maximum:
-            raise ParameterError(f"{name} is {_shown(value)}; allowed are the numbers {self.minimum:g} to {self.maximum:g}")
-        return number
-
-    @property
-    def schema(self) -> Schema:
-        return {"type": "number", "minimum": self.minimum, "maximum": self.maximum}
+    def _read(self, value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise ValueError
+        return _within(float(value), self.minimum, self.maximum)
 
 
-@dataclass(frozen=True)
-class Flag(ParameterType[bool]):
+class Flag(_Single[bool]):
     """True or false."""
 
-    def parse(self, value: object, name: str) -> bool:
-        if isinstance(value, bool):
-            return value
-        try:
-            return read_flag(str(value))
-        except ValueError:
-            raise ParameterError(f"{name} is {_shown(value)}; allowed are true and false") from None
+    def __init__(self) -> None:
+        super().__init__("allowed are true and false", type="boolean")
 
-    @property
-    def schema(self) -> Schema:
-        return {"type": "boolean"}
+    def _read(self, value: object) -> bool:
+        return read_flag(str(value))
 
 
-@dataclass(frozen=True)
-class Choice(ParameterType[E]):
+class Choice(_Single[E]):
     """A member of an enumeration, in any case."""
 
-    of: type[E]
+    def __init__(self, of: type[E]) -> None:
+        super().__init__(f"allowed are {', '.join(of)}", type="string", enum=[choice.value for choice in of])
+        self.of = of
 
-    def parse(self, value: object, name: str) -> E:
-        try:
-            return self.of(str(value).strip().lower())
-        except ValueError:
-            raise ParameterError(f"{name} is {_shown(value)}; allowed are {', '.join(self.of)}") from None
-
-    @property
-    def schema(self) -> Schema:
-        return {"type": "string", "enum": [choice.value for choice in self.of]}
+    def _read(self, value: object) -> E:
+        return self.of(str(value).strip().lower())
 
 
-@dataclass(frozen=True)
-class Text(ParameterType[str]):
-    """One line of text, without white space around it."""
+class Text(_Single[str]):
+    """One line of text, without white space around it; with `folds_spaces` white space within it counts as one space."""
 
-    folds_spaces: bool = False
-    """Whether white space within it counts as one space."""
-
-    def parse(self, value: object, name: str) -> str:
+    def __init__(self, *, folds_spaces: bool = False) -> None:
         allowed = f"it takes 1 to {MAX_PATH_CHARACTERS:,} characters on one line"
-        if value is None:
-            raise ParameterError(f"{name} is missing; {allowed}")
-        if not isinstance(value, str) or not value.strip() or len(value) > MAX_PATH_CHARACTERS or _NOT_IN_A_LINE.search(value):
-            raise ParameterError(f"{name} is {_shown(value)}; {allowed}")
-        return " ".join(value.split()) if self.folds_spaces else value.strip()
-
-    @property
-    def schema(self) -> Schema:
         pattern = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
-        return {"type": "string", "minLength": 1, "maxLength": MAX_PATH_CHARACTERS, "pattern": pattern}
+        super().__init__(allowed, type="string", minLength=1, maxLength=MAX_PATH_CHARACTERS, pattern=pattern)
+        self._folds_spaces = folds_spaces
+
+    def _read(self, value: object) -> str:
+        if not isinstance(value, str) or not value.strip() or len(value) > MAX_PATH_CHARACTERS or _NOT_IN_A_LINE.search(value):
+            raise ValueError
+        return " ".join(value.split()) if self._folds_spaces else value.strip()
 
 
-@dataclass(frozen=True)
 class PagePath(Text):
     """A page's path as the index knows it; one of a file loses its ending."""
 
-    def parse(self, value: object, name: str) -> str:
-        return page_path(super().parse(value, name))
+    def _read(self, value: object) -> str:
+        return page_path(super()._read(value))
 
 
-@dataclass(frozen=True)
+class Timestamp(_Single[int]):
+    """A date or a time in ISO 8601, in UTC unless it says otherwise; read as seconds since 1970."""
+
+    def __init__(self) -> None:
+        allowed = "allowed is a date or a time such as 2026-01-31 or 2026-01-31T12:00:00Z"
+        super().__init__(allowed, type="string", anyOf=[{"format": "date"}, {"format": "date-time"}])
+
+    def _read(self, value: object) -> int:
+        moment = datetime.fromisoformat(str(value).strip())
+        return math.ceil((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+class LineRange(_Single[tuple[int, int]]):
+    """A line of a page or a range of them, such as ``12-40``; read as the first and the last."""
+
+    def __init__(self) -> None:
+        allowed = "it takes a line or a range of them, such as 12-40"
+        super().__init__(allowed, type="string", pattern="^[1-9][0-9]{0,8}(-[1-9][0-9]{0,8})?$")
+
+    def _read(self, value: object) -> tuple[int, int]:
+        found = _LINES.fullmatch(value.strip()) if isinstance(value, str) else None
+        if not found:
+            raise ValueError
+        first, last = sorted((int(found[1]), int(found[2] or found[1])))
+        return first, last
+
+
+class Revision(_Single[str]):
+    """The name of a commit, or its beginning."""
+
+    def __init__(self) -> None:
+        allowed = "it takes a commit's name: 4 to 64 hexadecimal digits"
+        super().__init__(allowed, type="string", pattern="^[0-9a-fA-F]{4,64}$")
+
+    def _read(self, value: object) -> str:
+        if not isinstance(value, str) or not _REVISION.fullmatch(value):
+            raise ValueError
+        return value
+
+
 class Texts(ParameterType[tuple[str, ...]]):
     """A text, or a list of them."""
 
-    item: Text
-    maximum: int
     is_list = True
+
+    def __init__(self, item: Text, maximum: int) -> None:
+        super().__init__(type="array", items=item.schema, maxItems=maximum)
+        self._item, self._maximum = item, maximum
 
     def parse(self, value: object, name: str) -> tuple[str, ...]:
         values = value if isinstance(value, list | tuple) else [value]
-        if len(values) > self.maximum:
-            raise ParameterError(f"{name} is given {len(values)} times; allowed are {self.maximum}")
-        return tuple(self.item.parse(each, name) for each in values)
-
-    @property
-    def schema(self) -> Schema:
-        return {"type": "array", "items": self.item.schema, "maxItems": self.maximum}
+        if len(values) > self._maximum:
+            raise ParameterError(f"{name} is given {len(values)} times; allowed are {self._maximum}")
+        return tuple(self._item.parse(each, name) for each in values)
 
 
-@dataclass(frozen=True)
 class PagePaths(ParameterType[tuple[str, ...]]):
     """A list of pages' paths."""
 
-    maximum: int
+    def __init__(self, maximum: int) -> None:
+        super().__init__(type="array", items=Text().schema, minItems=1, maxItems=maximum)
+        self._maximum = maximum
 
     def parse(self, value: object, name: str) -> tuple[str, ...]:
         if not isinstance(value, list) or not value:
-            raise ParameterError(f"{name} is {_shown(value)}; it takes a list of 1 to {self.maximum:,} paths")
-        return Texts(PagePath(), self.maximum).parse(value, name)
-
-    @property
-    def schema(self) -> Schema:
-        return {"type": "array", "items": Text().schema, "minItems": 1, "maxItems": self.maximum}
+            raise ParameterError(f"{name} is {_shown(value)}; it takes a list of 1 to {self._maximum:,} paths")
+        return Texts(PagePath(), self._maximum).parse(value, name)
 
 
-@dataclass(frozen=True)
 class QueryText(ParameterType[str]):
     """What is asked: any text, without white space around it."""
+
+    def __init__(self) -> None:
+        super().__init__(type="string", minLength=1, maxLength=MAX_QUERY_CHARACTERS, pattern=r"[^\s\x1c-\x1f\x85]")
 
     def parse(self, value: object, name: str) -> str:
         allowed = f"1 to {MAX_QUERY_CHARACTERS:,}"
@@ -209,78 +232,21 @@ class QueryText(ParameterType[str]):
             raise ParameterError(f"{name} has {len(query):,} characters; allowed are {allowed}")
         return query
 
-    @property
-    def schema(self) -> Schema:
-        return {"type": "string", "minLength": 1, "maxLength": MAX_QUERY_CHARACTERS, "pattern": r"[^\s\x1c-\x1f\x85]"}
 
-
-@dataclass(frozen=True)
 class Queries(ParameterType[list[str]]):
     """A list of queries."""
 
-    maximum: int
+    def __init__(self, maximum: int) -> None:
+        super().__init__(type="array", items=QueryText().schema, minItems=1, maxItems=maximum)
+        self._maximum = maximum
 
     def parse(self, value: object, name: str) -> list[str]:
-        expected = f"it has to be a list of 1 to {self.maximum} texts"
-        if value is None:
-            raise ParameterError(f"{name} is missing; {expected}")
         if not isinstance(value, list):
-            raise ParameterError(f"{name} is {_shown(value)}; {expected}")
-        if not 1 <= len(value) <= self.maximum:
-            raise ParameterError(f"{name} has {len(value)} entries; allowed are 1 to {self.maximum}")
+            trouble = "missing" if value is None else _shown(value)
+            raise ParameterError(f"{name} is {trouble}; it has to be a list of 1 to {self._maximum} texts")
+        if not 1 <= len(value) <= self._maximum:
+            raise ParameterError(f"{name} has {len(value)} entries; allowed are 1 to {self._maximum}")
         return [QueryText().parse(query, f"{name}[{position}]") for position, query in enumerate(value)]
-
-    @property
-    def schema(self) -> Schema:
-        return {"type": "array", "items": QueryText().schema, "minItems": 1, "maxItems": self.maximum}
-
-
-@dataclass(frozen=True)
-class Timestamp(ParameterType[int]):
-    """A date or a time in ISO 8601, in UTC unless it says otherwise; read as seconds since 1970."""
-
-    def parse(self, value: object, name: str) -> int:
-        try:
-            moment = datetime.fromisoformat(str(value).strip())
-            return math.ceil((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
-        except (ValueError, OverflowError):
-            raise ParameterError(
-                f"{name} is {_shown(value)}; allowed is a date or a time such as 2026-01-31 or 2026-01-31T12:00:00Z"
-            ) from None
-
-    @property
-    def schema(self) -> Schema:
-        return {"type": "string", "anyOf": [{"format": "date"}, {"format": "date-time"}]}
-
-
-@dataclass(frozen=True)
-class LineRange(ParameterType[tuple[int, int]]):
-    """A line of a page or a range of them, such as ``12-40``; read as the first and the last."""
-
-    def parse(self, value: object, name: str) -> tuple[int, int]:
-        found = _LINES.fullmatch(value.strip()) if isinstance(value, str) else None
-        if not found:
-            raise ParameterError(f"{name} is {value!r}; it takes a line or a range of them, such as 12-40")
-        first, last = sorted((int(found[1]), int(found[2] or found[1])))
-        return first, last
-
-    @property
-    def schema(self) -> Schema:
-        return {"type": "string", "pattern": "^[1-9][0-9]{0,8}(-[1-9][0-9]{0,8})?$"}
-
-
-@dataclass(frozen=True)
-class Revision(ParameterType[str]):
-    """The name of a commit, or its beginning."""
-
-    def parse(self, value: object, name: str) -> str:
-        if not isinstance(value, str) or not _REVISION.fullmatch(value):
-            raise ParameterError(f"{name} is {value!r}; it takes a commit's name: 4 to 64 hexadecimal digits")
-        return value
-
-    @property
-    def schema(self) -> Schema:
-        return {"type": "string", "pattern": "^[0-9a-fA-F]{4,64}$"}
 
 
 # Parameters of a record
@@ -332,7 +298,7 @@ def nested(default: Any = MISSING, rename: Mapping[str, str] | None = None) -> A
 
 def parameters_of(record: type) -> tuple[Parameter, ...]:
     """Return the parameters of a record, and of the records nested in it, in order."""
-    return tuple(_flattened(_declared(record)))
+    return tuple(_form(record).parameters())
 
 
 def parse_parameters(record: type[T], values: Mapping[str, Any]) -> T:
@@ -340,49 +306,45 @@ def parse_parameters(record: type[T], values: Mapping[str, Any]) -> T:
 
     Errors: `ParameterError`.
     """
-    parsed: T = _parse(record, (), values)
+    untyped: type = record
+    parsed: T = _form(untyped).parse(values)
     return parsed
 
 
-_Renamed = tuple[tuple[str, str], ...]
-
-
 @dataclass(frozen=True, slots=True)
-class _Nested:
+class _Form:
+    """A record's parameters and the records nested in it, by field."""
+
     record: type
-    rename: _Renamed
+    entries: Mapping[str, Parameter | _Form]
+
+    def parameters(self) -> Iterator[Parameter]:
+        for each in self.entries.values():
+            yield from each.parameters() if isinstance(each, _Form) else (each,)
+
+    def parse(self, values: Mapping[str, Any]) -> Any:
+        return self.record(**{name: each.parse(values) for name, each in self.entries.items()})
 
 
 @cache
-def _declared(record: type, rename: _Renamed = ()) -> dict[str, Parameter | _Nested]:
-    hints, renamed = get_type_hints(record), dict(rename)
-    found: dict[str, Parameter | _Nested] = {}
+def _form(record: type, renamed: tuple[tuple[str, str], ...] = ()) -> _Form:
+    hints, new_names = get_type_hints(record), dict(renamed)
+    entries: dict[str, Parameter | _Form] = {}
     for each in fields(record):
         if "parameter" in each.metadata:
             type_, help_, name = each.metadata["parameter"]
             name = name or each.name
-            argument = renamed.get(name, each.name)
-            found[each.name] = Parameter(renamed.get(name, name), argument, each.name, type_, each.default, help_)
+            argument = new_names.get(name, each.name)
+            entries[each.name] = Parameter(new_names.get(name, name), argument, each.name, type_, each.default, help_)
         elif "rename" in each.metadata:
-            found[each.name] = _Nested(hints[each.name], (*each.metadata["rename"], *rename))
-    return found
+            entries[each.name] = _form(hints[each.name], (*each.metadata["rename"], *renamed))
+    return _Form(record, entries)
 
 
-def _flattened(declared: Mapping[str, Parameter | _Nested]) -> Iterator[Parameter]:
-    for each in declared.values():
-        if isinstance(each, Parameter):
-            yield each
-        else:
-            yield from _flattened(_declared(each.record, each.rename))
-
-
-def _parse(record: type, rename: _Renamed, values: Mapping[str, Any]) -> Any:
-    return record(
-        **{
-            name: each.parse(values) if isinstance(each, Parameter) else _parse(each.record, each.rename, values)
-            for name, each in _declared(record, rename).items()
-        }
-    )
+def _within(number: N, minimum: N, maximum: N) -> N:
+    if not minimum <= number <= maximum:
+        raise ValueError
+    return number
 
 
 def page_path(path: str) -> str:

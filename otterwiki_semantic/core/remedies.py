@@ -4,43 +4,31 @@ from __future__ import annotations
 
 import errno
 
-from otterwiki_semantic.core.errors import (
-    CatalogCorruptError,
-    CatalogError,
-    DaemonUnavailableError,
-    DiskFullError,
-    ModelError,
-    ModelUnreachableError,
-    ParameterError,
-    RebuildRefusedError,
-    RepositoryError,
-    RerankerError,
-    VectorStoreError,
-    VectorStoreRefusedError,
-    VectorStoreUnreachableError,
-)
+from otterwiki_semantic.core import errors
 from otterwiki_semantic.core.records.status import Problem
 
 _FREE_DISK = "make room on the disk of the data directory, or set SEMANTIC_DATA_DIR to another one; indexing then continues"
 _REMEDIES: dict[type[BaseException], str] = {
-    RepositoryError: "see that REPOSITORY is a git repository that the wiki's user may read; git is tried again automatically",
-    DiskFullError: _FREE_DISK,
-    CatalogCorruptError: "no action needed: the index is rebuilt automatically; if this happens again, check the disk",
-    CatalogError: "see that the wiki's user may write to the data directory and that its disk works; this is retried",
-    VectorStoreRefusedError: "correct the SEMANTIC_CHROMA settings and restart the wiki, or give it access to the server, "
-    "which is tried again every 30 s",
-    VectorStoreUnreachableError: "start the ChromaDB server, or correct SEMANTIC_CHROMA_URL; it is tried again every 30 s",
-    VectorStoreError: "no action needed: ChromaDB is refilled automatically; if this happens again, check the disk",
-    ModelUnreachableError: "see that the model's server or hub can be reached, or correct the SEMANTIC_MODEL settings; it is "
-    "tried again automatically, and searches answer by words until then",
-    ModelError: "install the package, or correct the SEMANTIC_MODEL settings, that the message names; if it is about the "
-    "bundled model, install otterwiki-semantic again",
-    RerankerError: "see that the reranker works, or correct the SEMANTIC_RERANKER settings; it is tried again every 30 s, and "
-    "answers keep their usual order until then",
-    RebuildRefusedError: "make room on the disk, or unset SEMANTIC_EVAL_QUERIES, as the message asks, then reindex",
-    ParameterError: "correct the file that SEMANTIC_EVAL_QUERIES names",
-    DaemonUnavailableError: "correct what the message names, or see owner.log in the data directory; the next request starts "
-    "the index daemon again",
+    errors.RepositoryError: "see that REPOSITORY is a git repository that the wiki's user may read; git is tried again "
+    "automatically",
+    errors.DiskFullError: _FREE_DISK,
+    errors.CatalogCorruptError: "no action needed: the index is rebuilt automatically; if this happens again, check the disk",
+    errors.CatalogError: "see that the wiki's user may write to the data directory and that its disk works; this is retried",
+    errors.VectorStoreRefusedError: "correct the SEMANTIC_CHROMA settings and restart the wiki, or give it access to the "
+    "server, which is tried again every 30 s",
+    errors.VectorStoreUnreachableError: "start the ChromaDB server, or correct SEMANTIC_CHROMA_URL; it is tried again every "
+    "30 s",
+    errors.VectorStoreError: "no action needed: ChromaDB is refilled automatically; if this happens again, check the disk",
+    errors.ModelUnreachableError: "see that the model's server or hub can be reached, or correct the SEMANTIC_MODEL settings; "
+    "it is tried again automatically, and searches answer by words until then",
+    errors.ModelError: "install the package, or correct the SEMANTIC_MODEL settings, that the message names; if it is about "
+    "the bundled model, install otterwiki-semantic again",
+    errors.RerankerError: "see that the reranker works, or correct the SEMANTIC_RERANKER settings; it is tried again every "
+    "30 s, and answers keep their usual order until then",
+    errors.RebuildRefusedError: "make room on the disk, or unset SEMANTIC_EVAL_QUERIES, as the message asks, then reindex",
+    errors.ParameterError: "correct the file that SEMANTIC_EVAL_QUERIES names",
+    errors.DaemonUnavailableError: "correct what the message names, or see owner.log in the data directory; the next request "
+    "starts the index daemon again",
 }
 """The first that an error is an instance of counts."""
 _DEFAULT = "see owner.log in the data directory; it is tried again automatically"

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
@@ -58,7 +58,7 @@ def _reachable(records: Iterable[type]) -> list[type[msgspec.Struct]]:
         record = waiting.pop()
         if issubclass(record, msgspec.Struct) and record not in found:
             found[record] = None
-            hints = inspect.get_annotations(record, eval_str=True).values()
+            hints = get_type_hints(record).values()
             waiting += [each for each in _types_in(hints) if isinstance(each, type)]
     return list(found)
 
@@ -70,7 +70,7 @@ def _types_in(hints: Iterable[Any]) -> Iterable[Any]:
 
 
 def _described(record: type[msgspec.Struct], schema: Schema) -> Schema:
-    descriptions = field_descriptions(record)
+    descriptions = _field_descriptions(record)
     is_sparse = record.__struct_config__.omit_defaults
     optional = {each.name for each in msgspec.structs.fields(record) if is_sparse and not each.required}
     properties = {
@@ -89,12 +89,13 @@ def _property(schema: Schema, *, is_optional: bool) -> Schema:
     return plain
 
 
-def field_descriptions(record: type) -> dict[str, str]:
+def _field_descriptions(record: type[msgspec.Struct]) -> dict[str, str]:
     """Return the string below each field of a record that has one, by the field's name."""
-    body = _classes(inspect.getfile(record))[record.__name__].body
+    classes = record.__mro__[: record.__mro__.index(msgspec.Struct)]
     return {
         field.target.id: " ".join(below.value.value.split())
-        for field, below in pairwise(body)
+        for each in classes
+        for field, below in pairwise(_classes(inspect.getfile(each))[each.__name__].body)
         if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant) and isinstance(below.value.value, str)
     }

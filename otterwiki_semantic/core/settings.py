@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from ipaddress import IPv6Address
@@ -37,10 +36,10 @@ CHROMA_PROVIDERS = {
 PROVIDERS = ("sentence-transformers", "onnx", "openai", "ollama", *CHROMA_PROVIDERS)
 RERANKERS = ("cohere", "cross-encoder")
 CHUNKS = ("auto", "minilm", "long", "heading2", "fixed")
-_PROVIDERS_OWN_KEYS: dict[str, dict[str, tuple[str, ...]]] = {
-    "model_key": {"openai": ("OPENAI_API_KEY",)},
-    "reranker_key": {"cohere": ("COHERE_API_KEY", "CO_API_KEY")},
-}
+_PROVIDERS_OWN_KEYS = (
+    ("model", "openai", ("OPENAI_API_KEY",)),
+    ("reranker", "cohere", ("COHERE_API_KEY", "CO_API_KEY")),
+)
 """Names of a key that a provider's own programs use: taken where ours is not set."""
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
@@ -48,170 +47,133 @@ _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0":
 # Types of settings
 
 
-class SettingType(ABC):
+class _RefusedError(ValueError):
+    """A value is not allowed. The message follows the setting's name, and does not repeat the value."""
+
+
+@dataclass(frozen=True, slots=True)
+class SettingType:
     """What a setting may be."""
 
     allowed: str
     """For people."""
-    hides_value = False
-    """Whether an error must not repeat the value: it may hold a key."""
+    parse: Callable[[str], Any]
+    """Returns the value; `ValueError` if it is not allowed."""
+    wrong: str = ""
+    """What an error says instead of repeating the value, which may hold a key."""
 
-    @abstractmethod
-    def parse(self, name: str, value: str) -> Any:
-        """Return the value of a setting; `ValueError` if it is not allowed, `ConfigError` if that has to be said otherwise."""
-
-
-class Plain(SettingType):
-    """Any text."""
-
-    allowed = "text"
-
-    def parse(self, name: str, value: str) -> str:  # noqa: ARG002
-        return value
+    def read(self, name: str, value: str) -> Any:
+        """Return the value of the setting `name`; `ConfigError` says what is allowed."""
+        try:
+            return self.parse(value)
+        except _RefusedError as refused:
+            raise ConfigError(f"{name} {refused}") from None
+        except (ValueError, RecursionError):
+            raise ConfigError(f"{name} {self.wrong or f'is {value!r}'}; allowed: {self.allowed}") from None
 
 
-class Flag(SettingType):
-    """True or false."""
-
-    allowed = "true or false"
-
-    def parse(self, name: str, value: str) -> bool:  # noqa: ARG002
-        return read_flag(value)
+def _check(is_allowed: object) -> None:
+    if not is_allowed:
+        raise ValueError
 
 
-class Number(SettingType):
-    """A number within bounds."""
+def read_flag(value: str) -> bool:
+    """Return true or false, from a text in any case; `ValueError` for another one."""
+    text = value.strip().lower()
+    _check(text in _FLAGS)
+    return _FLAGS[text]
 
-    def __init__(self, minimum: float, maximum: float, unit: str) -> None:
-        self._bounds = minimum, maximum
-        self.allowed = f"{unit}, {minimum} to {maximum}"
 
-    def parse(self, name: str, value: str) -> float:  # noqa: ARG002
-        number = float(value)
-        if not self._bounds[0] <= number <= self._bounds[1]:
-            raise ValueError
+def _number(minimum: float, maximum: float, unit: str, kind: Callable[[str], float] = float) -> SettingType:
+    def parse(value: str) -> float:
+        number = kind(value)
+        _check(minimum <= number <= maximum)
         return number
 
-
-class Integer(Number):
-    """A whole number within bounds."""
-
-    def __init__(self, minimum: int, maximum: int) -> None:
-        super().__init__(minimum, maximum, "a whole number")
-
-    def parse(self, name: str, value: str) -> int:
-        return int(super().parse(name, str(int(value))))
+    return SettingType(f"{unit}, {minimum} to {maximum}", parse)
 
 
-class OneOf(SettingType):
-    """One of some values."""
-
-    def __init__(self, *values: str) -> None:
-        self._values = values
-        self.allowed = f"one of: {', '.join(values)}"
-
-    def parse(self, name: str, value: str) -> str:  # noqa: ARG002
-        if value not in self._values:
-            raise ValueError
+def _matching(pattern: str, allowed: str, wrong: str = "") -> SettingType:
+    def parse(value: str) -> str:
+        _check(re.fullmatch(pattern, value))
         return value
 
+    return SettingType(allowed, parse, wrong)
 
-class Model(SettingType):
+
+def _model(providers: Sequence[str], allowed: str, *alone: str) -> SettingType:
     """A model as ``provider:name``, or one of some names alone."""
 
-    def __init__(self, providers: tuple[str, ...], allowed: str, *alone: str) -> None:
-        self._providers, self._alone, self.allowed = providers, alone, allowed
-
-    def parse(self, name: str, value: str) -> str:  # noqa: ARG002
-        provider, _, model = (part.strip() for part in value.partition(":"))
-        if value in self._alone:
+    def parse(value: str) -> str:
+        if value in alone:
             return value
-        if provider not in self._providers or not model:
-            raise ValueError
-        return f"{provider}:{model}"
+        provider, _, name = (part.strip() for part in value.partition(":"))
+        _check(provider in providers and name)
+        return f"{provider}:{name}"
+
+    return SettingType(allowed, parse)
 
 
-class Secret(SettingType):
-    """A key or token. It is never shown, logged, or part of a command line."""
-
-    allowed = "ASCII without spaces"
-
-    def parse(self, name: str, value: str) -> str:
-        if not re.fullmatch(r"[!-~]+", value):
-            raise ConfigError(f"{name} has a character that no key has, such as a space; allowed: {self.allowed}")
-        return value
-
-
-class ServerUrl(SettingType):
-    """The address of a ChromaDB server."""
-
-    allowed = "http://host:port or https://host:port, without a path"
-
-    def parse(self, name: str, value: str) -> str:
-        if "@" in value:  # not repeated: it may hold a password
-            raise ConfigError(f"{name} holds a user name or a password, which it may not; allowed: http://host:port")
-        found = re.fullmatch(r"(https?://(?:[\w.-]+|\[([0-9a-f:.]+)\])(?::(\d{1,5}))?)/?", value.lower(), re.ASCII)
-        if found is None or (found[3] and not 0 < int(found[3]) < 65536):
-            raise ValueError
-        if found[2]:
-            IPv6Address(found[2])
-        return found[1]
+def _server_url(value: str) -> str:
+    if "@" in value:
+        raise _RefusedError("holds a user name or a password, which it may not; allowed: http://host:port")
+    found = re.fullmatch(r"(https?://(?:[\w.-]+|\[([0-9a-f:.]+)\])(?::(\d{1,5}))?)/?", value.lower(), re.ASCII)
+    if found is None or (found[3] and not 0 < int(found[3]) < 65536):
+        raise ValueError
+    if found[2]:
+        IPv6Address(found[2])
+    return found[1]
 
 
-class ApiUrl(SettingType):
-    """The address of an HTTP API."""
-
+def _api_url(key: str) -> SettingType:
+    """The address of an HTTP API, which takes the key of the setting `key`."""
     allowed = "http://host:port or https://host:port, with or without a path"
 
-    def parse(self, name: str, value: str) -> str:
+    def parse(value: str) -> str:
         parts = urlsplit(value)
-        if parts.username is not None or parts.password is not None:  # not repeated
-            raise ConfigError(f"{name} holds a user name or a password, which it may not; set {name.replace('_URL', '_KEY')}")
+        if parts.username is not None or parts.password is not None:
+            raise _RefusedError(f"holds a user name or a password, which it may not; set {key}")
         if parts.query or parts.fragment:  # either may hold a key
-            raise ConfigError(f"{name} has a part that begins with ? or #, which it may not; allowed: {self.allowed}")
-        if parts.scheme not in {"http", "https"} or not parts.hostname or (parts.port or 1) < 1:
-            raise ValueError
+            raise _RefusedError(f"has a part that begins with ? or #, which it may not; allowed: {allowed}")
+        _check(parts.scheme in {"http", "https"} and parts.hostname and (parts.port or 1) >= 1)
         return value.rstrip("/")
 
-
-class ChromaName(SettingType):
-    """A name of ChromaDB."""
-
-    allowed = "3 to 512 letters, digits, dots, hyphens and underscores, the first and the last a letter or a digit"
-
-    def parse(self, name: str, value: str) -> str:  # noqa: ARG002
-        if not re.fullmatch(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]", value):
-            raise ValueError
-        return value
+    return SettingType(allowed, parse)
 
 
-class JsonObject(SettingType):
-    """A JSON object, kept as text."""
-
-    allowed = 'a JSON object, such as {"region": "eu-central-1"}'
-    hides_value = True
-
-    def parse(self, name: str, value: str) -> str:  # noqa: ARG002
-        if not isinstance(json.loads(value), dict):
-            raise ValueError
-        return value
+def _json_object(value: str) -> str:
+    _check(isinstance(json.loads(value), dict))
+    return value
 
 
-class ReadableFile(SettingType):
-    """The path of a file."""
+def _readable_file(value: str) -> Path:
+    path = Path(value).absolute()
+    _check(path.is_file() and os.access(path, os.R_OK))
+    return path
 
-    allowed = "the path of a file that can be read"
 
-    def parse(self, name: str, value: str) -> Path:  # noqa: ARG002
-        path = Path(value).absolute()
-        if not path.is_file() or not os.access(path, os.R_OK):
-            raise ValueError
-        return path
+_TEXT = SettingType("text", str)
+_FLAG = SettingType("true or false", read_flag)
+_SECRET = _matching("[!-~]+", "ASCII without spaces", "has a character that no key has, such as a space")
+_SERVER_URL = SettingType("http://host:port or https://host:port, without a path", _server_url)
+_CHROMA_NAME = _matching(
+    r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]",
+    "3 to 512 letters, digits, dots, hyphens and underscores, the first and the last a letter or a digit",
+)
+_CHUNKS = _matching("|".join(CHUNKS), f"one of: {', '.join(CHUNKS)}")
+_MODEL = _model(
+    PROVIDERS,
+    f"{BUNDLED}, or provider:model, such as ollama:mxbai-embed-large; the providers are {', '.join(PROVIDERS)}",
+    BUNDLED,
+)
+_RERANKER = _model(RERANKERS, "cohere:model or cross-encoder:model")
+_JSON_OBJECT = SettingType('a JSON object, such as {"region": "eu-central-1"}', _json_object, "is not what it may be")
+_READABLE_FILE = SettingType("the path of a file that can be read", _readable_file)
 
 
 def setting(type_: SettingType, default: Any, help_: str) -> Any:
     """Return a dataclass field that is a setting; its name is that of the field, after ``SEMANTIC_``."""
-    return field(default=default, repr=not isinstance(type_, Secret), metadata={"setting": (type_, help_)})
+    return field(default=default, repr=type_ is not _SECRET, metadata={"setting": type_, "help": help_})
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,81 +186,47 @@ class Settings:
     """Where the index lives."""
     api_key: str | None = field(default=None, repr=False)
     """``OTTERWIKI_API_KEY``: what programs authenticate with."""
-    model: str = setting(
-        Model(
-            PROVIDERS,
-            f"{BUNDLED}, or provider:model, such as ollama:mxbai-embed-large; the providers are {', '.join(PROVIDERS)}",
-            BUNDLED,
-        ),
-        BUNDLED,
-        "The embedding model.",
+    model: str = setting(_MODEL, BUNDLED, "The embedding model.")
+    model_key: str | None = setting(_SECRET, None, "The key for the model's server.")
+    model_url: str | None = setting(
+        _api_url("SEMANTIC_MODEL_KEY"), None, "The address of the model's server; by default the provider's own."
     )
-    model_key: str | None = setting(Secret(), None, "The key for the model's server.")
-    model_url: str | None = setting(ApiUrl(), None, "The address of the model's server; by default the provider's own.")
-    model_options: str = setting(JsonObject(), "{}", "What else the provider is given.")
-    model_window: int | None = setting(Integer(64, 1_000_000), None, "Tokens that the model takes; by default it is asked.")
-    query_prompt: str | None = setting(Plain(), None, "Text before each query; by default what the model wants.")
-    passage_prompt: str | None = setting(Plain(), None, "Text before each passage; by default what the model wants.")
-    chunks: str = setting(OneOf(*CHUNKS), "auto", "The chunk profile; `auto` follows the model.")
-    threads: int = setting(Integer(0, 256), 0, "Texts embedded at a time; 0 is one for each processor.")
-    reranker: str | None = setting(
-        Model(RERANKERS, "cohere:model or cross-encoder:model"), None, "The reranking model; none by default."
+    model_options: str = setting(_JSON_OBJECT, "{}", "What else the provider is given.")
+    model_window: int | None = setting(
+        _number(64, 1_000_000, "a whole number", int), None, "Tokens that the model takes; by default it is asked."
     )
-    reranker_key: str | None = setting(Secret(), None, "The key for the reranker's server.")
-    reranker_url: str | None = setting(ApiUrl(), None, "The address of the reranker's server.")
-    chroma_url: str | None = setting(ServerUrl(), None, "The ChromaDB server; by default ChromaDB runs in the index daemon.")
-    chroma_token: str | None = setting(Secret(), None, "The token for the ChromaDB server.")
-    chroma_tenant: str = setting(ChromaName(), "default_tenant", "The tenant on the ChromaDB server.")
-    chroma_database: str = setting(ChromaName(), "default_database", "The database on the ChromaDB server.")
-    chroma_ca: Path | None = setting(ReadableFile(), None, "Certificates for the ChromaDB server, in PEM format.")
-    sync_interval: float = setting(Number(1, 86_400, "seconds"), 60.0, "Longest time between two checks of HEAD.")
-    related: bool = setting(Flag(), True, "Show related pages next to the wiki's pages.")
-    map: bool = setting(Flag(), True, "Make a map of the wiki.")
-    search_log: bool = setting(Flag(), False, "Log searches.")
-    slow_search: float = setting(Number(0, 3_600_000, "milliseconds"), 1000.0, "Searches this slow are logged.")
-    eval_queries: Path | None = setting(ReadableFile(), None, "Judged queries that a new index has to answer as well.")
-    metrics: bool = setting(Flag(), True, "Keep metrics for Prometheus.")
+    query_prompt: str | None = setting(_TEXT, None, "Text before each query; by default what the model wants.")
+    passage_prompt: str | None = setting(_TEXT, None, "Text before each passage; by default what the model wants.")
+    chunks: str = setting(_CHUNKS, "auto", "The chunk profile; `auto` follows the model.")
+    threads: int = setting(_number(0, 256, "a whole number", int), 0, "Texts embedded at a time; 0 is one for each processor.")
+    reranker: str | None = setting(_RERANKER, None, "The reranking model; none by default.")
+    reranker_key: str | None = setting(_SECRET, None, "The key for the reranker's server.")
+    reranker_url: str | None = setting(_api_url("SEMANTIC_RERANKER_KEY"), None, "The address of the reranker's server.")
+    chroma_url: str | None = setting(_SERVER_URL, None, "The ChromaDB server; by default ChromaDB runs in the index daemon.")
+    chroma_token: str | None = setting(_SECRET, None, "The token for the ChromaDB server.")
+    chroma_tenant: str = setting(_CHROMA_NAME, "default_tenant", "The tenant on the ChromaDB server.")
+    chroma_database: str = setting(_CHROMA_NAME, "default_database", "The database on the ChromaDB server.")
+    chroma_ca: Path | None = setting(_READABLE_FILE, None, "Certificates for the ChromaDB server, in PEM format.")
+    sync_interval: float = setting(_number(1, 86_400, "seconds"), 60.0, "Longest time between two checks of HEAD.")
+    related: bool = setting(_FLAG, True, "Show related pages next to the wiki's pages.")
+    map: bool = setting(_FLAG, True, "Make a map of the wiki.")
+    search_log: bool = setting(_FLAG, False, "Log searches.")
+    slow_search: float = setting(_number(0, 3_600_000, "milliseconds"), 1000.0, "Searches this slow are logged.")
+    eval_queries: Path | None = setting(_READABLE_FILE, None, "Judged queries that a new index has to answer as well.")
+    metrics: bool = setting(_FLAG, True, "Keep metrics for Prometheus.")
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """A setting as people know it."""
-
-    name: str
-    field: str
-    type: SettingType
-    default: Any
-    help: str
-
-    def read(self, value: str) -> Any:
-        """Return its value; `ConfigError` says what is allowed."""
-        try:
-            return self.type.parse(self.name, value)
-        except (ValueError, RecursionError):
-            shown = "not what it may be" if self.type.hides_value else repr(value)
-            raise ConfigError(f"{self.name} is {shown}; allowed: {self.type.allowed}") from None
+def _field(name: str) -> str:
+    return name.removeprefix(PREFIX).lower()
 
 
-SETTINGS = {
-    f"{PREFIX}{each.name.upper()}": Setting(f"{PREFIX}{each.name.upper()}", each.name, type_, each.default, help_)
-    for each in fields(Settings)
-    if "setting" in each.metadata
-    for type_, help_ in [each.metadata["setting"]]
+SETTINGS: dict[str, SettingType] = {
+    f"{PREFIX}{each.name.upper()}": each.metadata["setting"] for each in fields(Settings) if "setting" in each.metadata
 }
 SETTING_NAMES = ("OTTERWIKI_API_KEY", "SEMANTIC_DATA_DIR", *SETTINGS)
 """The names of all settings, beside the wiki's own ``REPOSITORY``."""
-SECRETS = {"api_key": "OTTERWIKI_API_KEY"} | {
-    each.field: name for name, each in SETTINGS.items() if isinstance(each.type, Secret)
-}
+SECRETS = {"api_key": "OTTERWIKI_API_KEY"} | {_field(name): name for name, type_ in SETTINGS.items() if type_ is _SECRET}
 """The fields that hold a secret, and the settings they come from."""
-
-
-def read_flag(value: str) -> bool:
-    """Return true or false, from a text in any case; `ValueError` for another one."""
-    text = value.strip().lower()
-    if text not in _FLAGS:
-        raise ValueError(value)
-    return _FLAGS[text]
 
 
 def read_settings(
@@ -313,24 +241,24 @@ def read_settings(
     repository.
     """
     given = _given(wiki_config, environment)
-    given = {**_legacy(environment, given).settings, **given}
+    given = {**from_legacy_variables(environment, given, _accepts).settings, **given}
     unknown = sorted(name for name in given if name.startswith(PREFIX) and name not in SETTING_NAMES)
     if unknown:
         meant = get_close_matches(unknown[0], SETTING_NAMES, 1)
         hint = f" (did you mean {meant[0]}?)" if meant else ""
         raise ConfigError(f"unknown setting {', '.join(unknown)}{hint}; the settings are: {', '.join(SETTING_NAMES)}")
-    values = {each.field: each.read(given[name]) for name, each in SETTINGS.items() if given.get(name)}
+    values = {_field(name): type_.read(name, given[name]) for name, type_ in SETTINGS.items() if given.get(name)}
     values = _providers_own_keys(values, given) | values
     _check_token_is_safe(values)
     if repository is None and not given.get("REPOSITORY"):
         raise ConfigError("no repository: set REPOSITORY, in the environment or in the wiki's settings.cfg")
     place = (repository or Path(given["REPOSITORY"])).resolve()
-    configured = Path(given["SEMANTIC_DATA_DIR"]).absolute() if given.get("SEMANTIC_DATA_DIR") else None
-    if not place.name and not (data_dir or configured):
+    directory = data_dir or given.get("SEMANTIC_DATA_DIR")
+    if not place.name and not directory:
         raise ConfigError(f"nothing can be put next to the repository {place}: set SEMANTIC_DATA_DIR")
     return Settings(
         repository=place,
-        data_dir=(data_dir or configured or place.with_name(f"{place.name}-semantic")).absolute(),
+        data_dir=Path(directory or place.with_name(f"{place.name}-semantic")).absolute(),
         api_key=given.get("OTTERWIKI_API_KEY") or None,
         **values,
     )
@@ -338,7 +266,7 @@ def read_settings(
 
 def legacy_settings(wiki_config: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> LegacySettings:
     """Return which of the earlier plugin's variables are taken as settings, and what to say of each."""
-    return _legacy(environment, _given(wiki_config, environment))
+    return from_legacy_variables(environment, _given(wiki_config, environment), _accepts)
 
 
 def unencrypted_keys(settings: Settings) -> list[str]:
@@ -360,13 +288,9 @@ def _is_unencrypted(url: str) -> bool:
     return url.startswith("http:") and not is_on_this_machine(url)
 
 
-def _legacy(environment: Mapping[str, str], given: Mapping[str, str]) -> LegacySettings:
-    return from_legacy_variables(environment, lambda name: bool(given.get(name)), _accepts)
-
-
 def _accepts(name: str, value: str) -> bool:
     try:
-        SETTINGS[name].read(value)
+        SETTINGS[name].read(name, value)
     except ConfigError:
         return False
     return True
@@ -385,11 +309,8 @@ def _given(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> di
 def _providers_own_keys(values: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
     """Return the keys that are set under the names of providers' own programs; they go to the providers' own addresses only."""
     found = {}
-    for key, names_of in _PROVIDERS_OWN_KEYS.items():
-        if key.replace("_key", "_url") in values:
-            continue
-        provider = str(values.get(key.removesuffix("_key")) or "").partition(":")[0]
-        name = next((name for name in names_of.get(provider, ()) if given.get(name)), None)
-        if name is not None:
-            found[key] = given[name]
+    for kind, provider, names in _PROVIDERS_OWN_KEYS:
+        is_used = str(values.get(kind)).startswith(f"{provider}:") and f"{kind}_url" not in values
+        if is_used and (name := next(filter(given.get, names), None)):
+            found[f"{kind}_key"] = given[name]
     return found

@@ -7,15 +7,12 @@ from otterwiki_semantic.daemon.client import IndexClient
 from otterwiki_semantic.daemon.interface import IndexService
 from otterwiki_semantic.daemon.probe import DaemonInfo, DaemonProbe
 from otterwiki_semantic.daemon.protocol import settings_fingerprint, socket_location
-from otterwiki_semantic.daemon.serialization import reindex_status_json, status_json
 
 __all__ = [
     "DaemonInfo",
     "DaemonProbe",
     "IndexClient",
     "IndexService",
-    "reindex_status_json",
     "settings_fingerprint",
     "socket_location",
-    "status_json",
 ]

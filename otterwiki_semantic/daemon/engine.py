@@ -122,11 +122,11 @@ class IndexEngine:
         self._insights.start()
         self._reranking.start()
 
-    def close(self) -> None:
-        """Stop the work between two steps and close the files."""
+    def close(self, timeout: float = _CLOSE_SECONDS) -> None:
+        """Stop the work between two steps, for which it waits up to `timeout` seconds twice, and close the files."""
         if self._map is not None:
             self._map.stop()
-        self._manager.stop(_CLOSE_SECONDS)
+        self._manager.stop(timeout)
         self._insights.close()
         self._reranking.close()
         self._queries.close()
@@ -177,12 +177,12 @@ class IndexEngine:
         def answers(generation: Generation) -> list[tuple[Answer, Shortlist]]:
             index = self._manager.freshness(generation)
             keywords_only = self._model.why_keywords_only(generation)
-            calibration = self._recipe.calibration(generation)
+            scale = self._recipe.scale(generation)
             is_late = not pending and self._needs_vectors(options.mode)  # another generation has taken over since
             vectors = self._queries.submit(texts) if is_late else pending
             given = vectors if vectors and not keywords_only else [None] * len(queries)
             found = [
-                search_chunks(generation, query, partial(vector_or_none, vector), options, calibration, scores, urls)
+                search_chunks(generation, query, partial(vector_or_none, vector), options, scale, scores, urls)
                 for query, vector, scores in zip(queries, given, rerank_scores or [{}] * len(queries), strict=True)
             ]
             if any(each.is_keyword_index_corrupt for each in found):
@@ -209,8 +209,7 @@ class IndexEngine:
     def related(self, path: str, n: int, urls: PageUrls = NO_URLS) -> RelatedPages:
         def nearest(generation: Generation) -> RelatedPages:
             known = _known_path(generation, path)
-            calibration = self._recipe.calibration(generation)
-            pages = related_pages(generation, known, n, calibration.of_model(calibration.related), urls)
+            pages = related_pages(generation, known, n, self._recipe.scale(generation), urls)
             return RelatedPages(known, pages, len(pages), self._manager.freshness(generation))
 
         return self._ask_for_page(path, nearest)

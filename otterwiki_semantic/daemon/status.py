@@ -55,7 +55,10 @@ class StatusReport:
         is_current = generation is not None and generation.catalog.commit == index.head and generation.mirror.is_current
         return IndexStatus(
             status="error" if failure else "ready" if is_current else "indexing",
-            index=index,
+            indexed_commit=index.commit,
+            head_commit=index.head,
+            pending_pages=index.pending_pages,
+            head_error=index.error,
             pages=counts.pages,
             chunks=counts.chunks,
             vectors=counts.vectors,

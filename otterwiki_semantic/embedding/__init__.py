@@ -1,7 +1,6 @@
 """Text to unit vectors: the bundled model, other local models, and providers over HTTP."""
 
 from otterwiki_semantic.embedding.base import Embedder, Matrix
-from otterwiki_semantic.embedding.calibration import Calibration, Scale
 from otterwiki_semantic.embedding.factory import open_embedder
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.embedding.passages import embed_passages, profile_for, vector_fingerprint, vector_id
@@ -9,11 +8,9 @@ from otterwiki_semantic.embedding.queries import QueryEmbedder, vector_or_none
 
 __all__ = [
     "BundledModel",
-    "Calibration",
     "Embedder",
     "Matrix",
     "QueryEmbedder",
-    "Scale",
     "embed_passages",
     "open_embedder",
     "profile_for",

@@ -9,8 +9,6 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from otterwiki_semantic.embedding.calibration import Calibration
-
 Matrix = npt.NDArray[np.float32]
 """Unit vectors as rows: float32, number of texts x dimension. Also a single vector, which is one row."""
 
@@ -27,10 +25,12 @@ class Embedder(Protocol):
     `ModelUnreachableError` if a later call may succeed, `ModelError` if somebody has to do something first.
     """
 
-    @property
-    def name(self) -> str:
-        """The model's name as shown to people."""
-        ...
+    name: str
+    """The model's name as shown to people."""
+    is_calibrated: bool
+    """Whether the relevance thresholds were fitted for this model; if not, its similarities are rescaled for each wiki."""
+    asks_server: bool
+    """Whether a server computes the vectors, which takes time but no processor of this machine."""
 
     @property
     def fingerprint(self) -> str:
@@ -38,21 +38,6 @@ class Embedder(Protocol):
 
         It changes when the model turns out to be a different one; the index is then rebuilt.
         """
-        ...
-
-    @property
-    def calibration(self) -> Calibration:
-        """Decides from which similarity on a chunk is relevant to a query."""
-        ...
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether the calibration was fitted for this model; if not, its similarities are rescaled for each wiki."""
-        ...
-
-    @property
-    def asks_server(self) -> bool:
-        """Whether a server computes the vectors, which takes time but no processor of this machine."""
         ...
 
     @property

@@ -16,10 +16,7 @@ from otterwiki_semantic.embedding.remote.ollama import OllamaProvider
 from otterwiki_semantic.embedding.remote.openai import OpenAIProvider
 from otterwiki_semantic.embedding.remote.provider import EmbeddingProvider
 
-_LOCAL: dict[str, Callable[[Settings], Encoder]] = {
-    "onnx": OnnxEncoder,
-    "sentence-transformers": SentenceTransformerEncoder,
-}
+_LOCAL: dict[str, Callable[[Settings], Encoder]] = {"onnx": OnnxEncoder, "sentence-transformers": SentenceTransformerEncoder}
 _REMOTE: dict[str, Callable[[Settings], EmbeddingProvider]] = {"ollama": OllamaProvider, "openai": OpenAIProvider}
 
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from otterwiki_semantic.core.files import write_atomically
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.embedding.calibration import BUNDLED_CALIBRATION
+from otterwiki_semantic.embedding.options import model_options
 
 UNKNOWN_WINDOW = 512
 USUAL_OVERHEAD = 2
@@ -24,12 +25,11 @@ _NEUTRAL = frozenset({"cache_folder", "device", "keep_alive", "local_files_only"
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class ModelInfo:
+class ModelInfo(msgspec.Struct, frozen=True):
     """What a model reports about itself."""
 
-    dimension: int
-    window: int
+    dimension: Annotated[int, msgspec.Meta(ge=1)]
+    window: Annotated[int, msgspec.Meta(ge=0)]
     """The context window in tokens; 0 if it is unknown."""
     digest: str
     """Identifies the version of the model."""
@@ -37,98 +37,73 @@ class ModelInfo:
     """Where the model was asked."""
     sample: tuple[float, ...] = ()
     """The vector of a fixed text, by which a model without a digest of its own is recognised."""
-    overhead: int = USUAL_OVERHEAD
+    overhead: Annotated[int, msgspec.Meta(ge=0)] = USUAL_OVERHEAD
     """See `Embedder.overhead`."""
 
 
-class ModelInfoCache:
-    """What is known about a model, in a file: from an earlier process, until something else is learned.
-
-    `model` identifies the configured model; what the file says about another one is ignored.
-    """
-
-    def __init__(self, path: Path, model: str) -> None:
-        self._path = path
-        self._model = model
-        self.info: ModelInfo | None = self._read()
-
-    def learn(self, info: ModelInfo) -> None:
-        """Replace what is known, and write it; if that fails, the model is asked again after the next start."""
-        if info == self.info:
-            return
-        self.info = info
-        try:
-            self._write(info)
-        except OSError as error:
-            log.warning("what is known about the model cannot be written to %s: %s", self._path, error)
-
-    def _read(self) -> ModelInfo | None:
-        try:
-            content = json.loads(self._path.read_bytes())
-            if content.pop("model") != self._model:
-                return None
-            return _checked(ModelInfo(**content | {"sample": tuple(map(float, content["sample"]))}))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            log.warning("what is known about the model cannot be read; the model is asked again: %s", error)
-            return None
-
-    def _write(self, info: ModelInfo) -> None:
-        """Write atomically."""
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_atomically(self._path, json.dumps({"model": self._model, **asdict(info)}))
+_UNKNOWN = ModelInfo(dimension=0, window=0, digest="")
 
 
 class ModelWithInfo:
     """Base of the embedders that know their model only after it was asked; see `Embedder`."""
 
-    calibration = BUNDLED_CALIBRATION
     is_calibrated = False
 
     def __init__(self, settings: Settings) -> None:
         self.name = _shown_name(settings)
         self._settings = settings
-        options = json.loads(settings.model_options)
-        self._options = {name: value for name, value in options.items() if name not in _NEUTRAL}
-        self._cache = ModelInfoCache(settings.data_dir / "model.json", _digest([settings.model, self._options]))
+        self._options = {name: value for name, value in model_options(settings).items() if name not in _NEUTRAL}
+        self._path = settings.data_dir / "model.json"
+        self._configured = _digest([settings.model, self._options])
+        """What the file says of a model that was configured differently is ignored."""
+        self._info = self._read_info()
 
     @property
     def dimension(self) -> int:
-        return self._cache.info.dimension if self._cache.info else 0
+        return self._info.dimension
 
     @property
     def window(self) -> int:
         """The configured context window, else the model's own; a usual one while that is unknown."""
-        return self._settings.model_window or (self._cache.info and self._cache.info.window) or UNKNOWN_WINDOW
+        return self._settings.model_window or self._info.window or UNKNOWN_WINDOW
 
     @property
     def overhead(self) -> int:
         """A usual number while the model is unknown."""
-        return min(self._cache.info.overhead if self._cache.info else USUAL_OVERHEAD, self.window // 2)
+        return min(self._info.overhead, self.window // 2)
 
     @property
     def fingerprint(self) -> str:
         """Everything that changes the vectors of passages: the model, its options, its context window, the prompt."""
         configured = _digest([self._options, self._settings.passage_prompt])
-        digest = self._cache.info.digest if self._cache.info and self._cache.info.digest else "unknown"
-        return f"{self.name}/{digest}/{self.dimension}/{self.window}/{configured}"
+        return f"{self.name}/{self._info.digest or 'unknown'}/{self.dimension}/{self.window}/{configured}"
+
+    def _learn(self, info: ModelInfo) -> None:
+        """Replace what is known, and write it; if that fails, the model is asked again after the next start."""
+        if info == self._info:
+            return
+        self._info = info
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_atomically(self._path, json.dumps({"model": self._configured, **msgspec.to_builtins(info)}))
+        except OSError as error:
+            log.warning("what is known about the model cannot be written to %s: %s", self._path, error)
+
+    def _read_info(self) -> ModelInfo:
+        try:
+            content = json.loads(self._path.read_bytes())
+            return msgspec.convert(content, ModelInfo) if content["model"] == self._configured else _UNKNOWN
+        except FileNotFoundError:
+            return _UNKNOWN
+        except (OSError, ValueError, TypeError, KeyError, RecursionError, msgspec.ValidationError) as error:
+            log.warning("what is known about the model cannot be read; the model is asked again: %s", error)
+            return _UNKNOWN
 
 
 def _shown_name(settings: Settings) -> str:
     """Return a model's name as shown to people: of a directory, only its last part."""
     provider, _, name = settings.model.partition(":")
     return f"{provider}:{Path(name).name}" if Path(name).is_absolute() else settings.model
-
-
-def _checked(info: ModelInfo) -> ModelInfo:
-    """Return the info if it can be true. Errors: `ValueError`, `TypeError`."""
-    numbers = (info.dimension, info.window, info.overhead)
-    if not all(type(number) is int and number >= 0 for number in numbers) or info.dimension < 1:
-        raise ValueError("its numbers are invalid")
-    if type(info.digest) is not str or type(info.place) is not str:
-        raise TypeError("its names are invalid")
-    return info
 
 
 def _digest(value: Any) -> str:

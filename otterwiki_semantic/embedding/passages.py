@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from otterwiki_semantic.content.chunking import Profile, profile_named
-from otterwiki_semantic.core.records import Chunk
+from otterwiki_semantic.core.records import Chunk, StoredChunk
 from otterwiki_semantic.embedding.base import Embedder, Matrix
 
 RECIPE = 1
@@ -34,9 +34,9 @@ def vector_id(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", errors="surrogatepass"), digest_size=16).hexdigest()
 
 
-def embed_passages(embedder: Embedder, chunks: Sequence[Chunk], heading_weight: float) -> Matrix:
+def embed_passages(embedder: Embedder, chunks: Sequence[Chunk | StoredChunk], heading_weight: float) -> Matrix:
     """Return the unit vectors of chunks (len(chunks) x dimension); a heading path that several share is embedded once."""
-    paths = [_heading_path(chunk) for chunk in chunks]
+    paths = [chunk.text[: chunk.prefix_length].strip(" []") for chunk in chunks]
     distinct = [path for path in dict.fromkeys(paths) if path]
     vectors = embedder.embed([*(chunk.text for chunk in chunks), *distinct])
     texts, by_path = vectors[: len(chunks)], dict(zip(distinct, vectors[len(chunks) :], strict=True))
@@ -44,8 +44,3 @@ def embed_passages(embedder: Embedder, chunks: Sequence[Chunk], heading_weight: 
     mixed = (1 - heading_weight) * texts + heading_weight * headings
     unit: Matrix = mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
     return unit
-
-
-def _heading_path(chunk: Chunk) -> str:
-    """Return the chunk's prefix without its brackets."""
-    return chunk.text[: chunk.prefix_length].strip(" []")

@@ -6,7 +6,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from msgspec import structs
 
@@ -54,22 +54,18 @@ class SyncHistory:
         self._telemetry.record_sync(time.perf_counter() - start, has_changed=indexer.changed_pages > pages)
 
     def _add(self, start: float, pages: int, chunks: int, failure: Problem | None = None) -> None:
-        indexer, seconds = self._indexer, round(time.perf_counter() - start, 3)
+        indexer, seconds, commit = self._indexer, round(time.perf_counter() - start, 3), None
+        with suppress(CatalogError):
+            commit = self._commit()
         changed, embedded = indexer.changed_pages - pages, indexer.embedding.texts - chunks
         error, hint = (failure.message, failure.hint) if failure else (None, None)
-        record = SyncRecord(now(), seconds, self._current_commit(), changed, embedded, error, hint=hint)
+        record = SyncRecord(now(), seconds, commit, changed, embedded, error, hint=hint)
         last = self._records[-1] if self._records else None
         if error is not None and last is not None and last.error == error:
             # A failing sync is retried every minute, and would soon push out everything else.
             self._records[-1] = structs.replace(record, times=last.times + 1)
         else:
             self._records.append(record)
-
-    def _current_commit(self) -> str | None:
-        try:
-            return self._commit()
-        except CatalogError:
-            return None
 
 
 def log_sync(generation: Generation, seconds: float, changed: int) -> None:

@@ -33,7 +33,7 @@ from otterwiki_semantic.indexing.sync import Indexer, Stopped, SyncResult
 from otterwiki_semantic.search.evaluation import JudgedQuery
 from otterwiki_semantic.storage import Generation, GenerationStore
 
-_MAX_RETRY_SECONDS = 60.0
+_RETRY_SECONDS, _MAX_RETRY_SECONDS = 1.0, 60.0
 _RETRY_UNFINISHED_SECONDS, _MAX_RETRY_UNFINISHED_SECONDS = 60.0, 3600.0
 """When pages that the model failed on are tried again."""
 _MAX_RETRY_UNREACHABLE_SECONDS = 300.0
@@ -77,7 +77,7 @@ class IndexManager:
         self._freshness = FreshnessMonitor(repository, self.progress)
         self._scheduler = Scheduler(self._sync, interval)
         self._unfinished_backoff = Backoff(_RETRY_UNFINISHED_SECONDS, _MAX_RETRY_UNFINISHED_SECONDS)
-        self._failures = 0
+        self._failure_backoff = Backoff(_RETRY_SECONDS, _MAX_RETRY_SECONDS)
         self._wake_cooldown = Cooldown(_WAKE_COOLDOWN_SECONDS)
         self.last_sync: str | None = None
         """When a sync last succeeded (ISO 8601)."""
@@ -201,15 +201,15 @@ class IndexManager:
             generation.close()
             return None
         if generation is None or generation.catalog.meta("commit") is not None:
-            is_outdated = generation is not None and generation.fingerprint != self._recipe.fingerprint
+            is_outdated = generation is not None and not self._recipe.matches(generation)
             self._generations.remove_others(generation, self._recipe.fingerprint if is_outdated else "")
         return generation
 
     def _can_serve(self, generation: Generation) -> bool:
-        if generation.fingerprint == self._recipe.fingerprint:
+        if self._recipe.matches(generation):
             return True
         try:
-            measure_recall(generation, [_ANY_QUERY], None, self._recipe.calibration(generation))
+            measure_recall(generation, [_ANY_QUERY], None, self._recipe.scale(generation))
             return generation.catalog.meta("commit") is not None
         except SemanticError as error:
             log.warning("the index is of another version; it cannot be asked, and is kept until another is whole: %s", error)
@@ -322,7 +322,8 @@ class IndexManager:
             log.warning("the index was not judged: %s", error)
 
     def _succeed(self) -> None:
-        self.last_sync, self.error, self._failures = now(), None, 0
+        self.last_sync, self.error = now(), None
+        self._failure_backoff.reset()
         if self.equals_head():
             self._telemetry.record_up_to_date()
         serving = self.serving
@@ -332,11 +333,10 @@ class IndexManager:
     def _fail(self, error: Exception) -> None:
         if self.is_stopping:
             return
-        self._failures += 1
         self.error = error
         unforeseen = None if isinstance(error, SemanticError | OSError) else error
         log.error("the index could not be brought up to date: %s", error, exc_info=unforeseen)
-        self._scheduler.retry_in(min(0.5 * 2**self._failures, _MAX_RETRY_SECONDS))
+        self._scheduler.retry_in(self._failure_backoff.failed())
         self._wake_cooldown.start()
 
     def _compact(self) -> None:

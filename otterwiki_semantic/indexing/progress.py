@@ -35,6 +35,7 @@ class ProgressTracker:
             self._started = time.monotonic()
             self._pages_total = len(files) + removed
             self._pages_done = removed
+            self._pages_unfinished = 0
             self._bytes_total = sum(file.size for file in files)
             self._bytes_done = 0
             self._chunks_read = 0
@@ -51,16 +52,17 @@ class ProgressTracker:
         with self._lock:
             self._chunks_done += count
 
-    def pages_indexed(self, count: int) -> None:
-        """Count pages that can be found."""
+    def pages_indexed(self, count: int, unfinished: int = 0) -> None:
+        """Count pages that can be found, of which so many lack vectors."""
         with self._lock:
             self._pages_done += count
+            self._pages_unfinished += unfinished
 
     @property
     def pages_left(self) -> int:
-        """How many pages are not indexed yet."""
+        """How many pages are not indexed yet, or lack vectors."""
         with self._lock:
-            return self._pages_total - self._pages_done
+            return self._pages_total - self._pages_done + self._pages_unfinished
 
     def snapshot(self) -> Progress:
         """Return the progress now."""

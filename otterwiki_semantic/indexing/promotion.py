@@ -15,9 +15,9 @@ from statistics import fmean
 from otterwiki_semantic.core.errors import ModelError, RebuildRefusedError, VectorStoreError
 from otterwiki_semantic.core.files import directory_size
 from otterwiki_semantic.core.records import Estimate, Recall, SearchOptions
-from otterwiki_semantic.embedding import Calibration, Embedder, Matrix
+from otterwiki_semantic.embedding import Embedder, Matrix
 from otterwiki_semantic.indexing.recipe import IndexRecipe
-from otterwiki_semantic.search import parse_query, search_chunks
+from otterwiki_semantic.search import Scale, parse_query, search_chunks
 from otterwiki_semantic.search.evaluation import JudgedQuery, answerable, score
 from otterwiki_semantic.storage import Generation, MirrorState
 
@@ -103,25 +103,20 @@ def check_complete(generation: Generation, allowed: int) -> None:
 
 
 def measure_recall(
-    generation: Generation, queries: Sequence[JudgedQuery], embed_query: EmbedQuery | None, calibration: Calibration
+    generation: Generation, queries: Sequence[JudgedQuery], embed_query: EmbedQuery | None, scale: Scale
 ) -> list[float]:
     """Return the recall@10 by page (0 to 1) of each judged query; without `embed_query`, of a keyword search."""
     found: list[float] = []
     for judged in queries:
         query = parse_query(judged.query)
-        vector = partial(embed_query, query.text) if embed_query else _no_vector
+        vector = partial(embed_query, query.text) if embed_query else lambda: None
         with generation.catalog.snapshot():
-            hits = search_chunks(generation, query, vector, SearchOptions(_RESULTS, 1), calibration).hits
+            hits = search_chunks(generation, query, vector, SearchOptions(_RESULTS, 1), scale).hits
         found.append(score(judged, (hit.path for hit in hits))["recall@10"])
     return found
 
 
-def _no_vector() -> None:
-    """Query vector of a keyword search."""
-
-
-def cached_recall(generation: Generation, queries: Sequence[JudgedQuery]) -> list[float] | None:
-    """Return the recall last measured for these queries, or None."""
+def _cached_recall(generation: Generation, queries: Sequence[JudgedQuery]) -> list[float] | None:
     cached = generation.catalog.meta(_cache_key(queries))
     return None if cached is None else [float(value) for value in json.loads(cached)]
 
@@ -142,7 +137,7 @@ class RecallGate:
     def record(self, generation: Generation) -> None:
         """Record the recall of an index once, while its model is available."""
         queries = self.read_queries()
-        if queries and self.recipe.matches_vectors(generation) and cached_recall(generation, queries) is None:
+        if queries and self.recipe.matches_vectors(generation) and _cached_recall(generation, queries) is None:
             self._recall(generation, queries)
 
     def compare(self, serving: Generation, new: Generation, queries: Sequence[JudgedQuery]) -> Recall | None:
@@ -155,10 +150,10 @@ class RecallGate:
 
     def _recall(self, generation: Generation, queries: Sequence[JudgedQuery]) -> list[float]:
         """Return what an index achieves, or what it achieved while its model was available."""
-        calibration = self.recipe.calibration(generation)
+        scale = self.recipe.scale(generation)
         if not self.recipe.matches_vectors(generation):
-            return cached_recall(generation, queries) or measure_recall(generation, queries, None, calibration)
-        recall = measure_recall(generation, queries, self.embed_query, calibration)
+            return _cached_recall(generation, queries) or measure_recall(generation, queries, None, scale)
+        recall = measure_recall(generation, queries, self.embed_query, scale)
         if generation.catalog.is_current:
             generation.catalog.set_meta(_cache_key(queries), json.dumps(recall))
         return recall

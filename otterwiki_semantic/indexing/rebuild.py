@@ -20,7 +20,7 @@ from otterwiki_semantic.core.errors import (
     RebuildRunningError,
     SemanticError,
 )
-from otterwiki_semantic.core.records import Estimate, RebuildState, RebuildStatus, Recall
+from otterwiki_semantic.core.records import Estimate, RebuildState, RebuildStatus
 from otterwiki_semantic.core.remedies import problem
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.progress import ProgressTracker, now
@@ -54,7 +54,10 @@ class RebuildTracker:
     def status(self) -> RebuildStatus:
         """The status now."""
         with self._lock:
-            return structs.replace(self._status, progress=self.progress.snapshot())
+            progress = structs.asdict(self.progress.snapshot())
+            if not self.is_running:
+                progress["seconds_left"] = None
+            return structs.replace(self._status, **progress)
 
     @property
     def is_running(self) -> bool:
@@ -82,19 +85,14 @@ class RebuildTracker:
             log.info(
                 "a rebuild begins: %d texts to embed, %.0f MB, %.0f s", wanted.texts, wanted.disk_bytes / 1e6, wanted.seconds
             )
-            self._status = RebuildStatus(RebuildState.RUNNING, started=now(), estimate=wanted, copies=copies)
+            self._status = RebuildStatus(state=RebuildState.RUNNING, started=now(), estimate=wanted, copies=copies)
             self._serving, self.error = serving.name if serving else None, None
             self.progress.reset()
 
-    def read_all_pages(self) -> None:
-        """Record that the serving generation is not copied after all."""
+    def update(self, **changes: object) -> None:
+        """Change some fields of the status."""
         with self._lock:
-            self._status = structs.replace(self._status, copies=False)
-
-    def compared(self, recall: Recall) -> None:
-        """Record the recall of both generations."""
-        with self._lock:
-            self._status = structs.replace(self._status, recall=recall)
+            self._status = structs.replace(self._status, **changes)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -121,17 +119,10 @@ class RebuildTracker:
         if error is not None:
             self._telemetry.record_failure(Failure.REBUILD)
         self._cooldown.start()
+        self.error = error
         state = RebuildState.FAILED if error else RebuildState.DONE
         reason = problem(error) if error else None
-        with self._lock:
-            self._status = structs.replace(
-                self._status,
-                state=state,
-                finished=now(),
-                error=reason.message if reason else None,
-                hint=reason.hint if reason else None,
-            )
-            self.error = error
+        self.update(state=state, finished=now(), error=reason and reason.message, hint=reason and reason.hint)
 
 
 class RebuildJob:
@@ -157,7 +148,7 @@ class RebuildJob:
 
     def is_outdated(self, serving: Generation) -> bool:
         """Whether a generation was built with another recipe, and is not preferred to what this one makes."""
-        return serving.fingerprint != self._recipe.fingerprint and self.refusal(serving) is None
+        return not self._recipe.matches(serving) and self.refusal(serving) is None
 
     def refusal(self, serving: Generation) -> str | None:
         """Return why the index that this recipe makes was refused next to this generation; None if it was not."""
@@ -177,14 +168,14 @@ class RebuildJob:
 
     def _can_copy(self, serving: Generation | None) -> bool:
         """Whether the same pages would make the index that the serving generation already is."""
-        if serving is None or serving.fingerprint != self._recipe.fingerprint or not serving.catalog.is_current:
+        if serving is None or not (self._recipe.matches(serving) and serving.catalog.is_current):
             return False
         return serving.catalog.meta("commit") is not None and not serving.catalog.unfinished
 
     def _estimate(self, serving: Generation | None, *, copies: bool) -> Estimate:
         head = self._repository.head()
         text_bytes = sum(file.size for file in self._repository.pages(head).values()) if head else 0
-        embeds = serving is None or serving.fingerprint != self._recipe.fingerprint  # other chunks are also other texts
+        embeds = serving is None or not self._recipe.matches(serving)  # other chunks are also other texts
         place = self._generations.data_dir
         return estimate(serving, text_bytes, self._recipe.embedder, embeds=embeds, copies=copies, place=place)
 
@@ -195,7 +186,7 @@ class RebuildJob:
         indexed. With another recipe it continues what an interrupted build left, or one that the model failed on.
         """
         self._model.refresh()
-        is_other = serving.fingerprint != self._recipe.fingerprint
+        is_other = not self._recipe.matches(serving)
         unfinished = self._generations.open_unfinished(self._recipe.fingerprint, serving) if is_other else None
         new = unfinished or self._copy(serving) or self._generations.create(self._recipe.embedder, self._recipe.profile)
         try:
@@ -227,7 +218,7 @@ class RebuildJob:
             new = self._generations.copy(serving)
         except CatalogCorruptError as error:
             log.warning("the index is built again from the pages, because a copy of it is not sound: %s", error)
-            self.tracker.read_all_pages()
+            self.tracker.update(copies=False)
             return None
         counts = new.catalog.counts()
         self.tracker.progress.reset(counts.pages, counts.chunks)
@@ -241,7 +232,7 @@ class RebuildJob:
         recall = self._gate.compare(serving, new, queries)
         if recall is None:
             return
-        self.tracker.compared(recall)
+        self.tracker.update(recall=recall)
         try:
             check_recall(recall, len(queries))
         except RebuildRefusedError as error:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError
-from otterwiki_semantic.embedding import Calibration, Embedder, profile_for, vector_fingerprint
-from otterwiki_semantic.search import noted_scale
+from otterwiki_semantic.embedding import Embedder, profile_for, vector_fingerprint
+from otterwiki_semantic.search import Scale, noted_scale
 from otterwiki_semantic.storage import Generation, index_fingerprint
 
 MODEL_COOLDOWN_SECONDS = 30.0
@@ -43,14 +43,17 @@ class IndexRecipe:
         """Identifies the vectors that it makes."""
         return vector_fingerprint(self.embedder, self.profile.heading_weight)
 
+    def matches(self, generation: Generation) -> bool:
+        """Whether a generation was built with this recipe."""
+        return generation.fingerprint == self.fingerprint
+
     def matches_vectors(self, generation: Generation) -> bool:
         """Whether this model made the vectors of a generation; if not, only its keywords can be searched."""
         return self.embedder.dimension > 0 and generation.vector_fingerprint == self.vector_fingerprint
 
-    def calibration(self, generation: Generation) -> Calibration:
-        """Return the relevance thresholds for a generation."""
-        calibration = self.embedder.calibration
-        return calibration if self.embedder.is_calibrated else replace(calibration, scale=noted_scale(generation))
+    def scale(self, generation: Generation) -> Scale:
+        """Return the scale of the similarities in a generation."""
+        return Scale() if self.embedder.is_calibrated else noted_scale(generation) or Scale()
 
 
 class ModelStatus:
@@ -59,12 +62,8 @@ class ModelStatus:
     def __init__(self, recipe: IndexRecipe) -> None:
         self._recipe = recipe
         self._cooldown = Cooldown(MODEL_COOLDOWN_SECONDS)
-        self._error: ModelError | None = None
-
-    @property
-    def error(self) -> ModelError | None:
+        self.error: ModelError | None = None
         """Why the model was not available when it was last prepared."""
-        return self._error
 
     def refresh(self) -> None:
         """Prepare the model, unless it failed within the last half minute; the first failure is logged."""
@@ -74,12 +73,12 @@ class ModelStatus:
         try:
             embedder.prepare()
         except Exception as error:  # noqa: BLE001 - whatever a model's library raises, keywords are indexed
-            if self._error is None:
+            if self.error is None:
                 log.warning("the embedding model is not ready: %s", error)
-            self._error = error if isinstance(error, ModelError) else ModelError(f"{embedder.name}: {error}")
+            self.error = error if isinstance(error, ModelError) else ModelError(f"{embedder.name}: {error}")
             self._cooldown.start()
         else:
-            self._error = None
+            self.error = None
 
     def why_keywords_only(self, generation: Generation) -> str | None:
         """Return why only the keywords of a generation can be searched; None if its vectors can also be."""
@@ -87,4 +86,4 @@ class ModelStatus:
             return None
         if self._recipe.embedder.dimension:
             return _OTHER_MODEL
-        return f"{_UNKNOWN_MODEL}: {self._error}" if self._error else _UNKNOWN_MODEL
+        return f"{_UNKNOWN_MODEL}: {self.error}" if self.error else _UNKNOWN_MODEL

@@ -18,6 +18,8 @@ _THREADS = 5
 _WAKE_DELAY = timedelta(milliseconds=50)
 """A save calls several hooks before its user gets an answer: one sync, a moment later, serves them all and delays nobody."""
 _CLOCK_SECONDS = 5.0
+_UNLIMITED = 1_000
+"""APScheduler drops a run beyond this number of instances, and counts one that is about to end: the work it was for is lost."""
 
 log = logging.getLogger(__name__)
 
@@ -32,12 +34,11 @@ class Scheduler:
         self._sync = sync
         self._running = threading.Lock()
         self._wanted = threading.Event()
-        # A second run may wait for the first one to end; more of them are not needed, and not worth a warning each.
         logging.getLogger("apscheduler").setLevel(logging.ERROR)
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
             executors={"default": ThreadPoolExecutor(_THREADS)},
-            job_defaults={"coalesce": True, "max_instances": 2, "misfire_grace_time": None},
+            job_defaults={"coalesce": True, "max_instances": _UNLIMITED, "misfire_grace_time": None},
         )
         self._scheduler.add_job(self._run, "interval", seconds=interval, id=_SYNC, next_run_time=datetime.now(UTC))
         self._stopped = threading.Event()
@@ -100,12 +101,14 @@ class Scheduler:
                 self.retry_in(0)
 
     def _run(self) -> None:
-        with self._running:
-            while True:
+        """Sync, or let the sync that is running be followed by another one."""
+        self._wanted.set()
+        while self._wanted.is_set() and not self._stopped.is_set() and self._running.acquire(blocking=False):
+            try:
                 self._wanted.clear()
                 self._sync()
-                if not self._wanted.is_set():
-                    return
+            finally:
+                self._running.release()
 
 
 def _clock_offset() -> float:

@@ -9,20 +9,19 @@ from __future__ import annotations
 import logging
 import math
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from otterwiki_semantic.content import PageFile, Repository
-from otterwiki_semantic.content.chunking import ByteCounter, Profile, TokenCounter
+from otterwiki_semantic.content.chunking import ByteCounter, Profile
 from otterwiki_semantic.content.markdown import parse_markdown, parse_plain_text
 from otterwiki_semantic.content.pages import read_page
-from otterwiki_semantic.core.errors import CatalogError, ModelError
-from otterwiki_semantic.core.records import Document, Page
+from otterwiki_semantic.core.errors import ModelError
+from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.embedding import vector_id
-from otterwiki_semantic.indexing.embedding_stage import EmbeddingStage
+from otterwiki_semantic.indexing.embedding_stage import EmbeddingStage, LocatedChunks
 from otterwiki_semantic.indexing.progress import ProgressTracker
 from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.search import note_scale
@@ -80,17 +79,8 @@ class _Batch:
             for page, vectors in zip(pages, self.vectors, strict=True)
             for chunk, vector in zip(page.chunks, vectors, strict=True)
         }
-        self.known = 0
-        """Chunks whose vectors need not be embedded."""
-        self.steps: list[tuple[int, Future[list[StoredVector]]]] = []
-        """What embeds the others, each with the number of chunks."""
-
-    def keep_embedded(self, catalog: Catalog) -> None:
-        """Store the vectors that are already embedded, for the next sync."""
-        for _count, step in self.steps:
-            if not step.cancelled() and step.exception() is None:
-                with suppress(CatalogError):  # the reason for the end is reported already
-                    catalog.add_vectors(step.result())
+        self.steps: list[Future[None]] = []
+        """What embeds those without a vector."""
 
 
 def changed_pages(repository: Repository, catalog: Catalog, head: str | None) -> tuple[list[PageFile], list[str]]:
@@ -174,13 +164,24 @@ class Indexer:
         generation.mirror.push(self._push_seconds, self._check_stop)
 
     def _index(self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker) -> None:
-        pages = self._read(generation.catalog, plan, tracker)
-        with (
-            ThreadPoolExecutor(1, "embedding-batches") as executor,
-            closing(self._embed_ahead(_batched(pages), generation.catalog, plan, executor)) as batches,
-        ):
-            for batch in batches:
+        """Store pages in batches, each while the next one is read and embedded."""
+        catalog, waiting = generation.catalog, deque[_Batch]()
+        executor = ThreadPoolExecutor(1, "embedding-batches")
+        try:
+            for pages in _batched(self._read(catalog, plan, tracker)):
+                batch = _Batch(pages)
+                missing = self._missing(batch, {vector for other in waiting for vector in other.chunks}, plan, catalog)
+                tracker.chunks_embedded(sum(map(len, batch.vectors)) - len(missing))
+                for start in range(0, len(missing) if plan.embed else 0, _TEXTS_PER_STEP):
+                    chunks = {vector: batch.chunks[vector] for vector in missing[start : start + _TEXTS_PER_STEP]}
+                    batch.steps.append(executor.submit(self._embed, chunks, catalog, tracker))
+                waiting.append(batch)
+                if len(waiting) > _BATCHES_AHEAD:
+                    self._store(waiting.popleft(), generation, tracker)
+            for batch in waiting:
                 self._store(batch, generation, tracker)
+        finally:
+            executor.shutdown(cancel_futures=True)
 
     def _read(self, catalog: Catalog, plan: SyncPlan, tracker: ProgressTracker) -> Iterator[Page]:
         """Read the changed pages and divide them into chunks."""
@@ -194,70 +195,44 @@ class Indexer:
 
     def _read_page(self, file: PageFile, content: bytes, profile: Profile) -> Page:
         """Return a page, as plain text if the parser or the tokenizer fails on it."""
-        embedder = self._recipe.embedder
-        attempts: tuple[tuple[Callable[[str], Document], TokenCounter], ...] = (
-            (parse_markdown, embedder),
-            (parse_plain_text, embedder),
-        )
-        for parser, counter in attempts:
+        for parser in (parse_markdown, parse_plain_text):
             try:
-                return read_page(file.path, file.blob, content, counter, profile, parser)
+                return read_page(file.path, file.blob, content, self._recipe.embedder, profile, parser)
             except ModelError:  # the embedding stage reports the failure; here we only lack the tokenizer
                 return read_page(file.path, file.blob, content, ByteCounter(), profile, parser)
             except Exception as error:
                 log.exception("the page %s is indexed as plain text: %s", file.path, error)
         return read_page(file.path, file.blob, content, ByteCounter(), profile, parse_plain_text)
 
-    def _embed_ahead(
-        self, batches: Iterable[list[Page]], catalog: Catalog, plan: SyncPlan, executor: Executor
-    ) -> Generator[_Batch]:
-        """Yield batches in order, while the executor embeds the next one."""
-        waiting: deque[_Batch] = deque()
-        try:
-            for pages in batches:
-                pending = {vector for batch in waiting for vector in batch.chunks}
-                waiting.append(self._embed(_Batch(pages), pending, catalog, plan, executor))
-                if len(waiting) > _BATCHES_AHEAD:
-                    yield waiting[0]
-                    waiting.popleft()
-            while waiting:
-                yield waiting[0]
-                waiting.popleft()
-        except BaseException:
-            executor.shutdown(cancel_futures=True)
-            for batch in waiting:
-                batch.keep_embedded(catalog)
-            raise
-
-    def _embed(self, batch: _Batch, pending: set[str], catalog: Catalog, plan: SyncPlan, executor: Executor) -> _Batch:
-        """Begin to embed the vectors that neither the catalog nor the previous one has, and that are not pending."""
+    def _missing(self, batch: _Batch, pending: set[str], plan: SyncPlan, catalog: Catalog) -> list[str]:
+        """Return the vectors that neither the catalog nor the previous one has, and that are not pending."""
         missing = [vector for vector in catalog.missing_vectors(batch.chunks) if vector not in pending]
-        if plan.previous is not None:
-            known = plan.previous.get_vectors(missing)
-            catalog.add_vectors([StoredVector(vector, known[vector]) for vector in known])
-            missing = [vector for vector in missing if vector not in known]
-        batch.known = sum(map(len, batch.vectors)) - len(missing)
-        for start in range(0, len(missing) if plan.embed else 0, _TEXTS_PER_STEP):
-            chunks = {vector: batch.chunks[vector] for vector in missing[start : start + _TEXTS_PER_STEP]}
-            batch.steps.append((len(chunks), executor.submit(self.embedding.embed, chunks)))
-        return batch
+        if plan.previous is None:
+            return missing
+        known = plan.previous.get_vectors(missing)
+        catalog.add_vectors([StoredVector(vector, known[vector]) for vector in known])
+        return [vector for vector in missing if vector not in known]
+
+    def _embed(self, chunks: LocatedChunks, catalog: Catalog, tracker: ProgressTracker) -> None:
+        """Embed chunks, and store their vectors at once: they are kept if the sync ends before their pages are stored."""
+        catalog.add_vectors(self.embedding.embed(chunks))
+        tracker.chunks_embedded(len(chunks))
 
     def _store(self, batch: _Batch, generation: Generation, tracker: ProgressTracker) -> None:
         """Store a batch once it is embedded; a page that lacks vectors is marked as unfinished."""
         catalog = generation.catalog
-        tracker.chunks_embedded(batch.known)
-        for count, step in batch.steps:
-            catalog.add_vectors(step.result())
-            tracker.chunks_embedded(count)
+        for step in batch.steps:
+            step.result()
         self._check_stop()
         generation.mirror.expect_more()
         lacking = set(catalog.missing_vectors(batch.chunks))
-        catalog.put_pages(
-            (page if lacking.isdisjoint(vectors) else replace(page, blob=UNFINISHED), vectors)
+        pages = [
+            page if lacking.isdisjoint(vectors) else replace(page, blob=UNFINISHED)
             for page, vectors in zip(batch.pages, batch.vectors, strict=True)
-        )
-        self.changed_pages += len(batch.pages)
-        tracker.pages_indexed(len(batch.pages))
+        ]
+        catalog.put_pages(zip(pages, batch.vectors, strict=True))
+        self.changed_pages += len(pages)
+        tracker.pages_indexed(len(pages), unfinished=sum(page.blob == UNFINISHED for page in pages))
 
     def _check_stop(self) -> None:
         if self._should_stop():

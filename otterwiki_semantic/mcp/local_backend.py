@@ -12,7 +12,7 @@ from otterwiki_semantic.core.errors import NotFoundError, SemanticError
 from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
 from otterwiki_semantic.core.records import Answer, PageListRequest, PageRequest, ReindexStarted, SearchOptions
 from otterwiki_semantic.core.serialization import to_builtins
-from otterwiki_semantic.daemon import IndexClient, status_json
+from otterwiki_semantic.daemon import IndexClient
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.mcp.backend import BackendError, Json
 
@@ -41,7 +41,7 @@ class LocalBackend:
         return await _in_thread(lambda: self._index.related(page_path(path), n))
 
     async def status(self) -> Json:
-        return await _in_thread(lambda: status_json(self._index.status()))
+        return await _in_thread(lambda: to_builtins(self._index.status()))
 
     async def reindex(self, pages: Sequence[str], *, full: bool) -> Json:
         def start() -> ReindexStarted:

@@ -7,12 +7,13 @@ from otterwiki_semantic.search.inspection import inspect_page
 from otterwiki_semantic.search.pipeline import NO_RESULT, RerankScores, SearchResult, Shortlist, search_chunks
 from otterwiki_semantic.search.query import Query, parse_query
 from otterwiki_semantic.search.related import related_pages
-from otterwiki_semantic.search.similarity_scale import note_scale, noted_scale
+from otterwiki_semantic.search.similarity_scale import Scale, note_scale, noted_scale
 
 __all__ = [
     "NO_RESULT",
     "Query",
     "RerankScores",
+    "Scale",
     "SearchResult",
     "Shortlist",
     "inspect_page",

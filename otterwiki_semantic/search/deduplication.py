@@ -67,8 +67,6 @@ class Deduplicator:
     def _original(self, chunk: int) -> int | None:
         """Return the kept chunk that this one nearly repeats, preferably one with the same text; None if it is new."""
         alike = [other for other in self._kept if other in self._alike.get(chunk, ())]
-        if not alike:
-            return None
         same = (other for other in alike if self._text(other) == self._text(chunk))
         near = (other for other in alike if self._passage(chunk).is_near_duplicate_of(self._passage(other)))
         return next(same, None) or next(near, None)

@@ -21,9 +21,9 @@ from otterwiki_semantic.core.parameters import QueryText
 
 CUTOFFS = (1, 5, 10)
 GAINS = ("ndcg", "mrr", *(f"recall@{k}" for k in CUTOFFS), *(f"precision@{k}" for k in CUTOFFS))
-"""Of each query, by page, at 10 ranks if nothing else is said; 1 is best."""
+"""Of each query, by page, at 10 ranks unless named otherwise; 1 is best."""
 LOSSES = ("zero", "flagged")
-"""Of each query: 1 if there is no result at all, and 1 if none is said to be relevant; 0 is best."""
+"""Of each query: 1 if there is no result, and 1 if none counts as relevant; 0 is best."""
 _DEPTH = 10
 _RESAMPLES = 10_000
 _INTERVAL = 0.95
@@ -53,7 +53,7 @@ class Difference:
 
 
 def parse_judged_queries(value: object) -> list[JudgedQuery]:
-    """Give the judged questions of a query file's JSON; `ParameterError` names the first entry that is none."""
+    """Return the judged questions of a query file's JSON; `ParameterError` names the first invalid entry."""
     if not isinstance(value, list) or not value:
         raise ParameterError(
             'the query file has to be a list of {"query": "…", "relevant": ["page", …]}, with at least one entry'
@@ -84,13 +84,13 @@ def _key(path: str) -> str:
 
 
 def answerable(questions: Sequence[JudgedQuery], paths: Iterable[str]) -> list[int]:
-    """Give the places, in the list, of the questions that one of these pages is relevant to."""
+    """Return the positions of the questions that one of these pages answers."""
     known = set(map(_key, paths))
-    return [place for place, judged in enumerate(questions) if not known.isdisjoint(judged.relevant)]
+    return [position for position, judged in enumerate(questions) if not known.isdisjoint(judged.relevant)]
 
 
 def score(judged: JudgedQuery, ranking: Iterable[str], *, confident: bool = True) -> dict[str, float]:
-    """Give the metrics of one ranking of pages (their paths, best first); a path that comes again does not count."""
+    """Return the metrics of one ranking of pages (their paths, best first); a path that comes again does not count."""
     pages = [path for path in dict.fromkeys(map(_key, ranking)) if path not in judged.exclude]
     ranks = [rank for rank, path in enumerate(pages, 1) if path in judged.relevant]
     gain = sum(1 / math.log2(rank + 1) for rank in ranks if rank <= _DEPTH)
@@ -107,18 +107,18 @@ def score(judged: JudgedQuery, ranking: Iterable[str], *, confident: bool = True
 
 
 def means(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Give the mean of each metric over the queries."""
+    """Return the mean of each metric over the queries."""
     return {metric: fmean(row[metric] for row in rows) for metric in (*GAINS, *LOSSES)}
 
 
 def percentiles(milliseconds: Sequence[float]) -> dict[str, float]:
-    """Give the latencies that half, 95 % and 99 % of the queries do not exceed."""
+    """Return the latencies that half, 95 % and 99 % of the queries do not exceed."""
     ordered = sorted(milliseconds)
     return {f"p{share}": ordered[min(len(ordered) - 1, math.ceil(len(ordered) * share / 100) - 1)] for share in (50, 95, 99)}
 
 
 def difference(before: Sequence[float], after: Sequence[float]) -> Difference:
-    """Give the mean difference of two runs over the same queries, in the same order, with its bootstrap interval."""
+    """Return the mean difference of two runs over the same queries, in the same order, with its bootstrap interval."""
     changes = np.array(after, dtype=float) - np.array(before, dtype=float)
     draw = np.random.default_rng(0)  # the same runs always give the same interval
     resampled = [changes[draw.integers(len(changes), size=len(changes))].mean() for _ in range(_RESAMPLES)]
@@ -128,7 +128,7 @@ def difference(before: Sequence[float], after: Sequence[float]) -> Difference:
 
 
 def read_judged_queries(path: Path) -> list[JudgedQuery]:
-    """Give the judged questions of a file; `ParameterError` if it holds none, or one that cannot be asked."""
+    """Return the judged questions of a file; `ParameterError` if it holds none, or one that cannot be asked."""
     questions = parse_judged_queries(read_json(path))
     for position, judged in enumerate(questions):
         QueryText().parse(judged.query, f"the query of entry {position}")

@@ -21,29 +21,21 @@ def inspect_page(generation: Generation, model: Embedder, path: str, index: Fres
     near = _nearest_elsewhere(reader.exact_index(), first, ids)
     hits = reader.chunks(list({*first, *(candidate.id for found in near.values() for candidate, _ in found)}))
     tokens = model.input_tokens([hits[chunk].text for chunk in first])
-    chunks = tuple(
-        _seen(hits[chunk], count, has_vector=chunk in near, neighbours=_neighbours(near.get(chunk, []), hits, urls))
-        for chunk, count in zip(first, tokens, strict=True)
-    )
+    chunks = tuple(_seen(hits, chunk, count, near.get(chunk), urls) for chunk, count in zip(first, tokens, strict=True))
     return PageInspection(path, title, model.window, len(ids), chunks, index, urls.of(path))
 
 
 def _nearest_elsewhere(exact: ExactIndex, chunks: list[int], of_page: list[int]) -> dict[int, list[tuple[ChunkRef, float]]]:
-    """Give the nearest passages of other pages for each of some chunks that has a vector."""
+    """Return the nearest passages of other pages for each of some chunks that has a vector."""
     matrix, known = exact.vectors(chunks)
     elsewhere = np.logical_not(exact.mask_of_chunks(of_page))
     return dict(zip(known, exact.nearest_to_each(matrix, _NEIGHBOURS, elsewhere), strict=True))
 
 
-def _neighbours(found: list[tuple[ChunkRef, float]], hits: dict[int, StoredChunk], urls: PageUrls) -> tuple[Neighbour, ...]:
-    near = [(hits[candidate.id], cosine) for candidate, cosine in found]
-    return tuple(
-        Neighbour(hit.path, hit.title, hit.section, hit.anchor, round(cosine, 6), urls.of(hit.path, hit.anchor))
-        for hit, cosine in near
-    )
-
-
-def _seen(hit: StoredChunk, tokens: int, *, has_vector: bool, neighbours: tuple[Neighbour, ...]) -> ChunkInspection:
+def _seen(
+    hits: dict[int, StoredChunk], chunk: int, tokens: int, near: list[tuple[ChunkRef, float]] | None, urls: PageUrls
+) -> ChunkInspection:
+    hit, neighbours = hits[chunk], [(hits[candidate.id], cosine) for candidate, cosine in near or ()]
     return ChunkInspection(
         text=hit.text,
         prefix_length=hit.prefix_length,
@@ -53,6 +45,9 @@ def _seen(hit: StoredChunk, tokens: int, *, has_vector: bool, neighbours: tuple[
         start_line=hit.start_line,
         end_line=hit.end_line,
         tokens=tokens,
-        has_vector=has_vector,
-        neighbours=neighbours,
+        has_vector=near is not None,
+        neighbours=tuple(
+            Neighbour(other.path, other.title, other.section, other.anchor, round(cosine, 6), urls.of(other.path, other.anchor))
+            for other, cosine in neighbours
+        ),
     )

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from otterwiki_semantic.core.records import NO_URLS, Facets, Hit, PageUrls, SearchOptions, Sort
-from otterwiki_semantic.embedding import Calibration
 from otterwiki_semantic.search.deduplication import Deduplicator
 from otterwiki_semantic.search.mmr import mmr_order
 from otterwiki_semantic.search.query import Query, filter_of, has_phrases
 from otterwiki_semantic.search.results import ResultBuilder, judge
 from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, QueryVector, Tier, retrieve
+from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import Catalog, Generation
 
 _CANDIDATES = 100
@@ -56,7 +56,7 @@ def search_chunks(
     query: Query,
     vector: QueryVector,
     options: SearchOptions,
-    calibration: Calibration,
+    scale: Scale,
     rerank_scores: RerankScores | None = None,
     urls: PageUrls = NO_URLS,
 ) -> SearchResult:
@@ -69,16 +69,16 @@ def search_chunks(
     where = filter_of(options.filters, query)
     limit = max(_CANDIDATES, _CANDIDATES_PER_RESULT * options.n)
     while True:
-        found = retrieve(generation, query, vector, where, options, limit, calibration)
+        found = retrieve(generation, query, vector, where, options, limit, scale)
         eligible = _eligible(found, query, options, catalog)
-        ranked = _sorted(_reranked(eligible, rerank_scores or {}), found, options, catalog, calibration)
+        ranked = _sorted(_reranked(eligible, rerank_scores or {}), found, options, catalog, scale)
         deduplicator = _deduplicator(ranked, options, catalog)
         chosen = _choose(deduplicator, len({each.path for each in found.candidates}), options, catalog)
         is_exhausted = len(ranked) < len(eligible) or _is_exhausted(found, options)
         if len(chosen) == options.n or found.is_complete or limit >= _MAX_CANDIDATES or is_exhausted:
             break
         limit *= _GROWTH
-    results = ResultBuilder(catalog, query, found, ranked, calibration, options, urls)
+    results = ResultBuilder(catalog, query, found, ranked, scale, options, urls)
     hits = results.hits(chosen, deduplicator.also_on)
     return SearchResult(
         hits=hits,
@@ -128,7 +128,7 @@ def _reranked(ranked: list[Candidate], scores: RerankScores) -> list[Candidate]:
 
 
 def _sorted(
-    ranked: list[Candidate], found: CandidateSet, options: SearchOptions, catalog: Catalog, calibration: Calibration
+    ranked: list[Candidate], found: CandidateSet, options: SearchOptions, catalog: Catalog, scale: Scale
 ) -> list[Candidate]:
     """Return the candidates in the order that is asked for.
 
@@ -136,8 +136,8 @@ def _sorted(
     """
     if options.sort is Sort.RELEVANCE:
         return ranked
-    judgements = judge(ranked, found, catalog.keywords, calibration)
-    relevant = [each for each in ranked if judgements[each.id].is_relevant] or ranked[: options.n]
+    judge(ranked, found, catalog.keywords, scale)
+    relevant = [each for each in ranked if each.is_relevant] or ranked[: options.n]
     dates = catalog.reader.page_dates(sorted({each.path for each in relevant}))
     return sorted(relevant, key=lambda each: -dates.get(each.path, 0))
 

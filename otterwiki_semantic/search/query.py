@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TypeVar
 
 import regex
 
@@ -16,6 +17,7 @@ from otterwiki_semantic.content.analysis import UNSPACED, Word, WordMatcher, nam
 from otterwiki_semantic.core.records import Filters
 from otterwiki_semantic.storage import Filter, page_filter
 
+T = TypeVar("T")
 _EXCLUDED_WORD = rf"[{UNSPACED}][\p{{L}}\p{{M}}\p{{N}}]*|\p{{L}}[\p{{L}}\p{{M}}\p{{N}}_'’.-]{{2,}}"
 _EXCLUSION = rf'(?<!\S)-(?:"(?P<no_phrase>[^"]+)"|(?P<no_word>{_EXCLUDED_WORD}))(?!\S)'
 _PHRASE = r'(?<![\p{L}\p{N}"])"(?P<phrase>[^"]+)"(?![\p{L}\p{N}])'
@@ -38,25 +40,27 @@ _FUNCTION_WORDS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query: `text` is what is asked, without the syntax.
-
-    `parts` are its words as they are stored, identifiers divided; `sought` are those that passages are looked for by: all
-    but the function words, unless there are no others. `wholes` are the identifiers undivided, `pairs` are parts next to each
-    other, `prefixes` single characters of scripts without spaces. `phrases` have to stand in a passage as they are, what is
-    `without` must not; both as runs of words. `literals` are phrases
-    without a word, such as ``->``.
-    """
+    """A query, taken apart."""
 
     text: str
+    """What is asked, without the syntax."""
     parts: tuple[str, ...]
+    """Its words as they are stored, identifiers divided."""
     sought: tuple[str, ...]
+    """The parts that passages are looked for by: all but function words, unless there are no others."""
     wholes: tuple[str, ...]
+    """The identifiers undivided."""
     pairs: tuple[tuple[str, str], ...]
+    """Parts next to each other."""
     prefixes: tuple[str, ...]
+    """Single characters of scripts without spaces."""
     phrases: tuple[tuple[Word, ...], ...]
+    """Runs of words that a passage must contain verbatim."""
     without: tuple[tuple[Word, ...], ...]
-    literals: tuple[str, ...] = ()
-    name: str = ""
+    """Runs of words that a passage must not contain."""
+    literals: tuple[str, ...]
+    """Phrases without a word, such as ``->``, that a passage must contain."""
+    name: str
     """The whole of it as the key of a name; empty if it is too long for one."""
 
     @property
@@ -74,12 +78,28 @@ def parse_query(text: str) -> Query:
     without = [match["no_phrase"] or match["no_word"] for match in found if not match["phrase"]]
     if not any(words(asked)):
         asked, without = text, []
-    literals = [phrase.strip() for phrase in phrases if not _run(phrase) and phrase.strip()]
-    return _query(asked, _runs(phrases), _runs(without), tuple(dict.fromkeys(literals)))
+    run = _run(asked)
+    parts = [part for word in run if not word.is_unigram for part in word.parts]
+    return Query(
+        text=asked,
+        parts=_distinct(parts),
+        sought=_distinct([part for part in parts if part not in _FUNCTION_WORDS] or parts),
+        wholes=_distinct(word.whole for word in run if len(word.parts) > 1),
+        pairs=_distinct(pairwise(parts)),
+        prefixes=_distinct(word.whole for word in run if word.is_unigram),
+        phrases=_runs(phrases),
+        without=_runs(without),
+        literals=_distinct(phrase.strip() for phrase in phrases if not _run(phrase) and phrase.strip()),
+        name=name_key(asked) if len(asked) <= _LONGEST_NAME else "",
+    )
+
+
+def _distinct(items: Iterable[T]) -> tuple[T, ...]:
+    return tuple(dict.fromkeys(items))
 
 
 def _without_syntax(source: str, found: Sequence[regex.Match[str]]) -> str:
-    """Give the text with phrases without their quotes, and without what is excluded."""
+    """Return the text with phrases without their quotes, and without what is excluded."""
     parts, end = [], 0
     for match in found:
         parts += [source[end : match.start()], match["phrase"] or ""]
@@ -88,34 +108,14 @@ def _without_syntax(source: str, found: Sequence[regex.Match[str]]) -> str:
 
 
 def _runs(texts: Iterable[str]) -> tuple[tuple[Word, ...], ...]:
-    """Give the runs of words of texts, each once; none for a text without words."""
+    """Return the runs of words of texts, each once; none for a text without words."""
     runs = {tuple(part for word in run for part in word.exact): run for run in map(_run, texts) if run}
     return tuple(runs.values())
 
 
-def _query(
-    text: str, phrases: tuple[tuple[Word, ...], ...], without: tuple[tuple[Word, ...], ...], literals: tuple[str, ...]
-) -> Query:
-    found = _run(text)
-    parts = [part for word in found if not word.is_unigram for part in word.parts]
-    sought = [part for part in parts if part not in _FUNCTION_WORDS]
-    return Query(
-        text=text,
-        parts=tuple(dict.fromkeys(parts)),
-        sought=tuple(dict.fromkeys(sought or parts)),
-        wholes=tuple(dict.fromkeys(word.whole for word in found if len(word.parts) > 1)),
-        pairs=tuple(dict.fromkeys(pairwise(parts))),
-        prefixes=tuple(dict.fromkeys(word.whole for word in found if word.is_unigram)),
-        phrases=phrases,
-        without=without,
-        literals=literals,
-        name=name_key(text) if len(text) <= _LONGEST_NAME else "",
-    )
-
-
-def _run(text: str | None) -> tuple[Word, ...]:
-    """Give the words of a text; the last character of a run without spaces only if it stands alone."""
-    found = list(words(text or ""))
+def _run(text: str) -> tuple[Word, ...]:
+    """Return the words of a text; the last character of a run without spaces only if it stands alone."""
+    found = list(words(text))
     ends = [0, *(word.end for word in found)]
     return tuple(
         word for word, end_before in zip(found, ends, strict=False) if not (word.is_unigram and end_before == word.end)
@@ -126,22 +126,22 @@ def _run(text: str | None) -> tuple[Word, ...]:
 
 
 def any_of(terms: Iterable[str], prefixes: Iterable[str] = ()) -> str:
-    """Give the expression for passages with any of these words."""
+    """Return the expression for passages with any of these words."""
     return " OR ".join((*map(_quoted, terms), *(f"{_quoted(prefix)} *" for prefix in prefixes)))
 
 
 def any_pair(pairs: Iterable[tuple[str, str]]) -> str:
-    """Give the expression for passages with any of these pairs of words next to each other."""
+    """Return the expression for passages with any of these pairs of words next to each other."""
     return " OR ".join(_quoted(" ".join(pair)) for pair in pairs)
 
 
 def all_phrases(phrases: Sequence[Sequence[Word]]) -> str:
-    """Give the expression for passages with every one of these runs of words."""
+    """Return the expression for passages with every one of these runs of words."""
     return " AND ".join(f"({_phrase(phrase)})" for phrase in phrases)
 
 
 def any_phrase(phrases: Sequence[Sequence[Word]]) -> str:
-    """Give the expression for passages with any of these runs of words."""
+    """Return the expression for passages with any of these runs of words."""
     return " OR ".join(_phrase(phrase) for phrase in phrases)
 
 
@@ -160,7 +160,7 @@ def _quoted(text: str) -> str:
 
 
 def has_phrases(text: str, phrases: Sequence[Sequence[Word]]) -> bool:
-    """Tell whether a text has every one of these runs of words as they are, not only their stems."""
+    """Return whether a text has every one of these runs of words as they are, not only their stems."""
     found = list(words(text))
     parts = [part for word in found if not word.is_unigram for part in word.exact]
     return all(_has_phrase(found, parts, phrase) for phrase in phrases)
@@ -187,7 +187,7 @@ class Highlighter:
         self._matcher = WordMatcher(is_wanted, initials={word[:1] for word in (*wanted, *prefixes)})
 
     def ranges(self, text: str) -> tuple[tuple[int, int], ...]:
-        """Give the ranges of a text that match (start to before end), in order and apart from each other."""
+        """Return the ranges of a text that match (start to before end), in order and apart from each other."""
         ranges: list[tuple[int, int]] = []
         for start, end in self._matcher.spans(text):
             if ranges and start <= ranges[-1][1]:

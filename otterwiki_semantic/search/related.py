@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from otterwiki_semantic.content.pages import page_key, page_name
 from otterwiki_semantic.core.records import PageUrls, RelatedPage, SectionMatch, StoredChunk
 from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import Generation
 
 _PROBES = 12
@@ -16,74 +18,65 @@ _PROBES = 12
 _NEAREST = 60
 _PAGES_PER_RESULT = 6
 _PAIRS = 3
+_FLOOR = 0.35
+"""The least similarity of pages that are offered to readers, on the bundled model's scale."""
 
 
-def related_pages(generation: Generation, path: str, n: int, floor: float, urls: PageUrls) -> tuple[RelatedPage, ...]:
-    """Give the `n` pages nearest in meaning to the page at `path`, nearest first, with the sections that match best.
-
-    Those that are at least as similar as the `floor` are relevant.
+def related_pages(generation: Generation, path: str, n: int, scale: Scale, urls: PageUrls) -> tuple[RelatedPage, ...]:
+    """Return the `n` pages nearest in meaning to the page at `path`, nearest first, with the sections that match best.
 
     Two pages are as near as the mean of their three nearest pairs of passages, each passage in one pair. The page has to be in
-    the catalog, which must not change meanwhile (`Catalog.snapshot`); one without text is near to none.
+    the catalog, which must not change in the meantime (`Catalog.snapshot`); one without text is near to none.
     """
     reader = generation.catalog.reader
     own = reader.page_vectors([path]).get(path)
     if own is None:
         return ()
-    ids, vectors = own
-    others = reader.page_vectors(_near_pages(generation, vectors, path, n))
-    found = [_Found(other, _nearest_pairs(vectors, matrix), matrix_ids) for other, (matrix_ids, matrix) in others.items()]
-    found = sorted(found, key=lambda page: (-page.similarity, page.path))[:n]
-    hits = reader.chunks([chunk for page in found for pair in page.pairs for chunk in (ids[pair.own], page.ids[pair.other])])
+    others = reader.page_vectors(_near_pages(generation, own[1], path, n))
+    pairs_of = {other: _nearest_pairs(own, chunks) for other, chunks in others.items()}
+    nearest = sorted(pairs_of, key=lambda other: (-_similarity(pairs_of[other]), other))[:n]
+    stored = reader.chunks([chunk for other in nearest for pair in pairs_of[other] for chunk in (pair.own, pair.other)])
     links = generation.catalog.pages.link_targets(path)
+    floor = scale.from_bundled(_FLOOR)
+    return tuple(
+        RelatedPage(
+            name=page_name(other),
+            path=other,
+            title=stored[pairs_of[other][0].other].title,
+            similarity=round(_similarity(pairs_of[other]), 6),
+            linked=page_key(other) in links,
+            sections=_sections(pairs_of[other], stored),
+            relevant=_similarity(pairs_of[other]) >= floor,
+            url=urls.of(other),
+        )
+        for other in nearest
+    )
 
-    def matches(page: _Found) -> list[tuple[StoredChunk, StoredChunk, float]]:
-        return [(hits[ids[pair.own]], hits[page.ids[pair.other]], pair.similarity) for pair in page.pairs]
 
-    return tuple(_related(page, matches(page), links, floor, urls) for page in found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Two passages, by their places in their pages, and their similarity."""
+class _Pair(NamedTuple):
+    """Two chunks, by their ids, and their similarity."""
 
     own: int
     other: int
     similarity: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    path: str
-    pairs: list[_Pair]
-    ids: list[int]
-
-    @property
-    def similarity(self) -> float:
-        return sum(pair.similarity for pair in self.pairs) / len(self.pairs)
+def _similarity(pairs: Sequence[_Pair]) -> float:
+    return sum(pair.similarity for pair in pairs) / len(pairs)
 
 
-def _related(
-    page: _Found, matches: list[tuple[StoredChunk, StoredChunk, float]], links: set[str], floor: float, urls: PageUrls
-) -> RelatedPage:
-    sections = {
-        (own.section, other.section): SectionMatch(own.section, own.anchor, other.section, other.anchor, round(similarity, 6))
-        for own, other, similarity in reversed(matches)
-    }
-    return RelatedPage(
-        name=page_name(page.path),
-        path=page.path,
-        title=matches[0][1].title,
-        similarity=round(page.similarity, 6),
-        linked=page_key(page.path) in links,
-        sections=tuple(reversed(sections.values())),
-        relevant=page.similarity >= floor,
-        url=urls.of(page.path),
-    )
+def _sections(pairs: Sequence[_Pair], stored: Mapping[int, StoredChunk]) -> tuple[SectionMatch, ...]:
+    """Return the sections of pairs, each two once."""
+    found = {}
+    for pair in reversed(pairs):
+        own, other = stored[pair.own], stored[pair.other]
+        match = SectionMatch(own.section, own.anchor, other.section, other.anchor, round(pair.similarity, 6))
+        found[own.section, other.section] = match
+    return tuple(reversed(found.values()))
 
 
 def _near_pages(generation: Generation, vectors: Matrix, path: str, n: int) -> list[str]:
-    """Give candidates: the pages of the nearest passages to the page's own and to their mean."""
+    """Return candidates: the pages of the nearest passages to the page's own and to their mean."""
     spread = np.unique(np.linspace(0, len(vectors) - 1, min(len(vectors), _PROBES)).astype(int))
     mean = vectors.mean(axis=0)
     probes = [*vectors[spread], mean / max(float(np.linalg.norm(mean)), 1e-9)]
@@ -95,12 +88,13 @@ def _near_pages(generation: Generation, vectors: Matrix, path: str, n: int) -> l
     return sorted(best, key=lambda other: (-best[other], other))[: _PAGES_PER_RESULT * n]
 
 
-def _nearest_pairs(own: Matrix, other: Matrix) -> list[_Pair]:
-    """Give the nearest pairs of passages of two pages, nearest first, each passage in one pair."""
-    similarity = own @ other.T
+def _nearest_pairs(own: tuple[list[int], Matrix], other: tuple[list[int], Matrix]) -> list[_Pair]:
+    """Return the nearest pairs of chunks of two pages, nearest first, each chunk in one pair."""
+    (own_ids, own_vectors), (other_ids, other_vectors) = own, other
+    similarity = own_vectors @ other_vectors.T
     pairs: list[_Pair] = []
     for _ in range(min(_PAIRS, *similarity.shape)):
         mine, theirs = map(int, np.unravel_index(int(np.argmax(similarity)), similarity.shape))
-        pairs.append(_Pair(mine, theirs, float(similarity[mine, theirs])))
+        pairs.append(_Pair(own_ids[mine], other_ids[theirs], float(similarity[mine, theirs])))
         similarity[mine, :] = similarity[:, theirs] = -2.0
     return pairs

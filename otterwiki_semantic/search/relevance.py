@@ -1,4 +1,4 @@
-"""Whether a passage is about the question at all: a floor, fitted for each model, below which it is not.
+"""Whether a passage is about the question at all: a floor below which it is not.
 
 What is compared with the floor is the cosine similarity, plus a part for the share of the question's words that the passage
 has, weighted by their rarity, minus what chance is expected to give: among more passages the nearest one is nearer, whatever
@@ -11,27 +11,39 @@ from __future__ import annotations
 import math
 from collections.abc import Container, Mapping, Sequence
 
-from otterwiki_semantic.embedding import Calibration
+from otterwiki_semantic.search.similarity_scale import Scale
+
+FLOOR = 0.18
+"""Fitted by `tools/fit_relevance.py` for the bundled model; the similarities of other models are brought to its scale."""
+_COVERAGE_WEIGHT = 0.2
+"""The similarity that all words of the question are worth."""
+_SPREAD = 0.06
+"""Standard deviation of the similarity of passages unrelated to a question.
+
+By chance, the nearest of N of them has that times the square root of 2 ln N.
+"""
+_KEYWORD_FLOOR = 0.5
+"""The least coverage of a relevant passage if there is no similarity."""
 
 
 def word_weights(words: Sequence[str], frequencies: Mapping[str, int], total: int) -> dict[str, float]:
-    """Give what each word of a question tells: its inverse document frequency (Robertson and Spärck Jones, 1976).
+    """Return the weight of each word of a question: its inverse document frequency (Robertson and Spärck Jones, 1976).
 
-    Words that stand in more than half of all passages tell nothing, unless all do.
+    Words in more than half of all passages have none, unless all are.
     """
     telling = [word for word in words if frequencies[word] <= total / 2] or list(words)
     return {word: math.log(1 + (total - frequencies[word] + 0.5) / (frequencies[word] + 0.5)) for word in telling}
 
 
 def coverage(weights: Mapping[str, float], present: Container[str]) -> float:
-    """Give the share of a question's words that a passage has, weighted; 0 for a question without words."""
+    """Return the share of a question's words that a passage has, weighted; 0 for a question without words."""
     whole = sum(weights.values())
     return sum(weight for word, weight in weights.items() if word in present) / whole if whole else 0.0
 
 
-def relevance(similarity: float | None, covered: float, passages: int, calibration: Calibration) -> float:
-    """Give how far a passage is above the floor: from 0 on it counts as relevant. `passages` is the number in the index."""
+def relevance(similarity: float | None, covered: float, passages: int, scale: Scale) -> float:
+    """Return how far a passage is above the floor: from 0 on it is relevant. `passages` is the number in the index."""
     if similarity is None:
-        return covered - calibration.keyword_floor
-    chance = calibration.spread * math.sqrt(2 * math.log(max(passages, 1)))
-    return calibration.on_scale(similarity) + calibration.coverage * covered - chance - calibration.floor
+        return covered - _KEYWORD_FLOOR
+    chance = _SPREAD * math.sqrt(2 * math.log(max(passages, 1)))
+    return scale.to_bundled(similarity) + _COVERAGE_WEIGHT * covered - chance - FLOOR

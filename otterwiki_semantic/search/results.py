@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
 
-from otterwiki_semantic.core.records import (
-    Explanation,
-    Facets,
-    Hit,
-    PageUrls,
-    RetrieverScore,
-    SearchOptions,
-    Sort,
-    StoredChunk,
-)
-from otterwiki_semantic.embedding import Calibration
+from otterwiki_semantic.core.records import Explanation, Facets, Hit, PageUrls, RetrieverScore, SearchOptions, Sort, StoredChunk
 from otterwiki_semantic.search.expansion import chunk_runs, context_around, joined_text
 from otterwiki_semantic.search.query import Highlighter, Query
 from otterwiki_semantic.search.relevance import coverage, relevance
 from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, Tier
+from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import Catalog, KeywordIndex
 
 _JOINED_SHARE = 0.7
@@ -29,70 +21,46 @@ _MAX_DISTANCE = 2
 """Chunks between a result and a neighbour that may be joined to it."""
 
 
-class Judgement(NamedTuple):
-    """Whether a candidate is relevant, and what that depends on."""
-
-    coverage: float
-    """The share of the query's words that it contains."""
-    relevance: float
-    """How far it is above the relevance threshold."""
-    is_relevant: bool
-    """Above the threshold, or named by the query whatever it scores."""
-
-
-def judge(
-    candidates: Sequence[Candidate], found: CandidateSet, keywords: KeywordIndex, calibration: Calibration
-) -> dict[int, Judgement]:
-    """Return the judgement on each candidate by its id."""
+def judge(candidates: Sequence[Candidate], found: CandidateSet, keywords: KeywordIndex, scale: Scale) -> None:
+    """Set the coverage and the relevance of candidates."""
     texts = keywords.stored_words([each.id for each in candidates])
-    judgements: dict[int, Judgement] = {}
     for each in candidates:
         present = set(" ".join(texts.get(each.id, ())).split())
-        covered = coverage(found.word_weights, present) if found.word_weights else float(each.keyword_rank is not None)
-        above = relevance(each.similarity, covered, found.index_size, calibration)
-        judgements[each.id] = Judgement(covered, above, above >= 0 or each.tier > Tier.SCORE)
-    return judgements
+        weights = found.word_weights
+        each.coverage = coverage(weights, present) if weights else float(each.keyword_rank is not None)
+        each.relevance = relevance(each.similarity, each.coverage, found.index_size, scale)
 
 
+@dataclass(frozen=True)
 class ResultBuilder:
     """Builds the results of one query from its candidates."""
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        query: Query,
-        found: CandidateSet,
-        ranked: Sequence[Candidate],
-        calibration: Calibration,
-        options: SearchOptions,
-        urls: PageUrls,
-    ) -> None:
-        self._reader = catalog.reader
-        self._keywords = catalog.keywords
-        self._highlighter = Highlighter(query)
-        self._found = found
-        self._ranked = ranked
-        self._calibration = calibration
-        self._options = options
-        self._urls = urls
+    catalog: Catalog
+    query: Query
+    found: CandidateSet
+    ranked: Sequence[Candidate]
+    """The candidates that are eligible, best first."""
+    scale: Scale
+    options: SearchOptions
+    urls: PageUrls
 
     def hits(self, chosen: Sequence[Candidate], also_on: Mapping[int, set[str]]) -> tuple[Hit, ...]:
         """Return the results, best first; `also_on` has the pages that repeat a chunk."""
         neighbours = self._neighbours(chosen)
-        stored = self._reader.chunks([each.id for each in (*chosen, *neighbours)])
+        stored = self.catalog.reader.chunks([each.id for each in (*chosen, *neighbours)])
         chosen = [each for each in chosen if each.id in stored]
         runs = chunk_runs([stored[each.id] for each in chosen], [stored[each.id] for each in neighbours if each.id in stored])
-        judgements = self._judge(chosen)
+        judge(chosen, self.found, self.catalog.keywords, self.scale)
         return tuple(
-            self._hit(each, stored[each.id], run, rank, judgements[each.id], also_on.get(each.id, set()))
+            self._hit(each, stored[each.id], run, rank, also_on.get(each.id, set()))
             for rank, (each, run) in enumerate(zip(chosen, runs, strict=True))
         )
 
     def facets(self, chosen: Sequence[Candidate]) -> Facets:
         """Count the pages of the results, and of every other candidate that is relevant."""
-        judgements = self._judge(self._ranked)
-        paths = {each.path for each in chosen} | {each.path for each in self._ranked if judgements[each.id].is_relevant}
-        labels = self._reader.page_labels(sorted(paths))
+        judge(self.ranked, self.found, self.catalog.keywords, self.scale)
+        paths = {each.path for each in (*chosen, *(each for each in self.ranked if each.is_relevant))}
+        labels = self.catalog.reader.page_labels(sorted(paths))
         return Facets(
             category=_counts(category for category, _ in labels.values() if category),
             tag=_counts(tag for _, tags in labels.values() for tag in tags),
@@ -101,33 +69,19 @@ class ResultBuilder:
 
     def _neighbours(self, chosen: Sequence[Candidate]) -> list[Candidate]:
         """Return the candidates that may be joined to results: nearly as good as the best, and close to one in its page."""
-        positions: dict[str, list[int]] = {}
-        for each in chosen:
-            positions.setdefault(each.path, []).append(each.chunk.ordinal)
-        threshold = _JOINED_SHARE * max((each.score for each in self._ranked), default=0.0)
-        near = [
-            each
-            for each in self._ranked
-            if each.score >= threshold > 0
-            and any(1 <= abs(other - each.chunk.ordinal) <= _MAX_DISTANCE for other in positions.get(each.path, ()))
-        ]
+        steps = [step for step in range(-_MAX_DISTANCE, _MAX_DISTANCE + 1) if step]
+        close = {(each.path, each.chunk.ordinal + step) for each in chosen for step in steps}
+        threshold = _JOINED_SHARE * max((each.score for each in self.ranked), default=0.0)
+        near = [each for each in self.ranked if (each.path, each.chunk.ordinal) in close and each.score >= threshold > 0]
         return sorted(near, key=lambda each: -each.score)
 
-    def _judge(self, candidates: Sequence[Candidate]) -> dict[int, Judgement]:
-        return judge(candidates, self._found, self._keywords, self._calibration)
+    @cached_property
+    def _highlighter(self) -> Highlighter:
+        return Highlighter(self.query)
 
-    def _hit(
-        self,
-        candidate: Candidate,
-        chunk: StoredChunk,
-        run: Sequence[StoredChunk],
-        rank: int,
-        judgement: Judgement,
-        also_on: set[str],
-    ) -> Hit:
+    def _hit(self, candidate: Candidate, chunk: StoredChunk, run: Sequence[StoredChunk], rank: int, also_on: set[str]) -> Hit:
         distance = None if candidate.similarity is None else _rounded(max(0.0, 1 - candidate.similarity))
-        text = joined_text(run)
-        before, after = context_around(chunk, self._options.context, self._reader.page_range)
+        before, after = context_around(chunk, self.options.context, self.catalog.reader.page_range)
         return Hit(
             name=chunk.name,
             path=chunk.path,
@@ -148,32 +102,32 @@ class ResultBuilder:
             chunk_index=chunk.chunk_index,
             total_chunks=chunk.total_chunks,
             page_word_count=chunk.page_word_count,
-            text=text,
+            text=joined_text(run),
             text_start_line=min(part.start_line for part in run),
             text_end_line=max(part.end_line for part in run),
             updated=chunk.updated,
             score=_rounded(candidate.score),
-            relevant=judgement.is_relevant,
+            relevant=candidate.is_relevant,
             highlights=self._highlighter.ranges(chunk.text),
             also_on=tuple(sorted(also_on)),
             context_before=before,
             context_after=after,
-            explain=self._explanation(candidate, rank, judgement) if self._options.explain else None,
-            url=self._urls.of(chunk.path, chunk.anchor),
+            explain=self._explanation(candidate, rank) if self.options.explain else None,
+            url=self.urls.of(chunk.path, chunk.anchor),
         )
 
-    def _explanation(self, candidate: Candidate, rank: int, judgement: Judgement) -> Explanation:
+    def _explanation(self, candidate: Candidate, rank: int) -> Explanation:
         is_reranked = candidate.rank_before is not None
-        is_sorted = self._options.sort is Sort.UPDATED
-        is_moved = self._options.diversity > 0 and rank > 0 and candidate.tier is Tier.SCORE
+        is_sorted = self.options.sort is Sort.UPDATED
+        is_moved = self.options.diversity > 0 and rank > 0 and candidate.tier is Tier.SCORE
         return Explanation(
             semantic=_score(candidate.semantic_rank, candidate.similarity),
             keyword=_score(candidate.keyword_rank, candidate.keyword_score),
             fused=_rounded(candidate.fused),
             page_credit=_rounded(candidate.page_credit),
             rule="updated" if is_sorted else "diversity" if is_moved else "reranker" if is_reranked else candidate.tier.label,
-            coverage=_rounded(judgement.coverage),
-            relevance=_rounded(judgement.relevance),
+            coverage=_rounded(candidate.coverage),
+            relevance=_rounded(candidate.relevance),
             rerank=_score(candidate.rank_before, candidate.rerank_score),
         )
 
@@ -187,4 +141,5 @@ def _rounded(number: float) -> float:
 
 
 def _counts(values: Iterable[str]) -> dict[str, int]:
-    return dict(sorted(Counter(values).items(), key=lambda item: (-item[1], item[0])))
+    """Return how often each value occurs, the most frequent first, equally frequent ones by name."""
+    return dict(Counter(sorted(values)).most_common())

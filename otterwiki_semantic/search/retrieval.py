@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import accumulate
@@ -11,10 +11,11 @@ from itertools import accumulate
 from otterwiki_semantic.content.analysis import WordMatcher
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
 from otterwiki_semantic.core.records import Mode, SearchOptions
-from otterwiki_semantic.embedding import Calibration, Matrix
+from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search.fusion import PAIR_WEIGHT, fused_score, page_credits
 from otterwiki_semantic.search.query import Query, any_of, any_pair
 from otterwiki_semantic.search.relevance import word_weights
+from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import ChunkRef, ExactIndex, Filter, FilterMask, Generation
 
 _DEFAULT_RATIO = 0.5
@@ -67,6 +68,15 @@ class Candidate:
     rank_before: int | None = None
     """Its rank before a reranker read it."""
     rerank_score: float | None = None
+    coverage: float = 0.0
+    """The share of the query's words that it has, weighted; set for results, and for facets."""
+    relevance: float = 0.0
+    """How far it is above the relevance threshold; set along with the coverage."""
+
+    @property
+    def is_relevant(self) -> bool:
+        """Whether it is about the query; what the query names is, whatever it scores."""
+        return self.relevance >= 0 or self.tier > Tier.SCORE
 
     @property
     def id(self) -> int:
@@ -103,7 +113,7 @@ def retrieve(
     where: Filter,
     options: SearchOptions,
     limit: int,
-    calibration: Calibration,
+    scale: Scale,
 ) -> CandidateSet:
     """Return up to `limit` candidates of each retriever, and those that the query names.
 
@@ -114,11 +124,10 @@ def retrieve(
     ratio = _semantic_ratio(options)
     found = words.retrieve(limit, matches=ratio < 1)
     embedded = vector()
-    mode = options.mode
-    if embedded is None and mode is not Mode.KEYWORD:
+    if embedded is None:
         if ratio == 1:
             found = words.retrieve(limit, matches=True)
-        mode, ratio = Mode.KEYWORD, 0.0
+        ratio = 0.0
     degraded, is_corrupt = None, False
     if isinstance(found, CatalogError):
         if embedded is None:
@@ -127,15 +136,15 @@ def retrieve(
         degraded = f"the keyword index failed, the answer is by meaning alone: {found}"
         is_corrupt = isinstance(found, CatalogCorruptError)
         words = _KeywordRetriever(generation, query, Filter(where.pages), options.n)
-        found, mode, ratio = KeywordMatches(), Mode.SEMANTIC, 1.0
+        found, ratio = KeywordMatches(), 1.0
     candidates = {chunk.id: Candidate(chunk) for chunk in found.chunks}
     _note_matches(candidates, found)
     is_complete = found.is_complete
     if embedded is not None:
-        if mode is not Mode.KEYWORD:
+        if degraded or options.mode is not Mode.KEYWORD:
             is_complete &= _add_nearest(candidates, generation, embedded, limit, words.mask())
         _compare(candidates, words.index, embedded)
-    _score(candidates.values(), calibration, ratio, found.floor)
+    _score(candidates.values(), scale, ratio, found.floor)
     _place_titled(candidates.values(), found.titled)
     return CandidateSet(
         candidates=sorted(candidates.values(), key=_rank_key),
@@ -156,9 +165,6 @@ def _semantic_ratio(options: SearchOptions) -> float:
 def _rank_key(candidate: Candidate) -> tuple[int, float, str, int, int]:
     chunk = candidate.chunk
     return -candidate.tier, -candidate.score, chunk.path, chunk.ordinal, chunk.id
-
-
-# By words and names
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +228,8 @@ class _KeywordRetriever:
             for chunk in by_word.keys() | by_pair.keys()
         }
         ranked = sorted(total, key=lambda chunk: (-total[chunk], chunk))
-        pages, sections, identified = self._named(mask)
+        pages, sections = self._keywords.named(self._query.name, self._where)
+        identified = self._identified(mask)
         return KeywordMatches(
             scores={chunk: total[chunk] for chunk in ranked},
             floor=word_floor + PAIR_WEIGHT * pair_floor,
@@ -247,13 +254,6 @@ class _KeywordRetriever:
         }
         pairs = sorted(costs, key=lambda pair: costs[pair])
         return pairs[: min(_MAX_TERMS, _affordable([costs[pair] for pair in pairs], _MAX_PAIR_POSTINGS))]
-
-    def _named(self, mask: FilterMask | None) -> tuple[list[ChunkRef], list[ChunkRef], list[ChunkRef]]:
-        """Return the first chunks of pages and those of sections with the query's name, and those with a rare identifier."""
-        if not self._query.name:
-            return [], [], []
-        pages, sections = self._keywords.named(self._query.name, self._where)
-        return pages, sections, self._identified(mask)
 
     def _identified(self, mask: FilterMask | None) -> list[ChunkRef]:
         """Return the chunks with the identifier that the query is, if it is one and is rare."""
@@ -291,9 +291,6 @@ def _note_matches(candidates: dict[int, Candidate], found: KeywordMatches) -> No
         candidates[chunk].tier = tier
 
 
-# By meaning
-
-
 def _add_nearest(
     candidates: dict[int, Candidate], generation: Generation, vector: Matrix, limit: int, mask: FilterMask | None
 ) -> bool:
@@ -313,16 +310,12 @@ def _compare(candidates: dict[int, Candidate], index: ExactIndex, vector: Matrix
         candidates[chunk].similarity = similarity
 
 
-# Together
-
-
-def _score(candidates: Iterable[Candidate], calibration: Calibration, ratio: float, floor: float) -> None:
-    candidates = list(candidates)
+def _score(candidates: Collection[Candidate], scale: Scale, ratio: float, floor: float) -> None:
     # A chunk without a vector (the model failed on it) counts as near as the nearest, or nobody would find it.
     unknown = max((each.similarity for each in candidates if each.similarity is not None), default=None)
     for each in candidates:
         similarity = unknown if each.similarity is None else each.similarity
-        on_scale = None if similarity is None else calibration.on_scale(similarity)
+        on_scale = None if similarity is None else scale.to_bundled(similarity)
         each.fused = fused_score(on_scale, floor if each.keyword_score is None else each.keyword_score, ratio)
     credits_of = page_credits((each.path, each.fused) for each in candidates) if ratio < 1 else {}
     for each in candidates:

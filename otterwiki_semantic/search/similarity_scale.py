@@ -9,34 +9,48 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import fields
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from otterwiki_semantic.core.errors import ModelError
-from otterwiki_semantic.core.records import Chunk, StoredChunk
-from otterwiki_semantic.embedding import BundledModel, Embedder, Matrix, Scale, embed_passages
+from otterwiki_semantic.embedding import BundledModel, Embedder, Matrix, embed_passages
 from otterwiki_semantic.storage import Generation
 
 _QUESTIONS, _PASSAGES = 48, 256
 _LEAST_PAIRS = 500
-"""Fewer pairs tell too little; similarities are then taken as they are."""
+"""With fewer pairs similarities are taken unchanged."""
 _NOTE = "similarity scale"
 
 log = logging.getLogger(__name__)
 
 
+class Scale(NamedTuple):
+    """Maps a model's similarities to the bundled model's, whose own this leaves unchanged by default."""
+
+    shift: float = 0.0
+    stretch: float = 1.0
+
+    def to_bundled(self, similarity: float) -> float:
+        """Convert a similarity of the model to the bundled model's scale."""
+        return self.shift + self.stretch * similarity
+
+    def from_bundled(self, similarity: float) -> float:
+        """Convert a similarity on the bundled model's scale to one of the model."""
+        return (similarity - self.shift) / self.stretch
+
+
 def noted_scale(generation: Generation) -> Scale | None:
-    """Give what was found out for a generation; None if nothing was."""
+    """Return the scale recorded for a generation, if there is one."""
     noted = _noted(generation)
-    return Scale(noted[0], noted[1]) if noted else None
+    return Scale(*noted[:2]) if noted else None
 
 
 def note_scale(generation: Generation, embedder: Embedder, heading_weight: float) -> None:
-    """Find it out and note it, unless that was done with at least half as many passages.
+    """Find the scale of a generation and record it, unless that was done with at least half as many passages.
 
-    If a model fails, that is logged: similarities are taken as they are. Errors: the catalog's.
+    If a model fails, that is logged, and similarities are taken unchanged. Errors: the catalog's.
     """
     noted = _noted(generation)
     passages = generation.catalog.counts().chunks
@@ -53,7 +67,7 @@ def note_scale(generation: Generation, embedder: Embedder, heading_weight: float
 
 
 def _noted(generation: Generation) -> list[float]:
-    """Give shift, stretch, and the number of passages they were found with; nothing if they were not."""
+    """Return shift, stretch, and the number of passages they were found with; nothing if they are unknown."""
     return [float(number) for number in (generation.catalog.meta(_NOTE) or "").split()]
 
 
@@ -66,7 +80,8 @@ def find_scale(generation: Generation, embedder: Embedder, heading_weight: float
         reader = generation.catalog.reader
         exact = reader.exact_index()
         ids = exact.ids(exact.live)
-        headings = sorted({(hit.path, hit.section or hit.title) for hit in reader.chunks(_spread(ids, _QUESTIONS)).values()})
+        asked = reader.chunks(_spread(ids, _QUESTIONS)).values()
+        headings = sorted({(chunk.path, chunk.section or chunk.title) for chunk in asked})
         matrix, known = exact.vectors(_spread(ids, _PASSAGES))
         shown = reader.chunks(known)
     elsewhere = np.array([[shown[chunk].path != path for chunk in known] for path, _heading in headings])
@@ -75,23 +90,19 @@ def find_scale(generation: Generation, embedder: Embedder, heading_weight: float
     questions = [heading for _path, heading in headings]
     bundled = BundledModel()
     mean, spread = _moments(embedder.embed_queries(questions, interactive=False), matrix, elsewhere)
-    passages = embed_passages(bundled, [_chunk(shown[chunk]) for chunk in known], heading_weight)
+    passages = embed_passages(bundled, [shown[chunk] for chunk in known], heading_weight)
     wanted_mean, wanted_spread = _moments(bundled.embed_queries(questions), passages, elsewhere)
     stretch = wanted_spread / max(spread, 1e-6)
     return Scale(round(wanted_mean - stretch * mean, 6), round(stretch, 6))
 
 
-def _chunk(hit: StoredChunk) -> Chunk:
-    return Chunk(**{field.name: getattr(hit, field.name) for field in fields(Chunk)})
-
-
 def _moments(questions: Matrix, passages: Matrix, which: npt.NDArray[np.bool_]) -> tuple[float, float]:
-    """Give mean and standard deviation of the cosines of pairs."""
+    """Return mean and standard deviation of the cosines of pairs."""
     found = (questions @ passages.T)[which]
     return float(found.mean()), float(found.std())
 
 
 def _spread(ids: Sequence[int], most: int) -> list[int]:
-    """Give at most so many, evenly spread, in order."""
+    """Return at most `most` ids, evenly spread, in order."""
     places: list[int] = np.unique(np.linspace(0, len(ids) - 1, min(most, len(ids))).astype(int)).tolist() if ids else []
     return [ids[place] for place in places]

@@ -8,8 +8,7 @@ from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore
 from otterwiki_semantic.storage.exact import ChunkRef, ExactIndex
 from otterwiki_semantic.storage.filters import Filter, FilterMask, page_filter
-from otterwiki_semantic.storage.generation import Generation
-from otterwiki_semantic.storage.generations import GenerationStore, index_fingerprint
+from otterwiki_semantic.storage.generation import Generation, GenerationStore, index_fingerprint
 from otterwiki_semantic.storage.keyword_index import KeywordIndex
 from otterwiki_semantic.storage.schema import UNFINISHED, iso_time
 from otterwiki_semantic.storage.sqlite import SqliteFile

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from otterwiki_semantic.storage.keyword_index import KeywordIndex
 from otterwiki_semantic.storage.outbox import Outbox
 from otterwiki_semantic.storage.page_table import PageTable
 from otterwiki_semantic.storage.reader import CatalogReader
-from otterwiki_semantic.storage.sqlite import SqliteFile, batches, placeholders
+from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 from otterwiki_semantic.storage.vector_store import StoredVector
 
 _MERGE = "INSERT INTO keywords (keywords, rank) VALUES ('merge', ?)"
@@ -39,44 +38,22 @@ class Counts:
     vectors: int
 
 
-class Catalog:
-    """One catalog file; safe for several threads of one process. Writers take turns, readers never wait for them.
-
-    Errors: `CatalogCorruptError` if the file is no catalog, corrupt, or gone; `CatalogError` for what may be temporary, such as
-    a full disk.
-    """
+class Catalog(SqliteFile):
+    """One catalog file. Its errors are those of a `SqliteFile`; a file with other contents is also corrupt."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._database = SqliteFile(path, schema.TABLES)
-        self.reader = CatalogReader(self._database)
-        self.keywords = KeywordIndex(self._database)
-        self.pages = PageTable(self._database)
-        self.outbox = Outbox(self._database)
+        super().__init__(path, schema.TABLES)
+        self.reader = CatalogReader(self)
+        self.keywords = KeywordIndex(self)
+        self.pages = PageTable(self)
+        self.outbox = Outbox(self)
         self._pages_to_merge = 0
         self.is_current = self.meta("schema") == str(schema.SCHEMA_VERSION)
         """Whether its tables are those of this version; otherwise it is only read."""
 
-    @property
-    def is_in_place(self) -> bool:
-        """Whether the file is still where it was opened."""
-        return self._database.is_in_place
-
-    def snapshot(self) -> AbstractContextManager[None]:
-        """Let everything that this thread reads in the block see the same state of the catalog."""
-        return self._database.snapshot()
-
-    def copy_to(self, path: Path) -> None:
-        """Write a snapshot to a new file; see `SqliteFile.copy_to`."""
-        self._database.copy_to(path)
-
-    def close(self) -> None:
-        """Close every connection; any later use is an error."""
-        self._database.close()
-
     def check(self) -> None:
         """Read all of it; `CatalogCorruptError` if the file, a vector or a text is not sound."""
-        self._database.check()
+        super().check()
         self.reader.check()
 
     def check_copy(self) -> None:
@@ -85,7 +62,7 @@ class Catalog:
         For a catalog that lacks no vectors and that nobody else writes to: it is locked in the meantime.
         """
         self.check()
-        with self._database.write() as connection:
+        with self.write() as connection:
             connection.execute("INSERT INTO keywords (keywords) VALUES ('integrity-check')")
             inconsistency = connection.execute(schema.FIND_INCONSISTENCY).fetchone()[0]
         if inconsistency:
@@ -100,23 +77,22 @@ class Catalog:
         """
         pages = min(self._pages_to_merge, _MAX_MERGED)
         if pages:
-            with self._database.write() as connection:
+            with self.write() as connection:
                 before = connection.total_changes
                 connection.execute(_MERGE, (pages,))
                 if connection.total_changes - before < _CHANGES_OF_A_MERGE:
                     connection.execute(_MERGE, (-pages,))
                 self._pages_to_merge -= pages
-        self._database.compact()
+        super().compact()
 
     def meta(self, name: str) -> str | None:
         """Return a fact about the catalog; None if it is not set."""
-        with self._database.read() as connection:
-            row = connection.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return None if row is None else str(row[0])
+        rows = self.select("SELECT value FROM meta WHERE name = ?", name)
+        return str(rows[0]["value"]) if rows else None
 
     def set_meta(self, name: str, value: str | None) -> None:
         """Set a fact, or remove it with None."""
-        with self._database.write() as connection:
+        with self.write() as connection:
             connection.execute("DELETE FROM meta WHERE name = ?", (name,))
             if value is not None:
                 connection.execute("INSERT INTO meta VALUES (?, ?)", (name, value))
@@ -142,7 +118,7 @@ class Catalog:
 
     def end_change(self, commit: str | None) -> None:
         """Record that the catalog equals a commit, and how many of its pages are `unfinished`."""
-        with self._database.write() as connection:
+        with self.write() as connection:
             connection.execute("DELETE FROM meta WHERE name IN ('changing', 'commit', 'unfinished')")
             connection.executemany("INSERT INTO meta VALUES ('commit', ?)", [(commit,)] if commit else [])
             connection.execute(
@@ -152,28 +128,21 @@ class Catalog:
 
     def counts(self) -> Counts:
         """Return the number of pages, chunks and vectors."""
-        with self._database.read() as connection:
-            tables = ("pages", "chunks", "vectors")
-            return Counts(*(connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables))
+        columns = ", ".join(f"(SELECT COUNT(*) FROM {table})" for table in ("pages", "chunks", "vectors"))
+        return Counts(*self.select(f"SELECT {columns}")[0])
 
     def blobs(self) -> dict[str, str]:
         """Return the blob id of each page, by path."""
-        with self._database.read() as connection:
-            return dict(connection.execute("SELECT path, blob FROM pages"))
+        return {row["path"]: row["blob"] for row in self.select("SELECT path, blob FROM pages")}
 
     def updated(self, paths: Sequence[str]) -> dict[str, int]:
         """Return when pages were last changed (Unix time), by path, as far as it is known."""
-        statement = "SELECT path, updated FROM pages WHERE updated IS NOT NULL AND path IN"
-        with self._database.read() as connection:
-            return {
-                row[0]: row[1]
-                for part in batches(paths)
-                for row in connection.execute(f"{statement} ({placeholders(part)})", part)
-            }
+        rows = self.select(f"SELECT path, updated FROM pages WHERE updated IS NOT NULL AND path {IN_LIST}", paths)
+        return {row["path"]: row["updated"] for row in rows}
 
     def set_updated(self, times: Mapping[str, int]) -> None:
         """Record when pages were last changed (Unix time)."""
-        with self._database.write() as connection:
+        with self.write() as connection:
             connection.executemany(
                 "UPDATE pages SET updated = ? WHERE path = ?", ((time, path) for path, time in times.items())
             )
@@ -181,7 +150,7 @@ class Catalog:
 
     def put_pages(self, pages: Iterable[tuple[Page, Sequence[str]]]) -> None:
         """Insert or replace pages, each with the vector ids of its chunks, in one transaction."""
-        with self._database.write() as connection:
+        with self.write() as connection:
             for page, vectors in pages:
                 self._delete(connection, page.path)
                 schema.insert_page(connection, page, vectors)
@@ -189,7 +158,7 @@ class Catalog:
 
     def remove_pages(self, paths: Iterable[str]) -> None:
         """Remove pages and their chunks, in one transaction."""
-        with self._database.write() as connection:
+        with self.write() as connection:
             for path in paths:
                 self._delete(connection, path)
             connection.execute(schema.NEXT_REVISION)
@@ -199,35 +168,30 @@ class Catalog:
 
     def invalidate_pages(self, paths: Sequence[str]) -> None:
         """Record that pages must be indexed again although they are unchanged: until then the catalog equals no commit."""
-        with self._database.write() as connection:
-            for part in batches(paths):
-                connection.execute(f"UPDATE pages SET blob = '{schema.UNFINISHED}' WHERE path IN ({placeholders(part)})", part)
+        with self.write() as connection:
+            unfinished = ((schema.UNFINISHED, path) for path in paths)
+            connection.executemany("UPDATE pages SET blob = ? WHERE path = ?", unfinished)
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('changing', 'the same commit')")
 
     def sample_texts(self, count: int) -> list[str]:
         """Return the texts of up to `count` random chunks."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT text FROM chunks WHERE id IN (SELECT id FROM chunks ORDER BY RANDOM() LIMIT ?)", (count,)
-            )
-            return [row[0] for row in rows]
+        sample = "SELECT id FROM chunks ORDER BY RANDOM() LIMIT ?"
+        return [row["text"] for row in self.select(f"SELECT text FROM chunks WHERE id IN ({sample})", count)]
 
     def missing_vectors(self, ids: Iterable[str]) -> list[str]:
         """Return the ids that have no vector yet, without duplicates and in order."""
         wanted = dict.fromkeys(ids)
-        with self._database.read() as connection:
-            known = {row[0] for part in batches(list(wanted)) for row in _select_vectors(connection, "id", part)}
+        known = {row["id"] for row in self.select(f"SELECT id FROM vectors WHERE id {IN_LIST}", wanted)}
         return [vector for vector in wanted if vector not in known]
 
     def get_vectors(self, ids: Sequence[str]) -> dict[str, Matrix]:
         """Return the known vectors, by id."""
-        with self._database.read() as connection:
-            rows = (row for part in batches(ids) for row in _select_vectors(connection, "id, embedding", part))
-            return {vector: schema.decode_vectors([embedding])[0] for vector, embedding in rows}
+        rows = self.select(f"SELECT id, embedding FROM vectors WHERE id {IN_LIST}", ids)
+        return {row["id"]: schema.decode_vectors([row["embedding"]])[0] for row in rows}
 
     def add_vectors(self, vectors: Sequence[StoredVector]) -> None:
         """Add vectors; until a chunk refers to them they are candidates for garbage collection."""
-        with self._database.write() as connection:
+        with self.write() as connection:
             free = [row[0] for row in connection.execute("SELECT place FROM free_places LIMIT ?", (len(vectors),))]
             for vector in vectors:
                 row = (free[-1] if free else None, vector.id, vector.embedding.tobytes())
@@ -239,14 +203,10 @@ class Catalog:
 
     def collect_garbage(self) -> None:
         """Delete the vectors that no chunk refers to any more."""
-        with self._database.write() as connection:
+        with self.write() as connection:
             unused = "SELECT vector FROM suspects WHERE vector NOT IN (SELECT vector FROM chunks)"
             connection.execute(f"INSERT OR IGNORE INTO dropped {unused}")
             connection.execute(f"INSERT INTO free_places SELECT place FROM vectors WHERE id IN ({unused})")
             connection.execute(f"DELETE FROM vectors WHERE id IN ({unused})")
             connection.execute(f"DELETE FROM unstored WHERE vector IN ({unused})")
             connection.execute("DELETE FROM suspects")
-
-
-def _select_vectors(connection: sqlite3.Connection, columns: str, ids: Sequence[str]) -> sqlite3.Cursor:
-    return connection.execute(f"SELECT {columns} FROM vectors WHERE id IN ({placeholders(ids)})", ids)

@@ -10,7 +10,8 @@ import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -54,7 +55,8 @@ class ChunkRef:
 class Columns:
     """What is known of the chunks of an exact index, one row each, in the order of their ids."""
 
-    candidates: list[ChunkRef]
+    candidates: npt.NDArray[np.object_]
+    """As `ChunkRef`."""
     ids: npt.NDArray[np.int64]
     pages: npt.NDArray[np.int64]
     """The numbers of their pages."""
@@ -70,32 +72,21 @@ class Columns:
         """Return the columns of chunks that are in the catalog."""
         ids = np.array([candidate.id for candidate in candidates], dtype=np.int64)
         live = np.ones(len(candidates), dtype=np.bool_)
-        return cls(candidates, ids, np.array(pages, dtype=np.int64), signatures, embedded, live)
+        return cls(np.array(candidates, dtype=object), ids, np.array(pages, dtype=np.int64), signatures, embedded, live)
 
     def __len__(self) -> int:
         return len(self.candidates)
 
     def take(self, rows: Rows) -> Columns:
         """Return some of the rows."""
-        return Columns(
-            [self.candidates[row] for row in rows.tolist()],
-            self.ids[rows],
-            self.pages[rows],
-            self.signatures[rows],
-            self.embedded[rows],
-            self.live[rows],
-        )
+        return Columns(*(column[rows] for column in self._columns()))
 
     def append(self, other: Columns) -> Columns:
         """Return these rows, followed by others."""
-        return Columns(
-            [*self.candidates, *other.candidates],
-            np.concatenate((self.ids, other.ids)),
-            np.concatenate((self.pages, other.pages)),
-            np.concatenate((self.signatures, other.signatures)),
-            np.concatenate((self.embedded, other.embedded)),
-            np.concatenate((self.live, other.live)),
-        )
+        return Columns(*map(np.concatenate, zip(self._columns(), other._columns(), strict=True)))
+
+    def _columns(self) -> Iterator[npt.NDArray[Any]]:
+        return (getattr(self, field.name) for field in fields(self))
 
 
 class ExactIndex:
@@ -105,7 +96,7 @@ class ExactIndex:
         self.revision = revision
         self._columns = columns
         self._blocks = blocks
-        """The vectors, one a row, zeros for chunks without one. A block without columns has no vectors at all."""
+        """The vectors, one a row, zeros for chunks without one; all blocks but the last are full."""
         self.size = int(np.count_nonzero(columns.live))
         """The number of chunks in the catalog."""
 
@@ -125,28 +116,20 @@ class ExactIndex:
     @property
     def dimension(self) -> int:
         """The length of a vector; 0 if there is none."""
-        return max((block.shape[1] for block in self._blocks), default=0)
+        return self._blocks[0].shape[1] if self._blocks else 0
 
     def nearest(self, vector: Matrix, count: int, mask: Mask | None = None) -> list[tuple[ChunkRef, float]]:
         """Return the `count` chunks nearest to a vector, with their cosine similarities, nearest first."""
-        mask = self._columns.embedded & (self.live if mask is None else mask)
-        passing = np.count_nonzero(mask)
-        if not passing:
+        rows = np.flatnonzero(self._columns.embedded & (self.live if mask is None else mask))
+        if not len(rows):
             return []
-        if passing <= _GATHERED_SHARE * len(mask):
-            rows = np.flatnonzero(mask)
-            cosines = self._gather(rows) @ vector
-        else:
-            cosines = self._compare(vector)
-            cosines[~mask] = -np.inf
-            rows = np.arange(len(mask))
+        is_gathered = len(rows) <= _GATHERED_SHARE * len(self)
+        cosines = self._gather(rows) @ vector if is_gathered else self._compare(vector)[rows]
         if count < len(rows):
             best = np.argpartition(cosines, -count)[-count:]
             rows, cosines = rows[best], cosines[best]
-        found = np.isfinite(cosines)
-        order = np.argsort(-cosines[found], kind="stable")
-        rows, cosines = rows[found][order], cosines[found][order]
-        return [(self._columns.candidates[row], cosine) for row, cosine in zip(rows.tolist(), cosines.tolist(), strict=True)]
+        order = np.argsort(-cosines, kind="stable")
+        return list(zip(self._columns.candidates[rows[order]].tolist(), cosines[order].tolist(), strict=True))
 
     def nearest_to_each(self, vectors: Matrix, count: int, mask: Mask) -> list[list[tuple[ChunkRef, float]]]:
         """Return what `nearest` returns for each of several vectors."""
@@ -155,7 +138,7 @@ class ExactIndex:
         rows = np.empty((len(vectors), 0), dtype=np.intp)
         for number, block in enumerate(self._blocks):
             start = number * _BLOCK
-            if not block.shape[1] or not mask[start : start + len(block)].any():
+            if not mask[start : start + len(block)].any():
                 continue
             cosines = vectors @ block.T
             cosines[:, ~mask[start : start + len(block)]] = -np.inf
@@ -166,8 +149,8 @@ class ExactIndex:
         found = np.argsort(-best, axis=1, kind="stable")[:, :count]
         best, rows = np.take_along_axis(best, found, axis=1), np.take_along_axis(rows, found, axis=1)
         return [
-            [(self._columns.candidates[row], cosine) for row, cosine in zip(*pair, strict=True) if np.isfinite(cosine)]
-            for pair in zip(rows.tolist(), best.tolist(), strict=True)
+            [(candidate, cosine) for candidate, cosine in zip(*pair, strict=True) if np.isfinite(cosine)]
+            for pair in zip(self._columns.candidates[rows].tolist(), best.tolist(), strict=True)
         ]
 
     def similarities(self, vector: Matrix, ids: Sequence[int]) -> dict[int, float]:
@@ -191,7 +174,8 @@ class ExactIndex:
         """Return the candidates of chunks, in this order, without those that are unknown or masked."""
         rows, _ = self._find(ids)
         mask = self.live if mask is None else mask
-        return [self._columns.candidates[row] for row in rows[mask[rows]].tolist()]
+        found: list[ChunkRef] = self._columns.candidates[rows[mask[rows]]].tolist()
+        return found
 
     def ids(self, mask: Mask) -> list[int]:
         """Return the ids of the chunks of a mask."""
@@ -222,13 +206,13 @@ class ExactIndex:
                 of_block, starts = np.unique(page[first:end], return_index=True)
                 means[of_block] += np.add.reduceat(block[rows[first:end] % _BLOCK], starts)
         lengths = np.linalg.norm(means, axis=1, keepdims=True)
-        return [columns.candidates[row].path for row in rows[is_first].tolist()], means / np.maximum(lengths, 1e-9)
+        return [candidate.path for candidate in columns.candidates[rows[is_first]]], means / np.maximum(lengths, 1e-9)
 
     def extended(self, revision: int, added: Columns, vectors: Matrix, live_pages: npt.NDArray[np.int64]) -> ExactIndex:
         """Return the next state: with more chunks at the end, of which only those of these pages are in the catalog."""
         columns = self._columns.append(added)
         columns = replace(columns, live=np.isin(columns.pages, live_pages))
-        return ExactIndex(revision, columns, list(_append_rows(self._blocks, vectors)))
+        return ExactIndex(revision, columns, _append_rows(self._blocks, vectors))
 
     def compacted(self) -> ExactIndex:
         """Return the same state without the rows of deleted pages, if they are many."""
@@ -252,9 +236,8 @@ class ExactIndex:
         matrix = np.zeros((len(rows), self.dimension), dtype=np.float32)
         blocks = rows // _BLOCK
         for number in np.unique(blocks).tolist():
-            if self._blocks[number].shape[1]:
-                of_block = blocks == number
-                matrix[of_block] = self._blocks[number][rows[of_block] % _BLOCK]
+            of_block = blocks == number
+            matrix[of_block] = self._blocks[number][rows[of_block] % _BLOCK]
         return matrix
 
     def _compare(self, vector: Matrix) -> npt.NDArray[np.float32]:
@@ -264,8 +247,7 @@ class ExactIndex:
         def compare(first: int, end: int) -> None:
             for number in range(first, end):
                 block = self._blocks[number]
-                if block.shape[1]:
-                    np.matmul(block, vector, out=cosines[number * _BLOCK : number * _BLOCK + len(block)])
+                np.matmul(block, vector, out=cosines[number * _BLOCK : number * _BLOCK + len(block)])
 
         half = len(self._blocks) // 2 if len(self._blocks) >= _MANY_BLOCKS else 0
         other = _HELPER.submit(compare, 0, half) if half else None
@@ -286,24 +268,26 @@ class ExactIndexCache:
 
     def get(self) -> ExactIndex:
         """Return the index of the state that the calling thread reads; see `SqliteFile.snapshot`."""
-        with self._database.read() as connection:
-            revision = read_revision(connection)
-            for index in self._states:
-                if index.revision == revision:
-                    return index
-            with self._loading:
-                return self._load(connection, revision)
-
-    def _load(self, connection: sqlite3.Connection, revision: int) -> ExactIndex:
-        index = next((index for index in self._states if index.revision <= revision), _EMPTY)
-        if index.revision == revision:
+        with self._database.snapshot():
+            revision = read_revision(self._database)
+            index = self._last_until(revision)
+            if index.revision != revision:
+                with self._loading:
+                    index = self._load(revision)
             return index
-        live_pages = np.array([row[0] for row in connection.execute("SELECT number FROM pages")], dtype=np.int64)
-        for columns, vectors in _read_after(connection, index.last_id):
-            index = index.extended(revision, columns, vectors, live_pages)
-        index = index.compacted()
-        newest_first = sorted((index, *self._states), key=lambda state: -state.revision)
-        self._states = tuple(newest_first[:_STATES])
+
+    def _last_until(self, revision: int) -> ExactIndex:
+        return next((index for index in self._states if index.revision <= revision), _EMPTY)
+
+    def _load(self, revision: int) -> ExactIndex:
+        index = self._last_until(revision)
+        if index.revision != revision:
+            live_pages = np.array([row["number"] for row in self._database.select("SELECT number FROM pages")], dtype=np.int64)
+            with self._database.read() as connection:
+                for columns, vectors in _read_after(connection, index.last_id):
+                    index = index.extended(revision, columns, vectors, live_pages)
+            index = index.compacted()
+            self._states = tuple(sorted((index, *self._states), key=lambda state: -state.revision)[:_STATES])
         return index
 
 
@@ -334,25 +318,13 @@ def _read_after(connection: sqlite3.Connection, last_id: int) -> Iterator[tuple[
         yield Columns.of(candidates, [row[4] for row in part], signatures, embedded), matrix
 
 
-def _append_rows(blocks: Sequence[Matrix], rows: Matrix) -> Iterator[Matrix]:
-    """Return the blocks with more rows; only the last block may be partly filled."""
-    if not len(rows):
-        yield from blocks
-        return
-    full, rest = list(blocks), rows
-    if full and len(full[-1]) < _BLOCK:
-        rest = _concatenate(full.pop(), rows)
-    yield from full
-    for start in range(0, len(rest), _BLOCK):
-        yield rest[start : start + _BLOCK]
-
-
-def _concatenate(matrix: Matrix, following: Matrix) -> Matrix:
-    if not following.shape[1]:
-        following = np.zeros((len(following), matrix.shape[1]), dtype=np.float32)
-    if not matrix.shape[1]:
-        matrix = np.zeros((len(matrix), following.shape[1]), dtype=np.float32)
+def _append_rows(blocks: Sequence[Matrix], rows: Matrix) -> list[Matrix]:
+    """Return the blocks with more rows; blocks from before the first vector get its dimension."""
+    dimension = max(block.shape[1] for block in (*blocks, rows))
+    widened = [block if block.shape[1] else np.zeros((len(block), dimension), dtype=np.float32) for block in (*blocks, rows)]
+    full = [block for block in widened[:-1] if len(block) == _BLOCK]
     try:
-        return np.concatenate((matrix, following))
+        rest = np.concatenate(widened[len(full) :])
     except ValueError as error:
         raise CatalogCorruptError(f"the catalog has vectors of odd sizes: {error}") from error
+    return [*full, *(rest[start : start + _BLOCK] for start in range(0, len(rest), _BLOCK))]

@@ -1,23 +1,45 @@
-"""A generation: one index, which is a catalog and the mirror of its vectors in ChromaDB."""
+"""A generation: one index, which is a catalog and the mirror of its vectors in ChromaDB; and all those of a data directory.
+
+Each is in a directory of its own. A new one is built next to the serving one and replaces it by the exchange of one small file.
+Layout of the data directory::
+
+    current                      the name of the serving generation
+    generations/<name>/          catalog.sqlite3 and the ChromaDB directory that the catalog names
+"""
 
 from __future__ import annotations
 
+import hashlib
+import logging
 import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from otterwiki_semantic.content.analysis import ANALYSIS_VERSION
+from otterwiki_semantic.content.chunking import Profile
+from otterwiki_semantic.core.errors import CatalogCorruptError
+from otterwiki_semantic.core.files import write_atomically
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
-from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.embedding import Embedder, Matrix, vector_fingerprint
 from otterwiki_semantic.storage.catalog import Catalog
 from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.chroma.mirror import OpenStore, VectorMirror
 from otterwiki_semantic.storage.exact import ChunkRef
 from otterwiki_semantic.storage.filters import FilterMask
+from otterwiki_semantic.storage.schema import SCHEMA_VERSION
 from otterwiki_semantic.storage.vector_store import VectorStore
 
-CATALOG = "catalog.sqlite3"
+_CATALOG = "catalog.sqlite3"
 EXACT = 100_000
 """Up to this many chunks a search is exact: a few milliseconds slower than HNSW, with perfect recall."""
+_PREFIX_LENGTH = 8
+"""The name of a generation begins with this many characters of its fingerprint."""
+
+log = logging.getLogger(__name__)
 
 
 class Nearest(NamedTuple):
@@ -34,21 +56,18 @@ class Generation:
     def __init__(self, path: Path, open_store: OpenStore = EmbeddedChromaStore, telemetry: Telemetry = NO_TELEMETRY) -> None:
         self.path = path
         self.name = path.name
-        self.catalog = Catalog(path / CATALOG)
+        self.catalog = Catalog(path / _CATALOG)
         self.mirror = VectorMirror(self.catalog, path, f"otterwiki-{self.name}", open_store, telemetry)
-        self._vector_fingerprint: str | None = None
 
     @property
     def fingerprint(self) -> str | None:
         """The fingerprint of the recipe that it was built with."""
         return self.catalog.meta("fingerprint")
 
-    @property
+    @cached_property
     def vector_fingerprint(self) -> str | None:
         """The fingerprint of its vectors; see `embedding.vector_fingerprint`. It never changes, and every search reads it."""
-        if self._vector_fingerprint is None:
-            self._vector_fingerprint = self.catalog.meta("recipe")
-        return self._vector_fingerprint
+        return self.catalog.meta("recipe")
 
     @property
     def vector_store(self) -> VectorStore:
@@ -72,8 +91,7 @@ class Generation:
             return Nearest(found, is_whole=len(found) < count)
         candidates = reader.candidates(distances)
         passing = index.candidates([each.id for each in candidates], mask.mask) if mask else candidates
-        found = [(candidate, 1 - distances[candidate.vector]) for candidate in passing]
-        return Nearest(found, is_whole=len(distances) < wanted)
+        return Nearest([(each, 1 - distances[each.vector]) for each in passing], is_whole=len(distances) < wanted)
 
     def compact(self) -> None:
         """Return unused space to the disk."""
@@ -92,3 +110,135 @@ class Generation:
         self.vector_store.destroy()
         self.catalog.close()
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def index_fingerprint(embedder: Embedder, profile: Profile) -> str:
+    """Return the fingerprint of an index: the schema, the model, the chunk profile and the analysis of words."""
+    parts = (
+        str(SCHEMA_VERSION),
+        vector_fingerprint(embedder, profile.heading_weight),
+        profile.fingerprint,
+        ANALYSIS_VERSION,
+    )
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+
+class GenerationStore:
+    """The generations of one data directory."""
+
+    def __init__(
+        self, data_dir: Path, open_store: OpenStore = EmbeddedChromaStore, telemetry: Telemetry = NO_TELEMETRY
+    ) -> None:
+        self.data_dir = data_dir
+        self._pointer = data_dir / "current"
+        self._root = data_dir / "generations"
+        self._open_store = open_store
+        self._telemetry = telemetry
+        self._root.mkdir(parents=True, exist_ok=True)
+
+    def open_current(self) -> Generation | None:
+        """Open the serving generation, or the newest complete one if the pointer is lost.
+
+        None if there is none, or it is corrupt; the reason is logged.
+        """
+        try:
+            name = self._pointer.read_text(encoding="ascii").strip()
+        except (OSError, ValueError):
+            name = ""
+        if name and _is_file(self._root / name / _CATALOG):
+            return self._open(self._root / name)
+        catalogs = sorted(self._root.glob(f"*/{_CATALOG}"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for path in catalogs:
+            log.warning("%s does not tell which index serves; looking at %s", self._pointer, path.parent)
+            generation = self._open(path.parent)
+            if generation is not None and generation.catalog.meta("commit") is not None:
+                self.set_current(generation)
+                return generation
+            if generation is not None:
+                generation.close()
+        return None
+
+    def _open(self, path: Path) -> Generation | None:
+        try:
+            return Generation(path, self._open_store, self._telemetry)
+        except CatalogCorruptError as error:
+            log.warning("the index is damaged and is built again: %s", error)
+            return None
+
+    def create(self, embedder: Embedder, profile: Profile) -> Generation:
+        """Create an empty generation; it does not serve yet."""
+        fingerprint = index_fingerprint(embedder, profile)
+        with self._new_directory(fingerprint) as path:
+            generation = Generation(path, self._open_store, self._telemetry)
+            generation.catalog.set_meta("fingerprint", fingerprint)
+            generation.catalog.set_meta("recipe", vector_fingerprint(embedder, profile.heading_weight))
+        return generation
+
+    def copy(self, serving: Generation) -> Generation:
+        """Create a generation with a copy of another one's catalog, whose mirror is deferred; it does not serve yet.
+
+        The other one may be read and written in the meantime; a copy of one whose pages are changing is like one after a crash,
+        which its next sync repairs. Errors: `CatalogCorruptError` if the copy is not sound.
+        """
+        with self._new_directory(serving.fingerprint or "") as path:
+            serving.catalog.copy_to(path / _CATALOG)
+            generation = Generation(path, self._open_store, self._telemetry)
+            try:
+                generation.catalog.check_copy()
+                generation.mirror.defer()
+            except BaseException:
+                generation.catalog.close()
+                raise
+        return generation
+
+    @contextmanager
+    def _new_directory(self, fingerprint: str) -> Iterator[Path]:
+        """Lend a directory for a new generation, which is removed if the block fails."""
+        path = self._root / f"{fingerprint[:_PREFIX_LENGTH]}-{uuid.uuid4().hex[:8]}"
+        path.mkdir(parents=True)
+        try:
+            yield path
+        except BaseException:
+            shutil.rmtree(path, ignore_errors=True)
+            raise
+
+    def set_current(self, generation: Generation) -> None:
+        """Make this generation the serving one."""
+        write_atomically(self._pointer, f"{generation.name}\n")
+
+    def is_current(self, generation: Generation) -> bool:
+        """Whether the next start opens this generation."""
+        try:
+            return self._pointer.read_text(encoding="ascii").strip() == generation.name
+        except (OSError, ValueError):
+            return False
+
+    def open_unfinished(self, fingerprint: str, serving: Generation) -> Generation | None:
+        """Open what an interrupted build with this fingerprint left next to the serving generation; None if there is none."""
+        for path in self._root.glob(f"{fingerprint[:_PREFIX_LENGTH]}-*"):
+            generation = self._open(path) if path.name != serving.name else None
+            if generation is not None and generation.fingerprint == fingerprint:
+                return generation
+            if generation is not None:
+                generation.close()
+        return None
+
+    def remove_others(self, serving: Generation | None, unfinished: str = "") -> None:
+        """Remove every generation but the serving one and interrupted builds with the fingerprint `unfinished`.
+
+        Only while none is being built.
+        """
+        self._pointer.with_suffix(".new").unlink(missing_ok=True)
+        for path in self._root.iterdir():
+            is_kept = unfinished and path.name.startswith(f"{unfinished[:_PREFIX_LENGTH]}-")
+            if not is_kept and (serving is None or path.name != serving.name):
+                shutil.rmtree(path, ignore_errors=True)
+        if serving is not None:
+            serving.mirror.remove_leftovers()
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a corrupt pointer may contain anything
+        return False

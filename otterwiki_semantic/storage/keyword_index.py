@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from otterwiki_semantic.storage.exact import ChunkRef
 from otterwiki_semantic.storage.filters import Filter, FilterMask
 from otterwiki_semantic.storage.schema import read_revision
-from otterwiki_semantic.storage.sqlite import SqliteFile, batches, placeholders
+from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
 _TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT = 5.0, 3.0, 1.0
 """What a word counts in the page's title, in the heading path and in the text. Half or twice as much ranks about the same."""
@@ -28,12 +28,11 @@ class KeywordIndex:
 
         Counting walks through all occurrences of a word, so counts are cached until the catalog's next revision.
         """
-        with self._database.read() as connection:
-            known = self._cached(read_revision(connection))
+        with self._database.snapshot():
+            known = self._cached(read_revision(self._database))
             missing = [word for word in dict.fromkeys(words) if word not in known]
-            for part in batches(missing):
-                statement = f"SELECT term, doc FROM keyword_counts WHERE term IN ({placeholders(part)})"
-                known.update(dict.fromkeys(part, 0) | dict(connection.execute(statement, part).fetchall()))
+            rows = self._database.select(f"SELECT term, doc FROM keyword_counts WHERE term {IN_LIST}", missing)
+            known.update(dict.fromkeys(missing, 0) | {row["term"]: row["doc"] for row in rows})
         return {word: known[word] for word in words}
 
     def _cached(self, revision: int) -> dict[str, int]:
@@ -65,14 +64,12 @@ class KeywordIndex:
             f" WHERE keywords MATCH ?{condition} ORDER BY score DESC, rowid LIMIT ?"
         )
         values = (expression, limit) if ids_json is None else (expression, ids_json, limit)
-        with self._database.read() as connection:
-            return dict(connection.execute(statement, values).fetchall())
+        return {row["rowid"]: row["score"] for row in self._database.select(statement, *values)}
 
     def matches(self, expression: str, limit: int) -> list[int]:
         """Return up to `limit` matching chunks, in no order."""
-        with self._database.read() as connection:
-            rows = connection.execute("SELECT rowid FROM keywords WHERE keywords MATCH ? LIMIT ?", (expression, limit))
-            return [row[0] for row in rows]
+        rows = self._database.select("SELECT rowid FROM keywords WHERE keywords MATCH ? LIMIT ?", expression, limit)
+        return [row["rowid"] for row in rows]
 
     def named(self, key: str, where: Filter) -> tuple[list[ChunkRef], list[ChunkRef]]:
         """Return the first chunks of the pages with this name, and those of the sections with this heading."""
@@ -82,18 +79,11 @@ class KeywordIndex:
             f" JOIN pages ON pages.path = names.path WHERE names.key = ? AND {where.sql}"
             " ORDER BY is_page DESC, names.path LIMIT ?"
         )
-        with self._database.read() as connection:
-            rows = connection.execute(statement, (key, *where.values, _MAX_NAMED)).fetchall()
+        rows = self._database.select(statement, key, *where.values, _MAX_NAMED)
         pages = [ChunkRef(*row[1:]) for row in rows if row["is_page"]]
         return pages, [ChunkRef(*row[1:]) for row in rows if not row["is_page"]]
 
     def stored_words(self, ids: Sequence[int]) -> dict[int, tuple[str, str]]:
         """Return the stored words of chunks: those of the page's title and headings, and those of the text."""
-        with self._database.read() as connection:
-            return {
-                row[0]: (f"{row[1]} {row[2]}", row[3])
-                for part in batches(ids)
-                for row in connection.execute(
-                    f"SELECT rowid, title, headings, body FROM keywords WHERE rowid IN ({placeholders(part)})", part
-                )
-            }
+        statement = f"SELECT rowid, title, headings, body FROM keywords WHERE rowid {IN_LIST}"
+        return {chunk: (f"{title} {headings}", body) for chunk, title, headings, body in self._database.select(statement, ids)}

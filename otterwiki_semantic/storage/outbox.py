@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Sequence
 
 from otterwiki_semantic.storage.schema import decode_vectors
@@ -27,9 +28,7 @@ class Outbox:
 
     def upserts(self, limit: int) -> list[StoredVector]:
         """Return up to `limit` vectors that have to be upserted."""
-        with self._database.read() as connection:
-            rows = connection.execute("SELECT id, embedding FROM unstored JOIN vectors ON id = vector LIMIT ?", (limit,))
-            return _decode(rows)
+        return _decode(self._database.select("SELECT id, embedding FROM unstored JOIN vectors ON id = vector LIMIT ?", limit))
 
     def mark_upserted(self, vectors: Iterable[StoredVector]) -> None:
         """Record that the store holds these vectors."""
@@ -38,9 +37,8 @@ class Outbox:
 
     def deletes(self, limit: int) -> list[str]:
         """Return up to `limit` ids that have to be deleted, without those that are in use again."""
-        with self._database.read() as connection:
-            if connection.execute("SELECT 1 FROM dropped LIMIT 1").fetchone() is None:
-                return []
+        if not self._database.select("SELECT 1 FROM dropped LIMIT 1"):
+            return []
         with self._database.write() as connection:
             connection.execute("DELETE FROM dropped WHERE vector IN (SELECT id FROM vectors)")
             return [row[0] for row in connection.execute("SELECT vector FROM dropped LIMIT ?", (limit,))]
@@ -57,9 +55,8 @@ class Outbox:
     @property
     def tombstones(self) -> int:
         """How many vectors the collection has deleted since it was created; HNSW never reuses their space."""
-        with self._database.read() as connection:
-            row = connection.execute("SELECT value FROM meta WHERE name = ?", (_TOMBSTONES,)).fetchone()
-        return int(row[0]) if row else 0
+        rows = self._database.select("SELECT value FROM meta WHERE name = ?", _TOMBSTONES)
+        return int(rows[0]["value"]) if rows else 0
 
     def refill(self) -> None:
         """Put in every vector, for a collection that is empty and has no tombstones."""
@@ -90,14 +87,9 @@ class Outbox:
 
     def sample_sent(self, count: int) -> list[StoredVector]:
         """Return up to `count` random vectors that the store holds."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT id, embedding FROM vectors WHERE id IN"
-                " (SELECT id FROM vectors WHERE id NOT IN (SELECT vector FROM unstored) ORDER BY RANDOM() LIMIT ?)",
-                (count,),
-            )
-            return _decode(rows)
+        sent = "SELECT id FROM vectors WHERE id NOT IN (SELECT vector FROM unstored) ORDER BY RANDOM() LIMIT ?"
+        return _decode(self._database.select(f"SELECT id, embedding FROM vectors WHERE id IN ({sent})", count))
 
 
-def _decode(rows: Iterable[tuple[str, bytes]]) -> list[StoredVector]:
+def _decode(rows: Iterable[sqlite3.Row]) -> list[StoredVector]:
     return [StoredVector(vector, decode_vectors([embedding])[0]) for vector, embedding in rows]

@@ -18,49 +18,41 @@ class PageTable:
 
     def find_path(self, path: str) -> str | None:
         """Return the path of the page with this path, whatever its case; an exact match comes first."""
-        with self._database.read() as connection:
-            rows = connection.execute("SELECT path FROM pages WHERE path_key = ?", (fold(path),)).fetchall()
-        paths = [str(row["path"]) for row in rows]
+        paths = [row["path"] for row in self._database.select("SELECT path FROM pages WHERE path_key = ?", fold(path))]
         return path if path in paths else min(paths, default=None)
 
     def select(self, filters: Filters, limit: int, offset: int) -> tuple[tuple[ListedPage, ...], int]:
         """Return up to `limit` of the pages that pass, by path, from `offset` on; and how many pass in total."""
         where = page_filter(filters)
-        with self._database.read() as connection:
-            total = connection.execute(f"SELECT COUNT(*) FROM pages WHERE {where.sql}", where.values).fetchone()[0]
-            rows = connection.execute(
-                f"SELECT path, title, category, tags, updated, word_count FROM pages WHERE {where.sql}"
-                " ORDER BY path LIMIT ? OFFSET ?",
-                (*where.values, limit, offset),
-            )
-            return tuple(_listed(*row) for row in rows), total
+        columns = "path, title, category, tags, updated, word_count"
+        with self._database.snapshot():
+            total = self._database.select(f"SELECT COUNT(*) FROM pages WHERE {where.sql}", *where.values)[0][0]
+            statement = f"SELECT {columns} FROM pages WHERE {where.sql} ORDER BY path LIMIT ? OFFSET ?"
+            rows = self._database.select(statement, *where.values, limit, offset)
+        return tuple(_listed(*row) for row in rows), total
 
     @property
     def is_empty(self) -> bool:
         """Whether there is no page."""
-        with self._database.read() as connection:
-            return connection.execute("SELECT 1 FROM pages LIMIT 1").fetchone() is None
+        return not self._database.select("SELECT 1 FROM pages LIMIT 1")
 
     def labels(self) -> list[tuple[str, str, str | None]]:
         """Return path, title and category of every page, by path."""
-        with self._database.read() as connection:
-            return [tuple(row) for row in connection.execute("SELECT path, title, category FROM pages ORDER BY path")]
+        return [tuple(row) for row in self._database.select("SELECT path, title, category FROM pages ORDER BY path")]
 
     def links(self, path: str) -> PageLinks:
         """Return the pages that a page links to, and those that link to it."""
         outgoing = "SELECT pages.path FROM links JOIN pages ON path_key = target WHERE links.path = ? ORDER BY pages.path"
         incoming = "SELECT path FROM links WHERE target = ? ORDER BY path"
-        with self._database.read() as connection:
-            found = (connection.execute(outgoing, (path,)), connection.execute(incoming, (fold(path),)))
-            return PageLinks(*(tuple(row[0] for row in rows if row[0] != path) for rows in found))
+        with self._database.snapshot():
+            found = self._database.select(outgoing, path), self._database.select(incoming, fold(path))
+        return PageLinks(*(tuple(row["path"] for row in rows if row["path"] != path) for rows in found))
 
     def link_targets(self, path: str) -> set[str]:
         """Return the keys of the pages that a page links to, whether they exist or not."""
-        with self._database.read() as connection:
-            return {row["target"] for row in connection.execute("SELECT target FROM links WHERE path = ?", (path,))}
+        return {row["target"] for row in self._database.select("SELECT target FROM links WHERE path = ?", path)}
 
 
 def _listed(path: str, title: str, category: str | None, tags: str, updated: int | None, words: int) -> ListedPage:
-    when = None if updated is None else iso_time(updated)
-    day = None if when is None else when[:10]
-    return ListedPage(page_name(path), path, title, category, decode_list(tags), when, words, day, words)
+    when = iso_time(updated)
+    return ListedPage(page_name(path), path, title, category, decode_list(tags), when, words, when and when[:10], words)

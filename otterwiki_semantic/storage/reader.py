@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import CatalogCorruptError
@@ -13,14 +15,15 @@ from otterwiki_semantic.embedding import Matrix, vector_id
 from otterwiki_semantic.storage.exact import ChunkRef, ExactIndex, ExactIndexCache, Mask
 from otterwiki_semantic.storage.filters import Filter, FilterMask
 from otterwiki_semantic.storage.schema import decode_list, decode_vectors, iso_time
-from otterwiki_semantic.storage.sqlite import SqliteFile, batches, placeholders
+from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
 _CHECK_BATCH = 1_000
 _MAX_CACHED_MASKS = 64
 _SELECT_CHUNKS = """
-SELECT chunks.id, vector, path, title, category, tags, updated, text, prefix_length, overlap_length, section, section_path,
-       headings, anchor, start_line, end_line, ordinal, chunk_count, word_count
+SELECT chunks.id, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line,
+       path, title, category, tags, ordinal, chunk_count, word_count, updated
 FROM chunks JOIN pages USING (path)"""
+"""After id and vector the columns are in the order of `StoredChunk`."""
 
 
 class CatalogReader:
@@ -50,21 +53,16 @@ class CatalogReader:
         return known[where]
 
     def _mask(self, index: ExactIndex, where: Filter) -> Mask:
-        with self._database.read() as connection:
-            if where.chunks:
-                statement = f"SELECT chunks.id FROM chunks JOIN pages USING (path) WHERE {where.sql}"
-                return index.mask_of_chunks(row[0] for row in connection.execute(statement, where.values))
-            statement = f"SELECT number FROM pages WHERE {where.sql}"
-            return index.mask_of_pages(row[0] for row in connection.execute(statement, where.values))
+        if where.chunks:
+            statement = f"SELECT chunks.id FROM chunks JOIN pages USING (path) WHERE {where.sql}"
+            return index.mask_of_chunks(row["id"] for row in self._database.select(statement, *where.values))
+        statement = f"SELECT number FROM pages WHERE {where.sql}"
+        return index.mask_of_pages(row["number"] for row in self._database.select(statement, *where.values))
 
     def candidates(self, vectors: Iterable[str]) -> list[ChunkRef]:
         """Return the chunks that have one of these vectors."""
-        found: list[ChunkRef] = []
-        with self._database.read() as connection:
-            for part in batches(list(vectors)):
-                statement = f"SELECT id, vector, path, ordinal FROM chunks WHERE vector IN ({placeholders(part)})"
-                found += [ChunkRef(*row) for row in connection.execute(statement, part)]
-        return found
+        statement = f"SELECT id, vector, path, ordinal FROM chunks WHERE vector {IN_LIST}"
+        return [ChunkRef(*row) for row in self._database.select(statement, vectors)]
 
     def check(self) -> None:
         """Read every vector and every text; `CatalogCorruptError` if one of them is not what was stored."""
@@ -77,64 +75,42 @@ class CatalogReader:
 
     def chunks(self, ids: Sequence[int]) -> dict[int, StoredChunk]:
         """Return chunks by id."""
-        with self._database.read() as connection:
-            return {
-                row[0]: _stored_chunk(row)
-                for part in batches(ids)
-                for row in connection.execute(f"{_SELECT_CHUNKS} WHERE chunks.id IN ({placeholders(part)})", part)
-            }
+        rows = self._database.select(f"{_SELECT_CHUNKS} WHERE chunks.id {IN_LIST}", ids)
+        return {row["id"]: _stored_chunk(row) for row in rows}
 
     def page_range(self, path: str, first: int, last: int) -> list[StoredChunk]:
         """Return the chunks of a page from one ordinal to another, inclusive, in order."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                f"{_SELECT_CHUNKS} WHERE chunks.path = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal", (path, first, last)
-            )
-            return [_stored_chunk(row) for row in rows]
+        where = "WHERE chunks.path = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal"
+        return [_stored_chunk(row) for row in self._database.select(f"{_SELECT_CHUNKS} {where}", path, first, last)]
 
     def page_labels(self, paths: Sequence[str]) -> dict[str, tuple[str | None, tuple[str, ...]]]:
         """Return the category and the tags of pages, by path."""
-        with self._database.read() as connection:
-            return {
-                row["path"]: (row["category"], decode_list(row["tags"]))
-                for part in batches(paths)
-                for row in connection.execute(
-                    f"SELECT path, category, tags FROM pages WHERE path IN ({placeholders(part)})", part
-                )
-            }
+        rows = self._database.select(f"SELECT path, category, tags FROM pages WHERE path {IN_LIST}", paths)
+        return {row["path"]: (row["category"], decode_list(row["tags"])) for row in rows}
 
     def page_dates(self, paths: Sequence[str]) -> dict[str, int]:
         """Return when pages were last changed, in Unix seconds, by path; those whose date is unknown are left out."""
-        with self._database.read() as connection:
-            return {
-                row["path"]: row["updated"]
-                for part in batches(paths)
-                for row in connection.execute(
-                    f"SELECT path, updated FROM pages WHERE updated IS NOT NULL AND path IN ({placeholders(part)})", part
-                )
-            }
+        rows = self._database.select(f"SELECT path, updated FROM pages WHERE updated IS NOT NULL AND path {IN_LIST}", paths)
+        return {row["path"]: row["updated"] for row in rows}
 
     def page_chunks(self, path: str) -> tuple[str, list[int]]:
         """Return the title of a page in the catalog, and the ids of its chunks, in order."""
-        with self._database.read() as connection:
-            title = connection.execute("SELECT title FROM pages WHERE path = ?", (path,)).fetchone()[0]
-            rows = connection.execute("SELECT id FROM chunks WHERE path = ? ORDER BY ordinal", (path,))
-            return title, [row[0] for row in rows]
+        with self._database.snapshot():
+            title = self._database.select("SELECT title FROM pages WHERE path = ?", path)[0]["title"]
+            rows = self._database.select("SELECT id FROM chunks WHERE path = ? ORDER BY ordinal", path)
+        return title, [row["id"] for row in rows]
 
     def page_vectors(self, paths: Sequence[str]) -> dict[str, tuple[list[int], Matrix]]:
         """Return for each page the ids of its chunks, in order, and their vectors (chunks x dimension)."""
-        found: dict[str, list[sqlite3.Row]] = {}
-        with self._database.read() as connection:
-            for part in batches(paths):
-                statement = (
-                    "SELECT chunks.path, chunks.id, embedding FROM chunks JOIN vectors ON vectors.id = chunks.vector"
-                    f" WHERE chunks.path IN ({placeholders(part)}) ORDER BY chunks.path, ordinal"
-                )
-                for row in connection.execute(statement, part):
-                    found.setdefault(row["path"], []).append(row)
+        rows = self._database.select(
+            "SELECT chunks.path, chunks.id, embedding FROM chunks JOIN vectors ON vectors.id = chunks.vector"
+            f" WHERE chunks.path {IN_LIST} ORDER BY chunks.path, ordinal",
+            paths,
+        )
+        of_pages = ((path, list(of_page)) for path, of_page in groupby(rows, itemgetter("path")))
         return {
-            path: ([row["id"] for row in rows], decode_vectors([row["embedding"] for row in rows]))
-            for path, rows in found.items()
+            path: ([row["id"] for row in of_page], decode_vectors([row["embedding"] for row in of_page]))
+            for path, of_page in of_pages
         }
 
 
@@ -145,26 +121,10 @@ def _check_text(path: str, vector: str, text: str) -> None:
 
 def _stored_chunk(row: sqlite3.Row) -> StoredChunk:
     # By position: by name a column takes several times as long, and an answer reads hundreds of rows.
-    (_, vector, path, title, category, tags, updated, text, prefix_length, overlap_length, *rest) = row
-    (section, section_path, headings, anchor, start_line, end_line, ordinal, chunk_count, word_count) = rest
+    _, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line, *page = row
+    path, title, category, tags, *numbers, updated = page
     _check_text(path, vector, text)
     return StoredChunk(
-        name=page_name(path),
-        path=path,
-        title=title,
-        category=category,
-        tags=decode_list(tags),
-        text=text,
-        prefix_length=prefix_length,
-        overlap_length=overlap_length,
-        section=section,
-        section_path=decode_list(section_path),
-        headings=decode_list(headings),
-        anchor=anchor,
-        start_line=start_line,
-        end_line=end_line,
-        chunk_index=ordinal,
-        total_chunks=chunk_count,
-        page_word_count=word_count,
-        updated=None if updated is None else iso_time(updated),
+        *(text, prefix_length, overlap_length, section, decode_list(section_path), decode_list(headings)),
+        *(anchor, start_line, end_line, page_name(path), path, title, category, decode_list(tags), *numbers, iso_time(updated)),
     )

@@ -14,9 +14,9 @@ from otterwiki_semantic.content.analysis import fold, indexed_text, name_key
 from otterwiki_semantic.content.analysis.minhash import comparison_text, minhash_signature
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import CatalogCorruptError
-from otterwiki_semantic.core.records import Chunk, Page
+from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.storage.sqlite import placeholders
+from otterwiki_semantic.storage.sqlite import SqliteFile
 
 SCHEMA_VERSION = 4
 """Raised with every change of the tables below: the index is then rebuilt."""
@@ -70,12 +70,12 @@ _MAX_CACHED_LISTS = 4_000
 _ROUNDING = 0.01
 
 
-def read_revision(connection: sqlite3.Connection) -> int:
-    """Return the revision of the state that a connection reads; `CatalogCorruptError` if there is none."""
-    row = connection.execute("SELECT value FROM meta WHERE name = 'revision'").fetchone()
-    if row is None:
+def read_revision(database: SqliteFile) -> int:
+    """Return the revision of the state that this thread reads; `CatalogCorruptError` if there is none."""
+    rows = database.select("SELECT value FROM meta WHERE name = 'revision'")
+    if not rows:
         raise CatalogCorruptError("the catalog has no revision")
-    return int(row[0])
+    return int(rows[0]["value"])
 
 
 def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[str]) -> None:
@@ -84,7 +84,7 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
         *(page.path, page.blob, page.title, page.category, _encode_list(page.tags), page.word_count, len(page.chunks)),
         *(fold(page.path), fold(page.category) if page.category else None, page.updated),
     )
-    number = connection.execute(f"INSERT INTO pages VALUES (NULL, {placeholders(row)})", row).lastrowid
+    number = _insert_row(connection, "pages", row)
     tags = {fold(tag) for tag in page.tags}
     connection.executemany("INSERT INTO page_tags VALUES (?, ?)", ((tag, page.path) for tag in tags))
     connection.executemany("INSERT INTO links VALUES (?, ?)", ((page.path, target) for target in page.links_to))
@@ -95,8 +95,12 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
         headings.pop(page.title, None)
         heading_words, body = indexed_text(" / ".join(headings)), indexed_text(chunk.text[chunk.prefix_length :])
         signature = minhash_signature(comparison_text(f"{title_words} {heading_words}", body))
-        chunk_row = (number, page.path, ordinal, vector, *_chunk_columns(chunk), signature)
-        chunk_id = connection.execute(f"INSERT INTO chunks VALUES (NULL, {placeholders(chunk_row)})", chunk_row).lastrowid
+        chunk_row = (
+            *(number, page.path, ordinal, vector, chunk.text, chunk.prefix_length, chunk.overlap_length, chunk.section),
+            *(_encode_list(chunk.section_path), _encode_list(chunk.headings), chunk.anchor),
+            *(chunk.start_line, chunk.end_line, signature),
+        )
+        chunk_id = _insert_row(connection, "chunks", chunk_row)
         connection.execute(
             "INSERT INTO keywords (rowid, title, headings, body) VALUES (?, ?, ?, ?)",
             (chunk_id, title_words, heading_words, body),
@@ -114,12 +118,9 @@ def _names(page: Page) -> Iterator[tuple[str, str, int]]:
                 yield key, page.path, ordinal
 
 
-def _chunk_columns(chunk: Chunk) -> tuple[str | int, ...]:
-    return (
-        *(chunk.text, chunk.prefix_length, chunk.overlap_length),
-        *(chunk.section, _encode_list(chunk.section_path), _encode_list(chunk.headings), chunk.anchor),
-        *(chunk.start_line, chunk.end_line),
-    )
+def _insert_row(connection: sqlite3.Connection, table: str, values: tuple[object, ...]) -> int | None:
+    statement = f"INSERT INTO {table} VALUES (NULL{', ?' * len(values)})"
+    return connection.execute(statement, values).lastrowid
 
 
 def delete_page(connection: sqlite3.Connection, path: str) -> int:
@@ -160,9 +161,9 @@ def decode_vectors(embeddings: Sequence[bytes]) -> Matrix:
     return matrix
 
 
-def iso_time(seconds: int) -> str | None:
-    """Return a Unix time in ISO 8601, or None if it is out of range: a commit's time may be any number."""
+def iso_time(seconds: int | None) -> str | None:
+    """Return a Unix time in ISO 8601; None if it is unknown or out of range: a commit's time may be any number."""
     try:
-        return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
     except (OverflowError, ValueError, OSError):
         return None

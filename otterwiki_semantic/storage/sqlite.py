@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
-import queue
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TypeVar
 
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError, DiskFullError
 
-T = TypeVar("T")
+IN_LIST = "IN (SELECT value FROM json_each(?))"
+"""A condition whose value is a list; see `SqliteFile.select`."""
 
 _BUSY_SECONDS = 30
-_MAX_VARIABLES = 500
 _CHECKPOINT_PAGES, _MAX_LOG_BYTES = 256, 1 << 18
 """Pages of the write-ahead log that are checkpointed at once, and the size it may keep while nothing is written."""
 _FREE_SHARE, _FREE_PAGES, _VACUUM_PAGES = 0.03, 64, 512
@@ -36,7 +35,7 @@ class SqliteFile:
 
     def __init__(self, path: Path, tables: str) -> None:
         self.path = path
-        self._idle: queue.LifoQueue[sqlite3.Connection] = queue.LifoQueue()
+        self._idle: list[sqlite3.Connection] = []
         self._writing = threading.Lock()
         self._is_closed = False
         self._snapshots = threading.local()
@@ -61,11 +60,9 @@ class SqliteFile:
         self._close_idle()
 
     def _close_idle(self) -> None:
-        while True:
-            try:
-                self._idle.get_nowait().close()
-            except queue.Empty:
-                return
+        with suppress(IndexError):
+            while True:
+                self._idle.pop().close()
 
     @property
     def is_in_place(self) -> bool:
@@ -78,17 +75,9 @@ class SqliteFile:
     def _log_path(self) -> Path:
         return self.path.with_name(f"{self.path.name}-wal")
 
-    @property
-    def _log_size(self) -> int:
-        try:
-            return self._log_path.stat().st_size
-        except FileNotFoundError:
-            return 0
-
     def check(self) -> None:
         """Read the whole file; `CatalogCorruptError` if its structure is not sound."""
-        with self.read() as connection:
-            finding = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        finding = self.select("PRAGMA quick_check(1)")[0][0]
         if finding != "ok":
             raise CatalogCorruptError(f"the catalog {self.path} is damaged: {finding}")
 
@@ -108,7 +97,7 @@ class SqliteFile:
             free, pages = (self._writer.execute(f"PRAGMA {count}").fetchone()[0] for count in ("freelist_count", "page_count"))
             if free > _FREE_PAGES + _FREE_SHARE * pages:
                 self._writer.executescript(f"PRAGMA incremental_vacuum({_VACUUM_PAGES})")  # `execute` would free one page
-            if self._log_size > _MAX_LOG_BYTES:
+            if self._log_path.exists() and self._log_path.stat().st_size > _MAX_LOG_BYTES:
                 self._writer.execute("PRAGMA busy_timeout = 0")
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 self._writer.execute(f"PRAGMA busy_timeout = {_BUSY_SECONDS * 1000}")
@@ -124,6 +113,12 @@ class SqliteFile:
             finally:
                 self._snapshots.connection = outer
 
+    def select(self, statement: str, *values: str | int | Iterable[str] | Iterable[int]) -> list[sqlite3.Row]:
+        """Return the rows of a query; for a list as a value it has the condition `IN_LIST`."""
+        bound = [value if isinstance(value, str | int) else json.dumps(list(value)) for value in values]
+        with self.read() as connection:
+            return connection.execute(statement, bound).fetchall()
+
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
         """Lend a connection that sees the same state of the file throughout the block."""
@@ -136,8 +131,8 @@ class SqliteFile:
             raise CatalogError(f"the catalog {self.path} is closed")
         with self._translate_errors():
             try:
-                connection = self._idle.get_nowait()
-            except queue.Empty:
+                connection = self._idle.pop()
+            except IndexError:
                 connection = self._connect()
             try:
                 connection.execute("BEGIN")
@@ -146,7 +141,7 @@ class SqliteFile:
                 connection.close()
                 raise
             connection.execute("COMMIT")
-            self._idle.put(connection)
+            self._idle.append(connection)
             if self._is_closed:
                 self._close_idle()
 
@@ -195,13 +190,3 @@ def _identity(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return facts.st_dev, facts.st_ino
-
-
-def batches(values: Sequence[T]) -> Iterator[Sequence[T]]:
-    """Split values into parts that one statement can take as parameters."""
-    return (values[start : start + _MAX_VARIABLES] for start in range(0, len(values), _MAX_VARIABLES))
-
-
-def placeholders(values: Sequence[object]) -> str:
-    """Return the placeholders of these values for a statement: `?, ?, ?`."""
-    return ", ".join("?" * len(values))

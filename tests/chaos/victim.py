@@ -111,10 +111,10 @@ def run(orders: Orders, said: str) -> None:
     import chromadb  # noqa: F401 - while nobody watches its thousands of calls
 
     from otterwiki_semantic.daemon.engine import IndexEngine
-    from otterwiki_semantic.storage.chroma import store
+    from otterwiki_semantic.storage.vector_store import HNSW
 
     if orders.persists:
-        store._HNSW["sync_threshold"] = _FEW_VECTORS
+        HNSW["sync_threshold"] = _FEW_VECTORS
     watch = Watch(orders.point) if orders.point or orders.counts else None
     if watch:
         watch.install()

@@ -14,8 +14,7 @@ from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.indexing.progress import ProgressTracker
 from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.indexing.sync import Indexer
-from otterwiki_semantic.storage.generation import Generation
-from otterwiki_semantic.storage.generations import GenerationStore
+from otterwiki_semantic.storage.generation import Generation, GenerationStore
 from tests.support.catalog_reading import hits_of
 from tests.support.live_wiki import make_repository
 from tests.support.syncing import sync

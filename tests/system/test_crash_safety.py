@@ -28,6 +28,7 @@ from tests.chaos.rounds import Round, run_round
 from tests.chaos.scenarios import SCENARIOS, Scenario
 
 SEED = 1
+KILLS = 5
 SHARED_PAGE = "archive/liability"
 
 
@@ -41,8 +42,8 @@ def scenario(name: str) -> Scenario:
 
 
 def test_an_index_that_is_killed_becomes_what_one_built_afresh_is(laboratory: Laboratory) -> None:
-    results = list(run_rounds(laboratory, len(SCENARIOS)))
-    assert sum(len(result.kills) for result in results) >= len(SCENARIOS)
+    results = list(run_rounds(laboratory, KILLS))
+    assert sum(len(result.kills) for result in results) >= KILLS
     assert [line(result, SEED) for result in results if result.faults] == []
     assert {result.kind for result in results} == {"inside", "outside"}
     assert "failures" in table(results)
@@ -51,7 +52,7 @@ def test_an_index_that_is_killed_becomes_what_one_built_afresh_is(laboratory: La
 def test_a_process_dies_where_it_is_told_to(laboratory: Laboratory, tmp_path: Path) -> None:
     first_build = scenario("first build")
     locations = laboratory.locations(first_build)
-    (exchange,) = (location for location in locations if ":c_call:replace < storage/generations.py" in location)
+    (exchange,) = (location for location in locations if ":c_call:replace < storage/generation.py" in location)
     orders = laboratory.begin(first_build, tmp_path, persists=False)
     status, _ = end_of_victim(replace(orders, point=Point(exchange, 1, 0.0)))
     assert status == -signal.SIGKILL
@@ -215,11 +216,11 @@ def test_a_round_that_ends_with_a_wrong_index_fails_and_is_kept(laboratory: Labo
 
 
 def test_absurd_pages_are_chunked_as_promised(tmp_path: Path) -> None:
-    assert fuzz("chunks", chunk_fuzz.try_pages, 600, 2, tmp_path)
+    assert fuzz("chunks", chunk_fuzz.try_pages, 250, 2, tmp_path)
 
 
 def test_absurd_queries_are_answered_as_promised(tmp_path: Path) -> None:
-    assert fuzz("queries", query_fuzz.try_queries, 200, 2, tmp_path)
+    assert fuzz("queries", query_fuzz.try_queries, 100, 2, tmp_path)
 
 
 def find_fault(_place: Path, _name: str, count: int) -> Batch:
@@ -255,7 +256,6 @@ def test_chunks_that_break_a_promise_are_noticed(model: BundledModel) -> None:
 
 def test_answers_that_break_a_promise_are_noticed(tmp_path: Path) -> None:
     demo = query_fuzz.demo_in(tmp_path)
-    (data_dir,) = tmp_path.glob("demo-*/index")
-    change_catalog(data_dir, "UPDATE chunks SET text = 'Something else.'")
+    demo.passages = dict.fromkeys(demo.passages, "Something else.")
     assert query_fuzz.try_queries(tmp_path, "some", 20).findings
     demo.index.close()

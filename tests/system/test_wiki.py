@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.live_wiki import LiveWiki, commit, eventually, git, head_of, make_repository
+from tests.support.processes import is_running
 
 
 @pytest.fixture(scope="module", params=["True", "False"], ids=["names keep their case", "names are lower case"])
@@ -105,7 +106,7 @@ def test_several_pushed_commits_are_all_indexed(live: LiveWiki, tmp_path: Path) 
 def test_a_commit_that_nobody_told_of_is_found_after_a_restart(live: LiveWiki) -> None:
     pid = live.status()["owner_pid"]
     live.stop()
-    eventually(lambda: not Path(f"/proc/{pid}").exists() or live.data_dir.joinpath("owner.sock").exists() is False)
+    eventually(lambda: not is_running(pid) or live.data_dir.joinpath("owner.sock").exists() is False)
     commit(live.repository, {"silent.md": "# Silent\n\nThe submarine lies at the bottom of the harbour.\n"})
     live.restart()
     live.wait_until_indexed()

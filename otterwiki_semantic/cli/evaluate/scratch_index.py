@@ -19,6 +19,9 @@ from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding import profile_for
 
+_CLOSE_SECONDS = 120.0
+"""Longer than any step takes: a step that goes on would write to the directory after it was removed."""
+
 
 @contextmanager
 def scratch_index(
@@ -39,7 +42,7 @@ def scratch_index(
             words = mean_words(Repository(settings.repository), index.embedder, profile)
             yield index, {"chunks": index.status().chunks, "words_per_chunk": words, "build_seconds": round(seconds, 1)}
         finally:
-            index.close()
+            index.close(_CLOSE_SECONDS)
 
 
 def _temporary(settings: Settings, chunks: str, place: Path) -> Settings:

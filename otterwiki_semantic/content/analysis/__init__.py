@@ -3,16 +3,12 @@
 `minhash` is imported by its own name: it needs NumPy, which a wiki worker does without.
 """
 
-from otterwiki_semantic.content.analysis.tokenizer import (
-    ANALYSIS_VERSION,
-    UNSPACED,
-    Word,
-    WordMatcher,
-    fold,
-    indexed_text,
-    name_key,
-    stem,
-    words,
-)
-
-__all__ = ["ANALYSIS_VERSION", "UNSPACED", "Word", "WordMatcher", "fold", "indexed_text", "name_key", "stem", "words"]
+from otterwiki_semantic.content.analysis.tokenizer import ANALYSIS_VERSION as ANALYSIS_VERSION
+from otterwiki_semantic.content.analysis.tokenizer import UNSPACED as UNSPACED
+from otterwiki_semantic.content.analysis.tokenizer import Word as Word
+from otterwiki_semantic.content.analysis.tokenizer import WordMatcher as WordMatcher
+from otterwiki_semantic.content.analysis.tokenizer import fold as fold
+from otterwiki_semantic.content.analysis.tokenizer import indexed_text as indexed_text
+from otterwiki_semantic.content.analysis.tokenizer import name_key as name_key
+from otterwiki_semantic.content.analysis.tokenizer import stem as stem
+from otterwiki_semantic.content.analysis.tokenizer import words as words

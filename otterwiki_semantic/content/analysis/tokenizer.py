@@ -64,12 +64,7 @@ def words(text: str) -> Iterator[Word]:
     """Yield the words of a text in order."""
     for match in _spelled_words(text):
         spelled, start = match[0], match.start()
-        if spelled.isascii():
-            parts, exact, whole = _analysis(spelled)
-            if parts:
-                yield Word(start, match.end(), parts, exact, whole)
-        else:
-            yield from _words_of_scripts(spelled, start)
+        yield from _word(spelled, start) if spelled.isascii() else _words_of_scripts(spelled, start)
 
 
 def indexed_text(text: str) -> str:
@@ -146,10 +141,15 @@ def _words_of_scripts(spelled: str, start: int) -> Iterator[Word]:
         if _UNSPACED_RUN.fullmatch(run):
             yield from _bigrams(run, start)
         elif run:
-            parts, exact, whole = _analysis(run)
-            if parts:
-                yield Word(start, start + len(run), parts, exact, whole)
+            yield from _word(run, start)
         start += len(run)
+
+
+def _word(spelled: str, start: int) -> Iterator[Word]:
+    """Yield a word without bigrams, unless nothing of it is stored."""
+    parts, exact, whole = _analysis(spelled)
+    if parts:
+        yield Word(start, start + len(spelled), parts, exact, whole)
 
 
 def _bigrams(run: str, start: int) -> Iterator[Word]:

@@ -19,11 +19,8 @@ def trigram_similarity(one: str, other: str) -> float:
 def nearest_names(name: str, others: Mapping[str, str], limit: int, min_similarity: float) -> list[str]:
     """Return the values of the keys that are spelled most like `name`, best first."""
     wanted = _trigrams(name)
-    scored = ((_dice(wanted, _trigrams(key)), value) for key, value in others.items())
-    ranked = sorted(
-        ((score, value) for score, value in scored if score >= min_similarity), key=lambda item: (-item[0], item[1])
-    )
-    return list(dict.fromkeys(value for _, value in ranked))[:limit]
+    ranked = sorted((-_dice(wanted, _trigrams(key)), value) for key, value in others.items())
+    return list(dict.fromkeys(value for score, value in ranked if -score >= min_similarity))[:limit]
 
 
 def _trigrams(name: str) -> frozenset[str]:

@@ -1,16 +1,10 @@
 """Divide a page into chunks: the passages that are embedded, searched and shown."""
 
-from otterwiki_semantic.content.chunking.chunker import chunk_document, shorten_heading
-from otterwiki_semantic.content.chunking.profiles import PROFILES, Profile, profile_named
-from otterwiki_semantic.content.chunking.sizes import ByteCounter, TokenCounter, count_words
-
-__all__ = [
-    "PROFILES",
-    "ByteCounter",
-    "Profile",
-    "TokenCounter",
-    "chunk_document",
-    "count_words",
-    "profile_named",
-    "shorten_heading",
-]
+from otterwiki_semantic.content.chunking.chunker import chunk_document as chunk_document
+from otterwiki_semantic.content.chunking.chunker import shorten_heading as shorten_heading
+from otterwiki_semantic.content.chunking.profiles import PROFILES as PROFILES
+from otterwiki_semantic.content.chunking.profiles import Profile as Profile
+from otterwiki_semantic.content.chunking.profiles import profile_named as profile_named
+from otterwiki_semantic.content.chunking.sizes import ByteCounter as ByteCounter
+from otterwiki_semantic.content.chunking.sizes import TokenCounter as TokenCounter
+from otterwiki_semantic.content.chunking.sizes import count_words as count_words

@@ -36,10 +36,6 @@ class _ChunkBuilder:
         """Whether these segments also fit; the first new ones always do."""
         return not self.new or fit(segments, self.max_size - self.size, self.max_tokens - self.tokens)
 
-    def could_hold(self, segments: Sequence[Segment]) -> bool:
-        """Whether these segments would fit if there were no others."""
-        return fit(segments, self.max_size, self.max_tokens)
-
 
 class Packer:
     """Packs measured segments into chunks, for one profile."""
@@ -56,7 +52,8 @@ class Packer:
         chunks = [_ChunkBuilder(max_size, max_tokens)]
         for block in blocks:
             chunk = chunks[-1]
-            if not chunk.has_room_for(block) and chunk.new_size >= self._profile.min_size and chunk.could_hold(block):
+            is_full = chunk.new_size >= self._profile.min_size and not chunk.has_room_for(block)
+            if is_full and fit(block, max_size, max_tokens):
                 chunk = self._begin_chunk(chunks, block[0])
             for segment in block:
                 if not chunk.has_room_for([segment]):

@@ -42,10 +42,9 @@ def heading_segment(section: Section) -> Segment:
 
 def split_block(block: Block, section: Section) -> Iterator[Segment]:
     """Split a block: prose between sentences, rows between lines."""
-    return _lines(block, section) if block.kind is BlockKind.ROWS else _sentences(block, section)
-
-
-def _lines(block: Block, section: Section) -> Iterator[Segment]:
+    if block.kind is BlockKind.PROSE:
+        yield from _sentences(block, section)
+        return
     for position, line in enumerate(block.lines):
         yield Segment(line.text, "\n" if position else PARAGRAPH, line.number, line.number, section)
 

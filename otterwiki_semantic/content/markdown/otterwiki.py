@@ -14,6 +14,7 @@ from mistune.plugins.table import NP_TABLE_PATTERN, TABLE_PATTERN, parse_nptable
 
 if TYPE_CHECKING:
     from mistune import BlockParser, BlockState, InlineParser, InlineState, Markdown
+    from mistune.plugins import Plugin
 
     _BlockRule = Callable[[BlockParser, re.Match[str], BlockState], int | None]
 
@@ -63,7 +64,7 @@ def fancy_blocks(md: Markdown) -> None:
     md.block.register("fancy_block", r"^ {0,3}:{3,}[^:\n]*$", parse)
 
 
-def _prefixed_block(md: Markdown, name: str, sign: str, titled: bool) -> None:
+def _prefixed_blocks(name: str, sign: str, *, titled: bool) -> Plugin:
     line = rf" {{0,3}}>{sign}[^\n]*"
     run = re.compile(rf"(?:{line}(?:\n|\Z))+")
     leading = re.compile(rf"^ *>{sign}", re.MULTILINE)
@@ -75,17 +76,13 @@ def _prefixed_block(md: Markdown, name: str, sign: str, titled: bool) -> None:
         _add_container(state, block, source.strip() + "\n" if titled else source, titled=titled)
         return stop
 
-    md.block.register(name, rf"^{line}$", parse, before="block_quote")
+    return lambda md: md.block.register(name, rf"^{line}$", parse, before="block_quote")
 
 
-def spoilers(md: Markdown) -> None:
-    """Lines that begin with ``>!``: hidden until clicked."""
-    _prefixed_block(md, "spoiler_block", "!", titled=False)
-
-
-def foldable_blocks(md: Markdown) -> None:
-    r"""Lines that begin with ``>|``: collapsed until clicked, with a title."""
-    _prefixed_block(md, "fold_block", r"\|", titled=True)
+spoilers = _prefixed_blocks("spoiler_block", "!", titled=False)
+"""Lines that begin with ``>!``: hidden until clicked."""
+foldable_blocks = _prefixed_blocks("fold_block", r"\|", titled=True)
+"""Lines that begin with ``>|``: collapsed until clicked, with a title."""
 
 
 def math_blocks(md: Markdown) -> None:

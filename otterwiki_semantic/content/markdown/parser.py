@@ -109,9 +109,10 @@ class _DocumentBuilder:
 
         path = [_Heading()]
         found: list[Section] = []
-        blocks = self._unread(unread_front_matter)
+        unread = (Line(line, number) for number, line in enumerate(unread_front_matter.split("\n"), 1) if line.strip(" -"))
+        blocks = list(_block(BlockKind.ROWS, unread))
         for token in state.tokens:
-            line = self._line_of(token.get("start", 0))
+            line = min(bisect_right(self._offsets, token.get("start", 0)), len(self._lines))
             self._cursor = max(self._cursor, line - 1)
             if token["type"] != "heading":
                 blocks.extend(self._blocks(token))
@@ -122,13 +123,6 @@ class _DocumentBuilder:
             blocks = []
         found.append(_section(path, len(self._lines), blocks))
         return tuple(section for section in found if section.level or section.blocks)
-
-    def _unread(self, text: str) -> list[Block]:
-        lines = tuple(Line(line, number) for number, line in enumerate(text.split("\n"), 1) if line.strip(" -"))
-        return [Block(BlockKind.ROWS, lines)] if lines else []
-
-    def _line_of(self, offset: int) -> int:
-        return min(bisect_right(self._offsets, offset), len(self._lines))
 
     def _heading(self, token: _Token, line: int) -> _Heading:
         inline = self._inline(token["text"])
@@ -156,21 +150,19 @@ class _DocumentBuilder:
     # Blocks: from each kind of token to the lines a reader sees
 
     def _blocks(self, token: _Token) -> Iterator[Block]:
-        if token["type"] in _ROWS:
-            yield from _block(BlockKind.ROWS, self._rows(token))
-        elif token["type"] == "heading":
-            self._next_anchor(self._inline(token["text"]))  # begins no section, but takes an anchor
-            yield from _block(BlockKind.PROSE, self._prose(token))
-        elif "children" in token:
+        if _is_container(token):
             for child in token["children"]:
                 yield from self._blocks(child)
-        elif "text" in token:
-            yield from _block(BlockKind.PROSE, self._prose(token))
-        elif "raw" in token:
-            yield from _block(BlockKind.ROWS, self._verbatim_lines(token["raw"]))
+        else:
+            yield from _block(BlockKind.ROWS if token["type"] in _ROWS else BlockKind.PROSE, self._lines_of(token))
 
-    def _rows(self, token: _Token) -> Iterator[Line]:
-        return _ROWS[token["type"]](self, token)
+    def _lines_of(self, token: _Token) -> Iterator[Line]:
+        if token["type"] == "heading":
+            self._next_anchor(self._inline(token["text"]))  # begins no section, but takes an anchor
+        if token["type"] in _ROWS:
+            yield from _ROWS[token["type"]](self, token)
+        elif "text" in token:
+            yield from self._prose(token)
 
     def _prose(self, token: _Token) -> Iterator[Line]:
         numbers = [self._locate(line) for line in token["text"].strip("\n").split("\n")]
@@ -178,11 +170,8 @@ class _DocumentBuilder:
         for index, line in enumerate(shown):
             yield Line(line.strip(), numbers[min(index, len(numbers) - 1)])
 
-    def _code(self, token: _Token) -> Iterator[Line]:
-        return self._verbatim_lines(token["raw"])
-
-    def _verbatim_lines(self, raw: str) -> Iterator[Line]:
-        for line in raw.strip("\n").split("\n"):
+    def _verbatim(self, token: _Token) -> Iterator[Line]:
+        for line in token["raw"].strip("\n").split("\n"):
             yield Line(line.rstrip(), self._locate(line))
 
     def _html(self, token: _Token) -> Iterator[Line]:
@@ -210,17 +199,7 @@ class _DocumentBuilder:
 
     def _item(self, item: _Token) -> Iterator[Line]:
         for child in item["children"]:
-            if child["type"] == "heading":
-                self._next_anchor(self._inline(child["text"]))
-                yield from self._prose(child)
-            elif child["type"] == "list":
-                yield from self._list(child)
-            elif child["type"] in _ROWS:
-                yield from self._rows(child)
-            elif "text" in child:
-                yield from self._prose(child)
-            elif "children" in child:
-                yield from self._item(child)
+            yield from self._item(child) if _is_container(child) else self._lines_of(child)
 
     def _locate(self, fragment: str) -> int:
         """Return the number of the next source line with this fragment in it, or of the next line if there is none nearby."""
@@ -234,11 +213,15 @@ class _DocumentBuilder:
 
 
 _ROWS: dict[str, Callable[[_DocumentBuilder, _Token], Iterator[Line]]] = {
-    "block_code": _DocumentBuilder._code,
+    "block_code": _DocumentBuilder._verbatim,
     "block_html": _DocumentBuilder._html,
     "table": _DocumentBuilder._table,
     "list": _DocumentBuilder._list,
 }
+
+
+def _is_container(token: _Token) -> bool:
+    return "children" in token and token["type"] not in _ROWS
 
 
 def _section(path: list[_Heading], end: int, blocks: list[Block]) -> Section:

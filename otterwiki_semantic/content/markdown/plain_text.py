@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from otterwiki_semantic.core.records import Link
@@ -86,30 +86,17 @@ def _line_breaks(text: str) -> str:
     return "\n" * text.count("\n")
 
 
-def _children(token: Token, with_images: bool) -> str:
-    return "".join(_text(child, with_images) for child in token.get("children", ()))
-
-
-def _link(token: Token, with_images: bool) -> str:
-    return _children(token, with_images) or str(token.get("attrs", {}).get("url", ""))
-
-
-def _image(token: Token, with_images: bool) -> str:
-    return _children(token, with_images) if with_images else ""
-
-
-_TEXT_OF: dict[str, Callable[[Token, bool], str]] = {
-    "text": lambda token, _: html.unescape(token["raw"]),
-    "wiki_link": lambda token, _: html.unescape(token["raw"]),
-    "inline_html": lambda token, _: visible_html(token["raw"]),
-    "softbreak": lambda _token, _: "\n",
-    "linebreak": lambda _token, _: "\n",
-    "link": _link,
-    "image": _image,
-}
-
-
 def _text(token: Token, with_images: bool) -> str:
-    if text_of := _TEXT_OF.get(token["type"]):
-        return text_of(token, with_images)
-    return _children(token, with_images) if "children" in token else str(token.get("raw", ""))
+    children = "".join(_text(child, with_images) for child in token.get("children", ()))
+    match token["type"]:
+        case "text" | "wiki_link":
+            return html.unescape(token["raw"])
+        case "inline_html":
+            return visible_html(token["raw"])
+        case "softbreak" | "linebreak":
+            return "\n"
+        case "link":
+            return children or str(token.get("attrs", {}).get("url", ""))
+        case "image" if not with_images:
+            return ""
+    return children if "children" in token else str(token.get("raw", ""))

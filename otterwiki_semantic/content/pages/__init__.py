@@ -1,19 +1,13 @@
 """Pages: their names, titles, outlines and links."""
 
-from otterwiki_semantic.content.pages.links import page_key, resolve_link
-from otterwiki_semantic.content.pages.outline import find_section, full_names, outline, short_names
-from otterwiki_semantic.content.pages.page import page_name, page_not_found, page_title, page_word_count, read_page
-
-__all__ = [
-    "find_section",
-    "full_names",
-    "outline",
-    "page_key",
-    "page_name",
-    "page_not_found",
-    "page_title",
-    "page_word_count",
-    "read_page",
-    "resolve_link",
-    "short_names",
-]
+from otterwiki_semantic.content.pages.links import page_key as page_key
+from otterwiki_semantic.content.pages.links import resolve_link as resolve_link
+from otterwiki_semantic.content.pages.outline import find_section as find_section
+from otterwiki_semantic.content.pages.outline import full_names as full_names
+from otterwiki_semantic.content.pages.outline import outline as outline
+from otterwiki_semantic.content.pages.outline import short_names as short_names
+from otterwiki_semantic.content.pages.page import page_name as page_name
+from otterwiki_semantic.content.pages.page import page_not_found as page_not_found
+from otterwiki_semantic.content.pages.page import page_title as page_title
+from otterwiki_semantic.content.pages.page import page_word_count as page_word_count
+from otterwiki_semantic.content.pages.page import read_page as read_page

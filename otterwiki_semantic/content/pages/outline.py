@@ -147,10 +147,7 @@ def full_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
 
     The text before the first heading has none.
     """
-    return _full_names(entries, _count_meanings(entries, title))
-
-
-def _full_names(entries: Sequence[OutlineEntry], meanings: Counter[str]) -> list[str]:
+    meanings = _count_meanings(entries, title)
     names = [" > ".join(map(shorten_heading, entry.path)) for entry in entries]
     return [
         f"{name} (#{entry.anchor})" if entry.level and meanings[_path_key(name)] > 1 else name
@@ -162,7 +159,7 @@ def short_names(entries: Sequence[OutlineEntry], title: str = "") -> list[str]:
     """Return the shortest unique name for each section: its heading, after as many of those above it as necessary."""
     meanings = _count_meanings(entries, title)
     names = []
-    for entry, full_name in zip(entries, _full_names(entries, meanings), strict=True):
+    for entry, full_name in zip(entries, full_names(entries, title), strict=True):
         paths = (" > ".join(map(shorten_heading, entry.path[start:])) for start in range(len(entry.path) - 1, -1, -1))
         names.append(next((path for path in paths if meanings[_path_key(path)] == 1), full_name))
     return names
@@ -176,8 +173,7 @@ def _count_meanings(entries: Iterable[OutlineEntry], title: str) -> Counter[str]
 def _ambiguous(
     name: str, kind: str, found: Sequence[OutlineEntry], headed: Sequence[OutlineEntry], title: str
 ) -> AmbiguousSectionError:
-    meant = {id(entry) for entry in found}
-    names = [full_name for entry, full_name in zip(headed, full_names(headed, title), strict=True) if id(entry) in meant]
+    names = [full_name for entry, full_name in zip(headed, full_names(headed, title), strict=True) if entry in found]
     listed = "; ".join(names[:_MAX_NAMED])
     return AmbiguousSectionError(f"{len(found)} sections match {name!r} by {kind}; ask for one of them: {listed}", names)
 

@@ -29,9 +29,8 @@ def page_not_found(where: str, path: str, paths: Iterable[str]) -> PageNotFoundE
     for other in paths:
         names.setdefault(other, other)
         names.setdefault(page_name(other), other)
-    nearest = nearest_names(path, names, _MAX_SUGGESTIONS, _MIN_SIMILARITY)
-    if not nearest:
-        nearest = nearest_names(page_name(path), names, _MAX_SUGGESTIONS, _MIN_SIMILARITY)
+    candidates = (nearest_names(name, names, _MAX_SUGGESTIONS, _MIN_SIMILARITY) for name in (path, page_name(path)))
+    nearest = next(filter(None, candidates), [])
     hint = f"; perhaps: {'; '.join(nearest)}" if nearest else ""
     return PageNotFoundError(f"{where} has no page {path!r}{hint}", nearest)
 

@@ -1,125 +1,62 @@
 """The records that travel between rooms. Those that leave the process are the JSON of the API: see `core.serialization`."""
 
-from otterwiki_semantic.core.records.document import Block, BlockKind, Chunk, Document, Line, Link, Page, Section, StoredChunk
-from otterwiki_semantic.core.records.insight import (
-    ChunkInspection,
-    Insight,
-    MapPoint,
-    MapState,
-    Neighbour,
-    PageInspection,
-    SearchHour,
-    SyncRecord,
-    UnansweredQuery,
-    WikiMap,
-)
-from otterwiki_semantic.core.records.pages import (
-    NO_URLS,
-    Commit,
-    ListedPage,
-    OutlineEntry,
-    PageLinks,
-    PageList,
-    PagePart,
-    PageUrls,
-    PageView,
-)
-from otterwiki_semantic.core.records.requests import (
-    MAX_RESULTS,
-    BatchRequest,
-    Filters,
-    Mode,
-    OutlineRequest,
-    PageListRequest,
-    PageRequest,
-    ReadRequest,
-    ReindexRequest,
-    RelatedRequest,
-    SearchOptions,
-    SearchRequest,
-    Sort,
-)
-from otterwiki_semantic.core.records.search import (
-    FIRST_BUILD,
-    Answer,
-    Explanation,
-    Facets,
-    Hit,
-    RelatedPage,
-    RelatedPages,
-    RetrieverScore,
-    SectionMatch,
-)
-from otterwiki_semantic.core.records.status import (
-    Estimate,
-    Freshness,
-    IndexStatus,
-    Problem,
-    Progress,
-    RebuildState,
-    RebuildStatus,
-    Recall,
-    ReindexStarted,
-)
-
-__all__ = [
-    "FIRST_BUILD",
-    "MAX_RESULTS",
-    "NO_URLS",
-    "Answer",
-    "BatchRequest",
-    "Block",
-    "BlockKind",
-    "Chunk",
-    "ChunkInspection",
-    "Commit",
-    "Document",
-    "Estimate",
-    "Explanation",
-    "Facets",
-    "Filters",
-    "Freshness",
-    "Hit",
-    "IndexStatus",
-    "Insight",
-    "Line",
-    "Link",
-    "ListedPage",
-    "MapPoint",
-    "MapState",
-    "Mode",
-    "Neighbour",
-    "OutlineEntry",
-    "OutlineRequest",
-    "Page",
-    "PageInspection",
-    "PageLinks",
-    "PageList",
-    "PageListRequest",
-    "PagePart",
-    "PageRequest",
-    "PageUrls",
-    "PageView",
-    "Problem",
-    "Progress",
-    "ReadRequest",
-    "RebuildState",
-    "RebuildStatus",
-    "Recall",
-    "ReindexRequest",
-    "ReindexStarted",
-    "RelatedPage",
-    "RelatedPages",
-    "RelatedRequest",
-    "RetrieverScore",
-    "SearchHour",
-    "SearchOptions",
-    "SearchRequest",
-    "Section",
-    "SectionMatch",
-    "Sort",
-    "StoredChunk",
-    "SyncRecord",
-    "UnansweredQuery",
-    "WikiMap",
-]
+from otterwiki_semantic.core.records.document import Block as Block
+from otterwiki_semantic.core.records.document import BlockKind as BlockKind
+from otterwiki_semantic.core.records.document import Chunk as Chunk
+from otterwiki_semantic.core.records.document import Document as Document
+from otterwiki_semantic.core.records.document import Line as Line
+from otterwiki_semantic.core.records.document import Link as Link
+from otterwiki_semantic.core.records.document import Page as Page
+from otterwiki_semantic.core.records.document import Section as Section
+from otterwiki_semantic.core.records.document import StoredChunk as StoredChunk
+from otterwiki_semantic.core.records.insight import ChunkInspection as ChunkInspection
+from otterwiki_semantic.core.records.insight import Insight as Insight
+from otterwiki_semantic.core.records.insight import MapPoint as MapPoint
+from otterwiki_semantic.core.records.insight import MapState as MapState
+from otterwiki_semantic.core.records.insight import Neighbour as Neighbour
+from otterwiki_semantic.core.records.insight import PageInspection as PageInspection
+from otterwiki_semantic.core.records.insight import SearchHour as SearchHour
+from otterwiki_semantic.core.records.insight import SyncRecord as SyncRecord
+from otterwiki_semantic.core.records.insight import UnansweredQuery as UnansweredQuery
+from otterwiki_semantic.core.records.insight import WikiMap as WikiMap
+from otterwiki_semantic.core.records.pages import NO_URLS as NO_URLS
+from otterwiki_semantic.core.records.pages import Commit as Commit
+from otterwiki_semantic.core.records.pages import ListedPage as ListedPage
+from otterwiki_semantic.core.records.pages import OutlineEntry as OutlineEntry
+from otterwiki_semantic.core.records.pages import PageLinks as PageLinks
+from otterwiki_semantic.core.records.pages import PageList as PageList
+from otterwiki_semantic.core.records.pages import PagePart as PagePart
+from otterwiki_semantic.core.records.pages import PageUrls as PageUrls
+from otterwiki_semantic.core.records.pages import PageView as PageView
+from otterwiki_semantic.core.records.requests import MAX_RESULTS as MAX_RESULTS
+from otterwiki_semantic.core.records.requests import BatchRequest as BatchRequest
+from otterwiki_semantic.core.records.requests import Filters as Filters
+from otterwiki_semantic.core.records.requests import Mode as Mode
+from otterwiki_semantic.core.records.requests import OutlineRequest as OutlineRequest
+from otterwiki_semantic.core.records.requests import PageListRequest as PageListRequest
+from otterwiki_semantic.core.records.requests import PageRequest as PageRequest
+from otterwiki_semantic.core.records.requests import ReadRequest as ReadRequest
+from otterwiki_semantic.core.records.requests import ReindexRequest as ReindexRequest
+from otterwiki_semantic.core.records.requests import RelatedRequest as RelatedRequest
+from otterwiki_semantic.core.records.requests import SearchOptions as SearchOptions
+from otterwiki_semantic.core.records.requests import SearchRequest as SearchRequest
+from otterwiki_semantic.core.records.requests import Sort as Sort
+from otterwiki_semantic.core.records.search import FIRST_BUILD as FIRST_BUILD
+from otterwiki_semantic.core.records.search import Answer as Answer
+from otterwiki_semantic.core.records.search import Explanation as Explanation
+from otterwiki_semantic.core.records.search import Facets as Facets
+from otterwiki_semantic.core.records.search import Hit as Hit
+from otterwiki_semantic.core.records.search import RelatedPage as RelatedPage
+from otterwiki_semantic.core.records.search import RelatedPages as RelatedPages
+from otterwiki_semantic.core.records.search import RetrieverScore as RetrieverScore
+from otterwiki_semantic.core.records.search import SectionMatch as SectionMatch
+from otterwiki_semantic.core.records.status import Estimate as Estimate
+from otterwiki_semantic.core.records.status import Freshness as Freshness
+from otterwiki_semantic.core.records.status import IndexStatus as IndexStatus
+from otterwiki_semantic.core.records.status import Problem as Problem
+from otterwiki_semantic.core.records.status import Progress as Progress
+from otterwiki_semantic.core.records.status import RebuildState as RebuildState
+from otterwiki_semantic.core.records.status import RebuildStatus as RebuildStatus
+from otterwiki_semantic.core.records.status import Recall as Recall
+from otterwiki_semantic.core.records.status import ReindexStarted as ReindexStarted
+from otterwiki_semantic.core.records.status import ReindexStatus as ReindexStatus

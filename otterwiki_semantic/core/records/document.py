@@ -103,8 +103,8 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredChunk:
-    """A chunk as the catalog has it, with what it knows of its page. For the fields see `Chunk` and `Page`."""
+class StoredChunk(Chunk):
+    """A chunk as the catalog has it, with what it knows of its page: see `Page`."""
 
     name: str
     """The last part of the page's path."""
@@ -112,15 +112,6 @@ class StoredChunk:
     title: str
     category: str | None
     tags: tuple[str, ...]
-    text: str
-    prefix_length: int
-    overlap_length: int
-    section: str
-    section_path: tuple[str, ...]
-    headings: tuple[str, ...]
-    anchor: str
-    start_line: int
-    end_line: int
     chunk_index: int
     """Which chunk of the page this is, from 0."""
     total_chunks: int

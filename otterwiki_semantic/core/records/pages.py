@@ -30,8 +30,8 @@ class PageUrls(Struct, frozen=True):
 NO_URLS = PageUrls()
 
 
-class ListedPage(Struct, frozen=True, omit_defaults=True):
-    """A page in a list."""
+class NamedPage(Struct, frozen=True, omit_defaults=True):
+    """What records of a page begin with."""
 
     name: str
     """The last part of the page's path."""
@@ -39,10 +39,20 @@ class ListedPage(Struct, frozen=True, omit_defaults=True):
     """The page's path in the wiki."""
     title: str
     """The front matter's title, else the first heading of level 1, else the name."""
+
+
+class DescribedPage(NamedPage, frozen=True):
+    """What records of a page with its front matter begin with."""
+
     category: str | None
     """From the front matter."""
     tags: tuple[str, ...]
     """From the front matter."""
+
+
+class ListedPage(DescribedPage, frozen=True):
+    """A page in a list."""
+
     updated: str | None
     """When a commit last changed the page, ISO 8601 in UTC."""
     word_count: int
@@ -113,15 +123,9 @@ class PagePart(Struct, frozen=True):
     content: str
 
 
-class PageView(Struct, frozen=True, omit_defaults=True):
-    """A page as it is read, whole or in parts."""
+class PageView(NamedPage, frozen=True):
+    """A page as it is read, whole or in parts. Its path is that of its file, whatever the case it was asked for in."""
 
-    name: str
-    """The last part of the page's path."""
-    path: str
-    """The page's path in the wiki, as its file is spelled."""
-    title: str
-    """The front matter's title, else the first heading of level 1, else the name."""
     content: str
     """The page's markdown, front matter included; with `section` or `lines` that of `parts`."""
     frontmatter: dict[str, Any] | None

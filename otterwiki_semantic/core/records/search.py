@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from otterwiki_semantic.core.records.pages import DescribedPage, NamedPage
 from otterwiki_semantic.core.records.status import Freshness
 
 FIRST_BUILD = "the index is being built; results are incomplete until it is done"
@@ -42,19 +43,9 @@ class Explanation(Struct, frozen=True):
     """If a reranker read the passage: the rank before that, and the reranker's score."""
 
 
-class Hit(Struct, frozen=True, omit_defaults=True):
+class Hit(DescribedPage, frozen=True):
     """A passage that answers a query."""
 
-    name: str
-    """The last part of the page's path."""
-    path: str
-    """The page's path in the wiki."""
-    title: str
-    """The front matter's title, else the first heading of level 1, else the name."""
-    category: str | None
-    """From the front matter."""
-    tags: tuple[str, ...]
-    """From the front matter."""
     snippet: str
     """The whole passage; it starts with its page's title and heading path in brackets."""
     prefix_length: int
@@ -149,15 +140,9 @@ class SectionMatch(Struct, frozen=True):
     similarity: float
 
 
-class RelatedPage(Struct, frozen=True, omit_defaults=True):
+class RelatedPage(NamedPage, frozen=True):
     """A page near in meaning to another one."""
 
-    name: str
-    """The last part of the page's path."""
-    path: str
-    """The page's path in the wiki."""
-    title: str
-    """The front matter's title, else the first heading of level 1, else the name."""
     similarity: float
     """The mean of the two pages' up to three nearest pairs of passages."""
     linked: bool

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, Literal
 
-from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec import Meta, Struct
+from msgspec.structs import asdict, force_setattr
 
 
 class Freshness(Struct, frozen=True, omit_defaults=True):
@@ -74,36 +74,70 @@ class Problem(Struct, frozen=True):
         force_setattr(self, "cure", self.hint)
 
 
-class RebuildStatus(Struct, frozen=True):
+class RebuildStatus(Progress, frozen=True, kw_only=True):
     """The state and progress of the last rebuild. Times are ISO 8601 in UTC."""
 
     state: RebuildState = RebuildState.IDLE
-    progress: Progress = Progress()
     started: str | None = None
     finished: str | None = None
     error: str | None = None
-    estimate: Estimate | None = None
-    recall: Recall | None = None
-    copies: bool = False
-    """Whether it copies what has not changed."""
     hint: str | None = None
     """What to do about the error, if it failed."""
     cure: str | None = None
     """The same as `hint`, until 0.2."""
+    estimate: Estimate | None = None
+    recall: Recall | None = None
+    copies: bool = False
+    """Whether it copies what has not changed."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "cure", self.hint)
 
 
-class IndexStatus(Struct, frozen=True):
-    """What the index holds and how it is. `status` is ``ready``, ``indexing`` or ``error``.
+class ReindexStatus(RebuildStatus, frozen=True, kw_only=True):
+    """The state of the last rebuild, also by the names of the earlier plugin."""
 
-    `is_outdated`: another is built, made in another way. `reranker` is the one that is configured; while it is loading
-    (`reranker_is_loading`) answers are not reranked.
-    """
+    status: Literal["idle", "in_progress", "complete", "error"]
+    started_at: str | None
+    completed_at: str | None
+    pages_indexed: int
+    chunks_created: int
+    error_message: str | None
 
-    status: str
-    index: Freshness
+    @classmethod
+    def of(cls, rebuild: RebuildStatus) -> ReindexStatus:
+        """Return the status of a rebuild."""
+        return cls(
+            **asdict(rebuild),
+            status=_STATES_OF_EARLIER_PLUGIN[rebuild.state],
+            started_at=rebuild.started,
+            completed_at=rebuild.finished,
+            pages_indexed=rebuild.pages_done,
+            chunks_created=rebuild.chunks_done,
+            error_message=rebuild.error,
+        )
+
+
+_STATES_OF_EARLIER_PLUGIN: dict[RebuildState, Literal["idle", "in_progress", "complete", "error"]] = {
+    RebuildState.IDLE: "idle",
+    RebuildState.RUNNING: "in_progress",
+    RebuildState.DONE: "complete",
+    RebuildState.FAILED: "error",
+}
+
+
+class IndexStatus(Struct, frozen=True, kw_only=True):
+    """What the index holds and its state."""
+
+    status: Literal["ready", "indexing", "error"]
+    indexed_commit: str | None
+    """The commit that the index equals; null: none yet."""
+    head_commit: str | None
+    """The commit that is HEAD; null: none yet."""
+    pending_pages: Annotated[int, Meta(ge=0)]
+    """Pages that are still to be indexed, or whose vectors are."""
+    head_error: str | None = None
+    """Why git cannot say what HEAD is."""
     pages: int
     chunks: int
     vectors: int
@@ -111,16 +145,27 @@ class IndexStatus(Struct, frozen=True):
     generation: str | None
     collection: str | None
     progress: Progress
+    """Of the sync."""
     rebuild: RebuildStatus
     last_sync: str | None
+    """When a sync last succeeded."""
     last_error: str | None
     embedded_texts: int
+    """Since the index was opened."""
     owner_pid: int
+    """The process of the index daemon."""
     version: str
     problems: tuple[Problem, ...] = ()
     is_outdated: bool = False
+    """Whether an index of another model or chunk profile is being built."""
     reranker: str | None = None
     reranker_is_loading: bool = False
+    """Whether answers are not reranked yet."""
+
+    @property
+    def index(self) -> Freshness:
+        """How far the index is behind HEAD."""
+        return Freshness(self.indexed_commit, self.head_commit, self.pending_pages, self.head_error)
 
 
 class ReindexStarted(Struct, frozen=True, omit_defaults=True):

@@ -14,16 +14,14 @@ import numpy as np
 
 from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.embedding.calibration import BUNDLED_CALIBRATION
 from otterwiki_semantic.embedding.local.onnx_runtime import BackgroundThreads, OpenedGraph, open_graph
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
     from tokenizers import Tokenizer
 
 BUNDLED_MODEL = Path(__file__).parent / "minilm"
 SPECIAL_TOKENS = 2
-_MODEL, _TOKENIZER, _PROVENANCE = "model.onnx", "tokenizer.json", "provenance.json"
+_MODEL, _TOKENIZER = "model.onnx", "tokenizer.json"
 _BYTES_PER_TOKEN = 4
 
 
@@ -42,10 +40,9 @@ class BundledModel:
 
     def __init__(self, directory: Path = BUNDLED_MODEL, threads: int | None = None) -> None:
         self._directory = directory
-        self._provenance = _read_provenance(directory / _PROVENANCE)
+        self._provenance = _read_provenance(directory / "provenance.json")
         self.dimension = int(self._provenance["dimension"])
         self.window = int(self._provenance["max_tokens"])
-        self.calibration = BUNDLED_CALIBRATION
         self._lock = threading.Lock()
         self._opened: OpenedGraph | None = None
         self._background = BackgroundThreads(threads)
@@ -59,44 +56,37 @@ class BundledModel:
     def prepare(self) -> None:
         """Do nothing: the provenance says what the model is."""
 
-    def open(self) -> None:
-        """Read the model now rather than on first use."""
-        self._open()
-
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Texts longer than the context window are cut off; chunks are made to fit."""
-        opened = self._open()
-        encodings = [encoding.ids for encoding in opened.tokenizer.encode_batch_fast(list(texts))]
-        vectors = self._background.map(lambda ids: _run(opened.session, ids), encodings, len)
+        vectors = self._background.map(self._run, self._encode(texts), len)
         return np.array(vectors, dtype=np.float32).reshape(len(texts), self.dimension)
 
     def embed_queries(self, texts: Sequence[str], *, interactive: bool = True) -> Matrix:  # noqa: ARG002 - it is never slow
         """Runs on the calling thread, at its priority."""
-        opened = self._open()
-        encodings = opened.tokenizer.encode_batch_fast(list(texts))
-        return np.array([_run(opened.session, encoding.ids) for encoding in encodings], dtype=np.float32)
+        return np.array([self._run(ids) for ids in self._encode(texts)], dtype=np.float32)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        tokenizer = self._open().tokenizer
-        encodings = tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        encodings = self.open().tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [len(encoding.ids) + sum(len(rest.ids) for rest in encoding.overflowing) for encoding in encodings]
 
     def input_tokens(self, texts: Sequence[str]) -> list[int]:
-        special = self._open().tokenizer.num_special_tokens_to_add(is_pair=False)
-        return [count + special for count in self.count_tokens(texts)]
+        return [count + SPECIAL_TOKENS for count in self.count_tokens(texts)]
 
-    def _open(self) -> OpenedGraph:
+    def open(self) -> OpenedGraph:
+        """Return the opened model; the first call verifies and reads its files."""
         with self._lock:
             if self._opened is None:
-                self._opened = self._read()
+                for name, digest in self._provenance["files"].items():
+                    _verify(self._directory / name, digest)
+                self._opened = open_graph(self._directory / _MODEL, self._directory / _TOKENIZER, is_optimised=True)
+                self._opened.tokenizer.enable_truncation(self.window)
             return self._opened
 
-    def _read(self) -> OpenedGraph:
-        for name, digest in self._provenance["files"].items():
-            _verify(self._directory / name, digest)
-        opened = open_graph(self._directory / _MODEL, self._directory / _TOKENIZER, is_optimised=True)
-        opened.tokenizer.enable_truncation(self.window)
-        return opened
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return [encoding.ids for encoding in self.open().tokenizer.encode_batch_fast(list(texts))]
+
+    def _run(self, ids: Sequence[int]) -> Any:
+        return self.open().session.run(["embedding"], {"input_ids": np.array([ids], dtype=np.int64)})[0][0]
 
 
 def _read_provenance(path: Path) -> dict[str, Any]:
@@ -119,10 +109,6 @@ def _verify(path: Path, expected: str) -> None:
         raise ModelError(
             f"the model file {path} is damaged: its sha256 is {digest}, expected {expected}; install otterwiki-semantic again"
         )
-
-
-def _run(session: InferenceSession, ids: Sequence[int]) -> Any:
-    return session.run(["embedding"], {"input_ids": np.array([ids], dtype=np.int64)})[0][0]
 
 
 def estimate_tokens(texts: Sequence[str]) -> list[int]:

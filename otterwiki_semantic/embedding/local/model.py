@@ -98,33 +98,30 @@ class LocalModel(ModelWithInfo):
 
     def _opened(self, seconds: float = -1) -> Encoder:
         """Return the opened model; waits up to `seconds` (-1: as long as it takes) while another thread opens it."""
-        if self._encoder is not None:
-            return self._encoder
-        if not self._opening.acquire(timeout=seconds):
-            raise ModelUnreachableError(f"{self.name} is being opened; it answers as soon as that is done")
-        try:
-            if self._encoder is None:
-                encoder = self._open()
-                overhead = encoder.special_tokens + sum(encoder.count_tokens([encoder.prompt(is_query=False)]))
-                self._cache.learn(ModelInfo(encoder.dimension, encoder.window, encoder.digest, overhead=overhead))
-                self._encoder = encoder
-            return self._encoder
-        except ModelError:
-            self._cooldown.start()
-            raise
-        finally:
-            self._opening.release()
+        if self._encoder is None:
+            if not self._opening.acquire(timeout=seconds):
+                raise ModelUnreachableError(f"{self.name} is being opened; it answers as soon as that is done")
+            try:
+                self._encoder = self._encoder or self._open()
+            except ModelError:
+                self._cooldown.start()
+                raise
+            finally:
+                self._opening.release()
+        return self._encoder
 
     def _open(self) -> Encoder:
-        """Open the model. Errors: `ModelError` for whatever its library raises, which may hold the key."""
+        """Open the model and learn what it is. Errors: `ModelError` for whatever its library raises, which may hold the key."""
         try:
-            return self._open_encoder(self._settings)
+            encoder = self._open_encoder(self._settings)
         except ModelError:
             raise
         except Exception as error:  # noqa: BLE001 - such as an OSError of a driver that does not fit
             reason = redact(f"{type(error).__name__}: {error}", (self._settings.model_key,))
-            failure = ModelError(
+            raise ModelError(
                 f"{self.name} cannot be opened ({reason}); install the packages that it needs again, in versions for this "
                 "machine and its drivers, or set SEMANTIC_MODEL to another model"
-            )
-        raise failure
+            ) from None
+        overhead = encoder.special_tokens + sum(encoder.count_tokens([encoder.prompt(is_query=False)]))
+        self._learn(ModelInfo(encoder.dimension, encoder.window, encoder.digest, overhead=overhead))
+        return encoder

@@ -83,10 +83,8 @@ class ModelDirectory:
 
     def check_modules(self) -> None:
         """Raise `ModelError` if anything but pooling follows the graph."""
-        modules = self._read("modules.json")
-        kinds = [
-            str(module.get("type", "")).rpartition(".")[2] for module in modules.get("list", ()) if isinstance(module, dict)
-        ]
+        modules = self._read("modules.json").get("list", ())
+        kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules if isinstance(module, dict)]
         others = [kind for kind in kinds if kind not in {"Transformer", "Pooling", "Normalize"}]
         if others:
             raise ModelError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,14 @@ from otterwiki_semantic.embedding.local.model_files import ModelDirectory, Numbe
 from otterwiki_semantic.embedding.local.onnx_runtime import BackgroundThreads, open_graph
 from otterwiki_semantic.embedding.options import check_known, model_options
 
-_WHOLE_TEXT = ("sentence_embedding", "embedding", "pooler_output")
-_EACH_TOKEN = ("last_hidden_state", "token_embeddings")
+_OUTPUTS = (
+    ("sentence_embedding", 2),
+    ("embedding", 2),
+    ("last_hidden_state", 3),
+    ("token_embeddings", 3),
+    ("pooler_output", 2),
+)
+"""The usual outputs by preference, with their ranks: 2 for a vector of the whole text, 3 for those of its tokens."""
 _USUAL_WINDOWS = (512, 256, 128, 64)
 _TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
@@ -32,8 +39,7 @@ class OnnxEncoder:
         check_known(model_options(settings), (), "onnx")
         self._files = ModelDirectory(Path(settings.model.partition(":")[2]))
         self._prompts = {True: settings.query_prompt, False: settings.passage_prompt}
-        opened = open_graph(self._files.graph, self._files.tokenizer, is_optimised=False)
-        self._tokenizer, self._session = opened
+        self._tokenizer, self._session = open_graph(self._files.graph, self._files.tokenizer, is_optimised=False)
         self._inputs = self._input_types()
         self._output, self._is_pooled = self._choose_output()
         if not self._is_pooled:
@@ -101,9 +107,8 @@ class OnnxEncoder:
     def _choose_output(self) -> tuple[str, bool]:
         """Return the output to use, and whether it is one vector for the whole text."""
         ranks = {output.name: len(output.shape or ()) for output in self._session.get_outputs()}
-        named = [(name, 2) for name in _WHOLE_TEXT[:2]] + [(name, 3) for name in _EACH_TOKEN] + [(_WHOLE_TEXT[2], 2)]
-        any_of = [(name, rank) for wanted in (2, 3) for name, rank in ranks.items() if rank == wanted]
-        for name, rank in [*named, *any_of]:
+        others = sorted(((name, rank) for name, rank in ranks.items() if rank in {2, 3}), key=itemgetter(1))
+        for name, rank in (*_OUTPUTS, *others):
             if ranks.get(name) == rank:
                 return name, rank == 2
         raise ModelError(f"{self._files.graph} gives {', '.join(ranks)}, none of which is a vector of a text or of its tokens")

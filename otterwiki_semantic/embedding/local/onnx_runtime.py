@@ -58,21 +58,13 @@ class BackgroundThreads:
     """Threads of low priority, started on first use; by default one for each processor this process may use."""
 
     def __init__(self, threads: int | None) -> None:
-        self._threads = threads or len(os.sched_getaffinity(0))
-        self._lock = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool = ThreadPoolExecutor(threads or len(os.sched_getaffinity(0)), "embedding", _lower_priority)
 
     def map(self, work: Callable[[T], R], items: Sequence[T], size: Callable[[T], int]) -> list[R]:
         """Return `work(item)` for each item, in their order; begins with the largest."""
         largest_first = sorted(range(len(items)), key=lambda index: -size(items[index]))
-        done = dict(zip(largest_first, self._started().map(lambda index: work(items[index]), largest_first), strict=True))
+        done = dict(zip(largest_first, self._pool.map(lambda index: work(items[index]), largest_first), strict=True))
         return [done[index] for index in range(len(items))]
-
-    def _started(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._threads, "embedding", _lower_priority)
-            return self._pool
 
 
 def _lower_priority() -> None:

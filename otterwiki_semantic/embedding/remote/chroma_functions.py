@@ -66,14 +66,15 @@ class ChromaFunctionProvider:
             raise self._refusal(error, None if is_query else texts) from None
 
     @property
-    def secrets(self) -> tuple[str, ...]:
+    def secrets(self) -> tuple[str | None, ...]:
         """The configured key, and those that the functions and their client libraries may have found themselves."""
-        functions = tuple(self._functions.values())
-        attributes = (getattr(function, name, None) for function in functions for name in _KEY_ATTRIBUTES)
-        variables = (value for name, value in os.environ.items() if _NAMES_SECRET.search(name))
-        named = (os.environ.get(str(getattr(function, "api_key_env_var", ""))) for function in functions)
-        found = {self._settings.model_key, *(each for each in attributes if isinstance(each, str)), *named}
-        return tuple({*filter(None, found), *(value for value in variables if len(value) >= _SHORTEST_SECRET)})
+        variables = [value for name, value in os.environ.items() if _NAMES_SECRET.search(name)]
+        found = {self._settings.model_key, *(value for value in variables if len(value) >= _SHORTEST_SECRET)}
+        for function in tuple(self._functions.values()):
+            attributes = (getattr(function, name, None) for name in _KEY_ATTRIBUTES)
+            found.update(each for each in attributes if isinstance(each, str))
+            found.add(os.environ.get(str(getattr(function, "api_key_env_var", ""))))
+        return tuple(found)
 
     def remedy(self, status: int | None) -> str:
         if status in {401, 403}:
@@ -81,8 +82,6 @@ class ChromaFunctionProvider:
         if status is not None and 400 <= status < 500 and status != 429:
             return f"correct SEMANTIC_MODEL ({self._model}) or SEMANTIC_MODEL_OPTIONS"
         return "searches answer by words until it does"
-
-    # The function
 
     def _function(self, *, is_query: bool) -> Any:
         with self._lock:
@@ -152,8 +151,6 @@ class ChromaFunctionProvider:
             )
         function._api_url = self._settings.model_url
 
-    # Errors
-
     def _constructor_error(self, error: Exception) -> ModelError:
         text = redact(str(error), self.secrets)
         package = _PACKAGE.search(text)
@@ -171,9 +168,11 @@ class ChromaFunctionProvider:
 
         The message repeats none of `texts`; if they are None, it has nothing of the error's own words.
         """
+        import httpx
+
         causes = _causes(error)
         status = next((found for cause in causes if (found := _status(cause)) is not None), None)
-        response = next((answer for cause in causes if (answer := _response(cause)) is not None), None)
+        response = next((cause.response for cause in causes if isinstance(cause, httpx.HTTPStatusError)), None)
         body = response.text if response is not None else getattr(error, "body", None)
         kind, message = type(error).__name__, str(body or error)
         if status is None and not any(_is_connection_error(cause) for cause in causes):
@@ -206,12 +205,6 @@ def _status(error: BaseException) -> int | None:
     return next((number for number in found if type(number) is int and 400 <= number < 600), None)
 
 
-def _response(error: BaseException) -> httpx.Response | None:
-    import httpx
-
-    return error.response if isinstance(error, httpx.HTTPStatusError) else None
-
-
 def _raise_for_status(response: httpx.Response) -> None:
     """Raise an error for a status other than success, which the functions do not look at."""
     if not response.is_success:
@@ -226,29 +219,17 @@ def _is_connection_error(error: BaseException) -> bool:
     return isinstance(error, httpx.RequestError | OSError) or "timeout" in name or "connect" in name
 
 
-def _no_defaults(model: str, is_query: bool) -> dict[str, Any]:  # noqa: ARG001 - the same for all
-    return {}
-
-
-def _embed_query(function: Any, texts: list[str]) -> Any:
-    return function.embed_query(texts)
-
-
-def _unpatched(function: Any) -> None:
-    pass
-
-
 @dataclass(frozen=True, slots=True)
 class Workarounds:
     """What one function of ChromaDB 1.5 needs."""
 
-    defaults: Callable[[str, bool], dict[str, Any]] = _no_defaults
+    defaults: Callable[[str, bool], dict[str, Any]] = lambda _model, _is_query: {}
     """Options by model, and by whether queries are embedded."""
-    embed_query: Callable[[Any, list[str]], Any] = _embed_query
+    embed_query: Callable[[Any, list[str]], Any] = lambda function, texts: function.embed_query(texts)
     """Embeds queries with the function."""
     arguments: Callable[[Mapping[str, Any]], Mapping[str, Any]] = dict
     """Turns all options, the model and the key into the constructor's arguments."""
-    patch: Callable[[Any], None] = _unpatched
+    patch: Callable[[Any], None] = lambda _function: None
     """Changes the function after it was constructed."""
     package: str | None = None
     """The version of its client library that it works with."""
@@ -273,17 +254,6 @@ def _embed_query_with_cohere(function: Any, texts: list[str]) -> Any:
     return function.client.embed(texts=texts, model=function.model_name, input_type="search_query").embeddings
 
 
-def _jina(model: str, is_query: bool) -> dict[str, Any]:  # noqa: ARG001 - the function distinguishes them itself
-    """The second generation knows no tasks."""
-    if "-v2" in model:
-        return {}
-    return {"task": "retrieval.passage", "query_config": {"task": "retrieval.query"}}
-
-
-def _nomic(model: str, is_query: bool) -> dict[str, Any]:  # noqa: ARG001 - the function distinguishes them itself
-    return {"task_type": "search_document", "query_config": {"task_type": "search_query"}}
-
-
 def _patch_nomic(function: Any) -> None:
     """The client answers a dictionary; the function expects an object of the kind that OpenAI's has."""
     text = function.embed.text
@@ -295,6 +265,10 @@ def _patch_nomic(function: Any) -> None:
     function.embed = SimpleNamespace(text=answer)
 
 
+_JINA_TASKS = {"task": "retrieval.passage", "query_config": {"task": "retrieval.query"}}
+"""The second generation of its models knows none."""
+_NOMIC_TASKS = {"task_type": "search_document", "query_config": {"task_type": "search_query"}}
+
 WORKAROUNDS = {
     "bedrock": Workarounds(
         arguments=_with_session,
@@ -303,9 +277,9 @@ WORKAROUNDS = {
     ),
     "cohere": Workarounds(embed_query=_embed_query_with_cohere),
     "google": Workarounds(defaults=lambda _, is_query: {"task_type": "RETRIEVAL_QUERY" if is_query else "RETRIEVAL_DOCUMENT"}),
-    "jina": Workarounds(defaults=_jina),
+    "jina": Workarounds(defaults=lambda model, _: {} if "-v2" in model else _JINA_TASKS),
     "mistral": Workarounds(package="mistralai<2"),
-    "nomic": Workarounds(defaults=_nomic, patch=_patch_nomic),
+    "nomic": Workarounds(defaults=lambda *_: _NOMIC_TASKS, patch=_patch_nomic),
     "voyage": Workarounds(
         defaults=lambda _, is_query: {"input_type": "query" if is_query else "document", "truncation": False}
     ),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import cached_property, partial
 from typing import NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import structs
 
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
@@ -23,7 +23,6 @@ from otterwiki_semantic.embedding.remote.provider import (
     EmbeddingProvider,
     ModelDescription,
     is_batch_too_large,
-    is_temporary,
     is_text_too_long,
 )
 from otterwiki_semantic.embedding.remote.retry import (
@@ -59,10 +58,6 @@ class _Request(NamedTuple):
     dimension: int | None
     """The expected one; None if it is unknown."""
 
-    @property
-    def is_interactive(self) -> bool:
-        return self.policy is INTERACTIVE
-
 
 class RemoteModel(ModelWithInfo):
     """An `Embedder` whose model is behind a server."""
@@ -87,7 +82,7 @@ class RemoteModel(ModelWithInfo):
         """Ask the server which model it has, unless it did lately; a different one changes the fingerprint."""
         with self._identifying:
             if not self._identified.is_active:
-                self._cache.learn(self._identify())
+                self._learn(self._identify())
                 self._identified.start()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
@@ -118,8 +113,6 @@ class RemoteModel(ModelWithInfo):
     def _prompt_tokens(self) -> int:
         prompt = self._prompts[False]
         return estimate_tokens([prompt])[0] if prompt else 0
-
-    # Embedding
 
     def _request(self, policy: RetryPolicy, *, is_query: bool) -> _Request:
         return _Request(self._prompts[is_query], policy, policy.deadline(), is_query, self.dimension or None)
@@ -184,7 +177,7 @@ class RemoteModel(ModelWithInfo):
         if self._identifying.acquire(blocking=False):  # else the server is being asked
             try:
                 if self.dimension != found:
-                    self._cache.learn(ModelInfo(found, 0, "", self._provider.place))
+                    self._learn(ModelInfo(found, 0, "", self._provider.place))
                     self._identified.stop()
             finally:
                 self._identifying.release()
@@ -193,8 +186,6 @@ class RemoteModel(ModelWithInfo):
             "it has another model; the index is rebuilt with it"
         )
 
-    # Calling the provider
-
     def _call(self, call: Callable[[float], T], request: _Request, texts: Sequence[str] = ()) -> T:
         """Return the answer. Errors: `ProviderError` if the batch or a text is too large, else `ModelError`."""
         try:
@@ -202,41 +193,37 @@ class RemoteModel(ModelWithInfo):
         except ProviderError as refusal:
             if is_text_too_long(refusal) or is_batch_too_large(refusal):
                 raise
-            if refusal.is_temporary and (request.is_interactive or not request.is_query):
+            message = self._message(refusal, request, texts)
+            if not refusal.is_temporary:
+                raise ModelError(message) from None
+            self._identified.stop()
+            if request.policy is INTERACTIVE or not request.is_query:
                 self._cooldown.start()
-            raise self._error(refusal, self._reason(refusal, request, texts)) from None
+            raise ModelUnreachableError(message) from None
         self._cooldown.stop()
         return answer
 
-    def _reason(self, refusal: ProviderError, request: _Request, texts: Sequence[str]) -> str:
-        """Return why the server refused, in its own words only if they repeat no text; never for a query."""
-        if request.is_query or refusal.status in {401, 403}:
-            return refusal.reason
-        prompted = [request.prompt + text for text in texts] if request.prompt else []
-        return redact(refusal.server_message, self._provider.secrets, [*texts, *prompted]) or refusal.reason
-
-    def _error(self, refusal: ProviderError, reason: str) -> ModelError:
-        reason = ", ".join(filter(None, (f"HTTP {refusal.status}" if refusal.status else "", reason)))
-        text = f"{self.name}: {self._provider.place} does not give vectors ({reason}); {self._provider.remedy(refusal.status)}"
-        if not is_temporary(refusal):
-            return ModelError(text)
-        self._identified.stop()
-        return ModelUnreachableError(text)
-
-    # Identifying the model
+    def _message(self, refusal: ProviderError, request: _Request, texts: Sequence[str]) -> str:
+        """Say why the server refused, in its own words only if they repeat no text; never for a query."""
+        reason = ""
+        if not request.is_query and refusal.status not in {401, 403}:
+            prompted = [request.prompt + text for text in texts] if request.prompt else []
+            reason = redact(refusal.server_message, self._provider.secrets, [*texts, *prompted])
+        said = ", ".join(filter(None, (f"HTTP {refusal.status}" if refusal.status else "", reason or refusal.reason)))
+        return f"{self.name}: {self._provider.place} does not give vectors ({said}); {self._provider.remedy(refusal.status)}"
 
     def _identify(self) -> ModelInfo:
         request = self._request(IDENTIFICATION, is_query=False)._replace(prompt="", dimension=None)
         description = self._call(self._provider.describe, request)
         sample = self._embed_batch([_SAMPLE], request)[0]
-        info = self._cache.info
-        if info is None or not _is_same(info, description, sample):
+        info = self._info
+        if not _is_same(info, description, sample):
             digest = description.digest or hashlib.blake2b(sample.tobytes(), digest_size=12).hexdigest()
             info = ModelInfo(len(sample), 0, digest, self._provider.place, tuple(map(float, sample)))
         window = description.window or (info.window if info.place == self._provider.place else 0)
         if not window and not self._settings.model_window:
             window = find_window(partial(self._embed_if_short_enough, request._replace(policy=WINDOW_PROBE)))
-        return replace(info, window=window, place=self._provider.place)
+        return structs.replace(info, window=window, place=self._provider.place)
 
     def _embed_if_short_enough(self, request: _Request, texts: Sequence[str]) -> Matrix | None:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -24,12 +24,12 @@ class OllamaProvider:
     """Few, since the server may be slow."""
     max_tokens = 50_000
 
-    def __init__(self, settings: Settings, environment: Mapping[str, str] = os.environ) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._model = settings.model.partition(":")[2]
         self._url, self._key = settings.model_url, settings.model_key
-        self._host = environment.get("OLLAMA_HOST", "")
+        self._host = os.environ.get("OLLAMA_HOST", "")
         self._options = model_options(settings)
-        self.secrets = (settings.model_key,) if settings.model_key else ()
+        self.secrets = (settings.model_key,)
 
     @property
     def place(self) -> str:

@@ -32,7 +32,7 @@ class OpenAIProvider:
         self._key = settings.model_key
         self._options = model_options(settings)
         self.place = settings.model_url or DEFAULT_URL
-        self.secrets = (settings.model_key,) if settings.model_key else ()
+        self.secrets = (settings.model_key,)
 
     @cached_property
     def _client(self) -> JsonClient:

@@ -44,7 +44,7 @@ class EmbeddingProvider(Protocol):
         ...
 
     @property
-    def secrets(self) -> tuple[str, ...]:
+    def secrets(self) -> tuple[str | None, ...]:
         """Texts that no message may contain."""
         ...
 

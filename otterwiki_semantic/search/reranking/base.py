@@ -11,15 +11,10 @@ from otterwiki_semantic.core.settings import Settings
 class Reranker(Protocol):
     """A reranking model. Errors of its methods: `RerankerError`, whose text says what to do and never shows a key."""
 
-    @property
-    def name(self) -> str:
-        """Its provider and model, such as ``cohere:rerank-v3.5``, without anything private."""
-        ...
-
-    @property
-    def is_fast(self) -> bool:
-        """Whether it is used by default; false until that is known."""
-        ...
+    name: str
+    """Its provider and model, such as ``cohere:rerank-v3.5``, without anything private."""
+    is_fast: bool
+    """Whether it is used by default; false until that is known."""
 
     def load(self) -> None:
         """Make it ready, which may take minutes."""

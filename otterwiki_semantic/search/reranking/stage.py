@@ -124,8 +124,6 @@ class RerankStage:
             self._counted = failure
             self._telemetry.record_failure(Failure.RERANKER)
 
-    # Asking the reranker
-
     def scores(self, questions: Sequence[Question]) -> list[list[float] | RerankerError]:
         """Return for each question one score per text, the higher the better, or why there are none."""
         with self._deciding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,21 +105,19 @@ class ChromaServer:
         `VectorStoreRefusedError` if they cannot be created. Transport errors are not caught.
         """
         import httpx
-        from chromadb.errors import ChromaError, NotFoundError
+        from chromadb.errors import NotFoundError
 
-        try:
+        with suppress(NotFoundError):
             api.get_database(self.database, tenant=self.tenant)
-        except NotFoundError:
-            pass
-        else:
             return False
         try:
-            self._make_tenant(api)
+            try:
+                api.get_tenant(self.tenant)
+            except NotFoundError:
+                api.create_tenant(self.tenant)
             api.create_database(self.database, tenant=self.tenant)
-        except (VectorStoreRefusedError, httpx.TransportError):
-            raise
         except Exception as error:  # ChromaDB's client also raises bare ones
-            if isinstance(error, ChromaError) and error.code() == _TOO_MANY_REQUESTS:
+            if isinstance(error, VectorStoreRefusedError | httpx.TransportError) or _is_rate_limit(error):
                 raise
             raise VectorStoreRefusedError(
                 f"ChromaDB at {self.url} has no database {self.database} of tenant {self.tenant}, and it could not be made: "
@@ -127,23 +126,15 @@ class ChromaServer:
         log.info("made database %s of tenant %s at %s", self.database, self.tenant, self.url)
         return True
 
-    def _make_tenant(self, api: FastAPI) -> None:
-        from chromadb.errors import NotFoundError
-
-        try:
-            api.get_tenant(self.tenant)
-        except NotFoundError:
-            api.create_tenant(self.tenant)
-
     def failure(self, action: str, error: BaseException) -> VectorStoreError:
         """Return our error for one of ChromaDB's client."""
         import httpx
         from chromadb.errors import ChromaError
 
         reason = self._redact(error)
+        if _is_rate_limit(error):
+            return VectorStoreUnreachableError(f"ChromaDB at {self.url} could not {action} now: {reason}")
         if isinstance(error, ChromaError):
-            if error.code() == _TOO_MANY_REQUESTS:
-                return VectorStoreUnreachableError(f"ChromaDB at {self.url} could not {action} now: {reason}")
             return VectorStoreError(
                 f"ChromaDB at {self.url} could not {action}: {reason}; see its log, and start it again if this goes on"
             )
@@ -161,6 +152,12 @@ class ChromaServer:
     def _redact(self, error: BaseException) -> str:
         """Return the message of an error on one line, shortened, and without the token, which a server may repeat."""
         return redact(str(error), (self.token,)) or type(error).__name__
+
+
+def _is_rate_limit(error: BaseException) -> bool:
+    from chromadb.errors import ChromaError
+
+    return isinstance(error, ChromaError) and error.code() == _TOO_MANY_REQUESTS
 
 
 def _tls_error(error: BaseException | None) -> ssl.SSLError | None:

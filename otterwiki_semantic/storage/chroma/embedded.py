@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from otterwiki_semantic.core.errors import VectorStoreError
-from otterwiki_semantic.storage.chroma.store import ChromaStore, collection_configuration
+from otterwiki_semantic.storage.vector_store import HNSW, VectorStore
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class EmbeddedChromaStore(ChromaStore):
+class EmbeddedChromaStore(VectorStore):
     """A persistent collection in a directory of its own, which no other process may have open."""
 
     def __init__(self, directory: Path, collection: str) -> None:
@@ -63,9 +63,7 @@ class EmbeddedChromaStore(ChromaStore):
                 settings = Settings(anonymized_telemetry=False, chroma_otel_collection_endpoint="")
                 self._client = cast("Client", chromadb.PersistentClient(self.place, settings=settings))
                 self._opened = self._client.get_or_create_collection(
-                    self.name,
-                    configuration=collection_configuration(),
-                    embedding_function=None,
+                    self.name, configuration={"hnsw": HNSW}, embedding_function=None
                 )
             return self._opened
 

@@ -135,7 +135,7 @@ class VectorMirror:
         `VectorStoreError` if it is broken; pass it to `handle_failure` outside of `Catalog.snapshot`.
         """
         store = self.store
-        if self.state is not MirrorState.CURRENT or count > store.max_results:
+        if not self.is_current or count > store.max_results:
             return None
         try:
             return store.query(vector, count)
@@ -178,10 +178,10 @@ class VectorMirror:
         try:
             self.verify()
             end = time.monotonic() + seconds
-            while time.monotonic() < end and (vectors := self._next_upserts()):
+            while time.monotonic() < end and self._is_open and (vectors := self._next_upserts()):
                 check_stop()
                 self._upsert(vectors)
-            while ids := self._next_deletes():
+            while self._is_open and (ids := self._catalog.outbox.deletes(_DELETES)):
                 check_stop()
                 self._delete(ids)
             self._end_push()
@@ -195,7 +195,7 @@ class VectorMirror:
 
     def _next_upserts(self) -> list[StoredVector]:
         limit = _UPSERTS_WHILE_SEARCHED if self._searched_lately.is_active else _UPSERTS
-        return self._catalog.outbox.upserts(limit) if self._is_open else []
+        return self._catalog.outbox.upserts(limit)
 
     def _upsert(self, vectors: list[StoredVector]) -> None:
         start = time.monotonic()
@@ -205,9 +205,6 @@ class VectorMirror:
             self._catalog.outbox.mark_upserted(vectors)
         if self._searched_lately.is_active and len(vectors) == _UPSERTS_WHILE_SEARCHED:
             time.sleep(time.monotonic() - start)
-
-    def _next_deletes(self) -> list[str]:
-        return self._catalog.outbox.deletes(_DELETES) if self._is_open else []
 
     def _delete(self, ids: list[str]) -> None:
         with self._writing:
@@ -241,17 +238,17 @@ class VectorMirror:
             self._start_rest(error)
             return
         try:
-            is_replaced = self.replace(store)
+            if not self.replace(store):
+                return
         except CatalogCorruptError:
             raise
         except CatalogError as failure:
             self._start_rest(failure)
             return
-        if is_replaced:
-            log.warning("%s; filling it again from the catalog", error)
-            if self._replaced_lately.is_active:
-                self._start_rest(error)
-            self._replaced_lately.start()
+        log.warning("%s; filling it again from the catalog", error)
+        if self._replaced_lately.is_active:
+            self._start_rest(error)
+        self._replaced_lately.start()
 
     def _start_rest(self, error: SemanticError) -> None:
         if self.error is None:
@@ -272,7 +269,8 @@ class VectorMirror:
     def _start_collection(self) -> None:
         self._state = MirrorState.UNVERIFIED
         self._catalog.outbox.refill()
-        self._seal.discard()
+        self._seal.breach()
+        self._seal.forget_crashes()
         self.store = self._open(self._new_directory())
 
     def defer(self) -> None:
@@ -290,7 +288,7 @@ class VectorMirror:
         """Replace a collection with many tombstones by an empty one."""
         tombstones = self._catalog.outbox.tombstones
         limit = max(_MAX_TOMBSTONES, _MAX_TOMBSTONES_SHARE * self._catalog.counts().vectors)
-        if tombstones > limit and self.state is MirrorState.CURRENT:
+        if tombstones > limit and self.is_current:
             log.info("ChromaDB keeps the places of %d vectors that are gone; it is filled anew from the catalog", tombstones)
             self.replace(self.store)
 
@@ -345,9 +343,3 @@ class _Seal:
         """Record that the files crash nobody."""
         if self._catalog.meta(self._CRASHES) is not None:
             self._catalog.set_meta(self._CRASHES, None)
-
-    def discard(self) -> None:
-        """Forget all about files that are replaced."""
-        self._catalog.set_meta(self._DIGEST, None)
-        self._catalog.set_meta(self._CRASHES, None)
-        self._is_closed = False

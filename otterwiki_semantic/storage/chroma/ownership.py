@@ -16,6 +16,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from otterwiki_semantic.core.errors import VectorStoreRefusedError
 from otterwiki_semantic.core.files import write_atomically
 
@@ -25,21 +27,32 @@ _TOKEN_KEY = "otterwiki_holder"
 log = logging.getLogger(__name__)
 
 
+class _Record(msgspec.Struct):
+    """What is known of a collection."""
+
+    inode: int
+    """The inode of the data directory that created it; a copy has another one."""
+    marks: list[str]
+    """The tokens that it may have: the last one, and one that is just being written."""
+
+
+_Records = dict[str, dict[str, _Record]]
+"""By place and name."""
+
+
 class CollectionOwnership:
     """The collections that a data directory has created at one `place`, a database of a server; safe for several threads.
 
-    The file records, by place and name, the inode of the data directory that created the collection (a copy has another one),
-    and the tokens that it may have ("marks"): the last one, and one that is just being written. Errors:
-    `VectorStoreRefusedError` if the file cannot be written.
+    Errors: `VectorStoreRefusedError` if the file with the records cannot be written.
     """
 
     def __init__(self, file: Path, place: str) -> None:
         self._file = file
-        self._place = place
         self._token = uuid.uuid4().hex
         self._changing = threading.Lock()
         self._used: set[str] = set()
         self._records = _read(file)
+        self._here = self._records.setdefault(place, {})
 
     def use(self, name: str) -> None:
         """Record in memory that this process uses a collection, so that it is no stray."""
@@ -68,12 +81,12 @@ class CollectionOwnership:
     def forget(self, name: str) -> None:
         """Record that a collection is gone, or owned by another data directory."""
         with self._changing:
-            if self._here().pop(name, None) is not None:
+            if self._here.pop(name, None) is not None:
                 self._write()
 
     def knows(self, name: str) -> bool:
         """Whether this data directory has created a collection with this name, and not forgotten it."""
-        return name in self._here()
+        return name in self._here
 
     def holds(self, metadata: Mapping[str, Any] | None) -> bool:
         """Whether a collection's metadata contain the token of this process."""
@@ -85,25 +98,20 @@ class CollectionOwnership:
         A token that was written when the server had another address also counts.
         """
         with self._changing:
-            tokens = {token for here in self._records.values() for token in here.get(name, {}).get("marks", ())}
+            tokens = {token for place in self._records.values() if name in place for token in place[name].marks}
         return (metadata or {}).get(_TOKEN_KEY) in tokens
 
     def strays(self) -> list[str]:
         """Return the unused collections that this data directory has created, and not one that it is a copy of."""
         inode = self._inode()
         with self._changing:
-            return sorted(name for name, record in self._here().items() if name not in self._used and record["inode"] == inode)
-
-    def _here(self) -> dict[str, Any]:
-        here: dict[str, Any] = self._records.setdefault(self._place, {})
-        return here
+            return sorted(name for name, record in self._here.items() if name not in self._used and record.inode == inode)
 
     def _tokens(self, name: str) -> list[str]:
-        tokens: list[str] = self._here().get(name, {}).get("marks", [])
-        return tokens
+        return self._here[name].marks if name in self._here else []
 
     def _record(self, name: str, tokens: list[str]) -> None:
-        self._here()[name] = {"inode": self._inode(), "marks": tokens}
+        self._here[name] = _Record(self._inode(), tokens)
         self._write()
 
     def _inode(self) -> int:
@@ -114,7 +122,7 @@ class CollectionOwnership:
 
     def _write(self) -> None:
         try:
-            write_atomically(self._file, json.dumps(self._records, indent=1))
+            write_atomically(self._file, json.dumps(msgspec.to_builtins(self._records), indent=1))
         except OSError as error:
             raise VectorStoreRefusedError(
                 f"{self._file} cannot be written ({error}), so no ChromaDB server is used: "
@@ -122,16 +130,12 @@ class CollectionOwnership:
             ) from error
 
 
-def _read(file: Path) -> dict[str, dict[str, Any]]:
+def _read(file: Path) -> _Records:
     """Return the records; empty if the file is missing or unreadable."""
     try:
-        records: dict[str, dict[str, Any]] = json.loads(file.read_bytes())
-        for record in (record for here in records.values() for record in here.values()):
-            if not (isinstance(record["inode"], int) and isinstance(record["marks"], list)):
-                raise TypeError(record)
+        return msgspec.json.decode(file.read_bytes(), type=_Records)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, msgspec.DecodeError) as error:
         log.warning("%s cannot be read (%s); other collections are begun on the ChromaDB server", file, error)
         return {}
-    return records

@@ -16,8 +16,7 @@ from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedE
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage.chroma.connection import ChromaServer
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
-from otterwiki_semantic.storage.chroma.store import ChromaStore, collection_configuration
-from otterwiki_semantic.storage.vector_store import StoredVector
+from otterwiki_semantic.storage.vector_store import HNSW, StoredVector, VectorStore
 
 if TYPE_CHECKING:
     from chromadb.api.collection_configuration import CreateCollectionConfiguration
@@ -35,7 +34,7 @@ _CLOUD_LIMIT = 300
 log = logging.getLogger(__name__)
 
 
-class ChromaServerStore(ChromaStore):
+class ChromaServerStore(VectorStore):
     """A collection in a database of a ChromaDB server; the constructor sends nothing to the server.
 
     Errors: `VectorStoreUnreachableError` if the server is down, slow, no ChromaDB, or denies access: the collection is
@@ -77,17 +76,12 @@ class ChromaServerStore(ChromaStore):
         except VectorStoreError as error:
             if self._is_lost or isinstance(error, VectorStoreRefusedError) or isinstance(error.__cause__, TransportError):
                 raise
-            return self._ids_in_small_pages()
-
-    def _ids_in_small_pages(self) -> set[str]:
-        large, self._listed_at_once = self._listed_at_once, _CLOUD_LIMIT
+        before, self.max_results = self.max_results, _CLOUD_LIMIT
         try:
-            found = super().ids()
+            return super().ids()
         except VectorStoreError:
-            self._listed_at_once = large
+            self.max_results = before
             raise
-        self.max_results = _CLOUD_LIMIT
-        return found
 
     def close(self) -> None:
         with self._opening:
@@ -168,7 +162,7 @@ class ChromaServerStore(ChromaStore):
             )
 
         try:
-            return create(collection_configuration())
+            return create({"hnsw": HNSW})
         except ChromaError as error:
             if error.code() not in _BAD_REQUEST:
                 raise

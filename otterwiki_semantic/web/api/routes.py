@@ -20,12 +20,13 @@ from otterwiki_semantic.core.records import (
     PageView,
     ReindexRequest,
     ReindexStarted,
+    ReindexStatus,
     RelatedRequest,
     SearchRequest,
 )
 from otterwiki_semantic.core.remedies import problem
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.daemon import IndexClient, IndexService, reindex_status_json, status_json
+from otterwiki_semantic.daemon import IndexClient, IndexService
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.web.api.openapi import METRICS_TYPE, openapi_document
 from otterwiki_semantic.web.api.operations import Access, Operation, View, answer, check_size, json_response, operations_of
@@ -118,10 +119,10 @@ class Api:
         return b'{"answers":%b}' % answers
 
     @Operation("GET", "/semantic-search/status", "status", "IndexStatus", Access.READERS)
-    def status(self) -> Response:
+    def status(self) -> bytes | Response:
         """What the index holds and its state."""
         try:
-            return jsonify(status_json(self._index.status()))
+            return self._index.fetch_json(IndexService.status)
         except SemanticError as error:
             return error_answer("index_unavailable", str(error), status="unavailable", problems=(problem(error),))
 
@@ -208,9 +209,9 @@ class Api:
         return ReindexStarted("started", estimate=self._index.reindex(full=asked.full).estimate)
 
     @Operation("GET", "/reindex/status", "reindexStatus", "ReindexStatus", Access.READERS)
-    def reindex_status(self) -> Response:
+    def reindex_status(self) -> ReindexStatus:
         """The progress of the last rebuild."""
-        return jsonify(reindex_status_json(self._index.status().rebuild))
+        return ReindexStatus.of(self._index.status().rebuild)
 
     @Operation("GET", "/chroma-status", "chromaStatus", "ChromaStatus", Access.ANYONE)
     def chroma_status(self) -> Response:

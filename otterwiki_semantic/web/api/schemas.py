@@ -15,9 +15,8 @@ from otterwiki_semantic.core.records import (
     PageInspection,
     PageList,
     PageView,
-    Progress,
-    RebuildStatus,
     ReindexStarted,
+    ReindexStatus,
     RelatedPages,
     WikiMap,
 )
@@ -50,36 +49,18 @@ _ANSWERS = (
     PageInspection,
     PageList,
     PageView,
-    RebuildStatus,
     ReindexStarted,
+    ReindexStatus,
     RelatedPages,
     WikiMap,
 )
-_EARLIER_NAMES = {
-    "started_at": "started",
-    "completed_at": "finished",
-    "pages_indexed": "pages_done",
-    "chunks_created": "chunks_done",
-    "error_message": "error",
-}
-"""Fields of a rebuild's status that exist twice, for programs written for the earlier plugin."""
 
 
 def answer_schemas() -> dict[str, Schema]:
     """Return the schema of every answer, by its name."""
     found = json_schemas(_ANSWERS)
-    found["OpenApi"] = _object({"openapi": {"type": "string"}, "info": {"type": "object"}, "paths": {"type": "object"}})
-    status, rebuild = found["IndexStatus"], found["RebuildStatus"]
-    _remove(status, "index")
-    commit: Schema = {"type": ["string", "null"]}
-    _add(status, indexed_commit=commit, head_commit=commit, pending_pages={"type": "integer", "minimum": 0})
-    status["properties"]["status"] = {"type": "string", "enum": ["ready", "indexing", "error"]}
-    _remove(rebuild, "progress")
-    _add(rebuild, **found[Progress.__name__]["properties"])
-    reindex = found["ReindexStatus"] = _object(rebuild["properties"])
-    earlier = {name: rebuild["properties"][theirs] for name, theirs in _EARLIER_NAMES.items()}
-    _add(reindex, status={"enum": ["idle", "in_progress", "complete", "error"]}, **earlier)
-    return found
+    document = {"openapi": {"type": "string"}, "info": {"type": "object"}, "paths": {"type": "object"}}
+    return found | {"OpenApi": {"type": "object", "properties": document, "required": list(document)}}
 
 
 def reference(name: str) -> Schema:
@@ -131,17 +112,3 @@ def _in_body(each: Parameter) -> Schema:
         return {"anyOf": [schema["items"], schema, {"type": "null"}]} | described
     nullable: dict[str, Any] = schema | described | {"type": [schema["type"], "null"]}
     return nullable | ({"enum": [*schema["enum"], None]} if "enum" in schema else {})
-
-
-def _object(properties: dict[str, Schema]) -> Schema:
-    return {"type": "object", "properties": dict(properties), "required": list(properties)}
-
-
-def _add(schema: Schema, **properties: Schema) -> None:
-    schema["properties"] |= properties
-    schema["required"] += properties
-
-
-def _remove(schema: Schema, name: str) -> None:
-    del schema["properties"][name]
-    schema["required"].remove(name)

@@ -589,7 +589,7 @@ def test_what_the_index_says_of_itself_is_told(wiki: LiveWiki) -> None:
     status = running.status(owner)
     assert [each.level for each in status_findings(status)] == [Level.OK]
     trouble = Problem("the disk is full", "make room")
-    failed = RebuildStatus(RebuildState.FAILED, error="no room", hint="make some")
+    failed = RebuildStatus(state=RebuildState.FAILED, error="no room", hint="make some")
     troubled = structs.replace(status, problems=(trouble,), last_error="git is gone", rebuild=failed)
     told = [(each.detail, each.hint) for each in status_findings(troubled) if each.level is Level.PROBLEM]
     assert told[0] == ("the disk is full", "make room")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.live_wiki import LiveWiki, commit, eventually, git, make_repository
+from tests.support.processes import is_running
 
 PROGRAM = Path(sys.executable).with_name("otterwiki-semantic")
 Answer = subprocess.CompletedProcess[str]
@@ -337,7 +338,7 @@ def test_index_waits_for_the_index_that_the_settings_ask_for(repository: Path, t
     assert "6 chunks" in run("index", *at).stdout
     pid = json.loads(run("status", *at, "--json").stdout)["owner_pid"]
     os.kill(pid, signal.SIGTERM)
-    eventually(lambda: not Path(f"/proc/{pid}").exists())
+    eventually(lambda: not is_running(pid))
     answer = run("index", *at, SEMANTIC_CHUNKS="fixed")
     assert answer.returncode == 0, answer.stderr
     assert "5 chunks" in answer.stdout, "a page of the handbook is one chunk with that profile"

@@ -88,7 +88,7 @@ def test_a_rebuild_takes_the_place_of_the_index_and_embeds_nothing(settings: Set
     assert after.generation != before.generation
     assert after.embedded_texts == before.embedded_texts
     assert (after.pages, after.chunks, after.vectors) == (before.pages, before.chunks, before.vectors)
-    assert after.rebuild.progress.pages_done == before.pages
+    assert after.rebuild.pages_done == before.pages
     assert paths(index, "vegetables", 1) == ["garden"]
     assert [path.name for path in (settings.data_dir / "generations").iterdir()] == [after.generation]
 
@@ -156,7 +156,7 @@ def test_a_wiki_whose_texts_have_equal_vectors_is_rebuilt(settings: Settings) ->
 
 def test_an_index_made_another_way_serves_until_the_new_one_is_whole(settings: Settings) -> None:
     opened(settings).close()
-    from otterwiki_semantic.storage.generations import GenerationStore
+    from otterwiki_semantic.storage.generation import GenerationStore
 
     generation = GenerationStore(settings.data_dir).open_current()
     assert generation is not None

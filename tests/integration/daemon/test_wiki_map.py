@@ -68,7 +68,8 @@ def opened() -> Iterator[Open]:
 @pytest.fixture
 def restless(monkeypatch: pytest.MonkeyPatch) -> None:
     """A map is made as soon as anything changes."""
-    for name in ("_DELAY_SECONDS", "_MIN_PAUSE_SECONDS", "_PAUSE_FACTOR", "_RETRY_SECONDS"):
+    monkeypatch.setattr(mapping, "_DELAY_SECONDS", 0.05)
+    for name in ("_MIN_PAUSE_SECONDS", "_PAUSE_FACTOR", "_RETRY_SECONDS"):
         monkeypatch.setattr(mapping, name, 0)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
+from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.records import Answer, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.embedding.base import Matrix
 from tests.support.live_wiki import commit, eventually, git
 
 
@@ -115,3 +117,32 @@ def test_an_index_on_its_way_to_another_commit_does_not_equal_the_one_it_came_fr
         assert index.status().status == "indexing"
     assert ask(index, "vegetables", wait=20).results[0].path == "garden"
     eventually(lambda: index.status().status == "ready")
+
+
+def test_pages_that_the_model_failed_on_are_pending_while_they_are_tried_again(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_texts: Sequence[str]) -> Matrix:
+        raise ModelError("it is down")
+
+    stored, may_end = threading.Event(), threading.Event()
+    monkeypatch.setattr("otterwiki_semantic.indexing.manager._RETRY_UNFINISHED_SECONDS", 0.0)
+    index = IndexEngine(settings)
+    monkeypatch.setattr(index.embedder, "embed", fail)
+    index.start()
+    eventually(lambda: index.status().index.pending_pages == 5 and index.status().status == "ready")
+    serving = index._manager.serving
+    assert serving is not None
+    collect_garbage = serving.catalog.collect_garbage
+
+    def pause() -> None:
+        stored.set()
+        may_end.wait(30)
+        collect_garbage()
+
+    monkeypatch.setattr(serving.catalog, "collect_garbage", pause)
+    index.notify()
+    assert stored.wait(30), "the pages are stored again, without vectors"
+    assert index.status().index.pending_pages == 5
+    may_end.set()
+    index.close()

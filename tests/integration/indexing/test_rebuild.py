@@ -27,8 +27,7 @@ from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.indexing.sync import Indexer
 from otterwiki_semantic.storage.catalog import Catalog
 from otterwiki_semantic.storage.chroma.mirror import MirrorState
-from otterwiki_semantic.storage.generation import Generation
-from otterwiki_semantic.storage.generations import GenerationStore
+from otterwiki_semantic.storage.generation import Generation, GenerationStore
 from tests.support.live_wiki import commit, eventually, make_repository
 from tests.support.syncing import sync
 
@@ -252,7 +251,7 @@ def test_an_index_of_an_unchanged_wiki_is_copied(opened: Open, pages_read: list[
     assert pages_read == []
     assert status.rebuild.copies
     assert (status.pages, status.chunks, status.vectors, status.embedded_texts) == (PAGES, PAGES, PAGES, 0)
-    progress = status.rebuild.progress
+    progress = status.rebuild
     assert (progress.pages_done, progress.pages_total) == (PAGES, PAGES)
     assert (progress.chunks_done, progress.chunks_total) == (PAGES, PAGES)
     for mode in Mode:
@@ -268,7 +267,7 @@ def test_a_full_rebuild_reads_every_page_and_embeds_nothing(opened: Open, pages_
     status = reindexed(index, full=True)
     assert len(pages_read) == PAGES
     assert (status.embedded_texts, status.rebuild.copies) == (0, False)
-    assert status.rebuild.progress.pages_done == PAGES
+    assert status.rebuild.pages_done == PAGES
     assert serving(index).mirror.is_current, "ChromaDB holds all of it before it serves"
 
 

@@ -20,7 +20,6 @@ from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY
 from otterwiki_semantic.daemon.engine import IndexEngine
-from otterwiki_semantic.daemon.serialization import status_json
 from otterwiki_semantic.search.reranking import stage
 from otterwiki_semantic.search.reranking.base import Reranker, open_reranker
 from otterwiki_semantic.search.reranking.cohere import CohereReranker
@@ -221,7 +220,7 @@ def test_where_none_is_configured_the_answer_says_so(settings: Settings) -> None
 def test_answers_and_status_tell_it(index: IndexEngine) -> None:
     assert to_builtins(search(index, "where does water come from"))["reranker"] == "cohere:rerank-v3.5"
     assert "reranker" not in to_builtins(search(index, "where does water come from", rerank=False))
-    status = status_json(index.status())
+    status = to_builtins(index.status())
     assert (status["reranker"], status["reranker_is_loading"], status["problems"]) == ("cohere:rerank-v3.5", False, ())
 
 

@@ -15,7 +15,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.storage import generation
-from otterwiki_semantic.storage.chroma.store import ChromaStore
+from otterwiki_semantic.storage.vector_store import VectorStore
 from tests.support.live_wiki import commit, eventually, make_repository
 
 BOILERPLATE = """
@@ -549,13 +549,13 @@ def test_chromadb_finds_what_comparing_every_passage_finds(
 ) -> None:
     exact = find(index, "water", n=20, filters=filters, mode=mode)
     asked: list[int] = []
-    query = ChromaStore.query
+    query = VectorStore.query
 
-    def counted(store: ChromaStore, vector: Matrix, count: int) -> dict[str, float]:
+    def counted(store: VectorStore, vector: Matrix, count: int) -> dict[str, float]:
         asked.append(count)
         return query(store, vector, count)
 
-    monkeypatch.setattr(ChromaStore, "query", counted)
+    monkeypatch.setattr(VectorStore, "query", counted)
     monkeypatch.setattr(generation, "EXACT", 0)
     assert find(index, "water", n=20, filters=filters, mode=mode) == exact
     assert asked

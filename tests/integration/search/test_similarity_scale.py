@@ -13,8 +13,8 @@ from otterwiki_semantic.core.records import SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.embedding.calibration import Calibration, Scale
 from otterwiki_semantic.embedding.local.bundled import BundledModel
+from otterwiki_semantic.search import Scale, noted_scale
 from tests.support.live_wiki import eventually, make_repository
 
 QUESTIONS = (
@@ -38,7 +38,6 @@ class NarrowModel:
         self.window = self._model.window
         self.overhead = self._model.overhead
         self.interactive: list[bool] = []
-        self.calibration = self._model.calibration
 
     def prepare(self) -> None:
         pass
@@ -80,16 +79,15 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
 
 def noted(index: IndexEngine) -> Scale | None:
     serving = index._manager.serving
-    return index._recipe.calibration(serving).scale if serving is not None else None
+    return noted_scale(serving) if serving is not None else None
 
 
 def test_the_scale_undoes_what_the_model_does_to_similarities(narrow: IndexEngine) -> None:
     scale = noted(narrow)
     assert scale is not None
-    calibration = Calibration(floor=0.18, scale=scale)
     for similarity in (0.0, 0.3, 0.6):
-        assert calibration.on_scale(0.7 + 0.3 * similarity) == pytest.approx(similarity, abs=0.06)
-        assert calibration.of_model(calibration.on_scale(similarity)) == pytest.approx(similarity)
+        assert scale.to_bundled(0.7 + 0.3 * similarity) == pytest.approx(similarity, abs=0.06)
+        assert scale.from_bundled(scale.to_bundled(similarity)) == pytest.approx(similarity)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)

@@ -44,7 +44,7 @@ def document(wiki: LiveWiki) -> Schema:
 def described(wiki: LiveWiki, document: Schema) -> OpenApiSchema:
     schema = schemathesis.openapi.from_dict(document)
     schema.config.update(base_url=wiki.url + ROOT)
-    schema.config.generation.update(max_examples=25)
+    schema.config.generation.update(max_examples=settings().max_examples // 12)
     return schema
 
 

@@ -34,8 +34,7 @@ def test_a_rebuild_that_succeeds_is_done(tracker: RebuildTracker, serving: Gener
     assert tracker.is_running
     assert not tracker.may_start
     with tracker.running():
-        tracker.read_all_pages()
-        tracker.compared(Recall(0.5, 0.75))
+        tracker.update(copies=False, recall=Recall(0.5, 0.75))
     status = tracker.status
     assert (status.state, status.error, status.copies, status.recall) == (RebuildState.DONE, None, False, Recall(0.5, 0.75))
     assert status.estimate == WANTED

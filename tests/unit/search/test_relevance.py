@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from otterwiki_semantic.embedding.calibration import Calibration
-from otterwiki_semantic.search.relevance import coverage, relevance, word_weights
+from otterwiki_semantic.search.relevance import FLOOR, coverage, relevance, word_weights
+from otterwiki_semantic.search.similarity_scale import Scale
 
-CALIBRATION = Calibration(floor=0.4)
+SCALE = Scale()
 
 
 def test_rare_words_weigh_more_and_common_ones_nothing() -> None:
@@ -24,15 +24,15 @@ def test_coverage_is_the_weighted_share_of_the_words() -> None:
 
 
 def test_what_is_nearer_or_has_more_of_the_words_is_more_relevant() -> None:
-    assert relevance(0.6, 0.0, 100, CALIBRATION) > relevance(0.5, 0.0, 100, CALIBRATION)
-    assert relevance(0.5, 1.0, 100, CALIBRATION) > relevance(0.5, 0.5, 100, CALIBRATION)
+    assert relevance(0.6, 0.0, 100, SCALE) > relevance(0.5, 0.0, 100, SCALE)
+    assert relevance(0.5, 1.0, 100, SCALE) > relevance(0.5, 0.5, 100, SCALE)
 
 
 def test_among_more_passages_it_takes_more_to_be_relevant() -> None:
-    assert relevance(0.5, 0.0, 100, CALIBRATION) > relevance(0.5, 0.0, 10_000, CALIBRATION)
-    assert relevance(0.5, 0.0, 1, CALIBRATION) == pytest.approx(0.1)
+    assert relevance(0.5, 0.0, 100, SCALE) > relevance(0.5, 0.0, 10_000, SCALE)
+    assert relevance(0.5, 0.0, 1, SCALE) == pytest.approx(0.5 - FLOOR)
 
 
 def test_without_a_similarity_half_of_the_words_have_to_be_there() -> None:
-    assert relevance(None, 0.5, 4, CALIBRATION) == pytest.approx(0.0)
-    assert relevance(None, 0.4, 4, CALIBRATION) < 0
+    assert relevance(None, 0.5, 4, SCALE) == pytest.approx(0.0)
+    assert relevance(None, 0.4, 4, SCALE) < 0

@@ -122,7 +122,7 @@ def test_a_catalog_in_change_equals_no_commit(catalog: Catalog) -> None:
 def test_what_may_pass_is_no_damage(catalog: Catalog) -> None:
     other = sqlite3.connect(catalog.path)
     other.execute("BEGIN EXCLUSIVE")
-    catalog._database._writer.execute("PRAGMA busy_timeout = 10")
+    catalog._writer.execute("PRAGMA busy_timeout = 10")
     with pytest.raises(CatalogError) as caught:
         catalog.set_meta("x", "y")
     assert not isinstance(caught.value, CatalogCorruptError)

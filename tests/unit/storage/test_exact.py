@@ -170,7 +170,7 @@ def test_unknown_chunks_are_left_out(catalog: Catalog) -> None:
 
 def test_a_vector_that_is_not_of_unit_length_is_damage(catalog: Catalog) -> None:
     put(catalog, "a", ["one"])
-    with catalog._database.write() as connection:
+    with catalog.write() as connection:
         connection.execute("UPDATE vectors SET embedding = ?", (bytes(4 * DIMENSION),))
     with pytest.raises(CatalogCorruptError, match="unit length"):
         nearest(catalog, unit("one"), 5)

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from otterwiki_semantic.core.records import PageUrls, SearchOptions
+from otterwiki_semantic.search import Scale
+from otterwiki_semantic.search.query import parse_query
+from otterwiki_semantic.search.results import ResultBuilder
+from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, Tier
+from tests.support.small_index import SmallIndex
+
+WEIGHTS = {"boiler": 3.0, "cellar": 1.0}
+
+
+def candidates(index: SmallIndex, *scores: float) -> list[Candidate]:
+    """Return the chunks of an index in the order in which they were put, with these scores as similarities and scores."""
+    exact = index.catalog.reader.exact_index()
+    chunks = exact.candidates(exact.ids(exact.live))
+    return [Candidate(chunk, similarity=score, score=score) for chunk, score in zip(chunks, scores, strict=True)]
+
+
+def builder(
+    index: SmallIndex, ranked: Sequence[Candidate], weights: dict[str, float] = WEIGHTS, **options: Any
+) -> ResultBuilder:
+    found = CandidateSet(list(ranked), is_complete=True, index_size=len(ranked), word_weights=weights)
+    asked, urls = SearchOptions(**options), PageUrls("/wiki/")
+    return ResultBuilder(index.catalog, parse_query("boiler cellar"), found, ranked, Scale(), asked, urls)
+
+
+def test_a_hit_shows_its_chunk_and_why_it_matches(index: SmallIndex) -> None:
+    index.put("house/a", ("the boiler in the cellar", 0.5), section="Heating", category="Guide", tags=("heat",))
+    (each,) = candidates(index, 0.5)
+    (hit,) = builder(index, [each]).hits([each], {each.id: {"c", "b"}})
+    assert (hit.name, hit.path, hit.title, hit.category, hit.tags) == ("a", "house/a", "house/a", "Guide", ("heat",))
+    assert hit.snippet == hit.text == "[house/a] the boiler in the cellar"
+    assert [hit.snippet[start:end] for start, end in hit.highlights] == ["boiler", "cellar"]
+    assert (hit.section, hit.section_path, hit.headings, hit.anchor) == ("Heating", ("Heating",), ("Heating",), "heating")
+    assert (hit.start_line, hit.end_line, hit.chunk_index, hit.total_chunks, hit.page_word_count) == (1, 9, 0, 1, 10)
+    assert (hit.similarity, hit.distance, hit.score) == (0.5, 0.5, 0.5)
+    assert (hit.also_on, hit.url, hit.explain) == (("b", "c"), "/wiki/house/a#heating", None)
+
+
+def test_a_chunk_without_a_similarity_has_no_distance(index: SmallIndex) -> None:
+    index.put("a", ("the boiler", None))
+    (each,) = candidates(index, 1.0)
+    each.similarity = None
+    (hit,) = builder(index, [each]).hits([each], {})
+    assert (hit.similarity, hit.distance) == (None, None)
+
+
+def test_good_neighbours_are_joined_to_a_result(index: SmallIndex) -> None:
+    index.put("a", ("One.", 0.5), ("Two.", 0.5), ("Three.", 0.5), ("Four.", 0.5), section="S")
+    one, two, three, four = ranked = candidates(index, 0.8, 1.0, 0.69, 0.9)
+    (hit,) = builder(index, ranked).hits([two], {})
+    assert hit.text == "[a] One.\n\nTwo.", "the third one is not good enough, and the fourth does not follow"
+    assert (hit.snippet, hit.start_line, hit.end_line) == ("[a] Two.", 11, 19)
+    assert (hit.text_start_line, hit.text_end_line) == (1, 19)
+    three.score = 0.7
+    assert builder(index, ranked).hits([two], {})[0].text_end_line == 29
+    both = builder(index, ranked).hits([one, four], {})
+    assert [(hit.text_start_line, hit.text_end_line) for hit in both] == [(1, 29), (31, 39)], "each is joined once"
+
+
+def test_context_is_what_stands_around_a_chunk(index: SmallIndex) -> None:
+    index.put("a", ("One.", 0.1), ("Two.", 0.9), ("Three.", 0.1))
+    _, two, _ = ranked = candidates(index, 0.1, 0.9, 0.1)
+    (hit,) = builder(index, ranked, context=1).hits([two], {})
+    assert (hit.context_before, hit.context_after) == ("[a] One.", "[a] Three.")
+    (hit,) = builder(index, ranked).hits([two], {})
+    assert (hit.context_before, hit.context_after) == (None, None)
+
+
+def test_a_chunk_that_is_gone_is_left_out(index: SmallIndex) -> None:
+    index.put("a", ("the boiler", 0.5))
+    index.put("b", ("the cellar", 0.5))
+    first, second = ranked = candidates(index, 0.5, 0.5)
+    index.catalog.remove_pages(["a"])
+    assert [hit.path for hit in builder(index, ranked).hits([first, second], {})] == ["b"]
+
+
+def test_what_is_relevant_is_near_or_has_the_words_or_is_named(index: SmallIndex) -> None:
+    index.put("near", ("a furnace", 0.5))
+    index.put("far", ("a tomato", 0.1))
+    index.put("words", ("the boiler in the cellar", 0.1))
+    index.put("named", ("a tomato again", 0.0))
+    ranked = candidates(index, 0.5, 0.1, 0.1, 0.0)
+    ranked[3].tier = Tier.EXACT_TITLE
+    hits = builder(index, ranked, explain=True).hits(ranked, {})
+    assert [hit.relevant for hit in hits] == [True, False, True, True]
+    assert [hit.explain.coverage for hit in hits if hit.explain] == [0.0, 0.0, 1.0, 0.0]
+
+
+def test_without_known_words_a_match_covers_all_of_the_query(index: SmallIndex) -> None:
+    index.put("a", ("→ here", 0.5))
+    index.put("b", ("nothing", 0.5))
+    first, second = ranked = candidates(index, 0.5, 0.5)
+    first.keyword_rank = 1
+    hits = builder(index, ranked, weights={}, explain=True).hits([first, second], {})
+    assert [hit.explain.coverage for hit in hits if hit.explain] == [1.0, 0.0]
+
+
+def test_an_explanation_says_what_placed_a_result(index: SmallIndex) -> None:
+    index.put("a", ("the boiler", 0.5))
+    index.put("b", ("the cellar", 0.4))
+    index.put("c", ("something", 0.3))
+    named, reranked, moved = ranked = candidates(index, 0.5, 0.4, 0.3)
+    named.tier = Tier.EXACT_TITLE
+    reranked.rank_before, reranked.rerank_score = 3, 0.75
+    moved.semantic_rank, moved.fused, moved.page_credit = 2, 0.25, 0.125
+    by_rank = [hit.explain for hit in builder(index, ranked, explain=True).hits(ranked, {})]
+    assert [each.rule for each in by_rank if each] == ["exact title", "reranker", "score"]
+    assert by_rank[1] is not None
+    assert by_rank[2] is not None
+    assert (by_rank[1].rerank.rank, by_rank[1].rerank.score) == (3, 0.75)
+    assert (by_rank[2].semantic.rank, by_rank[2].semantic.score, by_rank[2].keyword.rank) == (2, 0.3, None)
+    assert (by_rank[2].fused, by_rank[2].page_credit) == (0.25, 0.125)
+    diverse = builder(index, ranked, explain=True, diversity=0.5).hits(ranked, {})
+    assert [hit.explain.rule for hit in diverse if hit.explain] == ["exact title", "diversity", "diversity"]
+
+
+def test_facets_count_pages_of_results_and_of_relevant_candidates(index: SmallIndex) -> None:
+    index.put("house/a", ("a furnace", 0.5), ("a stove", 0.5), category="Guide", tags=("heat", "winter"))
+    index.put("house/b", ("a radiator", 0.5), category="Guide", tags=("heat",))
+    index.put("garden/c", ("a tomato", 0.0), category="Note", tags=("autumn", "winter"))
+    index.put("d", ("a bean", 0.0), category="Plant")
+    ranked = candidates(index, 0.5, 0.5, 0.5, 0.0, 0.0)
+    facets = builder(index, ranked).facets([ranked[3]])
+    assert list(facets.category.items()) == [("Guide", 2), ("Note", 1)]
+    assert list(facets.tag.items()) == [("heat", 2), ("winter", 2), ("autumn", 1)]
+    assert list(facets.path.items()) == [("house/", 2), ("garden/", 1)]

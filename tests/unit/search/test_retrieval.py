@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from otterwiki_semantic.core.errors import CatalogError
+from otterwiki_semantic.core.records import Filters, Mode, SearchOptions
+from otterwiki_semantic.embedding.base import Matrix
+from otterwiki_semantic.search import Scale, retrieval
+from otterwiki_semantic.search.query import filter_of, parse_query
+from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, Tier, retrieve
+from tests.support.small_index import QUERY, SmallIndex
+
+SCALE = Scale()
+
+
+def find(
+    index: SmallIndex, text: str, vector: Matrix | None = QUERY, limit: int = 100, scale: Scale = SCALE, **options: Any
+) -> CandidateSet:
+    asked, query = SearchOptions(**options), parse_query(text)
+    with index.catalog.snapshot():
+        return retrieve(index.generation, query, lambda: vector, filter_of(asked.filters, query), asked, limit, scale)
+
+
+def paths(found: CandidateSet) -> list[str]:
+    return [each.path for each in found.candidates]
+
+
+def on_page(found: CandidateSet, path: str) -> Candidate:
+    return next(each for each in found.candidates if each.path == path)
+
+
+def test_candidates_are_found_by_words_and_by_meaning(index: SmallIndex) -> None:
+    index.put("words", ("the boiler is in the cellar", 0.1))
+    index.put("meaning", ("a furnace heats the house", 0.8))
+    found = find(index, "boiler")
+    assert (found.is_complete, found.index_size, found.degraded) == (True, 2, None)
+    by_word, by_meaning = on_page(found, "words"), on_page(found, "meaning")
+    assert (by_word.keyword_rank, by_word.semantic_rank) == (1, 2)
+    assert by_word.similarity == pytest.approx(0.1)
+    assert (by_meaning.keyword_rank, by_meaning.keyword_score, by_meaning.semantic_rank) == (None, None, 1)
+    assert by_meaning.similarity == pytest.approx(0.8)
+
+
+def test_what_only_words_find_is_compared_with_the_query(index: SmallIndex) -> None:
+    index.put("words", ("the boiler is in the cellar", 0.1))
+    for number in range(3):
+        index.put(f"near {number}", (f"furnace number {number}", 0.9))
+    found = find(index, "boiler", limit=2)
+    assert not found.is_complete
+    words = on_page(found, "words")
+    assert words.semantic_rank is None
+    assert words.similarity == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("mode", [Mode.HYBRID, Mode.SEMANTIC])
+def test_without_a_vector_words_alone_decide(index: SmallIndex, mode: Mode) -> None:
+    index.put("words", ("the boiler is in the cellar", 0.1))
+    index.put("meaning", ("a furnace heats the house", 0.8))
+    found = find(index, "boiler", vector=None, mode=mode)
+    assert paths(found) == ["words"]
+    assert found.candidates[0].similarity is None
+    assert found.candidates[0].score == pytest.approx(2 * (found.candidates[0].keyword_score or 0))
+
+
+def test_a_keyword_search_shows_similarities_but_ranks_by_words(index: SmallIndex) -> None:
+    index.put("once", ("a boiler in a cellar with many other words around it", 0.9))
+    index.put("often", ("boiler boiler boiler", 0.1))
+    index.put("meaning", ("a furnace heats the house", 0.95))
+    found = find(index, "boiler", mode=Mode.KEYWORD)
+    assert paths(found) == ["often", "once"]
+    assert on_page(found, "once").similarity == pytest.approx(0.9)
+    assert on_page(found, "once").semantic_rank is None
+
+
+@pytest.mark.parametrize(("ratio", "first"), [(0.0, "words"), (1.0, "meaning")])
+def test_the_semantic_ratio_decides_which_retriever_counts(index: SmallIndex, ratio: float, first: str) -> None:
+    index.put("words", ("boiler boiler", 0.1))
+    index.put("meaning", ("a furnace heats the house", 0.8))
+    index.put("neither", ("tomatoes grow in the garden", 0.0))
+    assert paths(find(index, "boiler", semantic_ratio=ratio))[0] == first
+
+
+def test_other_chunks_of_a_page_add_to_its_score(index: SmallIndex) -> None:
+    index.put("two", ("a furnace", 0.5), ("a stove", 0.4))
+    found = find(index, "warmth", mode=Mode.HYBRID)
+    best, second = found.candidates
+    assert best.page_credit == second.page_credit == pytest.approx(0.1 * second.fused)
+    assert best.score == pytest.approx(best.fused + best.page_credit)
+
+
+def test_meaning_alone_gives_no_page_credit(index: SmallIndex) -> None:
+    index.put("two", ("a furnace", 0.5), ("a stove", 0.4))
+    assert {each.page_credit for each in find(index, "warmth", mode=Mode.SEMANTIC).candidates} == {0.0}
+
+
+def test_what_the_query_names_comes_before_any_score(index: SmallIndex) -> None:
+    index.put("near", ("a machine that lifts water", 0.9))
+    index.put("heading", ("how it works", 0.2), section="Pump")
+    index.put("pump", ("a part of the house", 0.0), ("its second part", 0.1))
+    found = find(index, "pump")
+    assert [(each.path, each.tier) for each in found.candidates] == [
+        ("pump", Tier.EXACT_TITLE),
+        ("heading", Tier.EXACT_HEADING),
+        ("near", Tier.SCORE),
+        ("pump", Tier.SCORE),
+    ]
+    assert [tier.label for tier in Tier] == ["score", "rare identifier", "exact heading", "exact title"]
+
+
+@pytest.mark.parametrize(
+    ("query", "text", "tier"),
+    [
+        ("M711", "call M711 if it fails", Tier.RARE_IDENTIFIER),
+        ("targetwords", "set TargetWords to 150", Tier.RARE_IDENTIFIER),
+        ("siphon", "the siphon is blocked", Tier.SCORE),
+        ("q5", "the code is q5", Tier.SCORE),
+    ],
+)
+def test_a_rare_identifier_is_something_named(index: SmallIndex, query: str, text: str, tier: Tier) -> None:
+    index.put("page", (text, 0.1))
+    index.put("near", ("something else", 0.9))
+    assert on_page(find(index, query), "page").tier is tier
+
+
+def test_an_identifier_in_many_chunks_is_not_rare(index: SmallIndex) -> None:
+    for number in range(4):
+        index.put(f"page {number}", (f"M711 again, in place {number}", 0.1))
+    assert {each.tier for each in find(index, "M711").candidates} == {Tier.SCORE}
+
+
+def test_a_filter_holds_for_every_retriever(index: SmallIndex) -> None:
+    for path, tags in (("pump", ()), ("words", ()), ("inside", ("water",))):
+        index.put(path, (f"pump of {path}", 0.5), tags=tags)
+    assert paths(find(index, "pump", filters=Filters(tags=("water",)))) == ["inside"]
+    assert paths(find(index, "pump -inside", filters=Filters(tags=("water",)))) == []
+
+
+def test_a_chunk_without_a_vector_counts_as_near_as_the_nearest(index: SmallIndex) -> None:
+    index.put("embedded", ("the boiler", 0.6))
+    index.put("failed", ("the boiler, too", None))
+    found = find(index, "boiler", semantic_ratio=0.999)
+    assert on_page(found, "failed").similarity is None
+    assert on_page(found, "failed").fused == pytest.approx(on_page(found, "embedded").fused, rel=0.001)
+
+
+def test_similarities_are_fused_on_the_bundled_models_scale(index: SmallIndex) -> None:
+    index.put("page", ("a furnace", 0.8))
+    (plain,) = find(index, "boiler", mode=Mode.SEMANTIC).candidates
+    (scaled,) = find(index, "boiler", mode=Mode.SEMANTIC, scale=Scale(-1.0, 2.0)).candidates
+    assert scaled.similarity == plain.similarity
+    assert scaled.fused / plain.fused == pytest.approx(0.6 / 0.8)
+
+
+def test_a_broken_keyword_index_leaves_meaning(index: SmallIndex) -> None:
+    index.put("page", ("the boiler", 0.6), tags=("heat",))
+    index.put("other", ("the pump", 0.7))
+    index.break_keywords()
+    found = find(index, "boiler -pump", filters=Filters(tags=("heat",)))
+    assert paths(found) == paths(find(index, "boiler", mode=Mode.KEYWORD, filters=Filters(tags=("heat",)))) == ["page"]
+    assert found.degraded is not None
+    assert found.degraded.startswith("the keyword index failed, the answer is by meaning alone: ")
+    with pytest.raises(CatalogError):
+        find(index, "boiler", vector=None)
+
+
+def test_common_words_are_skipped_unless_too_few_chunks_have_a_rare_one(
+    index: SmallIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retrieval, "_MAX_POSTINGS", 1)
+    monkeypatch.setattr(retrieval, "_MIN_TERMS", 1)
+    index.put("rare", ("the axolotl", 0.0))
+    for number in range(3):
+        index.put(f"common {number}", (f"water {number}", 0.0))
+    assert len(find(index, "axolotl water", n=1, semantic_ratio=0.0, vector=None).candidates) == 1
+    assert len(find(index, "axolotl water", n=4, semantic_ratio=0.0, vector=None).candidates) == 4
+
+
+def test_equally_good_candidates_stand_in_the_order_of_their_paths(index: SmallIndex) -> None:
+    for path in ("c", "a", "b"):
+        index.put(path, ("the very same words", 0.5))
+    assert paths(find(index, "something")) == ["a", "b", "c"]
