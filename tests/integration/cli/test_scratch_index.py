@@ -9,7 +9,7 @@ from threading import Event, Timer
 
 import pytest
 
-from otterwiki_semantic.cli.evaluate.scratch_index import built_index
+from otterwiki_semantic.cli.evaluate.scratch_index import scratch_index
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
@@ -33,7 +33,7 @@ def test_a_step_that_takes_long_is_waited_for(settings: Settings, tmp_path: Path
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr("otterwiki_semantic.daemon.engine._CLOSE_SECONDS", 0.1)
     monkeypatch.setattr(BundledModel, "embed", slow)
-    with pytest.raises(KeyboardInterrupt), built_index(settings, "minilm", interrupt):
+    with pytest.raises(KeyboardInterrupt), scratch_index(settings, "minilm", interrupt):
         pass
     assert has_gone_on.is_set()
     assert list(tmp_path.glob("otterwiki-semantic-*")) == []
