@@ -8,15 +8,10 @@ from typing import Any
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.parameters import Schema
-from otterwiki_semantic.web.api.operations import (
-    MAX_BODY_BYTES,
-    MAX_QUERY_STRING_BYTES,
-    Access,
-    Operation,
-    operations_of,
-)
-from otterwiki_semantic.web.api.schemas import answer_schemas, body_schema, query_parameters, reference
-from otterwiki_semantic.web.errors import ERRORS
+from otterwiki_semantic.core.serialization import json_schemas
+from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES, Access, Operation, operations_of
+from otterwiki_semantic.web.api.schemas import ChromaStatus, body_schema, query_parameters
+from otterwiki_semantic.web.errors import ERRORS, ErrorAnswer
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus's text format."""
@@ -73,6 +68,7 @@ def _document(api: type) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for made in operations:
         paths.setdefault(made.path, {})[made.method.lower()] = _operation(made)
+    schemas = json_schemas({ErrorAnswer, *(made.answer for made in operations)})
     return {
         "openapi": _OPENAPI,
         "info": {
@@ -82,7 +78,7 @@ def _document(api: type) -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
-        "components": {"schemas": answer_schemas(), "responses": _error_responses(operations), "securitySchemes": _SCHEMES},
+        "components": {"schemas": schemas, "responses": _error_responses(operations), "securitySchemes": _SCHEMES},
     }
 
 
@@ -112,12 +108,12 @@ def _request(made: Operation) -> dict[str, Any]:
 
 
 def _content(made: Operation) -> dict[str, Any]:
-    return {METRICS_TYPE: {"schema": {"type": "string"}}} if made.answer == "Metrics" else _json(reference(made.answer))
+    return {METRICS_TYPE: {"schema": {"type": "string"}}} if made.answer is str else _json(_reference(made.answer))
 
 
 def _without_error_body(made: Operation, success: dict[str, Any]) -> dict[str, Any]:
     """Return answers with an error status but no error body: `/chroma-status` has one for users of the earlier plugin."""
-    return {"503": success | {"description": "The index cannot answer now"}} if made.answer == "ChromaStatus" else {}
+    return {"503": success | {"description": "The index cannot answer now"}} if made.answer is ChromaStatus else {}
 
 
 def _by_status(made: Operation) -> dict[int, list[str]]:
@@ -146,9 +142,13 @@ def _error_response(status: int, codes: list[str]) -> dict[str, Any]:
     one_of = {"properties": {"error": {"properties": {"code": {"enum": codes}}}}}
     return {
         "description": "; ".join(f"`{code}`: {ERRORS[code][1]}" for code in codes),
-        "content": _json({"allOf": [reference("ErrorAnswer"), one_of]}),
+        "content": _json({"allOf": [_reference(ErrorAnswer), one_of]}),
         **({"headers": _HEADERS[status]} if status in _HEADERS else {}),
     }
+
+
+def _reference(record: type) -> Schema:
+    return {"$ref": f"#/components/schemas/{record.__name__}"}
 
 
 def _json(schema: Schema) -> dict[str, Any]:

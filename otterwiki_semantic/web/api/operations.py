@@ -47,8 +47,8 @@ class Operation:
     path: str
     """Below ``/api/v1``; ``{path}`` is a page's path."""
     name: str
-    answer: str
-    """The name of the answer's schema."""
+    answer: type
+    """The record of its answer; `str` for plain text."""
     access: Access
     alias: str | None = None
     """A second path."""

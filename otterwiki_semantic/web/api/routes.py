@@ -13,7 +13,12 @@ from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import MetricsError, SemanticError
 from otterwiki_semantic.core.parameters import page_path
 from otterwiki_semantic.core.records import (
+    Answer,
     BatchRequest,
+    IndexStatus,
+    Insight,
+    PageInspection,
+    PageList,
     PageListRequest,
     PageRequest,
     PageUrls,
@@ -21,8 +26,10 @@ from otterwiki_semantic.core.records import (
     ReindexRequest,
     ReindexStarted,
     ReindexStatus,
+    RelatedPages,
     RelatedRequest,
     SearchRequest,
+    WikiMap,
 )
 from otterwiki_semantic.core.remedies import problem
 from otterwiki_semantic.core.settings import Settings
@@ -30,7 +37,7 @@ from otterwiki_semantic.daemon import IndexClient, IndexService
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.web.api.openapi import METRICS_TYPE, openapi_document
 from otterwiki_semantic.web.api.operations import Access, Operation, View, answer, check_size, json_response, operations_of
-from otterwiki_semantic.web.api.schemas import ChromaStatus
+from otterwiki_semantic.web.api.schemas import Answers, ChromaStatus, OpenApi
 from otterwiki_semantic.web.errors import error_answer, handle_errors
 from otterwiki_semantic.web.pages.layout import page_url
 
@@ -106,19 +113,19 @@ class Api:
         self._pages = pages
         self._has_metrics = settings.metrics
 
-    @Operation("GET", "/semantic-search", "search", "Answer", Access.READERS, takes=SearchRequest)
+    @Operation("GET", "/semantic-search", "search", Answer, Access.READERS, takes=SearchRequest)
     def search(self, asked: SearchRequest) -> bytes:
         """Search."""
         answers = self._index.fetch_json(IndexService.search, [asked.query], asked.options, _page_urls())
         return answers[1:-1]  # the only one of a list
 
-    @Operation("POST", "/semantic-search", "searchMany", "Answers", Access.READERS, takes=BatchRequest, body="required")
+    @Operation("POST", "/semantic-search", "searchMany", Answers, Access.READERS, takes=BatchRequest, body="required")
     def search_many(self, asked: BatchRequest) -> bytes:
         """Search for several queries at once."""
         answers = self._index.fetch_json(IndexService.search, asked.queries, asked.options, _page_urls())
         return b'{"answers":%b}' % answers
 
-    @Operation("GET", "/semantic-search/status", "status", "IndexStatus", Access.READERS)
+    @Operation("GET", "/semantic-search/status", "status", IndexStatus, Access.READERS)
     def status(self) -> bytes | Response:
         """What the index holds and its state."""
         try:
@@ -126,14 +133,12 @@ class Api:
         except SemanticError as error:
             return error_answer("index_unavailable", str(error), status="unavailable", problems=(problem(error),))
 
-    @Operation("GET", "/semantic-search/map", "map", "WikiMap", Access.READERS)
+    @Operation("GET", "/semantic-search/map", "map", WikiMap, Access.READERS)
     def map(self) -> bytes:
         """The position of every page on the map of the wiki."""
         return self._index.fetch_json(IndexService.map, _page_urls())
 
-    @Operation(
-        "GET", "/semantic-search/metrics", "metrics", "Metrics", Access.MONITORS, errors=("not_found", "package_missing")
-    )
+    @Operation("GET", "/semantic-search/metrics", "metrics", str, Access.MONITORS, errors=("not_found", "package_missing"))
     def metrics(self) -> Response:
         """Metrics for Prometheus.
 
@@ -149,17 +154,17 @@ class Api:
             found = None
         return Response(f"{_UP} {int(found is not None)}\n{found or ''}", content_type=METRICS_TYPE)
 
-    @Operation("GET", "/semantic-search/openapi.json", "openapi", "OpenApi", Access.ANYONE)
+    @Operation("GET", "/semantic-search/openapi.json", "openapi", OpenApi, Access.ANYONE)
     def openapi(self) -> Response:
         """This document."""
         return jsonify(openapi_document(Api, request.script_root))
 
-    @Operation("GET", "/related", "related", "RelatedPages", Access.READERS, takes=RelatedRequest, errors=("page_unknown",))
+    @Operation("GET", "/related", "related", RelatedPages, Access.READERS, takes=RelatedRequest, errors=("page_unknown",))
     def related(self, asked: RelatedRequest) -> bytes:
         """Pages near in meaning to one page."""
         return self._index.fetch_json(IndexService.related, asked.path, asked.n, _page_urls())
 
-    @Operation("GET", "/semantic-search/pages", "pages", "PageList", Access.READERS, alias="/pages", takes=PageListRequest)
+    @Operation("GET", "/semantic-search/pages", "pages", PageList, Access.READERS, alias="/pages", takes=PageListRequest)
     def pages(self, asked: PageListRequest) -> bytes:
         """List pages."""
         return self._index.fetch_json(IndexService.pages, asked, _page_urls())
@@ -168,7 +173,7 @@ class Api:
         "GET",
         "/semantic-search/pages/{path}",
         "page",
-        "PageView",
+        PageView,
         Access.READERS,
         alias="/pages/{path}",
         takes=PageRequest,
@@ -178,13 +183,13 @@ class Api:
         """Read a page, or sections or lines of it."""
         return self._pages.page(path, asked, _page_urls())
 
-    @Operation("GET", "/semantic-search/insight", "insight", "Insight", Access.ADMINISTRATORS)
+    @Operation("GET", "/semantic-search/insight", "insight", Insight, Access.ADMINISTRATORS)
     def insight(self) -> bytes:
         """How the index works."""
         return self._index.fetch_json(IndexService.insight)
 
     @Operation(
-        "GET", "/semantic-search/insight/{path}", "seenPage", "PageInspection", Access.ADMINISTRATORS, errors=("page_unknown",)
+        "GET", "/semantic-search/insight/{path}", "seenPage", PageInspection, Access.ADMINISTRATORS, errors=("page_unknown",)
     )
     def inspect_page(self, path: str) -> bytes:
         """A page as search sees it."""
@@ -194,7 +199,7 @@ class Api:
         "POST",
         "/reindex",
         "reindex",
-        "ReindexStarted",
+        ReindexStarted,
         Access.ADMINISTRATORS,
         takes=ReindexRequest,
         body="optional",
@@ -208,12 +213,12 @@ class Api:
             return ReindexStarted("started", pages=self._index.refresh(asked.pages))
         return ReindexStarted("started", estimate=self._index.reindex(full=asked.full).estimate)
 
-    @Operation("GET", "/reindex/status", "reindexStatus", "ReindexStatus", Access.READERS)
+    @Operation("GET", "/reindex/status", "reindexStatus", ReindexStatus, Access.READERS)
     def reindex_status(self) -> ReindexStatus:
         """The progress of the last rebuild."""
         return ReindexStatus.of(self._index.status().rebuild)
 
-    @Operation("GET", "/chroma-status", "chromaStatus", "ChromaStatus", Access.ANYONE)
+    @Operation("GET", "/chroma-status", "chromaStatus", ChromaStatus, Access.ANYONE)
     def chroma_status(self) -> Response:
         """As the earlier plugin answers.
 

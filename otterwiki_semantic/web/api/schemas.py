@@ -1,4 +1,4 @@
-"""JSON Schemas of requests and answers, generated from the records."""
+"""Answers that only the API has, and JSON Schemas of requests, generated from their records."""
 
 from __future__ import annotations
 
@@ -7,21 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from otterwiki_semantic.core.parameters import Parameter, Schema, parameters_of
-from otterwiki_semantic.core.records import (
-    Answer,
-    IndexStatus,
-    Insight,
-    Mode,
-    PageInspection,
-    PageList,
-    PageView,
-    ReindexStarted,
-    ReindexStatus,
-    RelatedPages,
-    WikiMap,
-)
-from otterwiki_semantic.core.serialization import json_schemas
-from otterwiki_semantic.web.errors import ErrorAnswer
+from otterwiki_semantic.core.records import Answer, Mode
 
 
 class Answers(Struct, frozen=True):
@@ -39,45 +25,18 @@ class ChromaStatus(Struct, frozen=True):
     backend_type: Literal["chroma"] = "chroma"
 
 
-_ANSWERS = (
-    Answer,
-    Answers,
-    ChromaStatus,
-    ErrorAnswer,
-    IndexStatus,
-    Insight,
-    PageInspection,
-    PageList,
-    PageView,
-    ReindexStarted,
-    ReindexStatus,
-    RelatedPages,
-    WikiMap,
-)
+class OpenApi(Struct, frozen=True):
+    """An OpenAPI document."""
 
-
-def answer_schemas() -> dict[str, Schema]:
-    """Return the schema of every answer, by its name."""
-    found = json_schemas(_ANSWERS)
-    document = {"openapi": {"type": "string"}, "info": {"type": "object"}, "paths": {"type": "object"}}
-    return found | {"OpenApi": {"type": "object", "properties": document, "required": list(document)}}
-
-
-def reference(name: str) -> Schema:
-    """Return a reference to a named schema."""
-    return {"$ref": f"#/components/schemas/{name}"}
+    openapi: str
+    info: dict[str, Any]
+    paths: dict[str, Any]
 
 
 def query_parameters(record: type, only: tuple[str, ...] = ()) -> list[Schema]:
     """Return the parameters of a record for a query string; if any are named, `only` those."""
     return [
-        {
-            "name": each.name,
-            "in": "query",
-            "required": each.is_required,
-            "description": each.help,
-            "schema": each.schema,
-        }
+        {"name": each.name, "in": "query", "required": each.is_required, "description": each.help, "schema": each.schema}
         for each in parameters_of(record)
         if not only or each.name in only
     ]
