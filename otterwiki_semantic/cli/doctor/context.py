@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +70,7 @@ def make_context(
     url: str | None = None,
 ) -> DoctorContext:
     """Read the settings; a subdirectory of a repository stands for the whole, as everywhere on the command line."""
-    wrong = dict(_wrong(environment, wiki_config))
-    wrong |= _wrong_together(*(_without(wrong, source) for source in (wiki_config, environment)))
+    wrong = _wrong(wiki_config, environment)
     config, variables = (_without(wrong, source) for source in (wiki_config, environment))
     without_paths = read_settings(config, variables, _ANY_PATH, _ANY_PATH)
     settings, error = None, None
@@ -85,20 +83,19 @@ def make_context(
     return DoctorContext(environment, wiki_config, config_error, wrong, settings, error, without_paths, url)
 
 
-def _wrong(environment: Mapping[str, str], wiki_config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield every invalid setting, not only the first, and why."""
-    for name in _named(environment, wiki_config):
-        reason = _reason(_of(name, wiki_config), _of(name, environment))
-        if reason is not None:
-            yield name, reason.partition("; the settings are:")[0]
-
-
-def _wrong_together(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return settings that are valid alone but not together with the others, and why; the others are valid without them."""
+def _wrong(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return every invalid setting, not only the first, and why: those invalid alone, then those that do not go together."""
+    names = sorted(name for name in {*wiki_config, *environment} if name.startswith(PREFIX))
     wrong: dict[str, str] = {}
-    names = _named(environment, wiki_config)
-    while names and (reason := _reason(_without(wrong, wiki_config), _without(wrong, environment))) is not None:
-        wrong[names.pop(names.index(min(names, key=partial(_place_in, reason))))] = reason
+    for name in names:
+        reason = _reason(_without({*names} - {name}, wiki_config), _without({*names} - {name}, environment))
+        if reason is not None:
+            wrong[name] = reason.partition("; the settings are:")[0]
+    valid = [name for name in names if name not in wrong]
+    while valid and (reason := _reason(_without(wrong, wiki_config), _without(wrong, environment))) is not None:
+        named_first = min(valid, key=f"{reason}{''.join(valid)}".index)
+        valid.remove(named_first)
+        wrong[named_first] = reason
     return wrong
 
 
@@ -109,19 +106,6 @@ def _reason(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> s
     except ConfigError as error:
         return str(error)
     return None
-
-
-def _place_in(text: str, name: str) -> int:
-    place = text.find(name)
-    return place if place >= 0 else len(text)
-
-
-def _named(*sources: Mapping[str, Any]) -> list[str]:
-    return sorted({name for source in sources for name in source if name.startswith(PREFIX)})
-
-
-def _of(name: str, source: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: source[name]} if name in source else {}
 
 
 def _without(names: Collection[str], source: Mapping[str, Any]) -> dict[str, Any]:

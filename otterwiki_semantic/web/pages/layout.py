@@ -16,8 +16,6 @@ from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.errors import ERRORS
 
 View = Callable[..., ResponseReturnValue]
-PageUrl = Callable[[str, str], str]
-"""Returns the URL of a page from its path and an anchor, which may be empty."""
 
 
 def guarded(permission: str, view: View) -> View:

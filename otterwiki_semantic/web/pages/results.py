@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from otterwiki_semantic.core.records import Answer, Explanation, Freshness, Hit
 from otterwiki_semantic.web.pages.excerpts import Span, excerpt, text_fragment
-from otterwiki_semantic.web.pages.layout import PageUrl
+from otterwiki_semantic.web.pages.layout import page_url
 
 FILTERS = ("category", "tag", "path")
 _MAX_CHIPS = 6
@@ -69,11 +69,11 @@ class ResultsView:
     summary: str
 
 
-def results_view(answer: Answer, chosen: Sequence[tuple[str, str]], page_url: PageUrl) -> ResultsView:
+def results_view(answer: Answer, chosen: Sequence[tuple[str, str]]) -> ResultsView:
     """Return the view of an answer; `chosen` are the names and values of active filters."""
     relevant = [hit for hit in answer.results if hit.relevant]
     others = [hit for hit in answer.results if not hit.relevant]
-    pages, misses = _by_page(relevant, page_url), _by_page(others, page_url)
+    pages, misses = _by_page(relevant), _by_page(others)
     chips = _chips(answer, chosen)
     shown = chips if len(pages) > 1 else tuple(chip for chip in chips if chip.is_on)  # a single page cannot be narrowed down
     return ResultsView(pages, misses, shown, _summary(len(relevant), len(pages), answer.index))
@@ -86,7 +86,7 @@ def _summary(passages: int, pages: int, index: Freshness) -> str:
     return f"{passages} passage{'s' * (passages > 1)} on {pages} page{'s' * (pages > 1)}"
 
 
-def _by_page(hits: Iterable[Hit], page_url: PageUrl) -> tuple[PageResults, ...]:
+def _by_page(hits: Iterable[Hit]) -> tuple[PageResults, ...]:
     by_path: dict[str, list[Hit]] = {}
     for hit in hits:
         by_path.setdefault(hit.path, []).append(hit)
@@ -96,13 +96,13 @@ def _by_page(hits: Iterable[Hit], page_url: PageUrl) -> tuple[PageResults, ...]:
             path=path,
             url=page_url(path, ""),
             updated=group[0].updated and group[0].updated[:10],
-            passages=tuple(_passage(hit, page_url) for hit in group),
+            passages=tuple(map(_passage, group)),
         )
         for path, group in by_path.items()
     )
 
 
-def _passage(hit: Hit, page_url: PageUrl) -> PassageView:
+def _passage(hit: Hit) -> PassageView:
     own = hit.prefix_length + hit.overlap_length
     url = page_url(hit.path, hit.anchor)
     directive = text_fragment(hit.snippet, own, hit.highlights)

@@ -75,7 +75,7 @@ class _Views:
         status = 200
         try:
             path = page_path(QueryText().parse(request.args.get("path"), "path"))
-            values |= {"path": path, "related": self._breaker.call(lambda: near_pages(self._service, path, page_url))}
+            values |= {"path": path, "related": self._breaker.call(lambda: near_pages(self._service, path))}
         except PageNotFoundError:
             pass  # it is not indexed yet: nothing is near
         except SemanticError as error:
@@ -89,10 +89,10 @@ class _Views:
         try:
             name = QueryText().parse(request.args.get("name"), "name")
             is_path = "missing" in request.args
-            pages = self._breaker.call(lambda: likely_pages(self._service, name, page_url, is_path=is_path))
+            pages = self._breaker.call(lambda: likely_pages(self._service, name, is_path=is_path))
         except SemanticError as error:
-            return render_template("semantic_search/likely.html", pages=(), name=""), status_of(error)
-        return render_template("semantic_search/likely.html", pages=pages, name=name)
+            return render_template("semantic_search/likely.html", pages={}, name=""), status_of(error)
+        return render_template("semantic_search/likely.html", pages=pages, name=name, page_url=page_url)
 
     def _found(self) -> tuple[dict[str, Any], int]:
         query = request.args.get("q", "").strip()
@@ -107,7 +107,7 @@ class _Views:
             chips = [Chip(name, value, None, is_on=True) for name, value in chosen]
             status = status_of(error)
             return {**values, "message": str(error), "chips": chips, "is_passing": status == _UNAVAILABLE}, status
-        return {**values, "found": results_view(answer, chosen, page_url), "answer": answer, "more": _more(answer)}, 200
+        return {**values, "found": results_view(answer, chosen), "answer": answer, "more": _more(answer)}, 200
 
     def _answer(self, query: str, mode: str, chosen: list[tuple[str, str]]) -> Answer:
         filters = {name: value for name, value in chosen if name != "tag"}

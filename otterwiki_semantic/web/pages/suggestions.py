@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeVar
 
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundError
 from otterwiki_semantic.core.records import RelatedPage, SearchOptions
 from otterwiki_semantic.daemon import IndexService
-from otterwiki_semantic.web.pages.layout import PageUrl
+from otterwiki_semantic.web.pages.layout import page_url
 
 T = TypeVar("T")
 _RELATED, _LIKELY = 6, 5
@@ -37,50 +38,40 @@ class CircuitBreaker:
 
 @dataclass(frozen=True, slots=True)
 class NearPage:
-    """A suggested page."""
+    """A related page."""
 
     title: str
-    path: str
-    url: str
     section: str
     """Its nearest section; empty if that is the page itself."""
-    section_url: str
+    url: str
+    """That of the section."""
     is_linked: bool
     """Whether the current page links to it."""
-    link: str = ""
+    link: str
     """The wiki link to it; empty if its name allows none."""
 
 
-def near_pages(service: IndexService, path: str, page_url: PageUrl) -> tuple[NearPage, ...]:
+def near_pages(service: IndexService, path: str) -> tuple[NearPage, ...]:
     """Return the relevant pages near in meaning to a page, nearest first; errors as `IndexService.related`."""
-    return tuple(_near(page, page_url) for page in service.related(path, _RELATED).results if page.relevant)
+    return tuple(_near(page) for page in service.related(path, _RELATED).results if page.relevant)
 
 
-def _near(page: RelatedPage, page_url: PageUrl) -> NearPage:
+def _near(page: RelatedPage) -> NearPage:
     best = page.sections[0] if page.sections else None
     section, anchor = (best.related_section, best.related_anchor) if best else ("", "")
-    shown = "" if section == page.title else section
     link = "" if _NOT_IN_LINKS & set(page.path) else f"[[{page.path}]]"
-    return NearPage(page.title, page.path, page_url(page.path, ""), shown, page_url(page.path, anchor), page.linked, link)
+    return NearPage(page.title, "" if section == page.title else section, page_url(page.path, anchor), page.linked, link)
 
 
-def likely_pages(service: IndexService, name: str, page_url: PageUrl, *, is_path: bool) -> tuple[NearPage, ...]:
-    """Return pages that may be meant by a name: for a path those with similar names first, then those about it."""
+def likely_pages(service: IndexService, name: str, *, is_path: bool) -> dict[str, str]:
+    """Return pages that may be meant by a name, titles by path: for a path those spelled like it first, then those about it."""
     words = name.replace("/", " ").replace("-", " ").replace("_", " ").strip() or name
     answer = service.search([words], SearchOptions(n=_LIKELY, max_chunks_per_page=1, is_logged=False, rerank=False))[0]
-    about = {
-        hit.path: NearPage(hit.title, hit.path, page_url(hit.path, ""), hit.section, page_url(hit.path, hit.anchor), False)
-        for hit in answer.results
-        if hit.relevant
-    }
-    spelled = {path: about.get(path) or _named(path, page_url) for path in (_spelled_like(service, name) if is_path else ())}
-    others = (page for page in {**spelled, **about}.values() if page.path != name)  # the wiki may be unable to open that one
-    return tuple(others)[:_LIKELY]
-
-
-def _named(path: str, page_url: PageUrl) -> NearPage:
-    url = page_url(path, "")
-    return NearPage(path, path, url, "", url, False)
+    about = {hit.path: hit.title for hit in answer.results if hit.relevant}
+    spelled = {path: about.get(path, path) for path in (_spelled_like(service, name) if is_path else ())}
+    found = {**spelled, **about}
+    found.pop(name, None)  # the wiki may be unable to open that one
+    return dict(islice(found.items(), _LIKELY))
 
 
 def _spelled_like(service: IndexService, name: str) -> tuple[str, ...]:
