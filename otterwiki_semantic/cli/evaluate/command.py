@@ -55,12 +55,9 @@ class _Minimum(click.ParamType[tuple[str, float]]):
 class _EvalGroup(click.Group):
     """A group with the default command `run`."""
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        return super().resolve_command(ctx, args if args and args[0] in self.commands else ["run", *args])
-
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        named = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
-        return super().parse_args(ctx, args if named or not args else ["run", *args])
+        is_run = args and args[0] not in {*self.commands, *ctx.help_option_names}
+        return super().parse_args(ctx, ["run", *args] if is_run else args)
 
 
 @click.group("eval", cls=_EvalGroup)
