@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import quote, urljoin
@@ -39,33 +39,28 @@ class RestBackend:
         self._seconds = answer_seconds
 
     async def search(self, query: str, arguments: Mapping[str, Any]) -> Json:
-        given = {name: value for name, value in arguments.items() if value is not None}
-        answers = await self._post(_SEARCH, {"queries": [query], **given})  # a long query does not fit into a URL
+        answers = await self._ask(_SEARCH, body={"queries": [query], **arguments})  # a long query does not fit into a URL
         return self._with_addresses(answers["answers"][0])
 
     async def pages(self, arguments: Mapping[str, Any]) -> Json:
-        return self._with_addresses(await self._get(f"{_SEARCH}/pages", arguments))
+        return self._with_addresses(await self._ask(f"{_SEARCH}/pages", arguments))
 
     async def page(self, path: str, arguments: Mapping[str, Any]) -> Json:
-        return self._with_addresses(await self._get(f"{_SEARCH}/pages/{_quoted(path)}", arguments))
+        return self._with_addresses(await self._ask(f"{_SEARCH}/pages/{_quoted(path)}", arguments))
 
     async def related(self, path: str, n: int) -> Json:
-        return self._with_addresses(await self._get("related", {"path": path, "n": n}))
+        return self._with_addresses(await self._ask("related", {"path": path, "n": n}))
 
     async def status(self) -> Json:
-        return await self._get(f"{_SEARCH}/status", {})
+        return await self._ask(f"{_SEARCH}/status")
 
     async def reindex(self, pages: Sequence[str], *, full: bool) -> Json:
-        return await self._post("reindex", {"pages": list(pages)} if pages else {"full": full})
+        return await self._ask("reindex", body={"pages": list(pages)} if pages else {"full": full})
 
-    async def _get(self, route: str, arguments: Mapping[str, Any]) -> Json:
-        params = {name: value for name, value in arguments.items() if value is not None}
-        return await self._answer(partial(self._client.send, route, self._seconds, params=params))
-
-    async def _post(self, route: str, body: Json) -> Json:
-        return await self._answer(partial(self._client.send, route, self._seconds, body))
-
-    async def _answer(self, send: Callable[[], JsonResponse]) -> Json:
+    async def _ask(self, route: str, arguments: Mapping[str, Any] | None = None, body: Json | None = None) -> Json:
+        """Return the answer to a POST of a body, or else to a GET."""
+        params = {name: value for name, value in (arguments or {}).items() if value is not None}
+        send = partial(self._client.send, route, self._seconds, body, params=params)
         try:
             response = await anyio.to_thread.run_sync(send, abandon_on_cancel=True)
         except ProviderTimeoutError:

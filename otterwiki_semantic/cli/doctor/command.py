@@ -44,9 +44,18 @@ def doctor_command(repository: Path | None, data_dir: Path | None, url: str | No
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path may have characters that the terminal cannot show
     config, error = _read_config()
-    found = run_checks(make_context(os.environ, config, error, repository, data_dir, url))
-    levels = _print_json(list(found)) if as_json else _print(found)
-    sys.exit(1 if Level.PROBLEM in levels else 0)
+    findings = []
+    for finding in run_checks(make_context(os.environ, config, error, repository, data_dir, url)):
+        findings.append(finding)
+        if not as_json:
+            _print(finding)
+    count = [each.level for each in findings].count(Level.PROBLEM)
+    if as_json:
+        body = {"version": __version__, "problems": count, "findings": [asdict(each) for each in findings]}
+        click.echo(json.dumps(body, indent=2))
+    else:
+        click.echo(f"\n{count or 'no'} problem{'' if count == 1 else 's'}")
+    sys.exit(1 if count else 0)
 
 
 def _read_config() -> tuple[Mapping[str, Any], str | None]:
@@ -56,25 +65,11 @@ def _read_config() -> tuple[Mapping[str, Any], str | None]:
         return {}, str(error)
 
 
-def _print(found: Iterable[Finding]) -> list[Level]:
-    """Print each finding at once, then the number of problems."""
-    levels = []
-    for finding in found:
-        levels.append(finding.level)
-        click.secho(f"{finding.level:<{_WIDTH}}", fg=_COLOURS[finding.level], nl=False)
-        click.echo(f"  {finding.what} — {finding.detail}")
-        if finding.hint:
-            click.echo(f"{'':{_WIDTH}}  to do: {finding.hint}")
-    count = levels.count(Level.PROBLEM)
-    click.echo(f"\n{count or 'no'} problem{'' if count == 1 else 's'}")
-    return levels
-
-
-def _print_json(found: list[Finding]) -> list[Level]:
-    levels = [finding.level for finding in found]
-    body = {"version": __version__, "problems": levels.count(Level.PROBLEM), "findings": [asdict(each) for each in found]}
-    click.echo(json.dumps(body, indent=2))
-    return levels
+def _print(finding: Finding) -> None:
+    click.secho(f"{finding.level:<{_WIDTH}}", fg=_COLOURS[finding.level], nl=False)
+    click.echo(f"  {finding.what} — {finding.detail}")
+    if finding.hint:
+        click.echo(f"{'':{_WIDTH}}  to do: {finding.hint}")
 
 
 _CHECKS: tuple[tuple[str, Callable[[DoctorContext], Iterable[Finding]]], ...] = (
