@@ -1,7 +1,10 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+from collections.abc import Generator, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +28,35 @@ _SERVED = {"app": "Flask", "client": "FlaskClient", "wiki": "LiveWiki", "wikis":
 """Fixtures that are a served wiki, by name, and their types: what is called so may be something else in some module."""
 _MEMORY, _MEMORY_BYTES = Path("/dev/shm"), 4 << 30
 _LONGEST_ID, _SHORTENED_ID = 60, 30
+_HAS_PASSED = pytest.StashKey[bool]()
+_NUMBERS = count()
 
 
 def pytest_configure() -> None:
     """Let temporary files live in memory if there is room: a disk that is busy with other work holds every commit up."""
     if os.access(_MEMORY, os.W_OK | os.X_OK) and shutil.disk_usage(_MEMORY).free >= _MEMORY_BYTES:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note which tests fail."""
+    report = yield
+    if call.when == "call":
+        item.stash[_HAS_PASSED] = report.passed
+    return report
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Return a directory that no earlier test had, as an index daemon may outlive its test; kept if the test fails."""
+    name = re.sub(r"\W", "_", request.node.name)[:_SHORTENED_ID]
+    path = tmp_path_factory.mktemp(f"{name}-{next(_NUMBERS)}", numbered=False)
+    yield path
+    if request.node.stash.get(_HAS_PASSED, False):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:

@@ -231,7 +231,7 @@ class Repository:
     def _git(self, *arguments: str, stdin: bytes | None = None) -> bytes:
         answer = self._run(*arguments, stdin=stdin)
         if answer.returncode:
-            reason = _message(answer.stderr)
+            reason = "; ".join(_message(answer.stderr).splitlines())
             hint = _HINT_TO_INIT if "not a git repository" in reason else ""
             raise RepositoryError(f"git cannot read the repository {self.directory}: {reason}{hint}")
         return answer.stdout

@@ -105,7 +105,7 @@ def test_a_data_directory_of_another_user_is_named(tmp_path: Path, handbook: dic
     os.chown(data_dir, 65534, 65534)
     index = IndexClient(Settings(make_repository(tmp_path / "repository", handbook), data_dir, map=False))
     index.notify()
-    with pytest.raises(SemanticError, match="belongs to another user; do this as the user that the wiki runs as"):
+    with pytest.raises(SemanticError, match="belongs to another user; run this as the user that the wiki runs as"):
         index.status()
     os.chown(data_dir, os.geteuid(), os.getegid())
     eventually(lambda: index.status().status == "ready")
