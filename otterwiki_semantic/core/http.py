@@ -14,7 +14,7 @@ from email.utils import parsedate_to_datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from otterwiki_semantic.core.network import is_on_this_machine
+from otterwiki_semantic.core.loopback import is_on_this_machine
 from otterwiki_semantic.core.timeout import call_with_timeout
 
 if TYPE_CHECKING:

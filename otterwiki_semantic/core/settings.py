@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.legacy_settings import LegacySettings, from_legacy_variables
-from otterwiki_semantic.core.network import is_on_this_machine
+from otterwiki_semantic.core.loopback import is_on_this_machine
 
 PREFIX = "SEMANTIC_"
 BUNDLED = "minilm"

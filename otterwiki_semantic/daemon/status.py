@@ -6,8 +6,8 @@ import os
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.errors import CatalogError, ParameterError, RebuildRefusedError, RepositoryError
+from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.records import Freshness, IndexStatus, Problem
-from otterwiki_semantic.core.remedies import problem
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.embedding import QueryEmbedder
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, RecallGate

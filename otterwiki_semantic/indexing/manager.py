@@ -23,13 +23,13 @@ from otterwiki_semantic.core.errors import (
 from otterwiki_semantic.core.records import Freshness, RebuildStatus
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.freshness import FreshnessMonitor
-from otterwiki_semantic.indexing.history import SyncHistory, log_sync
 from otterwiki_semantic.indexing.progress import ProgressTracker, now
 from otterwiki_semantic.indexing.promotion import PACE, RecallGate, measure_recall
 from otterwiki_semantic.indexing.rebuild import RebuildJob
 from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
 from otterwiki_semantic.indexing.scheduler import Scheduler
 from otterwiki_semantic.indexing.sync import Indexer, Stopped, SyncResult
+from otterwiki_semantic.indexing.sync_history import SyncHistory, log_sync
 from otterwiki_semantic.search.evaluation import JudgedQuery
 from otterwiki_semantic.storage import Generation, GenerationStore
 

@@ -20,8 +20,8 @@ from otterwiki_semantic.core.errors import (
     RebuildRunningError,
     SemanticError,
 )
+from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.records import Estimate, RebuildState, RebuildStatus
-from otterwiki_semantic.core.remedies import problem
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.progress import ProgressTracker, now
 from otterwiki_semantic.indexing.promotion import RecallGate, check_complete, check_disk_space, check_recall, estimate

@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from otterwiki_semantic.core.errors import ConfigError
-from otterwiki_semantic.core.network import is_loopback_host
+from otterwiki_semantic.core.loopback import is_loopback_host
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _ADDRESS = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/]*):)?(?P<port>[0-9]{1,5})")

@@ -11,7 +11,7 @@ import anyio.to_thread
 
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.http import InvalidUrlError, JsonClient, JsonResponse, ProviderError, ProviderTimeoutError
-from otterwiki_semantic.core.network import is_http_url
+from otterwiki_semantic.core.loopback import is_http_url
 from otterwiki_semantic.mcp.backend import BackendError, Json
 
 _CONNECT_SECONDS = 5.0

@@ -138,7 +138,7 @@ def _sorted(
         return ranked
     judge(ranked, found, catalog.keywords, scale)
     relevant = [each for each in ranked if each.is_relevant] or ranked[: options.n]
-    dates = catalog.reader.page_dates(sorted({each.path for each in relevant}))
+    dates = catalog.updated(sorted({each.path for each in relevant}))
     return sorted(relevant, key=lambda each: -dates.get(each.path, 0))
 
 

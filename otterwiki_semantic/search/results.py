@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from otterwiki_semantic.core.records import Explanation, Facets, Hit, PageUrls, RetrieverScore, SearchOptions, Sort, StoredChunk
-from otterwiki_semantic.search.expansion import chunk_runs, context_around, joined_text
+from otterwiki_semantic.search.neighbours import chunk_runs, context_around, joined_text
 from otterwiki_semantic.search.query import Highlighter, Query
 from otterwiki_semantic.search.relevance import coverage, relevance
 from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, Tier

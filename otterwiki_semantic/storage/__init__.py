@@ -6,7 +6,7 @@ from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.chroma.mirror import MirrorState, OpenStore
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore
-from otterwiki_semantic.storage.exact import ChunkRef, ExactIndex
+from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex
 from otterwiki_semantic.storage.filters import Filter, FilterMask, page_filter
 from otterwiki_semantic.storage.generation import Generation, GenerationStore, index_fingerprint
 from otterwiki_semantic.storage.keyword_index import KeywordIndex

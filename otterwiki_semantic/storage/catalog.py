@@ -14,11 +14,11 @@ from pathlib import Path
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.storage import schema
+from otterwiki_semantic.storage import garbage_collection, schema
+from otterwiki_semantic.storage.catalog_reader import CatalogReader
 from otterwiki_semantic.storage.keyword_index import KeywordIndex
 from otterwiki_semantic.storage.outbox import Outbox
 from otterwiki_semantic.storage.page_table import PageTable
-from otterwiki_semantic.storage.reader import CatalogReader
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 from otterwiki_semantic.storage.vector_store import StoredVector
 
@@ -199,14 +199,9 @@ class Catalog(SqliteFile):
                     connection.execute("INSERT OR IGNORE INTO unstored VALUES (?)", (vector.id,))
                     if free:
                         connection.execute("DELETE FROM free_places WHERE place = ?", (free.pop(),))
-            connection.executemany("INSERT OR IGNORE INTO suspects VALUES (?)", ((vector.id,) for vector in vectors))
+            garbage_collection.suspect_vectors(connection, (vector.id for vector in vectors))
 
     def collect_garbage(self) -> None:
         """Delete the vectors that no chunk refers to any more."""
         with self.write() as connection:
-            unused = "SELECT vector FROM suspects WHERE vector NOT IN (SELECT vector FROM chunks)"
-            connection.execute(f"INSERT OR IGNORE INTO dropped {unused}")
-            connection.execute(f"INSERT INTO free_places SELECT place FROM vectors WHERE id IN ({unused})")
-            connection.execute(f"DELETE FROM vectors WHERE id IN ({unused})")
-            connection.execute(f"DELETE FROM unstored WHERE vector IN ({unused})")
-            connection.execute("DELETE FROM suspects")
+            garbage_collection.collect_garbage(connection)

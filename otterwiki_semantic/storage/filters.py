@@ -11,7 +11,7 @@ import numpy as np
 
 from otterwiki_semantic.content.analysis import fold
 from otterwiki_semantic.core.records import Filters
-from otterwiki_semantic.storage.exact import ExactIndex, Mask
+from otterwiki_semantic.storage.exact_index import ExactIndex, Mask
 
 _LAST_CHARACTER = "\U0010ffff"
 _PUSHED_DOWN = 4_000

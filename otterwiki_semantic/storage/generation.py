@@ -28,7 +28,7 @@ from otterwiki_semantic.embedding import Embedder, Matrix, vector_fingerprint
 from otterwiki_semantic.storage.catalog import Catalog
 from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.chroma.mirror import OpenStore, VectorMirror
-from otterwiki_semantic.storage.exact import ChunkRef
+from otterwiki_semantic.storage.exact_index import ChunkRef
 from otterwiki_semantic.storage.filters import FilterMask
 from otterwiki_semantic.storage.schema import SCHEMA_VERSION
 from otterwiki_semantic.storage.vector_store import VectorStore

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from otterwiki_semantic.storage.exact import ChunkRef
+from otterwiki_semantic.storage.exact_index import ChunkRef
 from otterwiki_semantic.storage.filters import Filter, FilterMask
 from otterwiki_semantic.storage.schema import read_revision
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile

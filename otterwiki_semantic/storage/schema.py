@@ -16,6 +16,7 @@ from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.storage.garbage_collection import suspect_page
 from otterwiki_semantic.storage.sqlite import SqliteFile
 
 SCHEMA_VERSION = 4
@@ -125,7 +126,7 @@ def _insert_row(connection: sqlite3.Connection, table: str, values: tuple[object
 
 def delete_page(connection: sqlite3.Connection, path: str) -> int:
     """Delete a page and its chunks, whose vectors become candidates for garbage collection; returns the number of chunks."""
-    connection.execute("INSERT OR IGNORE INTO suspects SELECT vector FROM chunks WHERE path = ?", (path,))
+    suspect_page(connection, path)
     connection.execute("DELETE FROM keywords WHERE rowid IN (SELECT id FROM chunks WHERE path = ?)", (path,))
     chunks = connection.execute("DELETE FROM chunks WHERE path = ?", (path,)).rowcount
     for table in ("pages", "page_tags", "links", "names"):

@@ -10,7 +10,7 @@ from flask import current_app, request
 from flask_login import current_user
 from flask_wtf.csrf import CSRFError
 
-from otterwiki_semantic.core.network import is_loopback_address, is_loopback_host
+from otterwiki_semantic.core.loopback import is_loopback_address, is_loopback_host
 from otterwiki_semantic.web.errors import ApiError
 
 _SCHEME = "bearer"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedError, VectorStoreUnreachableError
-from otterwiki_semantic.core.remedies import problem
+from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.storage.chroma.connection import ChromaServer
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore

@@ -14,7 +14,7 @@ import numpy as np
 
 from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.embedding.local.onnx_runtime import BackgroundThreads, OpenedGraph, open_graph
+from otterwiki_semantic.embedding.local.onnx_session import BackgroundThreads, OpenedGraph, open_graph
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer

@@ -17,7 +17,7 @@ import numpy as np
 from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding.local.model_files import ModelDirectory, Numbers, files_digest
-from otterwiki_semantic.embedding.local.onnx_runtime import BackgroundThreads, open_graph
+from otterwiki_semantic.embedding.local.onnx_session import BackgroundThreads, open_graph
 from otterwiki_semantic.embedding.options import check_known, model_options
 
 _OUTPUTS = (

@@ -15,7 +15,7 @@ from otterwiki_semantic.core.redact import redact
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding.local.bundled import SPECIAL_TOKENS, estimate_tokens
 from otterwiki_semantic.embedding.local.model_files import files_digest
-from otterwiki_semantic.embedding.local.onnx_runtime import BackgroundThreads
+from otterwiki_semantic.embedding.local.onnx_session import BackgroundThreads
 from otterwiki_semantic.embedding.model_info import UNKNOWN_WINDOW
 from otterwiki_semantic.embedding.options import check_known, check_not_reserved, model_options
 

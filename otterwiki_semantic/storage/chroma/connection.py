@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedError, VectorStoreUnreachableError
-from otterwiki_semantic.core.network import is_on_this_machine
+from otterwiki_semantic.core.loopback import is_on_this_machine
 from otterwiki_semantic.core.redact import redact
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from werkzeug.routing import PathConverter
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import MetricsError, SemanticError
+from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.parameters import page_path
 from otterwiki_semantic.core.records import (
     Answer,
@@ -31,7 +32,6 @@ from otterwiki_semantic.core.records import (
     SearchRequest,
     WikiMap,
 )
-from otterwiki_semantic.core.remedies import problem
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import IndexClient, IndexService
 from otterwiki_semantic.daemon.page_reader import PageReader

@@ -13,9 +13,9 @@ from flask import Blueprint, flash, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.core.errors import SemanticError
+from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
 from otterwiki_semantic.core.records import ReindexRequest, SearchHour
-from otterwiki_semantic.core.remedies import problem
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, render_page, status_of
 

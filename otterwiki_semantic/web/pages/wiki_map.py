@@ -12,9 +12,9 @@ from flask import render_template, request
 from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.core.errors import ParameterError, SemanticError
+from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.parameters import Integer
 from otterwiki_semantic.core.records import MapPoint, MapState, WikiMap
-from otterwiki_semantic.core.remedies import problem
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.pages.layout import page_url, render_page, status_of

@@ -15,8 +15,8 @@ from otterwiki_semantic.core.records import ChunkInspection
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL, BundledModel
-from otterwiki_semantic.search import inspection as seeing
-from otterwiki_semantic.storage import exact
+from otterwiki_semantic.search import inspection
+from otterwiki_semantic.storage import exact_index
 from otterwiki_semantic.storage.generation import Generation
 from tests.support.engines import opened, wait_until_equal
 from tests.support.live_wiki import commit
@@ -27,7 +27,7 @@ LONG = "Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + f"Sentence number {n} about
 @pytest.fixture
 def index(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[IndexEngine]:
     """An index of seven pages, compared in parts of five passages."""
-    monkeypatch.setattr(exact, "_BLOCK", 5)
+    monkeypatch.setattr(exact_index, "_BLOCK", 5)
     copy = {
         "copy.md": (settings.repository / "garden.md").read_text(),
         "long.md": f"# {LONG}",
@@ -123,7 +123,7 @@ def test_a_page_that_has_gone_is_no_neighbour_any_more(settings: Settings, index
 
 def test_of_a_long_page_the_first_passages_are_shown(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = index.inspect_page("long")
-    monkeypatch.setattr(seeing, "MOST_CHUNKS", 4)
+    monkeypatch.setattr(inspection, "MOST_CHUNKS", 4)
     seen = index.inspect_page("long")
     assert seen.total_chunks == whole.total_chunks > 4
     assert seen.chunks == whole.chunks[:4]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from otterwiki_semantic.cli.doctor.checks.installation import installed_version
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
 from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreUnreachableError
-from otterwiki_semantic.core.remedies import problem as problem_of
+from otterwiki_semantic.core.hints import problem as problem_of
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.core.timeout import call_with_timeout
 

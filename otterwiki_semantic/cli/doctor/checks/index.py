@@ -10,8 +10,8 @@ from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, 
 from otterwiki_semantic.cli.doctor.offline_index import OfflineIndex, read_offline_index
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import CatalogCorruptError, ModelError, RepositoryError, SemanticError
+from otterwiki_semantic.core.hints import problem as status_problem
 from otterwiki_semantic.core.records import IndexStatus, RebuildState
-from otterwiki_semantic.core.remedies import problem as status_problem
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import DaemonInfo, DaemonProbe, settings_fingerprint
 

@@ -8,7 +8,7 @@ from typing import Any
 from otterwiki_semantic import __version__
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
 from otterwiki_semantic.core.http import JsonClient, JsonResponse, ProviderError
-from otterwiki_semantic.core.network import is_http_url
+from otterwiki_semantic.core.loopback import is_http_url
 
 _KEY = "OTTERWIKI_API_KEY"
 _CONNECT_SECONDS, _ANSWER_SECONDS = 3.0, 15.0

@@ -14,9 +14,9 @@ from otterwiki_semantic.core.records import Chunk, Filters, Page
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.passages import vector_id
 from otterwiki_semantic.search.query import filter_of, parse_query
-from otterwiki_semantic.storage import exact as exact_module
+from otterwiki_semantic.storage import exact_index as exact_module
 from otterwiki_semantic.storage.catalog import Catalog
-from otterwiki_semantic.storage.exact import ChunkRef, Columns, ExactIndex
+from otterwiki_semantic.storage.exact_index import ChunkRef, Columns, ExactIndex
 from otterwiki_semantic.storage.filters import Filter
 from otterwiki_semantic.storage.vector_store import StoredVector
 

@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from msgspec import structs
 
 from otterwiki_semantic.core.errors import CatalogError
+from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.records import Problem, SyncRecord
-from otterwiki_semantic.core.remedies import problem
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry, logfmt
 from otterwiki_semantic.indexing.progress import now
 from otterwiki_semantic.indexing.sync import Indexer, Stopped

@@ -12,7 +12,7 @@ from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.records import StoredChunk
 from otterwiki_semantic.embedding import Matrix, vector_id
-from otterwiki_semantic.storage.exact import ChunkRef, ExactIndex, ExactIndexCache, Mask
+from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex, ExactIndexCache, Mask
 from otterwiki_semantic.storage.filters import Filter, FilterMask
 from otterwiki_semantic.storage.schema import decode_list, decode_vectors, iso_time
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
@@ -87,11 +87,6 @@ class CatalogReader:
         """Return the category and the tags of pages, by path."""
         rows = self._database.select(f"SELECT path, category, tags FROM pages WHERE path {IN_LIST}", paths)
         return {row["path"]: (row["category"], decode_list(row["tags"])) for row in rows}
-
-    def page_dates(self, paths: Sequence[str]) -> dict[str, int]:
-        """Return when pages were last changed, in Unix seconds, by path; those whose date is unknown are left out."""
-        rows = self._database.select(f"SELECT path, updated FROM pages WHERE updated IS NOT NULL AND path {IN_LIST}", paths)
-        return {row["path"]: row["updated"] for row in rows}
 
     def page_chunks(self, path: str) -> tuple[str, list[int]]:
         """Return the title of a page in the catalog, and the ids of its chunks, in order."""

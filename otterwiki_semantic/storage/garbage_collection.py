@@ -1,0 +1,29 @@
+"""Garbage collection of vectors: those that no chunk refers to any more are deleted.
+
+Only suspects are looked at: vectors that a chunk referred to until it was deleted, and new ones until a chunk refers to them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+
+
+def suspect_vectors(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
+    """Record vectors that may be garbage."""
+    connection.executemany("INSERT OR IGNORE INTO suspects VALUES (?)", ((each,) for each in ids))
+
+
+def suspect_page(connection: sqlite3.Connection, path: str) -> None:
+    """Record that the vectors of a page's chunks may be garbage: the page is about to be deleted."""
+    connection.execute("INSERT OR IGNORE INTO suspects SELECT vector FROM chunks WHERE path = ?", (path,))
+
+
+def collect_garbage(connection: sqlite3.Connection) -> None:
+    """Delete the suspects that no chunk refers to, and note them for ChromaDB."""
+    unused = "SELECT vector FROM suspects WHERE vector NOT IN (SELECT vector FROM chunks)"
+    connection.execute(f"INSERT OR IGNORE INTO dropped {unused}")
+    connection.execute(f"INSERT INTO free_places SELECT place FROM vectors WHERE id IN ({unused})")
+    connection.execute(f"DELETE FROM vectors WHERE id IN ({unused})")
+    connection.execute(f"DELETE FROM unstored WHERE vector IN ({unused})")
+    connection.execute("DELETE FROM suspects")
