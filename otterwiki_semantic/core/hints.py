@@ -8,23 +8,24 @@ from otterwiki_semantic.core import errors
 from otterwiki_semantic.core.records.status import Problem
 
 _FREE_DISK = "make room on the disk of the data directory, or set SEMANTIC_DATA_DIR to another one; indexing then continues"
-_REMEDIES: dict[type[BaseException], str] = {
-    errors.RepositoryError: "see that REPOSITORY is a git repository that the wiki's user may read; git is tried again "
+_HINTS: dict[type[BaseException], str] = {
+    errors.RepositoryError: "make sure that REPOSITORY is a git repository that the wiki's user may read; git is tried again "
     "automatically",
     errors.DiskFullError: _FREE_DISK,
     errors.CatalogCorruptError: "no action needed: the index is rebuilt automatically; if this happens again, check the disk",
-    errors.CatalogError: "see that the wiki's user may write to the data directory and that its disk works; this is retried",
+    errors.CatalogError: "make sure that the wiki's user may write to the data directory and that its disk works; this is "
+    "retried",
     errors.VectorStoreRefusedError: "correct the SEMANTIC_CHROMA settings and restart the wiki, or give it access to the "
     "server, which is tried again every 30 s",
     errors.VectorStoreUnreachableError: "start the ChromaDB server, or correct SEMANTIC_CHROMA_URL; it is tried again every "
     "30 s",
     errors.VectorStoreError: "no action needed: ChromaDB is refilled automatically; if this happens again, check the disk",
-    errors.ModelUnreachableError: "see that the model's server or hub can be reached, or correct the SEMANTIC_MODEL settings; "
-    "it is tried again automatically, and searches answer by words until then",
-    errors.ModelError: "install the package, or correct the SEMANTIC_MODEL settings, that the message names; if it is about "
+    errors.ModelUnreachableError: "make sure that the model's server or hub can be reached, or correct the SEMANTIC_MODEL "
+    "settings; it is tried again automatically, and searches answer by words until then",
+    errors.ModelError: "install the package, or correct the SEMANTIC_MODEL setting, as the message says; if it is about "
     "the bundled model, install otterwiki-semantic again",
-    errors.RerankerError: "see that the reranker works, or correct the SEMANTIC_RERANKER settings; it is tried again every "
-    "30 s, and answers keep their usual order until then",
+    errors.RerankerError: "make sure that the reranker works, or correct the SEMANTIC_RERANKER settings; it is tried again "
+    "every 30 s, and answers keep their usual order until then",
     errors.RebuildRefusedError: "make room on the disk, or unset SEMANTIC_EVAL_QUERIES, as the message asks, then reindex",
     errors.ParameterError: "correct the file that SEMANTIC_EVAL_QUERIES names",
     errors.DaemonUnavailableError: "correct what the message names, or see owner.log in the data directory; the next request "
@@ -38,5 +39,5 @@ def problem(error: BaseException) -> Problem:
     """Return an error and its remedy, for the person who runs the wiki."""
     if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
         return Problem(str(error), _FREE_DISK)
-    remedy = next((remedy for kind, remedy in _REMEDIES.items() if isinstance(error, kind)), _DEFAULT)
+    remedy = next((remedy for kind, remedy in _HINTS.items() if isinstance(error, kind)), _DEFAULT)
     return Problem(str(error) or type(error).__name__, remedy)

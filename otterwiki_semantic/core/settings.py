@@ -116,7 +116,7 @@ def _model(providers: Sequence[str], allowed: str, *alone: str) -> SettingType:
 
 def _server_url(value: str) -> str:
     if "@" in value:
-        raise _RefusedError("holds a user name or a password, which it may not; allowed: http://host:port")
+        raise _RefusedError("must not contain a user name or a password; allowed: http://host:port")
     found = re.fullmatch(r"(https?://(?:[\w.-]+|\[([0-9a-f:.]+)\])(?::(\d{1,5}))?)/?", value.lower(), re.ASCII)
     if found is None or (found[3] and not 0 < int(found[3]) < 65536):
         raise ValueError
@@ -132,9 +132,9 @@ def _api_url(key: str) -> SettingType:
     def parse(value: str) -> str:
         parts = urlsplit(value)
         if parts.username is not None or parts.password is not None:
-            raise _RefusedError(f"holds a user name or a password, which it may not; set {key}")
+            raise _RefusedError(f"must not contain a user name or a password; set {key}")
         if parts.query or parts.fragment:  # either may hold a key
-            raise _RefusedError(f"has a part that begins with ? or #, which it may not; allowed: {allowed}")
+            raise _RefusedError(f"must not contain ? or #; allowed: {allowed}")
         _check(parts.scheme in {"http", "https"} and parts.hostname and (parts.port or 1) >= 1)
         return value.rstrip("/")
 
@@ -167,7 +167,7 @@ _MODEL = _model(
     BUNDLED,
 )
 _RERANKER = _model(RERANKERS, "cohere:model or cross-encoder:model")
-_JSON_OBJECT = SettingType('a JSON object, such as {"region": "eu-central-1"}', _json_object, "is not what it may be")
+_JSON_OBJECT = SettingType('a JSON object, such as {"region": "eu-central-1"}', _json_object, "is not a JSON object")
 _READABLE_FILE = SettingType("the path of a file that can be read", _readable_file)
 
 

@@ -130,7 +130,7 @@ class IndexClient:
 
     def fetch_json(self, method: Callable[Concatenate[Any, P], Any], *values: P.args, **named: P.kwargs) -> bytes:
         """Call a method of `IndexService` in the daemon, and return the JSON of its result."""
-        waits = sum(each.seconds_to_wait for each in values if isinstance(each, SearchOptions))
+        waits = sum(each.seconds_to_wait for each in (*values, *named.values()) if isinstance(each, SearchOptions))
         seconds = _SECONDS.get(method.__name__, _ANSWER_SECONDS) + waits
         request = self._request(method.__name__, encode_arguments(method, *values, **named))
         deadline = time.monotonic() + seconds

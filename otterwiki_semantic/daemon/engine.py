@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -46,7 +47,7 @@ from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.daemon.status import StatusReport
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
-from otterwiki_semantic.embedding import QueryEmbedder, open_embedder, vector_or_none
+from otterwiki_semantic.embedding import Matrix, QueryEmbedder, open_embedder, vector_or_none
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, RecallGate
 from otterwiki_semantic.search import (
     NO_RESULT,
@@ -139,11 +140,12 @@ class IndexEngine:
 
     def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
         parsed = [parse_query(query) for query in queries]
+        pending = self._submit(parsed, options.mode)
         if options.wait:
             self._manager.wait_until_head(options.wait_seconds)
         start = time.perf_counter()
         try:
-            answers = self._search(parsed, options, urls)
+            answers = self._search(parsed, pending, options, urls)
         except Exception:
             self._telemetry.record_failure(Failure.SEARCH)
             raise
@@ -154,45 +156,56 @@ class IndexEngine:
         self._monitoring.record_search(answers, options, seconds)
         return answers
 
-    def _search(self, queries: Sequence[Query], options: SearchOptions, urls: PageUrls) -> list[Answer]:
+    def _submit(self, queries: Sequence[Query], mode: Mode) -> list[Future[Matrix]]:
+        """Begin to embed queries; none if their vectors cannot be used."""
+        return self._queries.submit([query.text for query in queries]) if self._needs_vectors(mode) else []
+
+    def _search(
+        self, queries: Sequence[Query], pending: list[Future[Matrix]], options: SearchOptions, urls: PageUrls
+    ) -> list[Answer]:
         wanted = replace(options, rerank=self._reranking.is_wanted(options))
-        found = self._search_once(queries, wanted, urls)
+        self._queries.wait_for_server(pending)
+        found = self._search_once(queries, pending, wanted, urls)
+        if found is None:
+            return [_answer(query.text, NO_RESULT, self._manager.freshness(None)) for query in queries]
         reranked = self._reranking.rerank([query.text for query in queries], [shortlist for _, shortlist in found], options)
         if any(each.scores for each in reranked):  # the index may have changed since the candidates were read
-            found = self._search_once(queries, wanted, urls, [each.scores for each in reranked])
+            found = self._search_once(queries, pending, wanted, urls, [each.scores for each in reranked]) or found
         return [each.applied_to(answer) for (answer, _), each in zip(found, reranked, strict=True)]
 
     def _search_once(
         self,
         queries: Sequence[Query],
+        pending: list[Future[Matrix]],
         options: SearchOptions,
         urls: PageUrls,
         rerank_scores: Sequence[RerankScores] = (),
-    ) -> list[tuple[Answer, Shortlist]]:
-        """Search one state of the serving generation; return what a reranker is to read along with each answer."""
-        texts = [query.text for query in queries]
-        pending = self._queries.submit(texts) if self._needs_vectors(options.mode) else []
-        self._queries.wait_for_server(pending)
+    ) -> list[tuple[Answer, Shortlist]] | None:
+        """Search one state of the serving generation; return each answer and its shortlist; None without an index.
+
+        `pending` are the queries' vectors; if there are none although they are needed now, they are added.
+        """
 
         def answers(generation: Generation) -> list[tuple[Answer, Shortlist]]:
             index = self._manager.freshness(generation)
             keywords_only = self._model.why_keywords_only(generation)
             scale = self._recipe.scale(generation)
-            is_late = not pending and self._needs_vectors(options.mode)  # another generation has taken over since
-            vectors = self._queries.submit(texts) if is_late else pending
-            given = vectors if vectors and not keywords_only else [None] * len(queries)
+            if not pending:  # another generation may have taken over since
+                pending.extend(self._submit(queries, options.mode))
+            given = pending if pending and not keywords_only else [None] * len(queries)
             found = [
                 search_chunks(generation, query, partial(vector_or_none, vector), options, scale, scores, urls)
                 for query, vector, scores in zip(queries, given, rerank_scores or [{}] * len(queries), strict=True)
             ]
             if any(each.is_keyword_index_corrupt for each in found):
                 self._manager.mark_keyword_index_damaged(generation)
-            degraded = keywords_only or self._queries.report_failure(vectors)
-            return [(_answer(text, each, index, degraded), each.shortlist) for text, each in zip(texts, found, strict=True)]
+            degraded = keywords_only or self._queries.report_failure(pending)
+            return [
+                (_answer(query.text, each, index, degraded), each.shortlist) for query, each in zip(queries, found, strict=True)
+            ]
 
         with self._search_slots:
-            found = self._ask(answers)
-        return found or [(_answer(text, NO_RESULT, self._manager.freshness(None)), {}) for text in texts]
+            return self._ask(answers)
 
     def _needs_vectors(self, mode: Mode) -> bool:
         """Whether to embed queries: not if the vectors cannot be used, nor on a server for a keyword search."""

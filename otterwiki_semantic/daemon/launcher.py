@@ -138,7 +138,9 @@ class DaemonLauncher:
         try:
             lock = os.open(data_dir / "start.lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise DaemonUnavailableError(f"cannot write to {data_dir} ({error}); see that its disk is not full") from error
+            raise DaemonUnavailableError(
+                f"cannot write to {data_dir} ({error}); make sure that its disk is not full"
+            ) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -57,7 +57,7 @@ _ERRORS_OF_0_1 = {
     "OwnerMismatchError": "DaemonMismatchError",
     "OwnerForeignError": "DaemonForeignError",
 }
-"""The names in version 0.1 of errors that make a client of another version wait; sent under these names."""
+"""The names in the first previews of errors that make a client of another version wait; sent under these names."""
 
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):

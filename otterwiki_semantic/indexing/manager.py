@@ -212,7 +212,9 @@ class IndexManager:
             measure_recall(generation, [_ANY_QUERY], None, self._recipe.scale(generation))
             return generation.catalog.meta("commit") is not None
         except SemanticError as error:
-            log.warning("the index is of another version; it cannot be asked, and is kept until another is whole: %s", error)
+            log.warning(
+                "the index is of another version; it cannot be searched, and is kept until another one is complete: %s", error
+            )
             return False
 
     def _create_first(self) -> Generation:
@@ -350,7 +352,7 @@ class IndexManager:
                 if not (serving.mirror.is_current or serving.mirror.retry_in or self.error):
                     self._scheduler.sync_within(_PAUSE_SECONDS)
         except SemanticError as error:
-            log.warning("room was not given back to the disk: %s", error)
+            log.warning("unused space was not returned to the disk: %s", error)
             if isinstance(error, CatalogCorruptError):
                 self._check_catalog()
 
@@ -398,7 +400,7 @@ class IndexManager:
                 if self.is_stopping:
                     raise Stopped
                 if self.serving is not serving or not new.catalog.is_in_place:
-                    raise IndexUnavailableError("the serving index was replaced while another one was built beside it")
+                    raise IndexUnavailableError("the serving index was replaced while another one was being built")
                 self._generations.set_current(new)
                 new.mirror.resume()
                 self._set_serving(new)

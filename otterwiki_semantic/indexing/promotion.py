@@ -75,7 +75,7 @@ def check_disk_space(wanted: Estimate, place: Path) -> None:
     """Refuse a build that the disk has no room for; `RebuildRefusedError` contains both numbers."""
     if wanted.disk_bytes * _DISK_MARGIN > wanted.free_bytes:
         raise RebuildRefusedError(
-            f"a rebuild needs about {wanted.disk_bytes / 1e6:.0f} MB beside the serving index,"
+            f"a rebuild needs about {wanted.disk_bytes / 1e6:.0f} MB in addition to the serving index,"
             f" and {wanted.free_bytes / 1e6:.0f} MB are free in {place}; make room there or set SEMANTIC_DATA_DIR"
         )
 
@@ -98,7 +98,7 @@ def check_complete(generation: Generation, allowed: int) -> None:
         raise generation.mirror.error or VectorStoreError("ChromaDB does not hold the whole new index")
     found = generation.vector_store.count()
     if found != counts.vectors:
-        raise VectorStoreError(f"the new index is not whole: {counts.vectors} vectors, of which ChromaDB holds {found}")
+        raise VectorStoreError(f"the new index is incomplete: {counts.vectors} vectors, of which ChromaDB holds {found}")
     generation.mirror.probe()
 
 
@@ -164,5 +164,5 @@ def check_recall(found: Recall, queries: int) -> None:
     if found.after < found.before * (1 - _MAX_LOSS):
         raise RebuildRefusedError(
             f"the new index finds less: recall@10 over {queries} judged questions is {found.after:.3f}, and was"
-            f" {found.before:.3f}; the old index goes on serving. To take the new one all the same unset SEMANTIC_EVAL_QUERIES"
+            f" {found.before:.3f}; the old index continues to serve. To use the new one anyway, unset SEMANTIC_EVAL_QUERIES"
         )

@@ -101,12 +101,12 @@ class RebuildTracker:
         try:
             yield
         except Stopped:
-            error = IndexUnavailableError("the index process was stopped; the old index goes on serving")
+            error = IndexUnavailableError("the index daemon was stopped; the old index continues to serve")
         except SemanticError as failure:
-            log.warning("the rebuild failed, the old index goes on serving: %s", failure)
+            log.warning("the rebuild failed, the old index continues to serve: %s", failure)
             error = failure
         except Exception as failure:
-            log.exception("the rebuild failed, the old index goes on serving: %s", failure)
+            log.exception("the rebuild failed, the old index continues to serve: %s", failure)
             error = failure
         self._end(error)
 

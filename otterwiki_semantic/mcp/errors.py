@@ -32,7 +32,7 @@ def tool_errors() -> Iterator[None]:
         raise ToolError(str(error)) from error
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise ToolError(
-            f"the wiki's answer is invalid ({error!r:.80}); see that its otterwiki-semantic has the version of this one"
+            f"the wiki's answer is invalid ({error!r:.80}); make sure that both have the same version of otterwiki-semantic"
         ) from error
 
 

@@ -66,10 +66,10 @@ class RestBackend:
         except ProviderTimeoutError:
             raise BackendError(f"the wiki at {self._url} did not answer in time; try again in a while") from None
         except InvalidUrlError:
-            raise BackendError("that is too long to be asked for", "invalid_parameter") from None
+            raise BackendError("the request is too long", "invalid_parameter") from None
         except ProviderError as error:
             reason = error.server_message or error.reason
-            raise BackendError(f"the wiki at {self._url} cannot be reached ({reason}); see that it runs") from None
+            raise BackendError(f"the wiki at {self._url} cannot be reached ({reason}); make sure that it runs") from None
         return self._read(response)
 
     def _read(self, response: JsonResponse) -> Json:
@@ -82,7 +82,7 @@ class RestBackend:
         if not isinstance(answer, dict) or not isinstance(error, dict):
             raise BackendError(
                 f"{self._url} answered with status {response.status} and no JSON, as a wiki with otterwiki-semantic "
-                "would; see that the address is right"
+                "would; make sure that the address is right"
             )
         code, message = str(error.get("code")), str(error.get("message"))
         nearest = answer.get("pages") or answer.get("sections")

@@ -95,7 +95,7 @@ def _eligible(found: CandidateSet, query: Query, options: SearchOptions, catalog
     ranked = found.candidates
     threshold = options.min_similarity
     if threshold is not None:
-        ranked = [each for each in ranked if each.similarity is not None and each.similarity >= threshold]
+        ranked = [each for each in ranked if (-1 if each.similarity is None else each.similarity) >= threshold]
     excluded = query.without if found.degraded else ()  # else the keyword index has left them out
     if not query.phrases and not excluded:
         return ranked

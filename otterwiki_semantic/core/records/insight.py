@@ -120,7 +120,7 @@ class PageInspection(Struct, frozen=True, omit_defaults=True):
     path: str
     title: str
     window: int
-    """The most tokens that the model takes of one text."""
+    """The maximum number of tokens that the model reads of a text."""
     total_chunks: int
     """Number of passages of the page; at most 200 are shown."""
     chunks: tuple[ChunkInspection, ...]

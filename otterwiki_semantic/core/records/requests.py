@@ -74,8 +74,8 @@ class SearchOptions:
     filters: Filters = nested(Filters())
     sort: Sort = parameter(
         Choice(Sort),
-        "The most relevant passages first, or the most recently changed of those that are relevant, whatever `diversity` and "
-        "`rerank` say.",
+        "`relevance`: the most relevant passages first. `updated`: only the relevant ones, the most recently changed page "
+        "first; `diversity` and `rerank` then have no effect.",
         Sort.RELEVANCE,
     )
     min_similarity: float | None = parameter(Number(-1, 1), "Only passages with at least this cosine similarity.", None)
@@ -85,9 +85,11 @@ class SearchOptions:
     explain: bool = parameter(Flag(), "Explain the place of each result.", default=False)
     wait: bool = parameter(Flag(), "Wait until the commit that is HEAD now has been indexed.", default=False)
     wait_seconds: float = parameter(Number(0, 10), "Longest time to wait.", 5.0)
-    draft: bool = parameter(Flag(), "The query is still being typed: neither log nor, by default, rerank it.", default=False)
+    draft: bool = parameter(
+        Flag(), "The query is still being typed: it is not logged, and not reranked unless `rerank` is true.", default=False
+    )
     rerank: bool | None = parameter(
-        Flag(), "Let the reranker order the best candidates; by default if it is fast, in a hybrid search.", None
+        Flag(), "Let the reranker order the best candidates. Default: in hybrid searches, if the reranker is fast.", None
     )
     is_logged: bool = True
     """Whether it counts in the search log and the metrics, unless it is a draft. No parameter of a request."""

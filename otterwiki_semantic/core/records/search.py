@@ -34,7 +34,7 @@ class Explanation(Struct, frozen=True):
     page_credit: float
     """What other passages of the page add to it."""
     rule: str
-    """What placed the result: `score`, `exact title`, `exact heading`, `rare identifier`, `reranker` or `diversity`."""
+    """What placed it: `score`, `exact title`, `exact heading`, `rare identifier`, `reranker`, `diversity` or `updated`."""
     coverage: float
     """The share of the query's words that occur in the passage, weighted by rarity."""
     relevance: float

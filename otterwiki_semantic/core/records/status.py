@@ -17,7 +17,7 @@ class Freshness(Struct, frozen=True, omit_defaults=True):
     head: str | None
     """The commit that is HEAD; null: none yet."""
     pending_pages: int
-    """Pages that are still to be indexed, or whose vectors are."""
+    """Pages that are not indexed yet, or that still lack vectors."""
     error: str | None = None
     """Only if git cannot say what HEAD is: why."""
 
@@ -42,7 +42,7 @@ class Progress(Struct, frozen=True):
 
 
 class Estimate(Struct, frozen=True):
-    """What a rebuild will take: passages to embed, bytes beside the serving index and those free, and seconds."""
+    """What a rebuild will take: passages to embed, bytes needed in addition to the serving index, bytes free, and seconds."""
 
     texts: int
     disk_bytes: int
@@ -135,7 +135,7 @@ class IndexStatus(Struct, frozen=True, kw_only=True):
     head_commit: str | None
     """The commit that is HEAD; null: none yet."""
     pending_pages: Annotated[int, Meta(ge=0)]
-    """Pages that are still to be indexed, or whose vectors are."""
+    """Pages that are not indexed yet, or that still lack vectors."""
     head_error: str | None = None
     """Why git cannot say what HEAD is."""
     pages: int

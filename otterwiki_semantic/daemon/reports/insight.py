@@ -13,7 +13,7 @@ from otterwiki_semantic.core.records import Answer, Insight, Mode, Problem
 from otterwiki_semantic.daemon.reports.search_log import NAME, SearchLog, remove_searches
 from otterwiki_semantic.indexing import SyncHistory, now
 
-_HINT = f"see that the wiki's user may write to {NAME} in the data directory and that its disk is not full"
+_HINT = f"make sure that the wiki's user may write to {NAME} in the data directory and that its disk is not full"
 
 
 class Insights:

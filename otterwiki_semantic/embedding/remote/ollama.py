@@ -58,7 +58,9 @@ class OllamaProvider:
         if status in {401, 403}:
             return KEY_REMEDY
         if status is not None and 400 <= status < 500 and status != 429:
-            return f"see that {self._model} is a model for embeddings, and correct SEMANTIC_MODEL or SEMANTIC_MODEL_OPTIONS"
+            return (
+                f"make sure that {self._model} is a model for embeddings, and correct SEMANTIC_MODEL or SEMANTIC_MODEL_OPTIONS"
+            )
         if status is not None and status < 400:
             return "correct SEMANTIC_MODEL_URL: this is not an Ollama server"
         return "searches answer by words until it does; start it with `ollama serve`, or correct SEMANTIC_MODEL_URL"
@@ -88,7 +90,7 @@ def host_url(host: str) -> str:
     Errors: `ModelError` if it holds a user name or a password.
     """
     if "@" in host:  # the value is not repeated
-        raise ModelError("OLLAMA_HOST holds a user name or a password, which it may not; set SEMANTIC_MODEL_KEY instead")
+        raise ModelError("OLLAMA_HOST must not contain a user name or a password; set SEMANTIC_MODEL_KEY instead")
     scheme, separator, rest = host.strip().rstrip("/").rpartition("://")
     place, slash, path = rest.partition("/")
     name, colon, port = place.rpartition(":") if not place.endswith("]") else (place, "", "")

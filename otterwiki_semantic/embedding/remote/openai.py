@@ -54,7 +54,7 @@ class OpenAIProvider:
             return f"correct SEMANTIC_MODEL ({self._model}) or SEMANTIC_MODEL_URL, which for most servers ends in /v1"
         if status is not None and 400 <= status < 500 and status != 429:
             return "correct SEMANTIC_MODEL, SEMANTIC_MODEL_OPTIONS or SEMANTIC_MODEL_URL"
-        return "searches answer by words until it does; see that it runs, or correct SEMANTIC_MODEL_URL"
+        return "searches answer by words until it does; make sure that it runs, or correct SEMANTIC_MODEL_URL"
 
     def _descriptions(self, seconds: float) -> Iterator[Any]:
         """Yield what the server says about the model in one place after another; its refusals mean nothing."""

@@ -46,11 +46,11 @@ class CohereReranker:
         try:
             response = self._client.send("", seconds, body)
         except ProviderTimeoutError:
-            raise RerankerError(f"{self._url} did not answer in time; see that it runs and can be reached") from None
+            raise RerankerError(f"{self._url} did not answer in time; make sure that it runs and can be reached") from None
         except ProviderError as error:
             reason = redact(error.server_message, (self._key,), sent) or error.reason
             raise RerankerError(
-                f"{self._url} cannot be reached, or gives no usable answer ({reason}); see that it runs, "
+                f"{self._url} cannot be reached, or gives no usable answer ({reason}); make sure that it runs, "
                 "or correct SEMANTIC_RERANKER_URL"
             ) from None
         if not 200 <= response.status < 300:

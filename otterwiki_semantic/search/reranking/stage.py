@@ -170,7 +170,7 @@ class RerankStage:
         return future.result() if error is None else self._known(error)
 
     def _timeout(self) -> RerankerError:
-        return RerankerError(f"{self.name} did not answer within {_TIMEOUT:g} s; see that it runs, or use a faster one")
+        return RerankerError(f"{self.name} did not answer within {_TIMEOUT:g} s; make sure that it runs, or use a faster one")
 
     def _known(self, error: BaseException) -> RerankerError:
         if isinstance(error, RerankerError):

@@ -157,7 +157,7 @@ class VectorMirror:
             self._seal.open(manifest, store.place)
         wrong = self._catalog.outbox.reconcile(store.ids())
         if wrong:
-            log.warning("ChromaDB did not hold %d vectors as noted; putting it right from the catalog", wrong)
+            log.warning("ChromaDB differed from the catalog's record in %d vectors; correcting it from the catalog", wrong)
         self.probe()
         self._state = MirrorState.FILLING
         self._verified_lately.start()
@@ -289,7 +289,7 @@ class VectorMirror:
         tombstones = self._catalog.outbox.tombstones
         limit = max(_MAX_TOMBSTONES, _MAX_TOMBSTONES_SHARE * self._catalog.counts().vectors)
         if tombstones > limit and self.is_current:
-            log.info("ChromaDB keeps the places of %d vectors that are gone; it is filled anew from the catalog", tombstones)
+            log.info("ChromaDB still takes space for %d deleted vectors; it is refilled from the catalog", tombstones)
             self.replace(self.store)
 
     def remove_leftovers(self) -> None:
@@ -323,7 +323,7 @@ class _Seal:
         if digest is not None and digest != manifest:
             raise VectorStoreError(f"the files of ChromaDB were changed while it was closed ({place})")
         if crashes >= _MAX_CRASHES:
-            raise VectorStoreError(f"{crashes} index processes in a row ended while they had ChromaDB open ({place})")
+            raise VectorStoreError(f"{crashes} index daemones in a row ended while they had ChromaDB open ({place})")
         self._catalog.set_meta(self._CRASHES, str(crashes + 1))
         self.breach()
 

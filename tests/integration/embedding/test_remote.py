@@ -476,7 +476,7 @@ def test_nothing_of_a_text_that_a_server_repeats_is_told(
 def test_of_a_query_that_fails_only_the_status_is_told(setup: Setup, provider: str) -> None:
     model = setup.prepared(provider)
     setup.server.replies.append(Reply(400, '{"error": "cannot read \'tax\'"}'))
-    with pytest.raises(ModelError, match=r"\(HTTP 400\); correct|\(HTTP 400\); see that") as caught:
+    with pytest.raises(ModelError, match=r"\(HTTP 400\); correct|\(HTTP 400\); make sure that") as caught:
         model.embed_queries(["tax"])
     assert "tax" not in str(caught.value)
 

@@ -325,4 +325,4 @@ def test_no_key_is_in_any_log(over_http: Server, web: Agent) -> None:
 def test_an_address_that_is_no_wiki_is_said(over_http: Server, wiki: LiveWiki) -> None:
     strange = Server(("--url", over_http.url.removesuffix("/mcp")), log=wiki.data_dir.parent / "stdio.log")
     with strange.connected() as agent:
-        assert "see that the address is right" in agent.error("index_status")
+        assert "make sure that the address is right" in agent.error("index_status")

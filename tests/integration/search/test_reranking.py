@@ -6,7 +6,8 @@ import dataclasses
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY
 from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search.reranking import stage
 from otterwiki_semantic.search.reranking.base import Reranker, open_reranker
 from otterwiki_semantic.search.reranking.cohere import CohereReranker
@@ -326,6 +328,38 @@ def test_a_search_at_the_end_of_loading_does_not_load_again(server: RerankServer
     made.close()
     assert loads == [1]
     assert not isinstance(found[0], RerankerError)
+
+
+def test_queries_are_embedded_once_although_a_reranked_search_asks_twice(
+    index: IndexEngine, server: RerankServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted: list[str] = []
+    submit = index._queries.submit
+
+    def counted(queries: Sequence[str]) -> list[Future[Matrix]]:
+        submitted.extend(queries)
+        return submit(queries)
+
+    monkeypatch.setattr(index._queries, "submit", counted)
+    assert search(index, "where does water come from").reranker
+    assert (len(server.requests), submitted) == (1, ["where does water come from"])
+
+
+def test_the_first_answer_stands_if_the_index_goes_while_the_reranker_reads(
+    index: IndexEngine, server: RerankServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    serving = index._manager.serving
+
+    def lose_index(body: dict[str, Any]) -> Reply:
+        monkeypatch.setattr(index._manager, "serving", None)
+        return ranked(body)
+
+    server.reply = lose_index
+    try:
+        answer = search(index, "where does water come from")
+    finally:
+        monkeypatch.setattr(index._manager, "serving", serving)
+    assert answer.results == search(index, "where does water come from", rerank=False).results
 
 
 def test_what_fails_is_left_alone_for_a_while(

@@ -62,7 +62,7 @@ def test_a_rebuild_that_fails_says_why_and_what_to_do(
     assert (tracker.status.state, tracker.status.error) == (RebuildState.FAILED, str(error))
     assert tracker.status.hint
     assert tracker.error_next_to(serving) is error
-    assert f"the rebuild failed, the old index goes on serving: {error}" in caplog.text
+    assert f"the rebuild failed, the old index continues to serve: {error}" in caplog.text
     tracker.begin(serving, WANTED, copies=False)
     assert tracker.error_next_to(serving) is None
 

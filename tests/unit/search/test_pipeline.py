@@ -48,6 +48,7 @@ def test_chunks_that_are_not_similar_enough_are_left_out(index: SmallIndex) -> N
     index.put("far", ("a tomato", 0.2))
     index.put("failed", ("the boiler", None))
     assert paths(search(index, "boiler", min_similarity=0.5)) == ["near"]
+    assert "failed" in paths(search(index, "boiler", min_similarity=-1)), "what has no vector counts as the least similar"
 
 
 def test_a_phrase_has_to_stand_in_the_text_word_for_word(index: SmallIndex) -> None:

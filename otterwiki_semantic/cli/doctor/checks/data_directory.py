@@ -85,7 +85,7 @@ def _write_failure(place: Path) -> Finding | None:
                 hint = "set SEMANTIC_DATA_DIR to a directory on a local disk"
                 return problem("data directory", f"the file system of {place} has no file locks: {error}", hint)
     except OSError as error:
-        hint = "see that its disk is neither full nor mounted read-only, or set SEMANTIC_DATA_DIR to another directory"
+        hint = "make sure that its disk is neither full nor mounted read-only, or set SEMANTIC_DATA_DIR to another directory"
         return problem("data directory", f"cannot write to {place}: {error.strerror or error}", hint)
     return None
 

@@ -43,7 +43,7 @@ def _model(settings: Settings) -> Finding:
         if not asks_server:
             detail = f"{settings.model} was not loaded after {_SECONDS:.0f} s"
             return note("model", detail, "if it is being downloaded or the machine is busy, wait and run this again")
-        hint = "see that its server runs and is not overloaded; until it answers, searches use keywords only"
+        hint = "make sure that its server runs and is not overloaded; until it answers, searches use keywords only"
         return problem("model", f"{settings.model}: its server returned no vector within {_SECONDS:.0f} s", hint)
 
 

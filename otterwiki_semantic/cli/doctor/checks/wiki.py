@@ -37,7 +37,7 @@ def check_wiki(context: DoctorContext) -> Iterator[Finding]:
         response = client.send("/api/v1/semantic-search/status", _ANSWER_SECONDS)
     except ProviderError as error:
         reason = error.server_message or error.reason
-        yield problem("wiki", f"{url} cannot be reached: {reason}", "see that it runs, and that the address is right")
+        yield problem("wiki", f"{url} cannot be reached: {reason}", "make sure that it runs, and that the address is right")
     else:
         yield from _read(url, response)
 
@@ -58,7 +58,7 @@ def _read(url: str, response: JsonResponse) -> Iterator[Finding]:
         yield problem("wiki", f"{url} answers, without the plugin (404)", hint)
     else:
         detail = f"{url} answers with status {response.status}, not as a wiki would"
-        yield problem("wiki", detail, "see that the address is right")
+        yield problem("wiki", detail, "make sure that the address is right")
 
 
 def _answered(url: str, body: dict[str, Any]) -> Finding:
