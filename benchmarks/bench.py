@@ -71,7 +71,7 @@ def main() -> int:
 
 
 def _run(parts: list[str], options: Options) -> tuple[dict[str, list[Figure]], list[str]]:
-    """Give the figures of each part that could be measured, and the names of those that could not."""
+    """Return the figures of each part that could be measured, and the names of those that could not."""
     figures: dict[str, list[Figure]] = {}
     failed = []
     for number, part in enumerate(parts, 1):

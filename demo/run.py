@@ -49,13 +49,13 @@ def prepare(place: Path) -> dict[str, str]:
 
 
 def ask(url: str, **parameters: str | int) -> Any:
-    """Give the answer of an API route, as JSON."""
+    """Return the answer of an API route, as JSON."""
     with urllib.request.urlopen(f"{url}?{urllib.parse.urlencode(parameters)}", timeout=30) as response:
         return json.load(response)
 
 
 def wait_until_indexed(api: str, server: subprocess.Popen[bytes], log: Path) -> dict[str, Any]:
-    """Give the index's status once it equals HEAD; exit with the end of the log if the wiki does not get there."""
+    """Return the index's status once it equals HEAD; exit with the end of the log if the wiki does not get there."""
     end = time.monotonic() + _START_SECONDS
     while time.monotonic() < end and server.poll() is None:
         try:

@@ -38,13 +38,13 @@ DIMENSION = 384
 
 
 def sha256(path: Path) -> str:
-    """Give the SHA-256 digest of a file, in hexadecimal."""
+    """Return the SHA-256 digest of a file, in hexadecimal."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def find_weights(given: Path | None) -> Path:
-    """Give the directory of the official weights; exit with an explanation when they are missing or not the official ones."""
+    """Return the directory of the official weights; exit with an explanation when they are missing or not the official ones."""
     directory = given
     if directory is None:
         spec = importlib.util.find_spec(WEIGHTS_PACKAGE)
@@ -82,7 +82,7 @@ def reference_vectors(directory: Path, texts: list[str]) -> npt.NDArray[np.float
 
 
 def fidelity(reference: npt.NDArray[np.float32], texts: list[str], model: Path) -> npt.NDArray[np.float32]:
-    """Give the cosine between each reference vector and the quantised graph's, one per text."""
+    """Return the cosine between each reference vector and the quantised graph's, one per text."""
     from otterwiki_semantic.embedding.local.bundled import BundledModel
 
     cosines: npt.NDArray[np.float32] = (reference * BundledModel(model).embed(texts)).sum(axis=1)

@@ -29,7 +29,7 @@ _FULL_RANGE = 127
 
 
 def encoder_graph(weights: Mapping[str, Array], max_tokens: int) -> onnx.ModelProto:
-    """Give the graph of a BERT encoder's weights, named as transformers names them, for texts of up to `max_tokens`."""
+    """Return the graph of a BERT encoder's weights, named as transformers names them, for texts of up to `max_tokens`."""
     layers = len({name.split(".")[2] for name in weights if name.startswith("encoder.layer.")})
     graph = _Graph(weights)
     tokens = graph.embeddings(max_tokens)
@@ -105,6 +105,6 @@ class _Graph:
 
 
 def _quantised(weight: Array, largest: int) -> tuple[npt.NDArray[np.int8], Array]:
-    """Give the rows of a matrix as int8, the largest value of each as `largest`, and the rows' scales."""
+    """Return the rows of a matrix as int8, the largest value of each as `largest`, and the rows' scales."""
     scales = np.maximum(np.abs(weight).max(axis=1), 1e-8) / largest
     return np.round(weight / scales[:, np.newaxis]).astype(np.int8), scales.astype(np.float32)

@@ -82,7 +82,7 @@ def indexed(directory: Path) -> Iterator[IndexEngine]:
 
 
 def best_relevance(index: IndexEngine, question: str) -> float:
-    """Give the relevance of a question's best result, above a floor of 0."""
+    """Return the relevance of a question's best result, above a floor of 0."""
     hits = index.search([question], SearchOptions(explain=True))[0].results
     above = max((hit.explain.relevance for hit in hits if hit.explain), default=-1.0)
     return above + FLOOR

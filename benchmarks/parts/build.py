@@ -67,7 +67,7 @@ class _Syncs:
 
 
 def measure(options: Options) -> list[Figure]:
-    """Give the speed of a first build and of embedding the same chunks alone, in turns; of a reindex; and of empty syncs."""
+    """Return the speed of a first build and of embedding the same chunks alone, in turns; of a reindex; and of empty syncs."""
     repository = generated(options.small_pages)
     alone: list[_Alone] = []
     builds: list[_Build] = []
@@ -135,7 +135,7 @@ def _embed_alone(repository: Path) -> _Alone:
 
 
 def _chunks(repository: Repository, model: BundledModel) -> list[Chunk]:
-    """Give all chunks in the order in which a first build embeds them: those of the smallest pages first."""
+    """Return all chunks in the order in which a first build embeds them: those of the smallest pages first."""
     head = repository.head()
     assert head is not None
     files = sorted(repository.pages(head).values(), key=lambda file: (file.size, file.path))

@@ -60,7 +60,7 @@ class Builds:
 
 
 def measure(options: Options) -> list[Figure]:
-    """Give the times of searches during both kinds of build, at each size, and what searches cost the build."""
+    """Return the times of searches during both kinds of build, at each size, and what searches cost the build."""
     figures: list[Figure] = []
     for pages in options.sizes:
         with served(pages) as wiki:
@@ -85,7 +85,7 @@ def _searches(what: str, seconds: Sequence[float], case: str) -> Figure:
 
 
 def _during_reindexes(wiki: ServedWiki, asked: Iterator[str]) -> list[float]:
-    """Give the seconds of searches during one reindex or several; a long one is left before it ends."""
+    """Return the seconds of searches during one reindex or several; a long one is left before it ends."""
     seconds: list[float] = []
     end = time.monotonic() + _SAMPLING_SECONDS
     with wiki.client() as client:
@@ -106,7 +106,7 @@ def _warm_up(client: Client, asked: Iterator[str]) -> None:
 
 
 def _ask_while(client: Client, asked: Iterator[str], goes_on: Callable[[], bool]) -> list[float]:
-    """Give the seconds of one search after another; every few of them it is looked whether this still goes on."""
+    """Return the seconds of one search after another; every few of them it is looked whether this still goes on."""
     seconds: list[float] = []
     while goes_on():
         seconds += [client.search(next(asked)).seconds for _ in range(_SEARCHES_A_LOOK)]
@@ -145,7 +145,7 @@ def _lost(before: Sequence[float], builds: Builds, to: str, case: str) -> Figure
 
 
 def _lost_percent(alone: Sequence[float], disturbed: Sequence[float]) -> float:
-    """Give the median of what was lost in each round."""
+    """Return the median of what was lost in each round."""
     return 100 * (1 - median(speed / before for before, speed in zip(alone, disturbed, strict=True)))
 
 
@@ -174,7 +174,7 @@ def _build(wiki: ServedWiki, pages: int, version: int, rush: _Rush, asked: Itera
 
 
 def _during_some_of_a_build(wiki: ServedWiki, pages: int, asked: Iterator[str]) -> list[float]:
-    """Give the seconds of searches while a build goes on that is too long to wait for."""
+    """Return the seconds of searches while a build goes on that is too long to wait for."""
     wiki.restart()  # it ends the reindex that may still go on
     wiki.wait_until_open()
     rewrite(wiki.repository, pages, 2)

@@ -41,7 +41,7 @@ class _Growth:
 
 
 def measure(options: Options) -> list[Figure]:
-    """Give the bytes a chunk of each size, and the growth of the small wiki's index."""
+    """Return the bytes a chunk of each size, and the growth of the small wiki's index."""
     found = []
     for pages in options.sizes:
         wiki = built(pages)
@@ -67,7 +67,7 @@ def _growth_figures(growth: _Growth, edits: int) -> list[Figure]:
 
 
 def _room(data_dir: Path) -> dict[str, int]:
-    """Give the bytes of the index's files by what they belong to."""
+    """Return the bytes of the index's files by what they belong to."""
     found: Counter[str] = Counter()
     for path in data_dir.rglob("*"):
         if path.is_file():
@@ -100,7 +100,7 @@ def _edit(wiki: BuiltWiki, edits: int) -> _Growth:
 
 
 def _changes(repository: Path, edits: int) -> Iterator[dict[str, str | bytes | None]]:
-    """Give the changed files of each commit: a paragraph of each is exchanged for another one of as many words."""
+    """Return the changed files of each commit: a paragraph of each is exchanged for another one of as many words."""
     chance = random.Random(1)
     sources = {str(path.relative_to(repository)): path.read_text(encoding="utf-8") for path in repository.rglob("*.md")}
     names = sorted(sources)

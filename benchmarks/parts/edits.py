@@ -40,7 +40,7 @@ class Edit:
 
 
 def measure(options: Options) -> list[Figure]:
-    """Give how soon an edited section is found over HTTP, and whether more than its chunks were embedded, for each size."""
+    """Return how soon an edited section is found over HTTP, and whether more than its chunks were embedded, for each size."""
     cases = [(pages, GUNICORN) for pages in options.sizes] + [(options.small_pages, FLASK)]
     return [figure for pages, server in cases for figure in _measure(pages, server)]
 
@@ -87,7 +87,7 @@ def _edit(editor: Client, reader: Client, sections: Sequence[str], place: int, c
 
 
 def _texts_embedded_at_rest(reader: Client) -> int:
-    """Give the number of texts embedded so far, once the index has nothing more to do."""
+    """Return the number of texts embedded so far, once the index has nothing more to do."""
     while True:
         status = reader.status()
         if status["status"] == "ready" and status["pending_pages"] == 0:
@@ -97,7 +97,7 @@ def _texts_embedded_at_rest(reader: Client) -> int:
 
 
 def _text(number: int) -> str:
-    """Give the text of a section, new to the wiki: sentences of one chunk's length."""
+    """Return the text of a section, new to the wiki: sentences of one chunk's length."""
     sentences: list[str] = []
     for sentence in _SENTENCE.findall(page(_ELSEWHERE + number)[1]):
         sentences.append(sentence)

@@ -47,7 +47,7 @@ class _Side:
 
 
 def measure(options: Options) -> list[Figure]:
-    """Give the speed of both, their ratio, and the share of the processor's 8-bit peak that embedding reaches."""
+    """Return the speed of both, their ratio, and the share of the processor's 8-bit peak that embedding reaches."""
     texts, queries = chunks_and_queries(_CHUNKS, _QUERIES)
     model = BundledModel()
     _embed(model, texts[:_STEP])
@@ -111,7 +111,7 @@ def _embed(model: BundledModel, texts: Sequence[str]) -> None:
 
 
 def chunks_and_queries(chunks: int, queries: int) -> tuple[list[str], list[str]]:
-    """Give chunks of 150 words and queries of 8, all from the generated wiki's sentences."""
+    """Return chunks of 150 words and queries of 8, all from the generated wiki's sentences."""
     words = (word for number in count() for sentence in _SENTENCE.findall(page(number)[1]) for word in sentence.split())
     texts = [" ".join(islice(words, _WORDS)) for _ in range(chunks)]
     return texts, [" ".join(islice(words, _QUERY_WORDS)).lower() for _ in range(queries)]
@@ -131,7 +131,7 @@ class _Limit:
 
 
 def multiply_adds(tokens: int) -> int:
-    """Give the multiply-adds of a text: in each layer four projections, the feed-forward pair, and attention's two products."""
+    """Return the multiply-adds of a text: in each layer four projections, the feed-forward pair, and attention's products."""
     projections, feed_forward, attention = 4 * tokens * _WIDTH**2, 2 * tokens * _WIDTH * _INNER, 2 * tokens**2 * _WIDTH
     return _LAYERS * (projections + feed_forward + attention)
 

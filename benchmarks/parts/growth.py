@@ -36,7 +36,7 @@ class _Size:
 
 
 def measure(options: Options) -> list[Figure]:
-    """Give build time, memory and search time at three sizes; draws them if the options say where to."""
+    """Return build time, memory and search time at three sizes; draws them if the options say where to."""
     largest = options.sizes[-1]
     sizes = []
     for pages in dict.fromkeys((max(largest // 80, 8), max(largest // 8, 8), largest)):
@@ -68,7 +68,7 @@ def _figures(size: _Size) -> list[Figure]:
 
 
 def _search(wiki: BuiltWiki) -> tuple[float, list[float]]:
-    """Give the memory of this process (MB) and the milliseconds of each search, no question asked twice."""
+    """Return the memory of this process (MB) and the milliseconds of each search, no question asked twice."""
     times = []
     with opened(wiki.repository, wiki.data_dir) as index:
         wait_until_settled(index)
@@ -119,6 +119,6 @@ def _panel(
 
 
 def _decades(values: Sequence[float]) -> tuple[float, float]:
-    """Give the powers of ten between which values lie, with some room above for their labels."""
+    """Return the powers of ten between which values lie, with some room above for their labels."""
     low, high = (min(values, default=1.0), max(values, default=1.0))
     return 10.0 ** math.floor(math.log10(low / 1.1)), 10.0 ** math.ceil(math.log10(high * 1.3))

@@ -43,7 +43,7 @@ class Sides:
 
 
 def measure(options: Options) -> list[Figure]:
-    """Give what start, page view and save cost more with the plugin than without it, under both servers."""
+    """Return what start, page view and save cost more with the plugin than without it, under both servers."""
     figures: list[Figure] = []
     for server in (GUNICORN, FLASK):
         with scratch() as place:
@@ -52,7 +52,7 @@ def measure(options: Options) -> list[Figure]:
 
 
 def _two_wikis(pages: int, server: Server, place: Path) -> tuple[ServedWiki, ServedWiki]:
-    """Give the same wiki twice, not yet served: with the plugin and its index, and without."""
+    """Return the same wiki twice, not yet served: with the plugin and its index, and without."""
     wiki = built(pages)
     having, lacking = copied(wiki, place / "having"), copied(wiki, place / "lacking")
     return (
@@ -110,7 +110,7 @@ def _in_turns(sides: Sequence[Callable[[], float]], pairs: int, warm_up: int = _
 
 
 def _viewer(client: Client) -> Callable[[], float]:
-    """Give what views a page."""
+    """Return what views a page."""
 
     def view() -> float:
         answer = client.get(f"/{path_of(_MIDDLING)}")
@@ -121,7 +121,7 @@ def _viewer(client: Client) -> Callable[[], float]:
 
 
 def _saver(wiki: ServedWiki, client: Client) -> Callable[[], float]:
-    """Give what saves a page, and waits until the index has followed."""
+    """Return what saves a page, and waits until the index has followed."""
     versions = count()
 
     def save() -> float:
@@ -150,7 +150,7 @@ def _busy_saves(wikis: Sequence[ServedWiki], clients: Sequence[Client]) -> Sides
 
 
 def _figures(what: str, sides: Sides, bound: float, server: Server) -> list[Figure]:
-    """Give both percentiles of a request; the target is of the 95th."""
+    """Return both percentiles of a request; the target is of the 95th."""
     return [_figure(what, p50, sides, None, server), _figure(what, p95, sides, bound, server)]
 
 

@@ -26,7 +26,7 @@ _MEGABYTE = 2**20
 
 
 def measure(_options: Options) -> list[Figure]:
-    """Give the wheel's size, the installed sizes, how much of it only ChromaDB needs, and whether PyTorch is among it."""
+    """Return the wheel's size, the installed sizes, how much of it only ChromaDB needs, and whether PyTorch is among it."""
     needed = _needed(_NAME)
     sizes = {name: _installed_bytes(name) for name in needed - {_NAME}}
     only_chroma = {name: size for name, size in sizes.items() if name not in _needed(_NAME, without={"chromadb"})}
@@ -68,7 +68,7 @@ def _wheel() -> Figure:
 
 
 def _needed(root: str, without: Collection[str] = ()) -> set[str]:
-    """Give the names of the installed distributions that one needs, itself included, on this system and without extras."""
+    """Return the names of the installed distributions that one needs, itself included, on this system and without extras."""
     found: set[str] = set()
     waiting = [Requirement(root)]
     while waiting:
@@ -82,7 +82,7 @@ def _needed(root: str, without: Collection[str] = ()) -> set[str]:
 
 
 def _requirements(requirement: Requirement) -> Iterator[Requirement]:
-    """Give what a distribution needs, with the extras that were asked for."""
+    """Return what a distribution needs, with the extras that were asked for."""
     for line in importlib.metadata.distribution(requirement.name).requires or ():
         needed = Requirement(line)
         if needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in ("", *requirement.extras)):

@@ -49,13 +49,13 @@ _PAN = """async frames => {
 
 
 def measure(_options: Options) -> list[Figure]:
-    """Give the time and memory of making maps, and of drawing one."""
+    """Return the time and memory of making maps, and of drawing one."""
     figures = [figure for pages in (1_000, LARGE_PAGES) for figure in _made(pages)]
     return figures + _drawn()
 
 
 def _made(pages: int) -> list[Figure]:
-    """Give what a map of pages takes: their vectors are of clusters, as the pages of a wiki are."""
+    """Return what a map of pages takes: their vectors are of clusters, as the pages of a wiki are."""
     say(f"a map of {pages:,} pages is made, and made again when one of them has changed")
     vectors, process = _vectors(pages), ProjectionProcess()
     begin = time.perf_counter()
@@ -94,7 +94,7 @@ def _drawn() -> list[Figure]:
 
 
 def _frames(page: Page, site: str) -> list[float]:
-    """Give the milliseconds that the map's script took for each frame."""
+    """Return the milliseconds that the map's script took for each frame."""
     body = json.dumps(_large_map())
     page.route("**/api/v1/semantic-search/map", lambda route: _answer(route, body))
     page.goto(f"{site}/-/semantic-search/map")

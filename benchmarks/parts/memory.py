@@ -30,14 +30,14 @@ class Memory:
 
 
 def memory_of(pid: int) -> Memory:
-    """Give a process's memory as Linux counts it."""
+    """Return a process's memory as Linux counts it."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()[1:]
     sizes = {name: int(rest.split()[0]) / 1024 for name, _, rest in (line.partition(":") for line in lines)}
     return Memory(sizes["Rss"], sizes["Pss"], sizes["Private_Clean"] + sizes["Private_Dirty"])
 
 
 def measure(options: Options) -> list[Figure]:
-    """Give the memory of the index's process after 200 searches, at each size, and what the plugin adds to a worker."""
+    """Return the memory of the index's process after 200 searches, at each size, and what the plugin adds to a worker."""
     figures = [_owner(pages, _LARGE_MB if pages == options.large_pages else _SMALL_MB) for pages in options.sizes]
     return [*figures, _worker(options.small_pages)]
 
@@ -67,7 +67,7 @@ def _worker(pages: int) -> Figure:
 
 
 def _workers(pages: int, *, plugin: bool) -> Sequence[Memory]:
-    """Give the memory of each worker after each has answered many requests."""
+    """Return the memory of each worker after each has answered many requests."""
     with scratch() as place:
         wiki = copied(built(pages), place)
         with ServedWiki(wiki.repository, wiki.data_dir, gunicorn(_WORKERS), plugin=plugin) as live:

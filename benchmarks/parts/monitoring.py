@@ -40,7 +40,7 @@ class _Times:
 
 
 def measure(options: Options) -> list[Figure]:
-    """Give the costs at each size."""
+    """Return the costs at each size."""
     found = []
     for pages in options.sizes:
         wiki = built(pages)

@@ -36,7 +36,7 @@ _MOST_GROWTH = 16.0
 
 
 def measure(_options: Options) -> list[Figure]:
-    """Give how many times as long eight times as much of the worst text takes."""
+    """Return how many times as long eight times as much of the worst text takes."""
     growth = {unit: _seconds(unit, _LONG) / max(_seconds(unit, _SHORT), _LEAST_SECONDS) for unit in _UNITS}
     worst = max(growth, key=lambda unit: growth[unit])
     return [
@@ -45,7 +45,7 @@ def measure(_options: Options) -> list[Figure]:
 
 
 def _seconds(unit: str, size: int) -> float:
-    """Give the processor time of parsing, the least of some attempts: it hardly depends on what else runs."""
+    """Return the processor time of parsing, the least of some attempts: it hardly depends on what else runs."""
     source = unit * (size // len(unit))
     times = []
     for _ in range(_ATTEMPTS):

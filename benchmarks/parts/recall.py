@@ -43,7 +43,7 @@ class _Question:
 
 
 def measure(options: Options) -> list[Figure]:
-    """Give the recall, and the times of the searches, for each size."""
+    """Return the recall, and the times of the searches, for each size."""
     found = []
     for pages in options.sizes:
         wiki = built(pages)
@@ -82,7 +82,7 @@ def _compare(wiki: BuiltWiki) -> list[_Question]:
 
 
 def _all_vectors(generation: Generation) -> tuple[list[str], Matrix]:
-    """Give the ids that ChromaDB holds, and the catalog's vectors of them, which have to be all there are."""
+    """Return the ids that ChromaDB holds, and the catalog's vectors of them, which have to be all there are."""
     ids = sorted(generation.vector_store.ids())
     known = generation.catalog.get_vectors(ids)
     assert len(known) == len(ids) == generation.catalog.counts().vectors
@@ -109,7 +109,7 @@ def _ask(generation: Generation, ids: list[str], matrix: Matrix, vector: Matrix)
 
 
 def _nearest(matrix: Matrix, vector: Matrix, count: int) -> list[int]:
-    """Give the rows of the greatest cosines, in no order."""
+    """Return the rows of the greatest cosines, in no order."""
     similarity = matrix @ vector
     count = min(count, len(similarity))
     return [int(place) for place in np.argpartition(-similarity, count - 1)[:count]]

@@ -22,7 +22,7 @@ _NAME = f"reading {_PASSAGES} passages again, p95"
 
 
 def measure(options: Options) -> list[Figure]:
-    """Give the milliseconds of a question's passages: median, what 95 % stay below, and of all processors together."""
+    """Return the milliseconds of a question's passages: median, what 95 % stay below, and of all processors together."""
     if not is_there():
         say(HOW_TO_GET_IT)
         return [missing(_NAME, "ms", HOW_TO_GET_IT, f"≤ {_MOST_MS:,}")]
@@ -38,7 +38,7 @@ def measure(options: Options) -> list[Figure]:
 
 
 def _seconds(texts: Sequence[str], queries: Sequence[str]) -> tuple[str, list[float], list[float]]:
-    """Give the reader's versions, and each question's seconds, and those of all processors; the first one only warms it."""
+    """Return the reader's versions, and each question's seconds, and those of all processors; the first one only warms it."""
     quiet = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_VERBOSITY": "error", "TQDM_DISABLE": "1", "PYTHONPATH": str(ROOT)}
     asked = [json.dumps({"query": query, "texts": texts}) for query in [queries[0], *queries]]
     done = subprocess.run(

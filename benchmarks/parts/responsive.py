@@ -33,7 +33,7 @@ class Views:
 
 
 def measure(options: Options) -> list[Figure]:
-    """Give the time of page views during a first build and at rest; the reader is on any core, the wiki on so many."""
+    """Return the time of page views during a first build and at rest; the reader is on any core, the wiki on so many."""
     figures: list[Figure] = []
     for cores in range(1, min(2, len(PROCESSORS)) + 1):
         say(f"page views during a first build, {cores} cores")
@@ -62,7 +62,7 @@ def _views(pages: int, processors: frozenset[int]) -> Views:
 
 
 def _view_while(reader: Client, goes_on: Callable[[], bool]) -> list[float]:
-    """Give the milliseconds of one page view after another, with a pause before each, for as long as this goes on."""
+    """Return the milliseconds of one page view after another, with a pause before each, for as long as this goes on."""
     times: list[float] = []
     while goes_on():
         for _ in range(_VIEWS_A_LOOK):

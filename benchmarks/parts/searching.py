@@ -28,7 +28,7 @@ _SMALL_BOUNDS, _LARGE_BOUNDS = (6.0, 15.0), (12.0, 30.0)
 
 
 def measure(options: Options) -> list[Figure]:
-    """Give the times of searches at each size, with tags of different selectivity, and the rate for four clients at once."""
+    """Return the times of searches at each size, with tags of different selectivity, and the rate for four clients at once."""
     cases = [(pages, GUNICORN) for pages in options.sizes] + [(options.small_pages, FLASK)]
     return [figure for pages, server in cases for figure in _measure(pages, server, options)]
 
@@ -47,7 +47,7 @@ def _measure(pages: int, server: Server, options: Options) -> list[Figure]:
 
 
 def _ask(wiki: ServedWiki, asked: Iterator[str]) -> list[float]:
-    """Give the milliseconds of one search after another, over one connection where the server keeps it open."""
+    """Return the milliseconds of one search after another, over one connection where the server keeps it open."""
     with wiki.client() as client:
         times = [1e3 * client.search(next(asked)).seconds for _ in range(_WARM_UP + _SEARCHES)]
     return times[_WARM_UP:]

@@ -48,11 +48,11 @@ class GeneratedVectors(BundledModel):
         return f"generated/{super().fingerprint}"
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Give unit vectors of texts (len(texts) x dimension)."""
+        """Return unit vectors of texts (len(texts) x dimension)."""
         return np.stack([_vector(text, self.dimension) for text in texts])
 
     def embed_queries(self, texts: Sequence[str], *, interactive: bool = True) -> Matrix:  # noqa: ARG002 - it is never slow
-        """Give unit vectors of queries (len(texts) x dimension)."""
+        """Return unit vectors of queries (len(texts) x dimension)."""
         return self.embed(texts)
 
 
@@ -87,7 +87,7 @@ class _Opened:
 
 
 def measure(options: Options) -> list[Figure]:
-    """Give the figures at each size, with the embedded ChromaDB first and the same index moved to a server after that."""
+    """Return the figures at each size, with the embedded ChromaDB first and the same index moved to a server after that."""
     return [figure for pages in options.sizes for figure in _measure(pages)]
 
 
@@ -176,7 +176,7 @@ def _generated(repository: Path, data_dir: Path, chroma_url: str | None) -> Iter
 
 
 def _times(index: IndexEngine, asked: Sequence[str], mode: Mode) -> list[float]:
-    """Give the milliseconds of each search after the first ones."""
+    """Return the milliseconds of each search after the first ones."""
     times = []
     for question in asked:
         start = time.perf_counter()

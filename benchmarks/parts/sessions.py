@@ -48,7 +48,7 @@ SHARED = Habits("many ask the same", 30, popular=0.5, questions=1_000, exponent=
 
 
 def measure(_options: Options) -> list[Figure]:
-    """Give the hit rate of the cache of query embeddings for both sets of habits."""
+    """Return the hit rate of the cache of query embeddings for both sets of habits."""
     return [
         Figure(f"queries whose embedding is remembered: {habits.name}", round(100 * hit_rate(habits)), "%")
         for habits in (CAUTIOUS, SHARED)
@@ -56,7 +56,7 @@ def measure(_options: Options) -> list[Figure]:
 
 
 def hit_rate(habits: Habits, size: int = CACHE_SIZE, seed: int = 1) -> float:
-    """Give the share of searches (0 to 1) whose words are in a cache of so many that lets go of the longest unused."""
+    """Return the share of searches (0 to 1) whose words are in a cache of so many that lets go of the longest unused."""
     remembered = lru_cache(size)(len)
     searches = _searches(habits, random.Random(seed))
     for _ in range(_WARM_UP):
@@ -68,7 +68,7 @@ def hit_rate(habits: Habits, size: int = CACHE_SIZE, seed: int = 1) -> float:
 
 
 def _searches(habits: Habits, chance: random.Random) -> Iterator[str]:
-    """Give the words of one search after another, whoever makes it."""
+    """Return the words of one search after another, whoever makes it."""
     weights = list(accumulate(1 / rank**habits.exponent for rank in range(1, habits.questions + 1)))
     popular = range(habits.questions)
     fresh = (f"own {number}" for number in count())
@@ -88,7 +88,7 @@ def _searches(habits: Habits, chance: random.Random) -> Iterator[str]:
 
 
 def _next_of_need(habits: Habits, chance: random.Random, asked: list[str], fresh: Iterator[str]) -> str | None:
-    """Give the next search for the same need; None if the person is done."""
+    """Return the next search for the same need; None if the person is done."""
     dice = chance.random()
     if dice < habits.refine:
         return next(fresh)

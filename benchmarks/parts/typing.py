@@ -52,7 +52,7 @@ _WATCH = """() => {
 
 
 def measure(_options: Options) -> list[Figure]:
-    """Give the time from the last key to the frame that shows its results, on the demo wiki, under both servers."""
+    """Return the time from the last key to the frame that shows its results, on the demo wiki, under both servers."""
     if CHROMIUM is None:
         return [missing("first result after the last key", "ms", NEEDS_CHROMIUM, f"≤ {_MOST_MS}")]
     return [figure for server in (GUNICORN, FLASK) for figure in _under(server)]

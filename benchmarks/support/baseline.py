@@ -44,7 +44,7 @@ class Baseline:
         self._process.wait(30)
 
     def seconds(self, texts: Sequence[str], *, one_by_one: bool = False) -> list[float]:
-        """Give the seconds that it takes to embed texts: together, a single value, or each by itself."""
+        """Return the seconds that it takes to embed texts: together, a single value, or each by itself."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"texts": list(texts), "one_by_one": one_by_one}) + "\n")
         self._process.stdin.flush()

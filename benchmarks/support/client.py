@@ -76,12 +76,12 @@ class Client:
         return answer
 
     def results(self, query: str, **parameters: str | float) -> list[dict[str, Any]]:
-        """Give a search's results."""
+        """Return a search's results."""
         found: list[dict[str, Any]] = json.loads(self.search(query, **parameters).body)["results"]
         return found
 
     def status(self) -> dict[str, Any]:
-        """Give the index's status."""
+        """Return the index's status."""
         answer = self._request("GET", "/api/v1/semantic-search/status", headers=_AS_PROGRAM)
         assert answer.status == 200, answer.body[:500]
         status: dict[str, Any] = json.loads(answer.body)

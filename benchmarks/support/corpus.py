@@ -53,7 +53,7 @@ class _Urn(NamedTuple):
 
     @classmethod
     def of(cls, words: Sequence[str]) -> _Urn:
-        """Give words, the most frequent first, with the frequencies of Zipf's law in Mandelbrot's form."""
+        """Return words, the most frequent first, with the frequencies of Zipf's law in Mandelbrot's form."""
         return cls(words, list(accumulate(1 / (rank + 2.7) for rank in range(len(words)))))
 
 
@@ -78,7 +78,7 @@ def _topic(number: int, seed: int) -> _Urn:
 
 
 def _topic_of(number: int) -> int:
-    """Give a page's topic: the first topics have many pages, the last ones few."""
+    """Return a page's topic: the first topics have many pages, the last ones few."""
     return int(_TOPICS * (number * _GOLDEN % 1) ** 2)
 
 
@@ -91,7 +91,7 @@ class _Author:
         self._topic = _topic(_topic_of(number), seed)
 
     def words(self, count: int) -> list[str]:
-        """Give words of the topic and general ones, mixed."""
+        """Return words of the topic and general ones, mixed."""
         chance, (words, totals), (topical, topic_totals) = self.random, self._general, self._topic
         drawn = chance.choices(words, cum_weights=totals, k=count)
         special = iter(chance.choices(topical, cum_weights=topic_totals, k=count))
@@ -104,20 +104,20 @@ class _Author:
         return drawn
 
     def name(self, least: int = 1, most: int = 4) -> str:
-        """Give some words of the topic, as a heading or a title has them."""
+        """Return some words of the topic, as a heading or a title has them."""
         topical, totals = self._topic
         chosen = self.random.choices(topical, cum_weights=totals, k=self.random.randint(least, most))
         return " ".join(dict.fromkeys(chosen)).capitalize()
 
     def sentence(self) -> str:
-        """Give a sentence of 6 to 25 words."""
+        """Return a sentence of 6 to 25 words."""
         words = self.words(self.random.randint(6, 25))
         if len(words) > 12:
             words[len(words) // 2] += ","
         return " ".join(words).capitalize() + "."
 
     def paragraphs(self, words: int) -> str:
-        """Give paragraphs of up to 90 words each, and together of about so many."""
+        """Return paragraphs of up to 90 words each, and together of about so many."""
         written, paragraph, blocks = 0, 0, [[self.sentence()]]
         while written < words - 15:
             if paragraph > 75:
@@ -130,17 +130,17 @@ class _Author:
         return "\n\n".join(" ".join(sentences) for sentences in blocks if sentences)
 
     def items(self) -> str:
-        """Give a list of 3 to 8 items."""
+        """Return a list of 3 to 8 items."""
         return "\n".join(f"- {' '.join(self.words(self.random.randint(3, 12)))}" for _ in range(self.random.randint(3, 8)))
 
     def table(self) -> str:
-        """Give a table of three columns and 3 to 8 rows."""
+        """Return a table of three columns and 3 to 8 rows."""
         rows = [[" ".join(self.words(2)) for _ in range(3)] for _ in range(self.random.randint(4, 9))]
         lines = [f"| {' | '.join(row)} |" for row in rows]
         return "\n".join([lines[0], "|---|---|---|", *lines[1:]])
 
     def code(self) -> str:
-        """Give a fenced block of 3 to 8 lines, with names as programs have them."""
+        """Return a fenced block of 3 to 8 lines, with names as programs have them."""
         lines = []
         for _ in range(self.random.randint(3, 8)):
             target, function, argument = self.words(3)
@@ -155,12 +155,12 @@ def _path(author: _Author, number: int) -> str:
 
 @cache
 def path_of(number: int, seed: int = 1) -> str:
-    """Give the path of a page in its repository, without ``.md``."""
+    """Return the path of a page in its repository, without ``.md``."""
     return _path(_Author(number, seed), number)
 
 
 def page(number: int, seed: int = 1) -> tuple[str, str]:
-    """Give a page's path (with ``.md``) and its markdown; `number` counts from 0."""
+    """Return a page's path (with ``.md``) and its markdown; `number` counts from 0."""
     author = _Author(number, seed)
     path = _path(author, number)
     title = f"{author.name(2, 4)} {number}"
@@ -179,7 +179,7 @@ def _section_count(author: _Author) -> int:
 
 
 def _extra(author: _Author) -> Iterator[str]:
-    """Give what some sections have below their text."""
+    """Return what some sections have below their text."""
     dice = author.random.random()
     if dice < 0.10:
         yield author.items()
@@ -190,7 +190,7 @@ def _extra(author: _Author) -> Iterator[str]:
 
 
 def tags_of(number: int) -> list[str]:
-    """Give the tags of `SELECTIVITY` that a page carries."""
+    """Return the tags of `SELECTIVITY` that a page carries."""
     carried = {"rare": number % 100 == 7, "common": number * 7 % 10 < 3, "most": number % 10 != 4}
     return [tag for tag, is_carried in carried.items() if is_carried]
 
@@ -210,7 +210,7 @@ def _links(author: _Author, number: int, seed: int) -> str:
 
 
 def _target(author: _Author, number: int) -> int:
-    """Give the number of an earlier page, of the same topic if a few attempts find one."""
+    """Return the number of an earlier page, of the same topic if a few attempts find one."""
     candidates = [author.random.randrange(number) for _ in range(12)]
     return next((each for each in candidates if _topic_of(each) == _topic_of(number)), candidates[0])
 
@@ -228,7 +228,7 @@ def write_pages(directory: Path, pages: int, seed: int = 1) -> None:
 
 
 def questions(count: int, pages: int, seed: int = 1) -> list[str]:
-    """Give distinct queries of 3 to 9 words about the first pages of the wiki of seed 1; another seed gives other queries.
+    """Return distinct queries of 3 to 9 words about the first pages of the wiki of seed 1; another seed gives other queries.
 
     A query's own words stand together in one sentence of a page, and none is among the most frequent ones.
     """
@@ -248,7 +248,7 @@ def _frequent() -> frozenset[str]:
 
 
 def _content_words(chance: random.Random, source: str, count: int) -> list[str]:
-    """Give distinct words of one sentence of a page, in their order; none if the sentence that was met has too few."""
+    """Return distinct words of one sentence of a page, in their order; none if the sentence that was met has too few."""
     sentence = chance.choice(re.findall(r"[A-Z][a-z, ]+\.", source))
     words = [word for word in dict.fromkeys(_ENGLISH.findall(sentence.lower())) if word not in _frequent()]
     return [words[place] for place in sorted(chance.sample(range(len(words)), count))] if len(words) >= count else []

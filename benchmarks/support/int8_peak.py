@@ -24,7 +24,7 @@ _UINT8, _INT8, _INT32 = 2, 3, 6
 
 
 def peak(threads: int) -> tuple[float, tuple[int, int, int]]:
-    """Give the most multiply-adds a second (in 10^9) of so many threads together, and the shape that reached it."""
+    """Return the most multiply-adds a second (in 10^9) of so many threads together, and the shape that reached it."""
     return max((_rate(shape, threads), shape) for _ in range(_ATTEMPTS) for shape in _SHAPES)
 
 
@@ -64,7 +64,7 @@ def _session(model: bytes) -> InferenceSession:
 
 
 def _model(inner: int, columns: int) -> bytes:
-    """Give y = a · b in 8-bit integers; b (inner x columns) is constant, within 7 bits as the bundled model's weights are."""
+    """Return y = a · b in 8-bit integers; b (inner x columns) is constant, within 7 bits as the bundled model's weights are."""
     weights = np.random.default_rng(2).integers(-64, 64, (inner, columns), dtype=np.int8)
     node = _text(1, "a") + _text(1, "b") + _text(2, "y") + _text(4, "MatMulInteger")
     constant = _number(1, inner) + _number(1, columns) + _number(2, _INT8) + _text(8, "b") + _field(9, weights.tobytes())

@@ -42,7 +42,7 @@ def opened(repository: Path, data_dir: Path) -> Iterator[IndexEngine]:
 
 
 def wait_until_settled(index: IndexEngine, timeout: float = _HOUR) -> IndexStatus:
-    """Give the status once the index equals HEAD, is made the way it is to be made, and nothing is being built.
+    """Return the status once the index equals HEAD, is made the way it is to be made, and nothing is being built.
 
     Long work tells how far it is. Errors: `TimeoutError` after so many seconds; `RuntimeError` when a rebuild or the model
     fails.

@@ -19,12 +19,12 @@ _PACKAGES = ("onnxruntime", "chromadb", "tokenizers", "numpy", "otterwiki", "gun
 
 
 def processors() -> int:
-    """Give the number of processors this process may use."""
+    """Return the number of processors this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def describe() -> dict[str, str]:
-    """Give the processor, its cores and flags, the memory, the versions of what is measured, and how busy the machine is."""
+    """Return the processor, its cores and flags, the memory, the versions of what is measured, and how busy the machine is."""
     facts = _processor_facts()
     flags = set(facts.get("flags", facts.get("Features", "")).split())
     memory = int(Path("/proc/meminfo").read_text(encoding="ascii").partition("MemTotal:")[2].split()[0])
@@ -43,7 +43,7 @@ def describe() -> dict[str, str]:
 
 
 def busy() -> float:
-    """Give the share of all processors' time that others took within half a second, while this process waits."""
+    """Return the share of all processors' time that others took within half a second, while this process waits."""
     before = _processor_ticks()
     time.sleep(_LOOK_SECONDS)
     spent = [now - then for now, then in zip(_processor_ticks(), before, strict=True)]

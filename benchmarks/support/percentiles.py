@@ -13,12 +13,12 @@ Percentile = Callable[[Sequence[float]], float]
 
 
 def p50(values: Sequence[float]) -> float:
-    """Give the median."""
+    """Return the median."""
     return statistics.median(values)
 
 
 def p95(values: Sequence[float]) -> float:
-    """Give the 95th percentile, interpolated; of fewer than 20 values it is near their greatest one."""
+    """Return the 95th percentile, interpolated; of fewer than 20 values it is near their greatest one."""
     return statistics.quantiles(values, n=20, method="inclusive")[18]
 
 

@@ -13,19 +13,19 @@ T = TypeVar("T")
 
 
 def in_fresh_process(work: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """Give what a function of a module gives when it is called in a fresh interpreter, which ends with it."""
+    """Return what a function of a module gives when it is called in a fresh interpreter, which ends with it."""
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(work, *arguments, **named).result()
 
 
 def resident(pid: int | str = "self") -> float:
-    """Give a process's resident memory in MB (2^20 bytes)."""
+    """Return a process's resident memory in MB (2^20 bytes)."""
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(status.partition("VmRSS:")[2].split()[0]) / 1024
 
 
 def tree_bytes(directory: Path) -> int:
-    """Give the bytes of all files below a directory; a file that goes meanwhile counts nothing."""
+    """Return the bytes of all files below a directory; a file that goes meanwhile counts nothing."""
     total = 0
     for path in directory.rglob("*"):
         try:

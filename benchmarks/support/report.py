@@ -28,22 +28,22 @@ class Figure:
 
 
 def at_most(name: str, value: float, unit: str, bound: float, note: str = "") -> Figure:
-    """Give a figure that is to be `bound` or less."""
+    """Return a figure that is to be `bound` or less."""
     return Figure(name, value, unit, f"≤ {shown(bound)}", value <= bound, note)
 
 
 def at_least(name: str, value: float, unit: str, bound: float, note: str = "") -> Figure:
-    """Give a figure that is to be `bound` or more."""
+    """Return a figure that is to be `bound` or more."""
     return Figure(name, value, unit, f"≥ {shown(bound)}", value >= bound, note)
 
 
 def missing(name: str, unit: str, why: str, target: str = "") -> Figure:
-    """Give a figure that could not be measured, and the reason."""
+    """Return a figure that could not be measured, and the reason."""
     return Figure(name, None, unit, target, None, why)
 
 
 def shown(value: float | None) -> str:
-    """Give a value as a reader wants it: three significant digits, thousands apart."""
+    """Return a value as a reader wants it: three significant digits, thousands apart."""
     if value is None:
         return "not measured"
     if value == int(value) or abs(value) >= 1000:
@@ -53,7 +53,7 @@ def shown(value: float | None) -> str:
 
 
 def table(parts: Mapping[str, Sequence[Figure]]) -> str:
-    """Give one table in markdown of the figures of each part."""
+    """Return one table in markdown of the figures of each part."""
     rows = [("part", "figure", "value", "target", "met", "note"), ("---", "---", "---:", "---", "---", "---")]
     for part, figures in parts.items():
         for figure in figures:

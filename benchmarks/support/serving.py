@@ -37,7 +37,7 @@ class Server:
 
 
 def gunicorn(workers: int = 2) -> Server:
-    """Give gunicorn with so many workers of 4 threads each, and connections that stay open."""
+    """Return gunicorn with so many workers of 4 threads each, and connections that stay open."""
     options = (
         "--no-control-socket",
         "--workers",
@@ -108,7 +108,7 @@ class ServedWiki(LiveWiki):
             eventually(lambda: not owners_of(self.data_dir), _ENDING_SECONDS, "the index process ends")
 
     def client(self) -> Client:
-        """Give a client with a connection of its own; use it in a `with` statement."""
+        """Return a client with a connection of its own; use it in a `with` statement."""
         return Client(self.port)
 
     def wait_until_open(self) -> None:
@@ -121,7 +121,7 @@ class ServedWiki(LiveWiki):
         eventually(is_open, _OPENING_SECONDS, "the index is ready")
 
     def owner(self) -> int:
-        """Give the index process's id."""
+        """Return the index process's id."""
         return int(self.status()["owner_pid"])
 
 
@@ -137,7 +137,7 @@ def served(pages: int, server: Server = GUNICORN) -> Iterator[ServedWiki]:
 
 @cache
 def _database() -> bytes:
-    """Give the wiki's own database, made by one process: of several that find none all but one fail to make it."""
+    """Return the wiki's own database, made by one process: of several that find none all but one fail to make it."""
     with TemporaryDirectory() as name:
         place = Path(name)
         with LiveWiki(make_repository(place / "repository", {}), place / "wiki", plugin=False):

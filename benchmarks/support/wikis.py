@@ -49,13 +49,13 @@ class BuiltWiki:
 
 
 def kept_place(pages: int) -> Path:
-    """Give the directory of a generated wiki; another one for every other way of generating it."""
+    """Return the directory of a generated wiki; another one for every other way of generating it."""
     mark = hashlib.blake2b("".join(page(number)[1] for number in range(16)).encode(), digest_size=4).hexdigest()
     return KEPT / f"wiki-{pages}-{mark}"
 
 
 def generated(pages: int) -> Path:
-    """Give the repository of a generated wiki: one commit, packed as after a clone."""
+    """Return the repository of a generated wiki: one commit, packed as after a clone."""
     repository = kept_place(pages) / "repository"
     if not repository.exists():
         write_repository(repository, pages)
@@ -76,7 +76,7 @@ def write_repository(repository: Path, pages: int) -> None:
 
 
 def built(pages: int, *, fresh: bool = False) -> BuiltWiki:
-    """Give a generated wiki with its index, built now if none is kept that fits, or with `fresh`.
+    """Return a generated wiki with its index, built now if none is kept that fits, or with `fresh`.
 
     An index that another version of the package made is brought up to date as it is for a user; a build that was broken off
     goes on.
@@ -100,7 +100,7 @@ def built(pages: int, *, fresh: bool = False) -> BuiltWiki:
 
 
 def copied(wiki: BuiltWiki, place: Path) -> BuiltWiki:
-    """Give a copy of a wiki and its index, to change it; files keep their times, so that the index is taken as it is."""
+    """Return a copy of a wiki and its index, to change it; files keep their times, so that the index is taken as it is."""
     repository, data_dir = place / "repository", place / "index"
     shutil.copytree(wiki.repository, repository, symlinks=True)
     ignored = shutil.ignore_patterns("*.sock", "*.lock")
@@ -127,7 +127,7 @@ def _announce(pages: int) -> None:
 
 
 def _state(data_dir: Path) -> tuple[str | None, str | None] | None:
-    """Give how the index was made and the commit that it equals; None if there is no index."""
+    """Return how the index was made and the commit that it equals; None if there is no index."""
     if not data_dir.is_dir():
         return None
     generation = GenerationStore(data_dir).open_current()

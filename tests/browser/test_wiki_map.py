@@ -61,7 +61,7 @@ def in_sight(page: Page) -> int:
 
 
 def drawn(page: Page) -> str:
-    """Give what the canvas shows, once it is drawn."""
+    """Return what the canvas shows, once it is drawn."""
     page.evaluate("new Promise(requestAnimationFrame)")
     return str(page.locator("canvas").evaluate("canvas => canvas.toDataURL()"))
 
@@ -90,12 +90,12 @@ def colour(page: Page, name: str) -> str:
 
 
 def title_here(page: Page) -> str:
-    """Give the title that is told of the point that is pointed at."""
+    """Return the title that is told of the point that is pointed at."""
     return page.locator("#semantic-map-tip strong").inner_text()
 
 
 def place_of_first(page: Page) -> tuple[float, float, str]:
-    """Give where a page's point is on the screen, and its title."""
+    """Return where a page's point is on the screen, and its title."""
     page.locator("canvas").focus()
     page.keyboard.press("ArrowRight")
     title = title_here(page)

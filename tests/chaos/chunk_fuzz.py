@@ -116,7 +116,7 @@ def _from_strategies(count: int, number: int) -> list[bytes]:
 
 
 def _made(random: Random, seeds: list[bytes]) -> bytes:
-    """Give a page: a real one changed a little, marks in a row, any text, or any bytes."""
+    """Return a page: a real one changed a little, marks in a row, any text, or any bytes."""
     kind = random.random()
     if kind < 0.7:
         source = random.choice(seeds)
@@ -181,7 +181,7 @@ _CHANGES: tuple[_Change, ...] = (_cut, _repeat, _insert, _insert, _splice, _scra
 
 
 def _reduced(source: bytes, profile: Profile) -> bytes:
-    """Give a smaller input that fails as well: without every part that can go."""
+    """Return a smaller input that fails as well: without every part that can go."""
     size, tries = max(1, len(source) // 2), 0
     while size and tries < _LESS_TRIES:
         start = 0

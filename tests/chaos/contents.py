@@ -50,7 +50,7 @@ class Contents:
 
 
 def differences(found: Contents, expected: Contents) -> list[str]:
-    """Give what is wrong with an index, as sentences; nothing if it is right by itself and equals the expected one."""
+    """Return what is wrong with an index, as sentences; nothing if it is right by itself and equals the expected one."""
     said = list(found.faults)
     for table in sorted(found.rows.keys() | expected.rows.keys()):
         here, there = found.rows.get(table, Counter()), expected.rows.get(table, Counter())
@@ -69,7 +69,7 @@ def differences(found: Contents, expected: Contents) -> list[str]:
 
 
 def read_contents(data_dir: Path) -> Contents:
-    """Give what the stopped index in a data directory holds; reads a copy, so that its files stay as they are."""
+    """Return what the stopped index in a data directory holds; reads a copy, so that its files stay as they are."""
     faults = _named("stray in the data directory:", (path.name for path in data_dir.iterdir() if path.name not in _KEPT))
     generations = sorted((data_dir / "generations").iterdir())
     try:
@@ -101,13 +101,13 @@ def _read_generation(directory: Path, faults: list[str]) -> Contents:
 
 
 def _tables(catalog: sqlite3.Connection) -> list[str]:
-    """Give the tables whose rows are compared: not those within the keyword index, nor the vectors and their places."""
+    """Return the tables whose rows are compared: not those within the keyword index, nor the vectors and their places."""
     names = [name for (name,) in catalog.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     return [name for name in names if not name.startswith(("sqlite_", "keywords_")) and name not in _OF_VECTORS]
 
 
 def _rows(catalog: sqlite3.Connection, table: str) -> Counter[str]:
-    """Give the rows of a table; the numbers of chunks are not the same in two indexes, and stand for page and place."""
+    """Return the rows of a table; the numbers of chunks are not the same in two indexes, and stand for page and place."""
     statement = _KEYWORDS if table == "keywords" else f"SELECT * FROM {table}"
     cursor = catalog.execute(statement)
     names = [column[0] for column in cursor.description]
@@ -144,7 +144,7 @@ def _faults_of_files(chroma: Path) -> list[str]:
 
 
 def _read_collection(directory: Path) -> tuple[dict[str, Floats], list[str]]:
-    """Give the vectors of ChromaDB, and what a search does not find of them however often it is opened.
+    """Return the vectors of ChromaDB, and what a search does not find of them however often it is opened.
 
     Whenever ChromaDB opens a small collection it builds its graph anew, at random, and now and then leaves a vector out.
     """
@@ -193,7 +193,7 @@ def _unequal_keys(what: str, found: Mapping[str, object], expected: Mapping[str,
 
 
 def _named(what: str, things: Iterable[str]) -> list[str]:
-    """Give a sentence that names the things, the first of them in full; none if there are none."""
+    """Return a sentence that names the things, the first of them in full; none if there are none."""
     names = sorted(things)
     shown = "; ".join(name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}…" for name in names[:_MOST_SHOWN])
     return [f"{what} {shown}" + (f" and {len(names) - _MOST_SHOWN} more" if len(names) > _MOST_SHOWN else "")] if names else []

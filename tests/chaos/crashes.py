@@ -31,7 +31,7 @@ def run_rounds(laboratory: Laboratory, kills: int) -> Iterator[Round]:
 
 
 def line(result: Round, seed: int) -> str:
-    """Give a round as a line; as several with all that is wrong, and the way to see it again, if it failed."""
+    """Return a round as a line; as several with all that is wrong, and the way to see it again, if it failed."""
     verdict = "FAILED" if result.faults else "ok"
     shown = f"{result.number:4} {result.scenario.name:14} {verdict:6} {result.seconds:5.1f} s  {', then '.join(result.kills)}"
     if result.stumbles:
@@ -43,7 +43,7 @@ def line(result: Round, seed: int) -> str:
 
 
 def table(results: Sequence[Round]) -> str:
-    """Give kills, rounds, failures and recovery times, for each scenario and in all."""
+    """Return kills, rounds, failures and recovery times, for each scenario and in all."""
     rows = [f"{'scenario':16}{'kills':>7}{'rounds':>8}{'failures':>10}{'recovery p50':>15}{'max':>9}"]
     for name in (*(scenario.name for scenario in SCENARIOS), "all"):
         chosen = [result for result in results if name in {result.scenario.name, "all"}]

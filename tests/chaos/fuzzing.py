@@ -72,7 +72,7 @@ def _report(name: str, finding: Finding, file: Path, number: int) -> None:
 
 
 def attempt(check: Callable[[], str]) -> tuple[str, float]:
-    """Give what a check says is wrong (an exception is wrong, too, and so is taking too long), and the seconds it took."""
+    """Return what a check says is wrong (an exception is wrong, too, and so is taking too long), and the seconds it took."""
     start = time.process_time()
     try:
         with _limited(SLOW_SECONDS):

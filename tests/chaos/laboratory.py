@@ -56,11 +56,11 @@ class Laboratory:
         self._commits = make_history(self.repository, self._base, branches)
 
     def commits(self, scenario: Scenario) -> tuple[str, ...]:
-        """Give the commits that HEAD moves along, that of the index first."""
+        """Return the commits that HEAD moves along, that of the index first."""
         return tuple(self._commits[scenario.name])
 
     def goal(self, scenario: Scenario) -> str:
-        """Give the commit that HEAD is at when the index is restarted."""
+        """Return the commit that HEAD is at when the index is restarted."""
         return self._commits[scenario.name][0 if scenario.back else -1]
 
     def begin(self, scenario: Scenario, place: Path, *, persists: bool) -> Orders:
@@ -88,7 +88,7 @@ class Laboratory:
         )
 
     def locations(self, scenario: Scenario) -> dict[str, int]:
-        """Give how often each location is reached when the scenario is left to end; only those that `only_at` is part of."""
+        """Return how often each location is reached when the scenario is left to end; only those that `only_at` is part of."""
 
         def count() -> dict[str, int]:
             place = self._new_place(f"{scenario.name} counted")
@@ -100,7 +100,7 @@ class Laboratory:
         return self._once(("locations", scenario.name), count)
 
     def expectation(self, scenario: Scenario) -> Expectation:
-        """Give what an index built afresh from the scenario's last HEAD is."""
+        """Return what an index built afresh from the scenario's last HEAD is."""
         return self._once(("expectation", scenario.name), lambda: self._build_afresh(scenario))
 
     @property
@@ -109,7 +109,7 @@ class Laboratory:
         return self._once("recipe", lambda: facts(self._index(persists=False))["recipe"])
 
     def marks(self, scenario: Scenario) -> dict[str, set[str]]:
-        """Give the marks that were ever in the scenario's wiki, each with the paths of all the pages it ever stood on."""
+        """Return the marks that were ever in the scenario's wiki, each with the paths of all the pages it ever stood on."""
         found: dict[str, set[str]] = {}
         for pages in (self._base, *self._states[scenario.name]):
             for mark, paths in marks(pages).items():
@@ -117,7 +117,7 @@ class Laboratory:
         return found
 
     def _index(self, *, persists: bool) -> Path:
-        """Give a stopped index of the first commit, to be copied."""
+        """Return a stopped index of the first commit, to be copied."""
 
         def build() -> Path:
             place = self._new_place("first index, written often" if persists else "first index")
@@ -160,7 +160,7 @@ class Laboratory:
 
 
 def _queries(pages: Pages, states: list[Pages]) -> tuple[str, ...]:
-    """Give a text as it stands, texts by their marks, and marks of texts that are no more."""
+    """Return a text as it stands, texts by their marks, and marks of texts that are no more."""
     here = marks(pages)
     gone = sorted({mark for state in states for mark in marks(state)} - here.keys())
     random = Random(len(here))

@@ -13,13 +13,13 @@ from tests.chaos.contents import CATALOG
 
 
 def facts(data_dir: Path) -> dict[str, str]:
-    """Give what the serving generation's catalog says of itself; nothing if none serves."""
+    """Return what the serving generation's catalog says of itself; nothing if none serves."""
     with _catalog_copy(data_dir) as catalog:
         return dict(catalog.execute("SELECT name, value FROM meta")) if catalog else {}
 
 
 def held_vectors(data_dir: Path, recipe: str) -> set[str]:
-    """Give the ids of the vectors of a recipe that the serving generation has, wherever it was killed."""
+    """Return the ids of the vectors of a recipe that the serving generation has, wherever it was killed."""
     with _catalog_copy(data_dir) as catalog:
         if catalog is None or catalog.execute("SELECT value FROM meta WHERE name = 'recipe'").fetchone() != (recipe,):
             return set()

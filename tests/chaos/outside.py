@@ -70,7 +70,7 @@ def _is_let_go(data_dir: Path) -> bool:
 
 
 def _owners(orders: Orders) -> list[int]:
-    """Give the processes that were started for a data directory, and have not ended."""
+    """Return the processes that were started for a data directory, and have not ended."""
     found = []
     for directory in Path("/proc").iterdir():
         with suppress(OSError, ValueError):

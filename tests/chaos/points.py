@@ -93,7 +93,7 @@ class Watch:
                 self._reached(location)
 
     def _location(self, frame: FrameType, event: str, argument: Any) -> str:
-        """Give the name of where a frame is; empty for one that does nothing for the package."""
+        """Return the name of where a frame is; empty for one that does nothing for the package."""
         touches = event.startswith("c_") and _touches_the_disk(argument)
         module = self._modules.get(frame.f_code.co_filename)
         if module is None and not touches:
@@ -106,7 +106,7 @@ class Watch:
         return " < ".join((f"{_DISK if touches else ''}{where}", *callers))
 
     def _callers(self, frame: FrameType, module: str | None) -> list[str]:
-        """Give the modules and lines that led to a frame; of several calls within a module, the innermost."""
+        """Return the modules and lines that led to a frame; of several calls within a module, the innermost."""
         callers: list[str] = []
         last = module
         caller = frame.f_back
@@ -133,7 +133,7 @@ class Watch:
 
 
 def _touches_the_disk(function: Any) -> bool:
-    """Tell whether a function of C or Rust is one of SQLite, the system or ChromaDB."""
+    """Return whether a function of C or Rust is one of SQLite, the system or ChromaDB."""
     if function.__name__ in _HARMLESS:
         return False
     owner = getattr(function, "__self__", None)

@@ -59,7 +59,7 @@ class Demo:
 
 @cache
 def demo_in(place: Path) -> Demo:
-    """Give this process's index, made in a directory for those of all processes."""
+    """Return this process's index, made in a directory for those of all processes."""
     directory = place / f"demo-{os.getpid()}"
     (directory / "index").mkdir(parents=True)
     return Demo(directory)
@@ -104,7 +104,7 @@ def _fault_of(demo: Demo, text: str, options: SearchOptions) -> str:
 
 
 def _refuses_a_ratio(options: SearchOptions) -> bool:
-    """Tell whether these options, in any other mode than the hybrid one, are refused with every share of meaning."""
+    """Return whether these options, in any other mode than the hybrid one, are refused with every share of meaning."""
     for mode, ratio in product((Mode.SEMANTIC, Mode.KEYWORD), _RATIOS):
         with suppress(ParameterError):
             replace(options, mode=mode, semantic_ratio=ratio)
@@ -113,7 +113,7 @@ def _refuses_a_ratio(options: SearchOptions) -> bool:
 
 
 def _plain_run(demo: Demo, text: str) -> str:
-    """Give the words of a query that is nothing but a phrase that stands on some page."""
+    """Return the words of a query that is nothing but a phrase that stands on some page."""
     return text[1:-1] if text[:1] == text[-1:] == '"' and text[1:-1] in demo.runs else ""
 
 
@@ -159,13 +159,13 @@ def _part(random: Random, demo: Demo) -> str:
 
 
 def _long(random: Random, demo: Demo) -> str:
-    """Give a query of up to twice the length that the API takes."""
+    """Return a query of up to twice the length that the API takes."""
     unit = random.choice((*_OPERATORS, "a", " ", '"a" ', '-"b" ', "-word ", "漢", "é", random.choice(demo.texts)))
     return (unit * 4_000)[: random.choice((500, 2_000, 4_000))]
 
 
 def _character(random: Random) -> int:
-    """Give a code point of some plane; no half of a pair, which no request can hold."""
+    """Return a code point of some plane; no half of a pair, which no request can hold."""
     limit = random.choice((0x20, 0x80, 0x250, 0x3000, 0xD800, 0x110000))
     point = random.randrange(limit)
     return point if not 0xD800 <= point <= 0xDFFF else 0xFFFD

@@ -85,7 +85,7 @@ class _Attempt:
         self._result.faults += self._faults(recovery, data_dir, held)
 
     def _kill_at_work(self) -> Orders:
-        """Give the orders that were cut short; a point that is not reached is drawn anew."""
+        """Return the orders that were cut short; a point that is not reached is drawn anew."""
         for _ in range(_DRAWS):
             shutil.rmtree(self._result.place, ignore_errors=True)
             self._result.place.mkdir()

@@ -92,14 +92,14 @@ def wait_until_whole(index: IndexService, queries: Sequence[str] = (), leaves: s
 
 
 def _is_whole(status: IndexStatus) -> bool:
-    """Tell whether an index says that it equals HEAD, and that nothing is left to do."""
+    """Return whether an index says that it equals HEAD, and that nothing is left to do."""
     is_equal = status.index.commit == status.index.head and status.index.pending_pages == 0
     is_idle = status.last_sync is not None and status.rebuild.state is not RebuildState.RUNNING
     return status.status == "ready" and is_equal and is_idle
 
 
 def search(index: IndexService, queries: Sequence[str]) -> list[list[Passage]]:
-    """Give the passages found for each query."""
+    """Return the passages found for each query."""
     answers = index.search(queries, SearchOptions(RESULTS, 1)) if queries else []
     return [[(hit.path, hit.snippet) for hit in answer.results] for answer in answers]
 
@@ -146,7 +146,7 @@ def _write(report: Path, values: dict[str, Any]) -> None:
 
 
 def read_report(report: Path) -> tuple[Recovery, dict[str, int]]:
-    """Give what a victim reported: how the index was at the end, and how often each location was reached."""
+    """Return what a victim reported: how the index was at the end, and how often each location was reached."""
     values = json.loads(report.read_text())
     counts: dict[str, int] = values.pop("counts")
     recovery = Recovery(**values)

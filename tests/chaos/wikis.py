@@ -54,7 +54,7 @@ class Wiki:
         return f"{name}.md"
 
     def some(self, number: int) -> list[str]:
-        """Give the file names of some pages that share no text with others."""
+        """Return the file names of some pages that share no text with others."""
         return self.random.sample(sorted(self.pages.keys() - set(_BOILERPLATE)), number)
 
     def edit(self, name: str) -> None:
@@ -90,7 +90,7 @@ class Wiki:
         return " ".join(self._words(2)).capitalize()
 
     def _text(self) -> str:
-        """Give a text with a mark: a word that stands nowhere else."""
+        """Return a text with a mark: a word that stands nowhere else."""
         number = next(self._numbers)
         mark = "zq" + "".join(chr(ord("a") + number // 26**place % 26) for place in range(4))
         sentences = [self._words(self.random.randint(6, 14)) for _ in range(self.random.choice((2, 5, 6, 8, 18)))]
@@ -102,7 +102,7 @@ class Wiki:
 
 
 def marks(pages: Mapping[str, str]) -> dict[str, set[str]]:
-    """Give the marks of a wiki, each with the paths of the pages it stands on."""
+    """Return the marks of a wiki, each with the paths of the pages it stands on."""
     found: dict[str, set[str]] = {}
     for name, content in pages.items():
         for mark in MARK.findall(content):

@@ -82,7 +82,7 @@ def _cookie(cookie: http.cookiejar.Cookie, wiki: LiveWiki) -> SetCookieParam:
 
 
 def violations(page: Page, within: str) -> list[str]:
-    """Give what axe-core finds against WCAG 2.2 AA in a part of the page; the test is left out where it is not installed."""
+    """Return what axe-core finds against WCAG 2.2 AA in a part of the page; the test is left out where it is not installed."""
     if not AXE.exists():
         pytest.skip(NEEDS_AXE)
     page.add_script_tag(path=AXE)
@@ -95,7 +95,7 @@ def violations(page: Page, within: str) -> list[str]:
 
 
 def is_scrolling_sideways(page: Page) -> bool:
-    """Tell whether the page, or what scrolls in the wiki's frame, is wider than the window."""
+    """Return whether the page, or what scrolls in the wiki's frame, is wider than the window."""
     return bool(
         page.evaluate(
             """() => [document.documentElement, document.getElementById("content-wrapper")]

@@ -9,7 +9,7 @@ from otterwiki_semantic.storage.catalog import Catalog
 
 
 def hits_of(catalog: Catalog, vectors: Iterable[str]) -> list[StoredChunk]:
-    """Give the passages with these vectors, by path and place."""
+    """Return the passages with these vectors, by path and place."""
     with catalog.snapshot():
         found = catalog.reader.candidates(vectors)
         shown = catalog.reader.chunks([candidate.id for candidate in found])

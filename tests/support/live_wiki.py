@@ -69,7 +69,7 @@ def make_repository(place: Path, pages: Mapping[str, str | bytes]) -> Path:
 
 
 def demo_pages() -> dict[str, str | bytes]:
-    """Give the files of the demo wiki, by path."""
+    """Return the files of the demo wiki, by path."""
     return {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
 
 
@@ -208,7 +208,7 @@ class LiveWiki:
         self.post_form("/-/login", "/-/login", email=email, password=password)
 
     def csrf_token(self, form_page: str) -> str:
-        """Give the token of a page's form."""
+        """Return the token of a page's form."""
         token = _TOKEN.search(self.get(form_page).text)
         assert token, f"no form at {form_page}"
         return token[1]
@@ -226,21 +226,21 @@ class LiveWiki:
         return self.request(method, f"/api/v1{path}{query}", body, headers)
 
     def search(self, query: str, **parameters: Any) -> list[dict[str, Any]]:
-        """Give the results for a query."""
+        """Return the results for a query."""
         reply = self.api("GET", "/semantic-search", q=query, **parameters)
         assert reply.status == 200, reply.text
         results: list[dict[str, Any]] = reply.json["results"]
         return results
 
     def status(self) -> dict[str, Any]:
-        """Give the index's status."""
+        """Return the index's status."""
         reply = self.api("GET", "/semantic-search/status")
         assert reply.status == 200, reply.text
         status: dict[str, Any] = reply.json
         return status
 
     def wait_until_indexed(self, timeout: float = 60.0) -> dict[str, Any]:
-        """Give the status once the index equals HEAD."""
+        """Return the status once the index equals HEAD."""
 
         def ready() -> dict[str, Any] | None:
             status = self.status()
@@ -253,7 +253,7 @@ class LiveWiki:
 
 
 def head_of(repository: Path) -> str:
-    """Give the commit at HEAD; empty before the first one."""
+    """Return the commit at HEAD; empty before the first one."""
     answer = subprocess.run(
         ["git", "-C", str(repository), "rev-parse", "-q", "--verify", "HEAD"], capture_output=True, text=True, check=False
     )

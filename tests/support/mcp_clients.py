@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 def environment(**settings: str) -> dict[str, str]:
-    """Give this process's environment without settings of the wiki, and with these."""
+    """Return this process's environment without settings of the wiki, and with these."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OURS) and name != "REPOSITORY"}
     return {**inherited, "OTTERWIKI_SETTINGS": "", "SEMANTIC_MAP": "false", **settings}
 
@@ -78,7 +78,7 @@ class Agent:
     client: Client
 
     def ask(self, question: Callable[[Client], Awaitable[T]]) -> T:
-        """Give the answer to a question."""
+        """Return the answer to a question."""
         return self.portal.call(question, self.client)
 
     def call(self, tool: str, **arguments: Any) -> CallToolResult:
@@ -86,27 +86,27 @@ class Agent:
         return self.ask(lambda client: client.call_tool(tool, arguments))
 
     def result(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Give a tool's structured content; an error is none."""
+        """Return a tool's structured content; an error is none."""
         answer = self.call(tool, **arguments)
         assert not answer.is_error, text_of(answer)
         assert answer.structured_content is not None
         return dict(answer.structured_content)
 
     def text(self, tool: str, **arguments: Any) -> str:
-        """Give a tool's text; an error is none."""
+        """Return a tool's text; an error is none."""
         answer = self.call(tool, **arguments)
         assert not answer.is_error, text_of(answer)
         return text_of(answer)
 
     def error(self, tool: str, **arguments: Any) -> str:
-        """Give what a tool says that went wrong."""
+        """Return what a tool says that went wrong."""
         answer = self.call(tool, **arguments)
         assert answer.is_error, text_of(answer)
         return text_of(answer)
 
 
 def text_of(answer: CallToolResult) -> str:
-    """Give the text of a tool's answer."""
+    """Return the text of a tool's answer."""
     assert len(answer.content) == 1
     assert isinstance(answer.content[0], TextContent)
     return answer.content[0].text

@@ -15,7 +15,7 @@ def is_running(pid: int) -> bool:
 
 
 def owners_of(data_dir: Path) -> list[int]:
-    """Give the processes of this host that were started to own an index."""
+    """Return the processes of this host that were started to own an index."""
     owners = []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

@@ -58,7 +58,7 @@ class RunningChroma:
             self._process = None
 
     def ask(self, method: str, path: str) -> object:
-        """Give the answer to a request below ``/api/v2``, as another client of the server gets it."""
+        """Return the answer to a request below ``/api/v2``, as another client of the server gets it."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
         try:
             connection.request(method, f"/api/v2{path}")
@@ -67,7 +67,7 @@ class RunningChroma:
             connection.close()
 
     def collections(self, database: str = "default_tenant/default_database") -> list[str]:
-        """Give the names of the collections in a database, which is named by its tenant and its name."""
+        """Return the names of the collections in a database, which is named by its tenant and its name."""
         tenant, name = database.split("/")
         found = self.ask("GET", f"/tenants/{tenant}/databases/{name}/collections")
         assert isinstance(found, list)

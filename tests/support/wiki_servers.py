@@ -40,7 +40,7 @@ class Server:
 
 @cache
 def database() -> bytes:
-    """Give the wiki's database, made by one process: of several that find none all but one fail to make it."""
+    """Return the wiki's database, made by one process: of several that find none all but one fail to make it."""
     with TemporaryDirectory() as name:
         place = Path(name)
         with LiveWiki(make_repository(place / "repository", {}), place / "wiki", plugin=False):
@@ -53,7 +53,7 @@ def _gunicorn(*options: str) -> tuple[str, ...]:
 
 
 def _uwsgi() -> tuple[str, ...]:
-    """Give the settings of the wiki's official image, with a port of its own, and what its reload has to start."""
+    """Return the settings of the wiki's official image, with a port of its own, and what its reload has to start."""
     flags = ("need-app", "die-on-term", "single-interpreter", "vacuum", "master", "enable-threads", "disable-logging")
     settings = dict.fromkeys((*flags, "wsgi-disable-file-wrapper"), "true") | {
         "module": "tests.support.served_app",
@@ -92,7 +92,7 @@ class Served:
         self._animals = _animals()
 
     def ask_each(self, path: str, gone: frozenset[int] = frozenset()) -> dict[int, Reply]:
-        """Give what each worker answers, by its process id. If some have `gone`, their places may be empty for a while."""
+        """Return what each worker answers, by its process id. If some have `gone`, their places may be empty for a while."""
         replies: dict[int, Reply] = {}
 
         def all_have_answered() -> bool:
@@ -122,7 +122,7 @@ class Served:
         return frozenset(self.ask_each("/-/healthz", gone))
 
     def all_find(self, questions: dict[str, str]) -> bool:
-        """Tell whether through every worker the right page comes first."""
+        """Return whether through every worker the right page comes first."""
         return all(first(reply) == page for asked, page in questions.items() for reply in self.ask_each(search(asked)).values())
 
     def save_and_find(self, blockers: int = 0) -> tuple[int, float]:
@@ -146,7 +146,7 @@ class Served:
         return int(response.headers["X-Worker"]), time.monotonic() - saved
 
     def owner(self) -> int:
-        """Give the owner once no other process waits to be the next one."""
+        """Return the owner once no other process waits to be the next one."""
 
         def the_only_one() -> int:
             owners = owners_of(self.live.data_dir)
@@ -166,7 +166,7 @@ def search(question: str) -> str:
 
 
 def first(reply: Reply) -> str:
-    """Give the page that comes first, empty if none was found."""
+    """Return the page that comes first, empty if none was found."""
     assert reply.status == 200, reply.text
     results: list[dict[str, str]] = reply.json["results"]
     return results[0]["path"] if results else ""

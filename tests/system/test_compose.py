@@ -37,7 +37,7 @@ _VARIABLE = re.compile(r"\$(?:(\$)|\{(\w+)(?::-([^}]*))?\})")
 
 
 def compose(variables: Mapping[str, str] = {}) -> Any:
-    """Give the file as Compose does: `${NAME}` and `${NAME:-default}` are replaced, `$$` is a dollar sign."""
+    """Return the file as Compose does: `${NAME}` and `${NAME:-default}` are replaced, `$$` is a dollar sign."""
 
     def value(found: re.Match[str]) -> str:
         dollar, name, default = found.groups()

@@ -44,7 +44,7 @@ Connect = Callable[..., IndexClient]
 
 @pytest.fixture
 def connect(settings: Settings) -> Iterator[Connect]:
-    """Give clients of one index; all let go of it at the end."""
+    """Return clients of one index; all let go of it at the end."""
     made: list[IndexClient] = []
 
     def connect(other: Settings = settings) -> IndexClient:

@@ -39,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 def mapped(pid: int) -> list[str]:
-    """Give the heavy libraries that a process has loaded."""
+    """Return the heavy libraries that a process has loaded."""
     libraries = Path(f"/proc/{pid}/maps").read_text()
     return [name for name in HEAVY if name in libraries]
 
@@ -50,7 +50,7 @@ def private_megabytes(pid: int) -> float:
 
 
 def pipes(pid: int) -> set[str]:
-    """Give the pipes that a process has an end of."""
+    """Return the pipes that a process has an end of."""
     found = set()
     for path in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(FileNotFoundError):
@@ -82,7 +82,7 @@ class Fleet:
             self._served = None
 
     def ending(self, server: Server) -> Future[None]:
-        """Give what became of a server that was stopped, and of its owner."""
+        """Return what became of a server that was stopped, and of its owner."""
         if server not in self._endings and (self._served is None or self._served.server != server):
             self.run(server)
         self.stop()

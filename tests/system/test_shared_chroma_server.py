@@ -68,7 +68,7 @@ def opened(running: RunningChroma, database: str, monkeypatch: pytest.MonkeyPatc
 
 
 def refusal(server: ChromaServer, notes: Path) -> str:
-    """Give why the server cannot be used, which the person who runs the wiki is told with a cure, and never the token."""
+    """Return why the server cannot be used, shown to administrators with a hint, and without the token."""
     vectors = ChromaServerStore(server, "otterwiki-test", CollectionOwnership(notes / "notes.json", server.place))
     with pytest.raises(VectorStoreRefusedError) as failure:
         vectors.count()
@@ -174,7 +174,7 @@ def test_a_database_that_was_deleted_is_made_again(running: RunningChroma, opene
 
 
 def copy(data_dir: Path) -> Path:
-    """Give a copy of a data directory, as a backup that is restored beside it is one."""
+    """Return a copy of a data directory, as a backup that is restored beside it is one."""
     return Path(shutil.copytree(data_dir, data_dir.with_name(f"copy of {data_dir.name}"), dirs_exist_ok=True))
 
 

@@ -24,7 +24,7 @@ def live(
 
 
 def stored(live: LiveWiki, path: str) -> str:
-    """Give a page's path as this wiki stores it."""
+    """Return a page's path as this wiki stores it."""
     return path if live._settings["RETAIN_PAGE_NAME_CASE"] == "True" else path.lower()
 
 

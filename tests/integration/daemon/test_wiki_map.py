@@ -105,7 +105,7 @@ def subject_beside(path: str, where: dict[str, tuple[float, float]]) -> str:
 
 
 def projecting(parent: int) -> list[int]:
-    """Give the processes of this parent that make a map."""
+    """Return the processes of this parent that make a map."""
     found = []
     for place in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):

@@ -441,7 +441,7 @@ SAID = 'Private: the "blue" safe opens\nwith M711-Q815, says Zoë at night'
 
 
 def echoes(text: str) -> list[str]:
-    """Give what servers make of a text that they do not take."""
+    """Return what servers make of a text that they do not take."""
     escaped = json.dumps(text)[1:-1]
     return [
         json.dumps({"error": {"message": f"1 validation error: input_value={text!r}, input_type=str"}}),

@@ -89,7 +89,7 @@ def search(index: IndexEngine, query: str, **options: Any) -> Answer:
 
 
 def by(word: str) -> Callable[[dict[str, Any]], Reply]:
-    """Give a reranker for which those texts are best that have a word."""
+    """Return a reranker for which those texts are best that have a word."""
     return lambda body: ranked(body, lambda _, text: float(word in text))
 
 
@@ -411,7 +411,7 @@ def test_one_that_cannot_be_reached_is_told() -> None:
 
 
 def asked(reranker: Reranker, texts: tuple[str, ...] = ("the cat sat", "a dog")) -> list[list[float] | RerankerError]:
-    """Give what a reranker says of a question, after it was loaded or could not be."""
+    """Return what a reranker says of a question, after it was loaded or could not be."""
     made = RerankStage(reranker, NO_TELEMETRY)
     made.start()
     eventually(lambda: not made.is_loading)

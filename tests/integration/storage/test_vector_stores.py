@@ -30,7 +30,7 @@ TOKEN = "a-token/that=nobody+guesses"
 
 
 def on_server(url: str, name: str, notes: Path, answer_seconds: float = 5.0) -> ChromaServerStore:
-    """Give the store of a collection on a server, of the wiki that has its notes there."""
+    """Return the store of a collection on a server, of the wiki that has its notes there."""
     server = ChromaServer(url, answer_seconds=answer_seconds)
     return ChromaServerStore(server, name, CollectionOwnership(notes / "chroma-server.json", server.place))
 

@@ -29,7 +29,7 @@ def none_of(count: int) -> Places:
 
 
 def clusters(sizes: list[int], spread: float = 1.0) -> tuple[Matrix, npt.NDArray[np.intp]]:
-    """Give unit vectors around as many directions as there are sizes, and which is of which."""
+    """Return unit vectors around as many directions as there are sizes, and which is of which."""
     random = np.random.default_rng(1)
     directions = random.standard_normal((len(sizes), DIMENSION))
     group = np.repeat(np.arange(len(sizes)), sizes)

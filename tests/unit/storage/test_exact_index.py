@@ -29,7 +29,7 @@ def catalog(tmp_path: Path) -> Catalog:
 
 
 def unit(text: str) -> Matrix:
-    """Give a vector that belongs to a text."""
+    """Return a vector that belongs to a text."""
     numbers = np.random.default_rng(list(text.encode())).normal(size=DIMENSION).astype(np.float32)
     vector: Matrix = numbers / np.linalg.norm(numbers)
     return vector
@@ -44,7 +44,7 @@ def put(catalog: Catalog, path: str, texts: Sequence[str], *, tags: tuple[str, .
 
 
 def nearest(catalog: Catalog, query: Matrix, count: int, tag: str | None = None) -> list[tuple[str, str]]:
-    """Give the page and the vector of what the exact index finds."""
+    """Return the page and the vector of what the exact index finds."""
     with catalog.snapshot():
         where = filter_of(Filters(tags=(tag,) if tag else ()), parse_query("anything"))
         index = catalog.reader.exact_index()
