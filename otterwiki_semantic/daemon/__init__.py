@@ -3,16 +3,9 @@
 `engine`, the heavy half, is for the daemon itself; `page_reader` needs the markdown parser.
 """
 
-from otterwiki_semantic.daemon.client import IndexClient
-from otterwiki_semantic.daemon.interface import IndexService
-from otterwiki_semantic.daemon.probe import DaemonInfo, DaemonProbe
-from otterwiki_semantic.daemon.protocol import settings_fingerprint, socket_location
-
-__all__ = [
-    "DaemonInfo",
-    "DaemonProbe",
-    "IndexClient",
-    "IndexService",
-    "settings_fingerprint",
-    "socket_location",
-]
+from otterwiki_semantic.daemon.client import IndexClient as IndexClient
+from otterwiki_semantic.daemon.interface import IndexService as IndexService
+from otterwiki_semantic.daemon.probe import DaemonInfo as DaemonInfo
+from otterwiki_semantic.daemon.probe import DaemonProbe as DaemonProbe
+from otterwiki_semantic.daemon.protocol import settings_fingerprint as settings_fingerprint
+from otterwiki_semantic.daemon.protocol import socket_location as socket_location

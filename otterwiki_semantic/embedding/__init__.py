@@ -1,20 +1,12 @@
 """Text to unit vectors: the bundled model, other local models, and providers over HTTP."""
 
-from otterwiki_semantic.embedding.base import Embedder, Matrix
-from otterwiki_semantic.embedding.factory import open_embedder
-from otterwiki_semantic.embedding.local.bundled import BundledModel
-from otterwiki_semantic.embedding.passages import embed_passages, profile_for, vector_fingerprint, vector_id
-from otterwiki_semantic.embedding.queries import QueryEmbedder, vector_or_none
-
-__all__ = [
-    "BundledModel",
-    "Embedder",
-    "Matrix",
-    "QueryEmbedder",
-    "embed_passages",
-    "open_embedder",
-    "profile_for",
-    "vector_fingerprint",
-    "vector_id",
-    "vector_or_none",
-]
+from otterwiki_semantic.embedding.base import Embedder as Embedder
+from otterwiki_semantic.embedding.base import Matrix as Matrix
+from otterwiki_semantic.embedding.factory import open_embedder as open_embedder
+from otterwiki_semantic.embedding.local.bundled import BundledModel as BundledModel
+from otterwiki_semantic.embedding.passages import embed_passages as embed_passages
+from otterwiki_semantic.embedding.passages import profile_for as profile_for
+from otterwiki_semantic.embedding.passages import vector_fingerprint as vector_fingerprint
+from otterwiki_semantic.embedding.passages import vector_id as vector_id
+from otterwiki_semantic.embedding.queries import QueryEmbedder as QueryEmbedder
+from otterwiki_semantic.embedding.queries import vector_or_none as vector_or_none

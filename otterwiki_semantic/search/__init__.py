@@ -3,23 +3,15 @@
 `pipeline` is the whole way of a query; `evaluation`, which judges rankings, is imported by its own name.
 """
 
-from otterwiki_semantic.search.inspection import inspect_page
-from otterwiki_semantic.search.pipeline import NO_RESULT, RerankScores, SearchResult, Shortlist, search_chunks
-from otterwiki_semantic.search.query import Query, parse_query
-from otterwiki_semantic.search.related import related_pages
-from otterwiki_semantic.search.similarity_scale import Scale, note_scale, noted_scale
-
-__all__ = [
-    "NO_RESULT",
-    "Query",
-    "RerankScores",
-    "Scale",
-    "SearchResult",
-    "Shortlist",
-    "inspect_page",
-    "note_scale",
-    "noted_scale",
-    "parse_query",
-    "related_pages",
-    "search_chunks",
-]
+from otterwiki_semantic.search.inspection import inspect_page as inspect_page
+from otterwiki_semantic.search.pipeline import NO_RESULT as NO_RESULT
+from otterwiki_semantic.search.pipeline import RerankScores as RerankScores
+from otterwiki_semantic.search.pipeline import SearchResult as SearchResult
+from otterwiki_semantic.search.pipeline import Shortlist as Shortlist
+from otterwiki_semantic.search.pipeline import search_chunks as search_chunks
+from otterwiki_semantic.search.query import Query as Query
+from otterwiki_semantic.search.query import parse_query as parse_query
+from otterwiki_semantic.search.related import related_pages as related_pages
+from otterwiki_semantic.search.similarity_scale import Scale as Scale
+from otterwiki_semantic.search.similarity_scale import note_scale as note_scale
+from otterwiki_semantic.search.similarity_scale import noted_scale as noted_scale

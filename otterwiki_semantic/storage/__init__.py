@@ -1,40 +1,24 @@
 """One index on disk: a SQLite catalog with its keyword index, and the vectors in memory and in ChromaDB."""
 
-from otterwiki_semantic.storage.catalog import Catalog, Counts
-from otterwiki_semantic.storage.chroma.connection import ChromaServer
-from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
-from otterwiki_semantic.storage.chroma.mirror import MirrorState, OpenStore
-from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
-from otterwiki_semantic.storage.chroma.server import ChromaServerStore
-from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex
-from otterwiki_semantic.storage.filters import Filter, FilterMask, page_filter
-from otterwiki_semantic.storage.generation import Generation, GenerationStore, index_fingerprint
-from otterwiki_semantic.storage.keyword_index import KeywordIndex
-from otterwiki_semantic.storage.schema import UNFINISHED, iso_time
-from otterwiki_semantic.storage.sqlite import SqliteFile
-from otterwiki_semantic.storage.vector_store import StoredVector, VectorStore
-
-__all__ = [
-    "UNFINISHED",
-    "Catalog",
-    "ChromaServer",
-    "ChromaServerStore",
-    "ChunkRef",
-    "CollectionOwnership",
-    "Counts",
-    "EmbeddedChromaStore",
-    "ExactIndex",
-    "Filter",
-    "FilterMask",
-    "Generation",
-    "GenerationStore",
-    "KeywordIndex",
-    "MirrorState",
-    "OpenStore",
-    "SqliteFile",
-    "StoredVector",
-    "VectorStore",
-    "index_fingerprint",
-    "iso_time",
-    "page_filter",
-]
+from otterwiki_semantic.storage.catalog import Catalog as Catalog
+from otterwiki_semantic.storage.catalog import Counts as Counts
+from otterwiki_semantic.storage.chroma.connection import ChromaServer as ChromaServer
+from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore as EmbeddedChromaStore
+from otterwiki_semantic.storage.chroma.mirror import MirrorState as MirrorState
+from otterwiki_semantic.storage.chroma.mirror import OpenStore as OpenStore
+from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership as CollectionOwnership
+from otterwiki_semantic.storage.chroma.server import ChromaServerStore as ChromaServerStore
+from otterwiki_semantic.storage.exact_index import ChunkRef as ChunkRef
+from otterwiki_semantic.storage.exact_index import ExactIndex as ExactIndex
+from otterwiki_semantic.storage.filters import Filter as Filter
+from otterwiki_semantic.storage.filters import FilterMask as FilterMask
+from otterwiki_semantic.storage.filters import page_filter as page_filter
+from otterwiki_semantic.storage.generation import Generation as Generation
+from otterwiki_semantic.storage.generation import GenerationStore as GenerationStore
+from otterwiki_semantic.storage.generation import index_fingerprint as index_fingerprint
+from otterwiki_semantic.storage.keyword_index import KeywordIndex as KeywordIndex
+from otterwiki_semantic.storage.schema import UNFINISHED as UNFINISHED
+from otterwiki_semantic.storage.schema import iso_time as iso_time
+from otterwiki_semantic.storage.sqlite import SqliteFile as SqliteFile
+from otterwiki_semantic.storage.vector_store import StoredVector as StoredVector
+from otterwiki_semantic.storage.vector_store import VectorStore as VectorStore

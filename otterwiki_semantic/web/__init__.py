@@ -7,22 +7,18 @@ from typing import TYPE_CHECKING
 from otterwiki_semantic.web.api.routes import make_blueprint
 from otterwiki_semantic.web.pages.admin import make_admin_pages
 from otterwiki_semantic.web.pages.search import make_pages
-from otterwiki_semantic.web.template_hooks import (
-    read_help,
-    related_placeholder,
-    search_offer,
-    sidebar_links,
-    stylesheet,
-    track_templates,
-)
+from otterwiki_semantic.web.template_hooks import read_help as read_help
+from otterwiki_semantic.web.template_hooks import related_placeholder as related_placeholder
+from otterwiki_semantic.web.template_hooks import search_offer as search_offer
+from otterwiki_semantic.web.template_hooks import sidebar_links as sidebar_links
+from otterwiki_semantic.web.template_hooks import stylesheet as stylesheet
+from otterwiki_semantic.web.template_hooks import track_templates
 
 if TYPE_CHECKING:
     from flask import Flask
 
     from otterwiki_semantic.core.settings import Settings
     from otterwiki_semantic.daemon import IndexClient
-
-__all__ = ["read_help", "register", "related_placeholder", "search_offer", "sidebar_links", "stylesheet"]
 
 
 def register(app: Flask, index: IndexClient, settings: Settings) -> None:
