@@ -323,7 +323,7 @@ class _Seal:
         if digest is not None and digest != manifest:
             raise VectorStoreError(f"the files of ChromaDB were changed while it was closed ({place})")
         if crashes >= _MAX_CRASHES:
-            raise VectorStoreError(f"{crashes} index daemones in a row ended while they had ChromaDB open ({place})")
+            raise VectorStoreError(f"{crashes} index daemons in a row ended while they had ChromaDB open ({place})")
         self._catalog.set_meta(self._CRASHES, str(crashes + 1))
         self.breach()
 

@@ -263,7 +263,7 @@ def test_settings_are_named_with_their_sources_and_bad_ones_all_at_once(tmp_path
 def test_a_bad_setting_that_may_hold_a_secret_is_not_repeated() -> None:
     case = make_context({**PATH, "SEMANTIC_MODEL_OPTIONS": f"api_key={SECRET}"}, {"REPOSITORY": "/wiki"})
     wrong = of_level(list(check_settings(case)), Level.PROBLEM)
-    assert [detail[:43] for _, detail in wrong] == ["SEMANTIC_MODEL_OPTIONS is not a JSON object;"]
+    assert [detail[:44] for _, detail in wrong] == ["SEMANTIC_MODEL_OPTIONS is not a JSON object;"]
 
 
 def test_settings_that_contradict_each_other_leave_the_rest_to_be_looked_at(tmp_path: Path) -> None:

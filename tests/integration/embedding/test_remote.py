@@ -604,7 +604,7 @@ def test_passages_leave_room_for_the_prompt(setup: Setup) -> None:
 def test_what_ollamas_own_setting_may_not_hold_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OLLAMA_HOST", "https://me:hidden-word@gpu.example")
     model = open_embedder(settings_in(tmp_path, "ollama:m"))
-    with pytest.raises(ModelError, match="OLLAMA_HOST holds a user name or a password") as caught:
+    with pytest.raises(ModelError, match="OLLAMA_HOST must not contain a user name or a password") as caught:
         model.prepare()
     assert "hidden-word" not in "".join(traceback.format_exception(caught.value))
 

@@ -103,7 +103,7 @@ def test_the_chroma_server_is_named_by_its_url(value: str, url: str) -> None:
 
 @pytest.mark.parametrize("url", ["http://me:hunter2@localhost:8000", "https://localhost/hunter2@/"])
 def test_a_password_in_the_chroma_url_is_refused_and_not_repeated(url: str) -> None:
-    with pytest.raises(ConfigError, match="SEMANTIC_CHROMA_URL holds a user name or a password") as refusal:
+    with pytest.raises(ConfigError, match="SEMANTIC_CHROMA_URL must not contain a user name or a password") as refusal:
         read_settings(REPOSITORY, {"SEMANTIC_CHROMA_URL": url})
     assert "hunter2" not in str(refusal.value)
 

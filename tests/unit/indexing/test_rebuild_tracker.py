@@ -71,7 +71,7 @@ def test_a_rebuild_that_is_stopped_is_no_failure_of_its_own(tracker: RebuildTrac
     tracker.begin(serving, WANTED, copies=False)
     with tracker.running():
         raise Stopped
-    assert "the index process was stopped" in str(tracker.status.error)
+    assert "the index daemon was stopped" in str(tracker.status.error)
 
 
 def test_a_rebuild_that_cannot_begin_is_put_off(tracker: RebuildTracker, serving: Generation, tmp_path: Path) -> None:

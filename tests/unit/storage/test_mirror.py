@@ -204,7 +204,7 @@ def test_what_a_store_lacks_or_has_needlessly_is_put_right(current: Bench, caplo
     again.mirror.push()
     assert again.mirror.is_current
     assert again.mirror.store.ids() == {"v1", "v2", "v3"}
-    assert "ChromaDB did not hold 2 vectors as noted" in caplog.text
+    assert "ChromaDB differed from the catalog's record in 2 vectors" in caplog.text
     again.close()
 
 
@@ -227,7 +227,7 @@ def test_files_that_crashed_three_processes_in_a_row_are_not_opened(current: Ben
     again = Bench(current.place)
     again.catalog.set_meta("deaths", "3")
     again.mirror.push()
-    assert "3 index processes in a row ended while they had ChromaDB open" in caplog.text
+    assert "3 index daemons in a row ended while they had ChromaDB open" in caplog.text
     again.mirror.push()
     assert again.mirror.is_current
     again.close()
