@@ -10,7 +10,7 @@ from playwright.sync_api import Browser, expect
 
 from otterwiki_semantic.web.pages.admin import moment
 from tests.support.browser import LOOKS, is_scrolling_sideways, opened, picture, violations
-from tests.support.live_wiki import LiveWiki, demo_pages, eventually, make_repository
+from tests.support.live_wiki import LiveWiki, demo_pages, eventually, long_page, make_repository
 
 ADMIN = "/-/admin/semantic-search"
 
@@ -19,8 +19,7 @@ ADMIN = "/-/admin/semantic-search"
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki, which notes searches; its own browser has the administrator's session."""
     place = tmp_path_factory.mktemp("admin")
-    demo = demo_pages()
-    repository = make_repository(place / "repository", demo)
+    repository = make_repository(place / "repository", demo_pages())
     with LiveWiki(repository, place / "index", SEMANTIC_SEARCH_LOG="true") as live:
         live.wait_until_indexed()
         live.log_in()
@@ -70,11 +69,13 @@ def test_building_it_again_is_confirmed_and_watched(chromium: Browser, site: Liv
         expect(page.get_by_role("progressbar")).to_have_count(0)
 
 
-def test_progress_is_shown_while_pages_are_indexed(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_progress_is_shown_while_pages_are_indexed(
+    chromium: Browser, slow_model: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     place = tmp_path_factory.mktemp("building")
-    lines = "\n\n".join(f"The otter of the year {year} swims in the brook behind the mill and eats." for year in range(300))
-    pages = {f"page{number}.md": f"# Otter {number}\n\n{lines.replace('year', f'day {number} of')}\n" for number in range(11)}
-    with LiveWiki(make_repository(place / "repository", {**pages, "home.md": "# Home\n"}), place / "index") as live:
+    pages = {f"page{number}.md": long_page(number) for number in range(11)}
+    repository = make_repository(place / "repository", {**pages, "home.md": "# Home\n"})
+    with LiveWiki(repository, place / "index", **slow_model) as live:
         live.log_in()
         with opened(chromium, live, is_member=True) as page:
             page.goto(live.url + ADMIN)

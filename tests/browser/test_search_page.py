@@ -11,7 +11,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.browser import LOOKS, is_scrolling_sideways, opened, picture, violations
-from tests.support.live_wiki import LiveWiki, commit, demo_pages, make_repository
+from tests.support.demo_index import copy_demo
+from tests.support.live_wiki import LiveWiki, commit, long_page, make_repository
 
 SEARCH = "/-/semantic-search"
 _HARM = '"><img src=x onerror="window.harmed=1">'
@@ -33,8 +34,8 @@ in \U0001f9a6 the alpine meadow \u0000 \ufffe and whistles.
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki with a page that means harm."""
     place = tmp_path_factory.mktemp("site")
-    demo = demo_pages()
-    repository = make_repository(place / "repository", {**demo, "animals/marmot.md": HOSTILE})
+    repository = copy_demo(tmp_path_factory, place)
+    commit(repository, {"animals/marmot.md": HOSTILE})
     with LiveWiki(repository, place / "index") as live:
         live.wait_until_indexed()
         yield live
@@ -248,10 +249,9 @@ def test_more_results_are_given_when_asked_for(page: Page, site: LiveWiki) -> No
     assert len(passages(page)) > before
 
 
-def test_an_index_that_is_behind_says_so_and_catches_up(chromium: Browser, tmp_path: Path) -> None:
-    demo = {f"page{number}.md": f"# Otter {number}\n\n" + f"Otter number {number} swims. " * 400 for number in range(40)}
-    repository = make_repository(tmp_path / "repository", demo)
-    with LiveWiki(repository, tmp_path / "index") as live, opened(chromium, live) as page:
+def test_an_index_that_is_behind_says_so_and_catches_up(chromium: Browser, slow_model: dict[str, str], tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repository", {f"page{number}.md": long_page(number) for number in range(11)})
+    with LiveWiki(repository, tmp_path / "index", **slow_model) as live, opened(chromium, live) as page:
         page.goto(f"{live.url}{SEARCH}?q=otter")
         expect(page.get_by_text(re.compile("still being indexed"))).to_be_visible()
         live.wait_until_indexed()

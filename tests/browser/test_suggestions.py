@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.support.browser import LOOKS, opened, picture, violations
-from tests.support.live_wiki import LiveWiki, demo_pages, make_repository
+from tests.support.demo_index import copy_demo
+from tests.support.live_wiki import LiveWiki, commit
 
 ODD = 'services/Pipes & "Frost" <b>'
 PIPE = "the pipe in the workshop gets its heating band, as in automation."
@@ -19,13 +20,13 @@ PIPE = "the pipe in the workshop gets its heating band, as in automation."
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki, a page that is like no other, and one with an odd name."""
     place = tmp_path_factory.mktemp("beside")
-    demo = demo_pages()
     others = {
         "Home.md": "# Home\n",
         "latin.md": "# Lorem\n\nQuousque tandem abutere, Catilina, patientia nostra? Quamdiu iste furor tuus nos eludet?\n",
         f"{ODD}.md": f"# Frost\n\nBefore a cold spell {PIPE}\n",
     }
-    repository = make_repository(place / "repository", {**demo, **others})
+    repository = copy_demo(tmp_path_factory, place)
+    commit(repository, others)
     with LiveWiki(repository, place / "index", RETAIN_PAGE_NAME_CASE="True") as live:
         live.wait_until_indexed()
         live.log_in()

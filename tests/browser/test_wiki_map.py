@@ -13,7 +13,8 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from otterwiki_semantic.core.records import MapState
 from tests.support.browser import LOOKS, opened, picture, violations
-from tests.support.live_wiki import LiveWiki, commit, demo_pages, eventually, make_repository
+from tests.support.demo_index import copy_demo
+from tests.support.live_wiki import LiveWiki, commit, eventually, make_repository
 
 MAP, DATA = "/-/semantic-search/map", "**/api/v1/semantic-search/map"
 TITLE = "<script>window.harmed = 1</script>"
@@ -31,8 +32,7 @@ STRICT = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki, with a map."""
     place = tmp_path_factory.mktemp("map")
-    demo = demo_pages()
-    with LiveWiki(make_repository(place / "repository", demo), place / "index", SEMANTIC_MAP="true") as live:
+    with LiveWiki(copy_demo(tmp_path_factory, place), place / "index", SEMANTIC_MAP="true") as live:
         live.wait_until_indexed()
         eventually(lambda: map_of(live)["state"] == MapState.READY, why="there is a map")
         yield live

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from flask import Flask
 
-from demo.run import PAGES
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
+from tests.support.demo_index import copy_demo
 from tests.support.fixtures import handbook, model, settings
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import KEY, LiveWiki, eventually, make_repository
@@ -57,8 +57,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Flask:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
     """An index of the demo wiki; tests only ask it."""
     place = tmp_path_factory.mktemp("demo")
-    pages: dict[str, str | bytes] = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
-    index = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", map=False))
+    index = IndexEngine(Settings(copy_demo(tmp_path_factory, place), place / "index", map=False))
     index.start()
     eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
     yield index

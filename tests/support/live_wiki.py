@@ -73,6 +73,12 @@ def demo_pages() -> dict[str, str | bytes]:
     return {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
 
 
+def long_page(number: int) -> str:
+    """Return a page of a dozen chunks, like no other's."""
+    sentences = (f"The otter of day {number}.{day} swims in the brook behind the mill and eats.\n" for day in range(150))
+    return "\n".join((f"# Otter {number}\n", *sentences))
+
+
 def commit(repository: Path, files: Mapping[str, str | bytes | None], message: str = "change") -> str:
     """Write files (None: remove them), commit everything, and give the commit."""
     for name, content in files.items():

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import socket
+import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -49,6 +50,8 @@ class ModelServer:
     """Words that are read of a text; the rest is silently cut off."""
     most: int = 4096
     """Texts in a request."""
+    seconds: float = 0.0
+    """How long it takes for each text."""
     told: dict[str, Any] = field(default_factory=dict)
     """What the server says about the model, by path."""
     replies: deque[Reply] = field(default_factory=deque)
@@ -70,6 +73,7 @@ class ModelServer:
         texts = _texts(body)
         if texts is None:
             return Reply(200, json.dumps(self.told[path])) if path in self.told else Reply(404, '{"error": "not found"}')
+        time.sleep(self.seconds * len(texts))
         if self.replies:
             return self.replies.popleft()
         if len(texts) > self.most:
