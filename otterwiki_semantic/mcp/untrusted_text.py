@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 
 _NONCE_BYTES = 4
-"""An answer has room for a few thousand guesses of 2**32; each further byte costs about two tokens per wrapped text."""
+"""2**32 against the 17,000 guesses that the largest answer has room for; each further byte costs a token per wrapped text."""
 _IN_ATTRIBUTES = {
     **dict.fromkeys((*range(32), *range(127, 160), 8232, 8233), " "),
     ord("&"): "&amp;",
