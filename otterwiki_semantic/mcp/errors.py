@@ -9,7 +9,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 
 from otterwiki_semantic.mcp.backend import BackendError
 from otterwiki_semantic.mcp.budget import BudgetError, count_tokens, truncate
-from otterwiki_semantic.mcp.untrusted_text import wrap_untrusted
+from otterwiki_semantic.mcp.untrusted_text import Markers
 
 _NAME_ERRORS = {
     "page_unknown": ("there is no such page; list_notes lists all", "pages with similar names", "pages"),
@@ -48,4 +48,4 @@ def error_text(error: BackendError) -> str:
         return message
     rest = len(error.nearest) - len(names)
     more = f"\n({rest} more; list_sections shows all)" if rest else ""
-    return f"{message}; {label}:\n{wrap_untrusted(chr(10).join(names), list=kind)}{more}"
+    return f"{message}; {label}:\n{Markers().wrap(chr(10).join(names), list=kind)}{more}"

@@ -18,6 +18,7 @@ from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.mcp.backend import WikiBackend
 from otterwiki_semantic.mcp.http_auth import BearerToken, HttpAccess
 from otterwiki_semantic.mcp.server import make_server
+from otterwiki_semantic.mcp.stdio import serve_stdio
 
 PATH = "/mcp"
 
@@ -39,7 +40,7 @@ async def _serve(wiki: WikiBackend, access: HttpAccess | None, allow_reindex: bo
     if access is None:
         # The thread that reads the input cannot be interrupted, so Ctrl-C kills the process.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        await server.run_stdio_async()
+        await serve_stdio(server)
     else:
         await _serve_http(server, access)
 

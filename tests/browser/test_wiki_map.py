@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Page, expect
 
 from otterwiki_semantic.core.records import MapState
-from tests.support.browser import LOOKS, opened, picture, violations
+from tests.support.browser import LOOKS, STRICT_POLICY, blocked_parts, enforce_policy, opened, picture, violations
 from tests.support.demo_index import copy_demo
 from tests.support.live_wiki import LiveWiki, commit, eventually, make_repository
 
@@ -25,7 +25,6 @@ category: '"><img src=x onerror="window.harmed=1">'
 ---
 The marmot digs in the alpine meadow and whistles.
 """
-STRICT = "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:"
 
 
 @pytest.fixture(scope="module")
@@ -334,23 +333,16 @@ def test_a_sharp_screen_gets_all_its_pixels(chromium: Browser, site: LiveWiki) -
 
 
 def test_nothing_of_it_needs_what_a_strict_policy_forbids(chromium: Browser, site: LiveWiki) -> None:
-    def strict(route: Route) -> None:
-        reply = route.fetch()
-        route.fulfill(response=reply, headers={**reply.headers, "content-security-policy": STRICT})
-
     with opened(chromium, site) as page:
-        page.add_init_script(
-            "window.broken = []; addEventListener('securitypolicyviolation', event => window.broken.push(event.sourceFile))"
-        )
-        page.route(f"**{MAP}", strict)
+        enforce_policy(page, STRICT_POLICY)
         show(page, site)
         page.get_by_label("Category").check()
         page.locator("canvas").focus()
         page.keyboard.press("ArrowRight")
         assert title_here(page)
-        broken = page.evaluate("window.broken")
-        assert broken, "the wiki's own frame has scripts in the page: the policy is in force"
-        assert [source for source in broken if "semantic-search/static" in source] == []
+        ours, others = blocked_parts(page)
+        assert others, "the wiki's own frame has scripts in the page: the policy is in force"
+        assert ours == []
         assert page.locator("#column-main .semantic [style]:not(#semantic-map-tip):not(#semantic-map-legend path)").count() == 0
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from playwright._impl._api_structures import SetCookieParam
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
 
 from tests.support.live_wiki import LiveWiki
 from tests.support.paths import ROOT
@@ -29,6 +29,17 @@ _SWITCHES = (
 _WIDE, _PHONE = (1400, 900), (390, 844)
 LOOKS = ("light", "dark", "phone", "plain")
 """On a desktop by day and by night, on a phone, and without scripts."""
+STRICT_POLICY = "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'; object-src 'none'"
+"""A Content-Security-Policy that forbids inline scripts and styles, also in attributes."""
+_NOTE_BLOCKED = """
+window.blocked = {ours: [], others: []};
+addEventListener("securitypolicyviolation", event => {
+    const element = event.target instanceof Element ? event.target : null;
+    const isOurs = event.sourceFile.includes("/semantic-search/static/")
+        || element?.closest("[class*=semantic], [id*=semantic]");
+    window.blocked[isOurs ? "ours" : "others"].push(`${event.effectiveDirective} ${event.blockedURI} ${element?.outerHTML}`);
+});
+"""
 
 
 @contextmanager
@@ -92,6 +103,26 @@ def violations(page: Page, within: str) -> list[str]:
         within,
     )
     return [str(each) for each in found]
+
+
+def enforce_policy(page: Page, policy: str) -> None:
+    """Have the browser enforce a Content-Security-Policy on every document of a page, as if the wiki's proxy had sent it."""
+
+    def fulfill(route: Route) -> None:
+        if route.request.resource_type != "document":
+            route.continue_()
+            return
+        reply = route.fetch(max_redirects=0)
+        route.fulfill(response=reply, headers={**reply.headers, "content-security-policy": policy})
+
+    page.add_init_script(_NOTE_BLOCKED)
+    page.route("**", fulfill)
+
+
+def blocked_parts(page: Page) -> tuple[list[str], list[str]]:
+    """Return what the policy has blocked in the document shown: parts of the plugin, and others."""
+    blocked = page.evaluate("window.blocked")
+    return blocked["ours"], blocked["others"]
 
 
 def is_scrolling_sideways(page: Page) -> bool:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from otterwiki_semantic.core.records import FIRST_BUILD
 from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.budget import BudgetError, count_tokens
+from otterwiki_semantic.mcp.untrusted_text import Markers
 
 _MAX_URL = 400
 
@@ -29,11 +30,11 @@ class ToolResponse(Part):
     left_out: str | None = Field(default=None, description="What did not fit into max_tokens, and how to get it")
 
     @abstractmethod
-    def lines(self) -> list[str]:
-        """Return the answer as paragraphs of text, without `left_out`. The wiki's text is wrapped as untrusted."""
+    def lines(self, markers: Markers) -> list[str]:
+        """Return the answer as paragraphs of text, without `left_out`. The wiki's text is wrapped in the markers."""
 
     def text(self) -> str:
-        return "\n".join([*self.lines(), *([f"({self.left_out})"] if self.left_out else [])])
+        return "\n".join([*self.lines(Markers()), *([f"({self.left_out})"] if self.left_out else [])])
 
     def result(self) -> CallToolResult:
         """Return the answer as text and as structured content."""

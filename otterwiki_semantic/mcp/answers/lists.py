@@ -6,7 +6,7 @@ from pydantic import Field
 
 from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count, fit, notice_of
 from otterwiki_semantic.mcp.backend import Json
-from otterwiki_semantic.mcp.untrusted_text import wrap_untrusted
+from otterwiki_semantic.mcp.untrusted_text import Markers
 
 
 class PageEntry(Part):
@@ -38,7 +38,7 @@ class PagesAnswer(ToolResponse):
     notice: str | None = Field(default=None, description="Why this answer is incomplete or outdated")
     next_offset: int | None = Field(default=None, description="The offset of the following pages, if there are any")
 
-    def lines(self) -> list[str]:
+    def lines(self, markers: Markers) -> list[str]:
         notice = [self.notice] if self.notice else []
         if not self.pages:
             return [*notice, f"No page listed; {count(self.total, 'page')} in all pass."]
@@ -46,7 +46,7 @@ class PagesAnswer(ToolResponse):
         return [
             *notice,
             f"{len(self.pages)} of {count(self.total, 'page')}{more}",
-            wrap_untrusted("\n".join(page.shown() for page in self.pages), list="pages"),
+            markers.wrap("\n".join(page.shown() for page in self.pages), list="pages"),
         ]
 
 
@@ -100,10 +100,10 @@ class RelatedAnswer(ToolResponse):
     path: str = Field(description="The page asked about")
     pages: list[RelatedEntry] = Field(description="The pages, nearest first")
 
-    def lines(self) -> list[str]:
+    def lines(self, markers: Markers) -> list[str]:
         if not self.pages:
             return ["No page is near."]
-        data = wrap_untrusted("\n".join(page.shown() for page in self.pages), list="related pages", path=self.path)
+        data = markers.wrap("\n".join(page.shown() for page in self.pages), list="related pages", path=self.path)
         return [f"{count(len(self.pages), 'page')}, the nearest first", data]
 
 

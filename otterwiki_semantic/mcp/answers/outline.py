@@ -8,7 +8,7 @@ from pydantic import Field
 
 from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count, fit, line_range, short_url
 from otterwiki_semantic.mcp.backend import Json
-from otterwiki_semantic.mcp.untrusted_text import wrap_untrusted
+from otterwiki_semantic.mcp.untrusted_text import Markers
 
 _INTRODUCTION = "(before the first heading)"
 
@@ -39,11 +39,11 @@ class SectionsAnswer(ToolResponse):
     url: str | None = Field(default=None, description="The page's address in the wiki")
     sections: list[SectionEntry] = Field(description="The page's sections, in order")
 
-    def lines(self) -> list[str]:
+    def lines(self, markers: Markers) -> list[str]:
         data = "\n".join(entry.shown() for entry in self.sections) or "(no sections)"
         return [
             f"{count(self.words, 'word')} in {count(self.total_lines, 'line')}",
-            wrap_untrusted(data, path=self.path, title=self.title, list="sections"),
+            markers.wrap(data, path=self.path, title=self.title, list="sections"),
         ]
 
 

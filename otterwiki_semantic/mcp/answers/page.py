@@ -11,7 +11,7 @@ from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count, fit, 
 from otterwiki_semantic.mcp.answers.outline import SectionEntry, SectionsAnswer, sections_answer
 from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.budget import BudgetError, truncate
-from otterwiki_semantic.mcp.untrusted_text import wrap_untrusted
+from otterwiki_semantic.mcp.untrusted_text import Markers
 
 _SHARE_OF_SECTIONS = 3
 """The list of sections of a page that is too long takes at most one part in three of the budget."""
@@ -46,14 +46,14 @@ class NoteAnswer(ToolResponse):
     links_to: list[str] | None = Field(default=None, description="Pages it links to")
     linked_from: list[str] | None = Field(default=None, description="Pages that link to it")
 
-    def lines(self) -> list[str]:
+    def lines(self, markers: Markers) -> list[str]:
         changed = f", changed {self.updated[:10]}" if self.updated else ""
         shown = [f"{count(self.words, 'word')}, {count(self.total_lines, 'line')}{changed}, revision {self.revision}"]
         shown += [self.notice] if self.notice else []
         for part in self.parts:
             trail = " > ".join(part.section_path or ()) or None
             lines = line_range(part.start_line, part.end_line)
-            shown.append(wrap_untrusted(part.text, path=self.path, title=self.title, section=trail, lines=lines))
+            shown.append(markers.wrap(part.text, path=self.path, title=self.title, section=trail, lines=lines))
         contents = "\n".join(entry.shown() for entry in self.sections or ())
         for names, what in (
             (contents, "sections"),
@@ -61,7 +61,7 @@ class NoteAnswer(ToolResponse):
             ("\n".join(self.linked_from or ()), "linked from"),
         ):
             if names:
-                shown.append(wrap_untrusted(names, list=what))
+                shown.append(markers.wrap(names, list=what))
         return shown
 
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count, fit, line_range, notice_of, short_url
 from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.budget import truncate
-from otterwiki_semantic.mcp.untrusted_text import wrap_untrusted
+from otterwiki_semantic.mcp.untrusted_text import Markers
 
 _MIN_CUT = 160
 """Minimum length of a passage that is cut: less would not be enough to judge it."""
@@ -37,7 +37,7 @@ class Passage(Part):
         default=None, description="True: the end of the passage is left out; read_note with these lines has it"
     )
 
-    def shown(self, number: int) -> list[str]:
+    def shown(self, number: int, markers: Markers) -> list[str]:
         facts = [
             "" if self.relevant else "not relevant",
             "" if self.similarity is None else f"similarity {self.similarity:.2f}",
@@ -47,7 +47,7 @@ class Passage(Part):
         text = "\n\n".join(part for part in (self.before, self.text, self.after) if part)
         trail = " > ".join(self.section_path) or None
         ending = [f"(cut; read_note of this page with lines='{self.lines}' has all of it)"] if self.is_cut else []
-        data = wrap_untrusted(text, path=self.path, title=self.title, section=trail, lines=self.lines)
+        data = markers.wrap(text, path=self.path, title=self.title, section=trail, lines=self.lines)
         return [f"{number}. {', '.join(fact for fact in facts if fact)}", data, *ending]
 
 
@@ -58,14 +58,14 @@ class SearchAnswer(ToolResponse):
     confident: bool = Field(description="Whether any result is relevant; if not, the wiki has probably nothing about it")
     notice: str | None = Field(default=None, description="Why this answer is incomplete or outdated")
 
-    def lines(self) -> list[str]:
+    def lines(self, markers: Markers) -> list[str]:
         if not self.results:
             first = "No passage fits into max_tokens." if self.left_out else "Nothing was found."
         elif self.confident:
             first = f"{count(len(self.results), 'passage')}, the most relevant first."
         else:
             first = "Nothing in the wiki seems to be about this; these passages are only the nearest."
-        passages = [line for number, result in enumerate(self.results, 1) for line in result.shown(number)]
+        passages = [line for number, result in enumerate(self.results, 1) for line in result.shown(number, markers)]
         return [*([self.notice] if self.notice else []), first, *passages]
 
 

@@ -6,6 +6,7 @@ from pydantic import Field
 
 from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count, fit
 from otterwiki_semantic.mcp.backend import Json
+from otterwiki_semantic.mcp.untrusted_text import Markers
 
 
 class ProblemEntry(Part):
@@ -29,7 +30,7 @@ class StatusAnswer(ToolResponse):
     last_error: str | None = Field(default=None, description="The reason when status is error")
     problems: list[ProblemEntry] | None = Field(default=None, description="What is wrong, and what to do about it")
 
-    def lines(self) -> list[str]:
+    def lines(self, markers: Markers) -> list[str]:
         is_new = self.indexed_commit == self.head_commit
         commit = (self.indexed_commit or "nothing yet")[:12]
         freshness = "up to date" if is_new else f"behind by {count(self.pending_pages, 'page')}"
@@ -37,8 +38,8 @@ class StatusAnswer(ToolResponse):
         return [
             f"{self.status}: {size}, at {commit} ({freshness}), model {self.model}",
             f"last rebuild: {self.rebuild}",
-            *([f"error: {self.last_error}"] if self.last_error else []),
-            *(f"problem: {problem.message}; hint: {problem.hint}" for problem in self.problems or ()),
+            *([f"error: {markers.wrap(self.last_error)}"] if self.last_error else []),
+            *(f"problem: {markers.wrap(problem.message)}\nhint: {problem.hint}" for problem in self.problems or ()),
         ]
 
 
@@ -49,7 +50,7 @@ class ReindexAnswer(ToolResponse):
     pages: int = Field(description="Pages that were indexed again, or that the index has now")
     seconds: float = Field(description="Seconds waited for it")
 
-    def lines(self) -> list[str]:
+    def lines(self, _markers: Markers) -> list[str]:
         return [f"{self.state} after {self.seconds:.1f} s: {count(self.pages, 'page')}"]
 
 

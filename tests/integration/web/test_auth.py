@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import pytest
 import requests
@@ -28,6 +28,11 @@ READS = (
     *("/semantic-search/pages", "/semantic-search/pages/garden", "/semantic-search/map"),
 )
 ADMIN_READS = ("/semantic-search/insight", "/semantic-search/insight/garden")
+SEARCH, ADMIN = "/-/semantic-search", "/-/admin/semantic-search"
+PAGES = tuple(
+    SEARCH + path for path in ("?q=radiator", "/results?q=radiator", "/related?path=garden", "/likely?name=garden", "/map")
+)
+ADMIN_PAGES = tuple(ADMIN + path for path in ("", "/state", "/work", "/page?path=garden"))
 OPEN = ("/chroma-status", "/semantic-search/openapi.json")
 ACCESSES = ("ANONYMOUS", "REGISTERED", "APPROVED")
 BEARER = {"Authorization": f"Bearer {KEY}"}
@@ -198,6 +203,68 @@ def test_headers_of_a_proxy(
     """The wiki believes its headers, whatever `READ_ACCESS` says: a proxy has to take them off what comes from outside."""
     with requests.Session() if roles is None else behind_proxy(*roles) as session:
         assert_may(wikis["PROXY_HEADER", access], session, headers, read=read, reindex=reindex)
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+@pytest.mark.parametrize(
+    ("person", "read", "rule"),
+    [
+        ("nobody", (200, 302, 302), 302),
+        ("guest", (200, 200, 403), 403),
+        ("approved", (200, 200, 200), 403),
+        ("admin", (200, 200, 200), 200),
+    ],
+    ids=["nobody", "guest", "approved", "admin"],
+)
+def test_pages_for_accounts_of_the_wiki(
+    wikis: Wikis, people: dict[str, requests.Session], access: str, person: str, read: tuple[int, int, int], rule: int
+) -> None:
+    """Who is not logged in is sent to the login, and from there back; others are refused."""
+    wiki = wikis["", access]
+    expected = dict.fromkeys(PAGES, read[ACCESSES.index(access)]) | dict.fromkeys(ADMIN_PAGES, rule)
+    answers = {path: people[person].get(wiki.url + path, allow_redirects=False) for path in expected}
+    assert {path: answer.status_code for path, answer in answers.items()} == expected
+    for path, answer in answers.items():
+        assert ("gurgles" in answer.text) == (answer.status_code == 200 and "q=radiator" in path)
+        assert answer.status_code != 302 or unquote(answer.headers["Location"]) == f"/-/login?next={path}"
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+@pytest.mark.parametrize("person", ["guest", "approved"])
+def test_an_account_without_administration_rebuilds_nothing(
+    wikis: Wikis, people: dict[str, requests.Session], access: str, person: str
+) -> None:
+    """Not even with a token of its own; and the answer says which permission is missing."""
+    wiki, session = wikis["", access], people[person]
+    wait_until_idle(wiki)
+    before = wiki.status()["rebuild"]
+    own = token(session, wiki)
+    for body in ({}, {"full": "true"}, {"pages": ["garden"]}):
+        answer = session.post(f"{wiki.url}{ROOT}/reindex", json=body, headers={"X-CSRFToken": own})
+        assert (answer.status_code, answer.json()["error"]) == (403, missing("ADMIN"))
+    for path in ADMIN_READS:
+        answer = session.get(f"{wiki.url}{ROOT}{path}")
+        assert (answer.status_code, answer.json()["error"]) == (403, missing("ADMIN"))
+    assert session.post(f"{wiki.url}{ADMIN}/reindex", data={"csrf_token": own, "full": "true"}).status_code == 403
+    assert wiki.status()["rebuild"] == before
+    if (person, access) == ("guest", "APPROVED"):
+        answer = session.get(f"{wiki.url}{ROOT}{READS[0]}")
+        assert (answer.status_code, answer.json()["error"]) == (403, missing("READ"))
+
+
+def missing(permission: str) -> dict[str, str]:
+    return {"code": "forbidden", "message": f"your account has no {permission} permission in this wiki"}
+
+
+@pytest.mark.parametrize("access", ACCESSES)
+def test_the_wikis_pages_offer_what_an_account_may(wikis: Wikis, people: dict[str, requests.Session], access: str) -> None:
+    shown = {person: session.get(f"{wikis['', access].url}/garden").text for person, session in people.items()}
+    readers = {person for person, text in shown.items() if f'href="{SEARCH}"' in text}
+    assert (
+        readers == {"ANONYMOUS": set(people), "REGISTERED": set(people) - {"nobody"}, "APPROVED": {"approved", "admin"}}[access]
+    )
+    assert {person for person, text in shown.items() if ADMIN in text} == {"admin"}
+    assert {person for person, text in shown.items() if "semantic-related" in text} == readers
 
 
 def test_half_of_a_proxys_headers_are_nobody(wikis: Wikis) -> None:

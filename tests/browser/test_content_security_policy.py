@@ -1,0 +1,89 @@
+"""The plugin under a Content-Security-Policy that forbids everything inline, and under the one that the wiki needs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.browser import STRICT_POLICY, blocked_parts, enforce_policy, opened
+from tests.support.live_wiki import LiveWiki, demo_pages, eventually, make_repository
+
+WIKI_POLICY = "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
+"""As docs/security.md has it."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    """The demo's wiki with searches that are noted, and its administrator."""
+    place = tmp_path_factory.mktemp("policy")
+    repository = make_repository(place / "repository", demo_pages())
+    with LiveWiki(repository, place / "index", SEMANTIC_SEARCH_LOG="true") as live:
+        live.wait_until_indexed()
+        live.log_in()
+        live.search("zigbee")
+        eventually(lambda: live.api("GET", "/semantic-search/insight").json["searches"], why="the search is noted")
+        yield live
+
+
+def search(page: Page) -> None:
+    page.get_by_label("Question or words").press_sequentially("zigbee stick", delay=10)
+    expect(page.locator("a.semantic-passage").first).to_be_visible()
+    expect(page).to_have_url(re.compile(r"\?q=zigbee\+stick$"))
+
+
+def related(page: Page) -> None:
+    expect(page.locator("#column-extra .semantic-related li a").first).to_be_visible()
+
+
+def likely(page: Page) -> None:
+    expect(page.locator(".semantic-likely").get_by_role("link").first).to_have_text("Home automation")
+
+
+def created(page: Page) -> None:
+    page.get_by_label("Page name").fill("watering the vegetables")
+    expect(page.locator(".semantic-likely").get_by_role("link").first).to_have_text("Irrigation")
+
+
+def offer(page: Page) -> None:
+    page.get_by_placeholder("Search term").fill("frozen pipes")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_role("link", name="Search by meaning instead")).to_be_visible()
+
+
+def index(page: Page) -> None:
+    page.get_by_text("Rebuild the index …").click()
+    page.get_by_role("button", name="Rebuild now").click()
+    expect(page.locator("#index-state")).to_contain_text("done", timeout=20_000)
+    page.reload()  # policies are not added to what a form redirects to
+    expect(page.get_by_role("img", name="Latency of searches")).to_be_visible()
+
+
+def inspection(page: Page) -> None:
+    expect(page.get_by_role("heading", name="How search sees a page")).to_be_visible()
+    expect(page.locator("#column-main")).to_contain_text("Before a cold spell")
+
+
+PAGES: dict[str, Callable[[Page], None]] = {
+    "/-/semantic-search": search,
+    "/services/automation": related,
+    "/services/automaton": likely,
+    "/-/create": created,
+    "/-/search": offer,
+    "/-/admin/semantic-search": index,
+    "/-/admin/semantic-search/page?path=services/automation": inspection,
+}
+
+
+@pytest.mark.parametrize("policy", [STRICT_POLICY, WIKI_POLICY], ids=["strict", "the wiki's"])
+@pytest.mark.parametrize("path", PAGES)
+def test_nothing_of_the_plugin_is_blocked(chromium: Browser, site: LiveWiki, path: str, policy: str) -> None:
+    with opened(chromium, site, is_member=True) as page:
+        enforce_policy(page, policy)
+        page.goto(site.url + path)
+        PAGES[path](page)
+        ours, others = blocked_parts(page)
+        assert ours == []
+        assert bool(others) == (policy == STRICT_POLICY), "only the wiki's own frame has something inline"
