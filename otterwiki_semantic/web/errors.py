@@ -29,7 +29,10 @@ ERRORS: dict[str, tuple[int, str]] = {
     "too_large": (413, "the body is too large"),
     "uri_too_long": (414, "the query string is too long"),
     "section_ambiguous": (422, "several sections have the name; `sections` lists their full names"),
-    "invalid_parameter": (422, "a parameter is missing, empty, too long or out of range; the message names it"),
+    "invalid_parameter": (
+        422,
+        "a parameter is unknown, missing, too long, out of range or given twice; the message names it",
+    ),
     "internal_error": (500, "a bug; the wiki's log has the details"),
     "index_unavailable": (503, "the index cannot answer now; try again after Retry-After seconds"),
     "package_missing": (503, "a required package is not installed; the message says how to install it"),

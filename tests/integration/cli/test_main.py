@@ -282,6 +282,8 @@ def test_a_mean_that_is_too_low_fails(repository: Path, judged: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "arguments", "message"),
     [
+        ('[{"query": "x", "query": "y", "relevant": ["home"]}]', (), "is ambiguous: 'query' is given more than once"),
+        ('[{"query": "x", "relevant": ["home"], "tags": []}]', (), "unknown parameter 'tags' in entry 0"),
         ("{", (), "is not JSON"),
         ("[]", (), "with at least one entry"),
         ('[{"query": "x"}]', (), "names no relevant page"),

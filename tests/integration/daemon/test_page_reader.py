@@ -139,7 +139,8 @@ def test_what_is_not_there_is_answered_with_what_is(wiki: LiveWiki) -> None:
     assert (reply.status, reply.json["error"]["code"]) == (404, "section_unknown")
     assert reply.json["sections"][0] == "Heating > Before the frost"
     reply = wiki.api("GET", f"{PAGES}/house/heating", lines="99999")
-    assert (reply.status, reply.json["error"]["message"]) == (404, "there is no line 99999: the page has 21")
+    beyond = {"code": "invalid_parameter", "message": "lines begins at 99999; the page has 21 lines"}
+    assert (reply.status, reply.json["error"]) == (422, beyond)
     reply = wiki.api("GET", f"{PAGES}/house/heating", revision="abcdef012345")
     assert (reply.status, reply.json["error"]["code"]) == (404, "revision_unknown")
     for bad in (
