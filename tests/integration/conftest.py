@@ -14,7 +14,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from tests.support.fixtures import handbook, model, settings
 from tests.support.handbook import HANDBOOK
-from tests.support.live_wiki import KEY, LiveWiki, eventually, make_repository
+from tests.support.live_wiki import KEY, LiveWiki, eventually, is_settled, make_repository
 
 __all__ = ["handbook", "model", "settings"]
 
@@ -60,6 +60,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
     pages: dict[str, str | bytes] = {str(path.relative_to(PAGES)): path.read_bytes() for path in PAGES.rglob("*.md")}
     index = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", map=False))
     index.start()
-    eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
+    eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
     yield index
     index.close()

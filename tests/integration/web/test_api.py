@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -270,6 +271,37 @@ def test_a_rebuild_is_started_once_and_told_of(client: FlaskClient) -> None:
     assert status["started"] <= status["finished"]
     assert status["error"] is None
     assert status["seconds_left"] is None
+
+
+def job_status(client: FlaskClient, job: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.get("/api/v1/reindex/status", query_string={"job": job}, headers=BEARER).get_json()
+    return found
+
+
+def has_ended(client: FlaskClient, job: str) -> bool:
+    return bool(job_status(client, job)["state"] != "running")
+
+
+def test_each_reindex_has_a_job_that_ends(client: FlaskClient) -> None:
+    eventually(lambda: client.get("/api/v1/reindex/status", headers=BEARER).get_json()["state"] != "running")
+    pages = client.post("/api/v1/reindex", json={"pages": ["home", "garden"]}, headers=BEARER).get_json()
+    assert (pages["status"], pages["pages"]) == ("started", ["home", "garden"])
+    rebuild = client.post("/api/v1/reindex", headers=BEARER).get_json()
+    assert rebuild["job"] != pages["job"]
+    for job, count in ((pages["job"], 2), (rebuild["job"], 5)):
+        eventually(partial(has_ended, client, job))
+        done = job_status(client, job)
+        assert (done["job"], done["state"], done["status"], done["error"]) == (job, "done", "complete", None)
+        assert (done["pages_done"], done["pages_total"]) == (count, count)
+        assert done["started"] <= done["finished"]
+    last = client.get("/api/v1/reindex/status", headers=BEARER).get_json()
+    assert last == job_status(client, rebuild["job"]), "without a job it is the last rebuild"
+
+
+def test_a_job_that_nobody_started_is_unknown(client: FlaskClient) -> None:
+    response = client.get("/api/v1/reindex/status?job=0123abcd", headers=BEARER)
+    assert_error(response, 404, "job_unknown", "there is no job '0123abcd'", "until the index daemon ends")
+    assert_error(client.get("/api/v1/reindex/status?job=", headers=BEARER), 422, "invalid_parameter", "job is ''")
 
 
 @pytest.mark.parametrize(

@@ -169,6 +169,8 @@ def closed(schema: Any) -> Any:
         ("GET", "/related?path=nowhere", 404, None),
         ("POST", "/reindex", 202, None),
         ("GET", "/reindex/status", 200, None),
+        ("GET", "/reindex/status?job=nobody", 404, None),
+        ("GET", "/reindex/status?jobs=nobody", 422, None),
         ("GET", "/chroma-status", 200, None),
     ],
 )
