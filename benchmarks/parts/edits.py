@@ -90,7 +90,7 @@ def _texts_embedded_at_rest(reader: Client) -> int:
     """Return the number of texts embedded so far, once the index has nothing more to do."""
     while True:
         status = reader.status()
-        if status["status"] == "ready" and status["pending_pages"] == 0:
+        if status["status"] == status["chroma"]["state"] == "ready" and status["pending_pages"] == 0:
             time.sleep(_REST_SECONDS)
             return int(status["embedded_texts"])
         time.sleep(_LOOK_SECONDS)

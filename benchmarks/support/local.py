@@ -10,7 +10,7 @@ from pathlib import Path
 
 from benchmarks.support.report import say
 from otterwiki_semantic.content.chunking import Profile
-from otterwiki_semantic.core.records import IndexStatus, RebuildState
+from otterwiki_semantic.core.records import ChromaState, IndexStatus, RebuildState
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.storage.generation import index_fingerprint
@@ -54,7 +54,8 @@ def wait_until_settled(index: IndexEngine, timeout: float = _HOUR) -> IndexStatu
         rebuild = status.rebuild
         if rebuild.state is RebuildState.FAILED:
             raise RuntimeError(f"the index was not rebuilt: {rebuild.error}")
-        is_idle = status.status == "ready" and rebuild.state is not RebuildState.RUNNING
+        is_filled = status.chroma is not None and status.chroma.state is ChromaState.READY
+        is_idle = status.status == "ready" and is_filled and rebuild.state is not RebuildState.RUNNING
         if is_idle and status.index.commit == status.index.head and (status.generation or "").startswith(wanted):
             if status.index.pending_pages:
                 raise RuntimeError(f"{status.index.pending_pages} pages were not embedded: {status.problems}")

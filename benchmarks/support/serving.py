@@ -116,7 +116,7 @@ class ServedWiki(LiveWiki):
 
         def is_open() -> bool:
             status = self.status()
-            return bool(status["status"] == "ready" and status["pending_pages"] == 0)
+            return bool(status["status"] == status["chroma"]["state"] == "ready" and status["pending_pages"] == 0)
 
         eventually(is_open, _OPENING_SECONDS, "the index is ready")
 

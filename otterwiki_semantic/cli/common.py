@@ -14,7 +14,7 @@ from flask import Config
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import ConfigError, IndexUnavailableError
-from otterwiki_semantic.core.records import IndexStatus, Progress, RebuildState
+from otterwiki_semantic.core.records import ChromaState, IndexStatus, Progress, RebuildState
 from otterwiki_semantic.core.settings import Settings, read_settings
 from otterwiki_semantic.daemon import IndexClient, IndexService
 
@@ -81,7 +81,7 @@ def follow(
 
 
 def equals_head(status: IndexStatus, known_error: str | None = None) -> bool:
-    """Whether the index equals HEAD and has the current settings, or a problem keeps it from that.
+    """Whether the index equals HEAD, has the current settings and has filled ChromaDB, or a problem keeps it from that.
 
     Errors: `IndexUnavailableError` for an error other than the known one.
     """
@@ -90,7 +90,8 @@ def equals_head(status: IndexStatus, known_error: str | None = None) -> bool:
     if status.is_outdated and status.rebuild.state is not RebuildState.FAILED:
         return False
     is_at_head = status.index.commit == status.index.head and status.generation is not None
-    return is_at_head and (status.status == "ready" or bool(status.problems))
+    is_filled = status.chroma is not None and status.chroma.state is ChromaState.READY
+    return is_at_head and (is_filled or bool(status.problems))
 
 
 def wiki_config() -> Config:

@@ -111,6 +111,12 @@ class AmbiguousSectionError(NotFoundError):
     nearest_field = "sections"
 
 
+class JobNotFoundError(NotFoundError):
+    """There is no job with an id, or no longer."""
+
+    code = "job_unknown"
+
+
 class RebuildRunningError(SemanticError):
     """A rebuild was asked for while one runs."""
 

@@ -6,10 +6,11 @@ and the MCP tools take names, types, limits, defaults and help from `parameters_
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -302,13 +303,34 @@ def parameters_of(record: type) -> tuple[Parameter, ...]:
 
 
 def parse_parameters(record: type[T], values: Mapping[str, Any]) -> T:
-    """Return a record from a request's values (texts or JSON). Other values are ignored; None counts as not given.
+    """Return a record from a request's values (texts or JSON). None counts as not given.
 
-    Errors: `ParameterError`.
+    Errors: `ParameterError`, also for a name that is no parameter.
     """
+    check_names(values, [each.name for each in parameters_of(record)])
     untyped: type = record
     parsed: T = _form(untyped).parse(values)
     return parsed
+
+
+def check_names(names: Iterable[str], known: Collection[str], where: str = "") -> None:
+    """Raise `ParameterError` for a name that is not among the known ones, with the one that may be meant."""
+    for name in names:
+        if name not in known:
+            nearest = difflib.get_close_matches(name[:_MAX_SHOWN], known, 1)
+            allowed = f"allowed are {', '.join(known)}" if known else "none is allowed"
+            hint = f"did you mean {nearest[0]!r}?" if nearest else allowed
+            raise ParameterError(f"unknown parameter {_shown(name)}{where}; {hint}")
+
+
+def unique_names(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of a JSON object, as an `object_pairs_hook`; `ParameterError` if a name is given twice."""
+    members: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in members:
+            raise ParameterError(f"{_shown(name)} is given more than once")
+        members[name] = value
+    return members
 
 
 @dataclass(frozen=True, slots=True)

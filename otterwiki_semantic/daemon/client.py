@@ -91,6 +91,7 @@ class IndexClient:
     inspect_page = _remote(IndexService.inspect_page)
     reindex = _remote(IndexService.reindex)
     refresh = _remote(IndexService.refresh)
+    job = _remote(IndexService.job)
     pages = _remote(IndexService.pages)
     links = _remote(IndexService.links)
     map = _remote(IndexService.map)

@@ -37,6 +37,7 @@ from otterwiki_semantic.core.records import (
     PageListRequest,
     PageUrls,
     RebuildStatus,
+    ReindexStarted,
     RelatedPages,
     SearchOptions,
     WikiMap,
@@ -316,15 +317,17 @@ class IndexEngine:
     def reindex(self, *, full: bool = False) -> RebuildStatus:
         return self._manager.reindex(full=full)
 
-    def refresh(self, paths: Sequence[str]) -> tuple[str, ...]:
+    def job(self, job: str) -> RebuildStatus:
+        return self._manager.job(job)
+
+    def refresh(self, paths: Sequence[str]) -> ReindexStarted:
         def known(generation: Generation) -> tuple[str, ...]:
             return tuple(_known_path(generation, path) for path in paths)
 
         found = self._ask(known)
         if found is None:
             raise IndexUnavailableError("the index is being built, and reads every page anyway")
-        self._manager.refresh_pages(found)
-        return found
+        return ReindexStarted("started", pages=found, job=self._manager.refresh_pages(found).job)
 
     def notify(self) -> None:
         self._manager.wake()

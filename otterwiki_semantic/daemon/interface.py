@@ -16,6 +16,7 @@ from otterwiki_semantic.core.records import (
     PageListRequest,
     PageUrls,
     RebuildStatus,
+    ReindexStarted,
     RelatedPages,
     SearchOptions,
     WikiMap,
@@ -55,8 +56,12 @@ class IndexService(Protocol):
         """
         ...
 
-    def refresh(self, paths: Sequence[str]) -> tuple[str, ...]:
-        """Read and divide some pages again in the background; return their paths. `PageNotFoundError` if one is missing."""
+    def refresh(self, paths: Sequence[str]) -> ReindexStarted:
+        """Read and divide some pages again in the background. `PageNotFoundError` if one is missing."""
+        ...
+
+    def job(self, job: str) -> RebuildStatus:
+        """Return a rebuild, or a refresh of pages, by its id; `JobNotFoundError` if there is none, or no longer."""
         ...
 
     def pages(self, request: PageListRequest, urls: PageUrls = NO_URLS) -> PageList:

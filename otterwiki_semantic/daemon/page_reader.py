@@ -16,7 +16,6 @@ from otterwiki_semantic.content.chunking import count_words
 from otterwiki_semantic.content.markdown import json_safe, parse_markdown
 from otterwiki_semantic.content.pages import (
     find_section,
-    full_names,
     outline,
     page_key,
     page_name,
@@ -25,7 +24,7 @@ from otterwiki_semantic.content.pages import (
     page_word_count,
     short_names,
 )
-from otterwiki_semantic.core.errors import PageNotFoundError, RevisionNotFoundError, SectionNotFoundError, SemanticError
+from otterwiki_semantic.core.errors import PageNotFoundError, ParameterError, RevisionNotFoundError, SemanticError
 from otterwiki_semantic.core.parameters import MAX_PATH_CHARACTERS
 from otterwiki_semantic.core.records import NO_URLS, OutlineEntry, PageLinks, PagePart, PageRequest, PageUrls, PageView
 from otterwiki_semantic.daemon.interface import IndexService
@@ -47,7 +46,8 @@ class _Source:
 class PageReader:
     """Reads the pages of a repository, with the help of its index.
 
-    Errors: `PageNotFoundError`, `RevisionNotFoundError`, `SectionNotFoundError`, `AmbiguousSectionError`, those of git.
+    Errors: `PageNotFoundError`, `RevisionNotFoundError`, `SectionNotFoundError`, `AmbiguousSectionError`, `ParameterError` for
+    lines that the page does not have, those of git.
     """
 
     def __init__(self, index: IndexService, repository: Repository) -> None:
@@ -136,16 +136,12 @@ def _lines_part(source: _Source, entries: Sequence[OutlineEntry], lines: tuple[i
     first, last = lines
     total = len(source.lines)
     if first > total:
-        raise SectionNotFoundError(f"there is no line {first}: the page has {total}", _names(entries))
+        raise ParameterError(f"lines begins at {first}; the page has {total} lines")
     within = [entry for entry in entries if entry.start_line <= first <= entry.end_line]
     innermost = max(within, key=lambda entry: (entry.start_line, entry.level), default=None)
     first, last = max(1, first - around), min(total, last + around)
     content = _content(source.lines, first, last)
     return _page_part(innermost, first, last, count_words(content), content)
-
-
-def _names(entries: Sequence[OutlineEntry]) -> list[str]:
-    return full_names([entry for entry in entries if entry.level])
 
 
 def _page_part(entry: OutlineEntry | None, first: int, last: int, words: int, content: str) -> PagePart:

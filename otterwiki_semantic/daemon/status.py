@@ -52,7 +52,7 @@ class StatusReport:
     def _status_of(self, generation: Generation | None, failure: Exception | None) -> IndexStatus:
         manager, index = self._manager, self._manager.freshness(generation)
         counts = generation.catalog.counts() if generation else Counts(0, 0, 0)
-        is_current = generation is not None and generation.catalog.commit == index.head and generation.mirror.is_current
+        is_current = generation is not None and generation.catalog.commit == index.head
         return IndexStatus(
             status="error" if failure else "ready" if is_current else "indexing",
             indexed_commit=index.commit,
@@ -65,6 +65,7 @@ class StatusReport:
             model=self._recipe.embedder.name,
             generation=generation.name if generation else None,
             collection=generation.vector_store.name if generation else None,
+            chroma=generation.mirror.fill if generation else None,
             progress=manager.progress.snapshot(),
             rebuild=manager.rebuilds.tracker.status,
             last_sync=manager.last_sync,

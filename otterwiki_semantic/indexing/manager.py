@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.backoff import Backoff, Cooldown
@@ -72,6 +72,7 @@ class IndexManager:
         self._stopping = threading.Event()
         self.indexer = Indexer(repository, recipe, self._stopping.is_set, _PUSH_SECONDS, telemetry)
         self.rebuilds = RebuildJob(repository, generations, recipe, model, gate, self._stopping.is_set, telemetry)
+        self._jobs = self.rebuilds.tracker.jobs
         self.progress = ProgressTracker()
         self.history = SyncHistory(self.indexer, self._commit, telemetry)
         self._freshness = FreshnessMonitor(repository, self.progress)
@@ -92,6 +93,8 @@ class IndexManager:
         self._begun = self._ended = 0
         """The numbers of the last sync that began, and of the last one that succeeded."""
         self._pages_to_refresh: set[str] = set()
+        self._page_jobs: list[RebuildStatus] = []
+        """The jobs that wait for these pages."""
         self._corrupt: Generation | None = None
         self._damaged_keywords: Generation | None = None
         """The generation whose keyword index was last found to be damaged, and which still serves."""
@@ -139,11 +142,19 @@ class IndexManager:
         """Run some work in the background after a pause; see `Scheduler.reschedule_background`."""
         self._scheduler.reschedule_background(seconds, work)
 
-    def refresh_pages(self, paths: Iterable[str]) -> None:
-        """Ask for a sync that indexes these pages again although they are unchanged."""
+    def refresh_pages(self, paths: Collection[str]) -> RebuildStatus:
+        """Ask for a sync that indexes these pages again although they are unchanged; return the job."""
+        job = self._jobs.begin(RebuildStatus(pages_total=len(paths)))
         with self._changed:
             self._pages_to_refresh.update(paths)
+            self._page_jobs.append(job)
         self.wake()
+        return job
+
+    def job(self, job: str) -> RebuildStatus:
+        """Return a job; `JobNotFoundError` if there is none with this id, or no longer."""
+        rebuild = self.rebuilds.tracker.status
+        return rebuild if rebuild.job == job else self._jobs.find(job)
 
     def mark_corrupt(self, generation: Generation) -> None:
         """Let the next sync discard a generation whose catalog was found to be corrupt."""
@@ -260,20 +271,22 @@ class IndexManager:
     def _sync_serving(self, progress: ProgressTracker) -> None:
         """Bring the serving generation to HEAD; discard a corrupt or missing one, and start a new one."""
         self._model.refresh()
-        try:
-            self._bring_to_head(self.serving or self._create_first(), progress)
-        except CatalogCorruptError as error:
-            if self.is_stopping:
-                raise
-            log.warning("the index is damaged and is built again: %s", error)
-            self._telemetry.record_failure(Failure.CATALOG)
-            corrupt = self.serving
-            self._set_serving(None)
-            if corrupt is not None:
-                corrupt.destroy()
-            self._bring_to_head(self._create_first(), progress)
+        with self._jobs.syncing() as jobs:
+            try:
+                self._bring_to_head(self.serving or self._create_first(), progress, jobs)
+            except CatalogCorruptError as error:
+                if self.is_stopping:
+                    raise
+                log.warning("the index is damaged and is built again: %s", error)
+                self._telemetry.record_failure(Failure.CATALOG)
+                corrupt = self.serving
+                self._set_serving(None)
+                if corrupt is not None:
+                    corrupt.destroy()
+                self._bring_to_head(self._create_first(), progress, jobs)
 
-    def _bring_to_head(self, generation: Generation, progress: ProgressTracker) -> None:
+    def _bring_to_head(self, generation: Generation, progress: ProgressTracker, jobs: list[RebuildStatus]) -> None:
+        """Bring a generation to HEAD; `jobs` gets those whose pages are read again."""
         if generation is self._corrupt or not generation.catalog.is_in_place:
             raise CatalogCorruptError(f"{generation.catalog.path} is damaged, or has gone")
         is_being_replaced = generation is self._damaged_keywords and self.rebuilds.tracker.is_running
@@ -281,7 +294,7 @@ class IndexManager:
             return
         if not self._generations.is_current(generation):
             self._generations.set_current(generation)
-        self._invalidate_pages(generation)
+        jobs += self._invalidate_pages(generation)
         start, is_first = time.perf_counter(), generation.catalog.meta("commit") is None
         embed = self._recipe.matches_vectors(generation)
         plan = self.indexer.plan(generation.catalog, embed=embed, retry_unfinished=embed and self._unfinished_backoff.is_due)
@@ -293,15 +306,20 @@ class IndexManager:
             self._generations.remove_others(generation)
         self._record(generation, result, time.perf_counter() - start)
 
-    def _invalidate_pages(self, generation: Generation) -> None:
+    def _invalidate_pages(self, generation: Generation) -> list[RebuildStatus]:
+        """Let the sync read pages again, and return the jobs that wait for them."""
         with self._changed:
-            paths, self._pages_to_refresh = self._pages_to_refresh, set()
+            paths, jobs = self._pages_to_refresh, self._page_jobs
+            self._pages_to_refresh, self._page_jobs = set(), []
         try:
             if paths:
                 generation.catalog.invalidate_pages(sorted(paths))
         except CatalogError:
-            self.refresh_pages(paths)
+            with self._changed:
+                self._pages_to_refresh |= paths
+                self._page_jobs += jobs
             raise
+        return jobs
 
     def _record(self, generation: Generation, result: SyncResult, seconds: float) -> None:
         log_sync(generation, seconds, result.pages)

@@ -20,10 +20,10 @@ from otterwiki_semantic.core.errors import (
     RebuildRunningError,
     SemanticError,
 )
-from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.records import Estimate, RebuildState, RebuildStatus
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
-from otterwiki_semantic.indexing.progress import ProgressTracker, now
+from otterwiki_semantic.indexing.jobs import JobLog
+from otterwiki_semantic.indexing.progress import ProgressTracker
 from otterwiki_semantic.indexing.promotion import RecallGate, check_complete, check_disk_space, check_recall, estimate
 from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
 from otterwiki_semantic.indexing.sync import Indexer, Stopped
@@ -41,6 +41,7 @@ class RebuildTracker:
 
     def __init__(self, telemetry: Telemetry = NO_TELEMETRY) -> None:
         self.progress = ProgressTracker()
+        self.jobs = JobLog()
         self._telemetry = telemetry
         self._lock = threading.Lock()
         self._status = RebuildStatus()
@@ -85,7 +86,7 @@ class RebuildTracker:
             log.info(
                 "a rebuild begins: %d texts to embed, %.0f MB, %.0f s", wanted.texts, wanted.disk_bytes / 1e6, wanted.seconds
             )
-            self._status = RebuildStatus(state=RebuildState.RUNNING, started=now(), estimate=wanted, copies=copies)
+            self._status = self.jobs.begin(RebuildStatus(estimate=wanted, copies=copies))
             self._serving, self.error = serving.name if serving else None, None
             self.progress.reset()
 
@@ -113,6 +114,7 @@ class RebuildTracker:
     def put_off(self, serving: Generation, error: Exception) -> None:
         """Record that a rebuild cannot begin now."""
         self._serving = serving.name
+        self.update(job=None)
         self._end(error)
 
     def _end(self, error: Exception | None) -> None:
@@ -120,9 +122,9 @@ class RebuildTracker:
             self._telemetry.record_failure(Failure.REBUILD)
         self._cooldown.start()
         self.error = error
-        state = RebuildState.FAILED if error else RebuildState.DONE
-        reason = problem(error) if error else None
-        self.update(state=state, finished=now(), error=reason and reason.message, hint=reason and reason.hint)
+        ended = self.jobs.end(self.status, error)
+        with self._lock:
+            self._status = ended
 
 
 class RebuildJob:

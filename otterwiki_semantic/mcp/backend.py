@@ -45,6 +45,10 @@ class WikiBackend(Protocol):
         """Return the state of the index."""
         ...
 
+    async def job(self, job: str) -> Json:
+        """Return how far a reindex is, by the `job` of the answer that started it."""
+        ...
+
     async def reindex(self, pages: Sequence[str], *, full: bool) -> Json:
         """Start to index these pages again or, if there are none, to build a new index."""
         ...

@@ -13,7 +13,7 @@ from otterwiki_semantic.mcp.untrusted_text import Markers
 
 _NAME_ERRORS = {
     "page_unknown": ("there is no such page; list_notes lists all", "pages with similar names", "pages"),
-    "section_unknown": ("the page has no such section or line", "its sections, nearest first", "sections"),
+    "section_unknown": ("the page has no such section", "its sections, nearest first", "sections"),
     "section_ambiguous": ("several sections have this name", "ask for one of these", "sections"),
 }
 """By code: message, label and kind of the names. The wiki's own message would mix trusted text with its names."""

@@ -43,11 +43,15 @@ class LocalBackend:
     async def status(self) -> Json:
         return await _in_thread(lambda: to_builtins(self._index.status()))
 
+    async def job(self, job: str) -> Json:
+        return await _in_thread(lambda: self._index.job(job))
+
     async def reindex(self, pages: Sequence[str], *, full: bool) -> Json:
         def start() -> ReindexStarted:
             if pages:
-                return ReindexStarted("started", pages=self._index.refresh([page_path(path) for path in pages]))
-            return ReindexStarted("started", estimate=self._index.reindex(full=full).estimate)
+                return self._index.refresh([page_path(path) for path in pages])
+            rebuild = self._index.reindex(full=full)
+            return ReindexStarted("started", estimate=rebuild.estimate, job=rebuild.job)
 
         return await _in_thread(start)
 

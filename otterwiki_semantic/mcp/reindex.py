@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 import anyio
@@ -12,13 +12,13 @@ from mcp_types import CallToolResult, ToolAnnotations
 from pydantic import Field
 
 from otterwiki_semantic.mcp.answers.status import ReindexAnswer
-from otterwiki_semantic.mcp.backend import BackendError, Json, WikiBackend
+from otterwiki_semantic.mcp.backend import BackendError, WikiBackend
 from otterwiki_semantic.mcp.errors import tool_errors
 
 _MAX_FAILURES = 20
 _POLL_SECONDS = 0.25
-_PAGES_SECONDS = 3.0
-"""Longest wait for the sync that reads pages again: `last_sync` has seconds, so that it may look like the one before."""
+_PAGES_SECONDS = 30.0
+"""Longest wait for pages, which may have to wait for a sync of many others."""
 _MAX_PAGES = 100
 
 Report = Callable[[float, float, str], Awaitable[None]]
@@ -47,43 +47,30 @@ def add_reindex(server: MCPServer[None], wiki: WikiBackend) -> None:
                 raise BackendError("pages is empty; leave it out to index everything", "invalid_parameter")
             if pages and full:
                 raise BackendError("full and pages cannot be combined", "invalid_parameter")
-            report = ctx.report_progress
-            answer = await (_follow_pages(wiki, pages, report) if pages else _follow_rebuild(wiki, full, report))
+            answer = await _follow(wiki, pages or (), full, ctx.report_progress)
             return answer.result()
 
 
-async def _follow_rebuild(wiki: WikiBackend, full: bool, report: Report) -> ReindexAnswer:
-    start = time.monotonic()
-    await wiki.reindex((), full=full)
+async def _follow(wiki: WikiBackend, pages: Sequence[str], full: bool, report: Report) -> ReindexAnswer:
+    """Wait for a reindex: for a rebuild without a limit, for pages up to `_PAGES_SECONDS`."""
+    start, started = time.monotonic(), await wiki.reindex(pages, full=full)
     failures = 0
     while True:
         try:
-            status = await wiki.status()
+            job = await wiki.job(started["job"])
             failures = 0
-        except BackendError:  # such as while another daemon takes over; the rebuild may continue
+        except BackendError as error:  # such as while another daemon takes over; the job may continue
+            if error.code == "job_unknown":
+                raise BackendError("the index daemon was restarted, and the reindex is lost; start it again") from None
             failures += 1
             if failures > _MAX_FAILURES:
                 raise
             await anyio.sleep(_POLL_SECONDS)
             continue
-        rebuild: Json = status["rebuild"]
-        if rebuild["state"] == "done":
-            return ReindexAnswer(state="done", pages=status["pages"], seconds=round(time.monotonic() - start, 1))
-        if rebuild["state"] != "running":
-            reason = rebuild["error"] or "the index daemon was restarted, and the rebuild is lost"
-            raise BackendError(f"the rebuild failed: {reason}; the previous index still serves")
-        done, total = rebuild["pages_done"], rebuild["pages_total"]
+        seconds, done, total = round(time.monotonic() - start, 1), job["pages_done"], job["pages_total"]
+        if job["state"] == "failed":
+            raise BackendError(f"the reindex failed: {job['error']}; the previous index still serves")
+        if job["state"] == "done" or (pages and seconds >= _PAGES_SECONDS):
+            return ReindexAnswer(state=job["state"], pages=total, seconds=seconds)
         await report(done, total, f"{done} of {total} pages")
-        await anyio.sleep(_POLL_SECONDS)
-
-
-async def _follow_pages(wiki: WikiBackend, pages: list[str], report: Report) -> ReindexAnswer:
-    start, before = time.monotonic(), (await wiki.status())["last_sync"]
-    asked = len((await wiki.reindex(pages, full=False))["pages"])
-    while True:
-        status, seconds = await wiki.status(), time.monotonic() - start
-        is_done = status["status"] == "ready" and not status["pending_pages"]
-        if seconds >= _PAGES_SECONDS or (is_done and status["last_sync"] != before):
-            return ReindexAnswer(state="done" if is_done else "running", pages=asked, seconds=round(seconds, 1))
-        await report(0 if status["last_sync"] == before else max(asked - status["pending_pages"], 0), asked, "reading again")
         await anyio.sleep(_POLL_SECONDS)

@@ -54,6 +54,9 @@ class RestBackend:
     async def status(self) -> Json:
         return await self._ask(f"{_SEARCH}/status")
 
+    async def job(self, job: str) -> Json:
+        return await self._ask("reindex/status", {"job": job})
+
     async def reindex(self, pages: Sequence[str], *, full: bool) -> Json:
         return await self._ask("reindex", body={"pages": list(pages)} if pages else {"full": full})
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.parameters import QueryText
+from otterwiki_semantic.core.parameters import QueryText, check_names, unique_names
 
 CUTOFFS = (1, 5, 10)
 GAINS = ("ndcg", "mrr", *(f"recall@{k}" for k in CUTOFFS), *(f"precision@{k}" for k in CUTOFFS))
@@ -63,6 +63,8 @@ def parse_judged_queries(value: object) -> list[JudgedQuery]:
 
 def _judged(entry: object, position: int) -> JudgedQuery:
     where = f"entry {position} of the query file"
+    if isinstance(entry, dict):
+        check_names(entry, ("query", "relevant", "exclude"), f" in {where}")
     if not isinstance(entry, dict) or not isinstance(entry.get("query"), str) or not entry["query"].strip():
         raise ParameterError(f'{where} has no query; it has to be {{"query": "…", "relevant": ["page", …]}}')
     relevant, exclude = (_paths(entry.get(name, []), f"{name} of {where}") for name in ("relevant", "exclude"))
@@ -136,12 +138,14 @@ def read_judged_queries(path: Path) -> list[JudgedQuery]:
 
 
 def read_json(path: Path) -> Any:
-    """Return the content of a JSON file; `ParameterError` if it cannot be read or is not JSON."""
+    """Return the content of a JSON file; `ParameterError` if it cannot be read, is not JSON, or repeats a name."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, ValueError) as error:
         raise ParameterError(f"{path} cannot be read: {error}") from error
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=unique_names)
+    except ParameterError as error:
+        raise ParameterError(f"{path} is ambiguous: {error}") from error
     except (ValueError, RecursionError) as error:
         raise ParameterError(f"{path} is not JSON: {error}") from error

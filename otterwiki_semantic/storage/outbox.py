@@ -26,6 +26,10 @@ class Outbox:
         """Whether no vector has to be upserted."""
         return not self.upserts(1)
 
+    def __len__(self) -> int:
+        """Return how many vectors have to be upserted."""
+        return int(self._database.select("SELECT COUNT(*) AS vectors FROM unstored JOIN vectors ON id = vector")[0]["vectors"])
+
     def upserts(self, limit: int) -> list[StoredVector]:
         """Return up to `limit` vectors that have to be upserted."""
         return _decode(self._database.select("SELECT id, embedding FROM unstored JOIN vectors ON id = vector LIMIT ?", limit))

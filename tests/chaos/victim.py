@@ -17,6 +17,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.interface import IndexService
 from tests.chaos.points import Point, Watch
 from tests.chaos.wikis import move_head
+from tests.support.live_wiki import is_settled
 
 DEADLINE_SECONDS = 90.0
 RESULTS = 5
@@ -95,7 +96,7 @@ def _is_whole(status: IndexStatus) -> bool:
     """Return whether an index says that it equals HEAD, and that nothing is left to do."""
     is_equal = status.index.commit == status.index.head and status.index.pending_pages == 0
     is_idle = status.last_sync is not None and status.rebuild.state is not RebuildState.RUNNING
-    return status.status == "ready" and is_equal and is_idle
+    return is_settled(status) and is_equal and is_idle
 
 
 def search(index: IndexService, queries: Sequence[str]) -> list[list[Passage]]:

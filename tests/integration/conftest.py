@@ -14,7 +14,7 @@ from otterwiki_semantic.daemon.engine import IndexEngine
 from tests.support.demo_index import copy_demo
 from tests.support.fixtures import handbook, model, settings
 from tests.support.handbook import HANDBOOK
-from tests.support.live_wiki import KEY, LiveWiki, eventually, make_repository
+from tests.support.live_wiki import KEY, LiveWiki, eventually, is_settled, make_repository
 
 __all__ = ["handbook", "model", "settings"]
 
@@ -59,6 +59,6 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
     place = tmp_path_factory.mktemp("demo")
     index = IndexEngine(Settings(copy_demo(tmp_path_factory, place), place / "index", map=False))
     index.start()
-    eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
+    eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
     yield index
     index.close()

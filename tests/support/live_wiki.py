@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from demo.run import PAGES
+from otterwiki_semantic.core.records import ChromaState, IndexStatus
 
 T = TypeVar("T")
 
@@ -256,6 +257,11 @@ class LiveWiki:
         status = eventually(ready, timeout, "the index equals HEAD")
         assert status is not None
         return status
+
+
+def is_settled(status: IndexStatus) -> bool:
+    """Whether the index equals HEAD, and ChromaDB holds all of it."""
+    return status.status == "ready" and status.chroma is not None and status.chroma.state is ChromaState.READY
 
 
 def head_of(repository: Path) -> str:

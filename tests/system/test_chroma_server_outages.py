@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.core.backoff import Cooldown
-from otterwiki_semantic.core.records import Mode, RebuildState, SearchOptions
+from otterwiki_semantic.core.records import ChromaFill, ChromaState, Mode, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.storage.chroma.mirror import VectorMirror
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore
-from tests.support.live_wiki import commit, eventually, make_repository
+from tests.support.live_wiki import commit, eventually, is_settled, make_repository
 from tests.support.running_chroma import GuardedChroma, RunningChroma
 
 
@@ -51,7 +51,7 @@ def index(tmp_path: Path, server: RunningChroma, handbook: dict[str, str | bytes
 
 def is_well(index: IndexEngine) -> bool:
     status = index.status()
-    return status.status == "ready" and status.problems == () and status.index.commit == status.index.head
+    return is_settled(status) and status.problems == () and status.index.commit == status.index.head
 
 
 def best(index: IndexEngine, query: str) -> str:
@@ -87,9 +87,11 @@ def test_a_server_that_is_down_is_done_without(index: IndexEngine, server: Runni
     server.stop()
     assert best(index, "vegetables") == "garden"
     save_bees(index, tmp_path)
-    (problem,) = index.status().problems
+    status = index.status()
+    (problem,) = status.problems
     assert server.url in problem.message
     assert "SEMANTIC_CHROMA_URL" in problem.hint
+    assert (status.status, status.chroma) == ("ready", ChromaFill(ChromaState.RESTING, 1)), "searches see all of HEAD"
     server.start()
     check_recovery(index)
 

@@ -36,7 +36,7 @@ from otterwiki_semantic.daemon.protocol import (
     socket_path,
 )
 from tests.support.handbook import HANDBOOK
-from tests.support.live_wiki import commit, eventually, make_repository
+from tests.support.live_wiki import commit, eventually, is_settled, make_repository
 from tests.support.processes import is_running, owners_of
 
 Connect = Callable[..., IndexClient]
@@ -78,7 +78,7 @@ def index(running: Settings) -> Iterator[IndexClient]:
 
 def is_ready(index: IndexClient) -> IndexStatus | None:
     status = index.status()
-    return status if status.status == "ready" and status.index.commit == status.index.head else None
+    return status if is_settled(status) and status.index.commit == status.index.head else None
 
 
 def ready(index: IndexClient) -> IndexStatus:
@@ -157,7 +157,7 @@ def test_an_owner_that_ends_takes_no_more_orders(connect: Connect) -> None:
     pid = ready(index).owner_pid
     assert len(index._idle) == 1
     os.kill(pid, signal.SIGTERM)
-    assert index.refresh(["garden"]) == ("garden",)
+    assert index.refresh(["garden"]).pages == ("garden",)
     eventually(lambda: not is_running(pid))
     assert ready(index).owner_pid != pid
 

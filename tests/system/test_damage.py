@@ -17,7 +17,7 @@ from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import IndexStatus, Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
-from tests.support.live_wiki import commit, eventually, make_repository
+from tests.support.live_wiki import commit, eventually, is_settled, make_repository
 from tests.support.processes import is_running
 
 FEW, MANY = 40, 1_100
@@ -67,7 +67,7 @@ def is_ready(index: IndexClient) -> IndexStatus | None:
         status = index.status()
     except SemanticError:
         return None
-    is_equal = status.status == "ready" and status.index.commit == status.index.head and not status.index.pending_pages
+    is_equal = is_settled(status) and status.index.commit == status.index.head and not status.index.pending_pages
     return status if is_equal and status.vectors == status.pages else None
 
 

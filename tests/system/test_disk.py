@@ -22,10 +22,10 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.core.records import SearchOptions
 from otterwiki_semantic.daemon import IndexClient
 sys.path.insert(0, os.getcwd())
-from tests.support.live_wiki import commit, eventually
+from tests.support.live_wiki import commit, eventually, is_settled
 repository, disk = map(Path, sys.argv[1:])
 index = IndexClient(Settings(repository, disk / "index", sync_interval=1, map=False))
-eventually(lambda: index.status().status == "ready")
+eventually(lambda: is_settled(index.status()))
 filler = (disk / "filler").open("wb", buffering=0)
 for size in (1 << 20, 1 << 12, 1):
     try:
@@ -43,7 +43,7 @@ assert "make room on the disk" in status.problems[0].hint, status.problems
 assert index.search(["vegetables"], SearchOptions(1, 1))[0].results[0].path == "garden"
 filler.close()
 (disk / "filler").unlink()
-eventually(lambda: index.status().index.commit == head and index.status().status == "ready", 90)
+eventually(lambda: index.status().index.commit == head and is_settled(index.status()), 90)
 assert index.status().problems == ()
 assert index.search(["unit 13"], SearchOptions(1, 1))[0].results[0].path == "q13"
 index.close()

@@ -25,7 +25,7 @@ from otterwiki_semantic.daemon.interface import IndexService
 from otterwiki_semantic.search.reranking.base import open_reranker
 from otterwiki_semantic.search.reranking.stage import RerankStage
 from otterwiki_semantic.web.api.routes import make_blueprint
-from tests.support.live_wiki import KEY, commit, eventually, git, make_repository
+from tests.support.live_wiki import KEY, commit, eventually, git, is_settled, make_repository
 from tests.support.paths import ROOT
 from tests.support.rerank_server import RerankServer, saying
 from tests.support.wiki_servers import Served, Server
@@ -239,7 +239,7 @@ def test_the_documentation_lists_exactly_the_metrics_there_are(served: Served, s
 def index(settings: Settings) -> Iterator[IndexEngine]:
     made = IndexEngine(settings)
     made.start()
-    eventually(lambda: made.status().status == "ready")
+    eventually(lambda: is_settled(made.status()))
     yield made
     made.close()
 

@@ -3,7 +3,6 @@
 from otterwiki_semantic.content.pages.links import page_key as page_key
 from otterwiki_semantic.content.pages.links import resolve_link as resolve_link
 from otterwiki_semantic.content.pages.outline import find_section as find_section
-from otterwiki_semantic.content.pages.outline import full_names as full_names
 from otterwiki_semantic.content.pages.outline import outline as outline
 from otterwiki_semantic.content.pages.outline import short_names as short_names
 from otterwiki_semantic.content.pages.page import page_name as page_name

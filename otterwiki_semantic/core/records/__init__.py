@@ -37,6 +37,7 @@ from otterwiki_semantic.core.records.requests import PageListRequest as PageList
 from otterwiki_semantic.core.records.requests import PageRequest as PageRequest
 from otterwiki_semantic.core.records.requests import ReadRequest as ReadRequest
 from otterwiki_semantic.core.records.requests import ReindexRequest as ReindexRequest
+from otterwiki_semantic.core.records.requests import ReindexStatusRequest as ReindexStatusRequest
 from otterwiki_semantic.core.records.requests import RelatedRequest as RelatedRequest
 from otterwiki_semantic.core.records.requests import SearchOptions as SearchOptions
 from otterwiki_semantic.core.records.requests import SearchRequest as SearchRequest
@@ -50,6 +51,8 @@ from otterwiki_semantic.core.records.search import RelatedPage as RelatedPage
 from otterwiki_semantic.core.records.search import RelatedPages as RelatedPages
 from otterwiki_semantic.core.records.search import RetrieverScore as RetrieverScore
 from otterwiki_semantic.core.records.search import SectionMatch as SectionMatch
+from otterwiki_semantic.core.records.status import ChromaFill as ChromaFill
+from otterwiki_semantic.core.records.status import ChromaState as ChromaState
 from otterwiki_semantic.core.records.status import Estimate as Estimate
 from otterwiki_semantic.core.records.status import Freshness as Freshness
 from otterwiki_semantic.core.records.status import IndexStatus as IndexStatus

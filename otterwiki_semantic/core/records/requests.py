@@ -174,6 +174,13 @@ class ReadRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ReindexStatusRequest:
+    """Which reindex to show."""
+
+    job: str | None = parameter(Text(), "The `job` of the answer that started it; without it, the last rebuild.", None)
+
+
+@dataclass(frozen=True, slots=True)
 class ReindexRequest:
     """What to index again: the pages named, or everything."""
 

@@ -74,9 +74,29 @@ class Problem(Struct, frozen=True):
         force_setattr(self, "cure", self.hint)
 
 
-class RebuildStatus(Progress, frozen=True, kw_only=True):
-    """The state and progress of the last rebuild. Times are ISO 8601 in UTC."""
+class ChromaState(StrEnum):
+    """Whether ChromaDB holds every vector of the index. Searches use it only then, and see all of the index anyway."""
 
+    READY = "ready"
+    FILLING = "filling"
+    """It is being checked or filled."""
+    RESTING = "resting"
+    """It failed, and is tried again in a moment; `problems` of the status say why."""
+
+
+class ChromaFill(Struct, frozen=True):
+    """What ChromaDB holds of the index."""
+
+    state: ChromaState
+    pending: int
+    """Vectors that it is known to lack."""
+
+
+class RebuildStatus(Progress, frozen=True, kw_only=True):
+    """The state and progress of a rebuild, or of pages that are read again. Times are ISO 8601 in UTC."""
+
+    job: str | None = None
+    """Its id; null: none has begun."""
     state: RebuildState = RebuildState.IDLE
     started: str | None = None
     finished: str | None = None
@@ -95,7 +115,7 @@ class RebuildStatus(Progress, frozen=True, kw_only=True):
 
 
 class ReindexStatus(RebuildStatus, frozen=True, kw_only=True):
-    """The state of the last rebuild, also by the names of the earlier plugin."""
+    """The state of the last rebuild or of a job, also by the names of the earlier plugin."""
 
     status: Literal["idle", "in_progress", "complete", "error"]
     started_at: str | None
@@ -130,6 +150,7 @@ class IndexStatus(Struct, frozen=True, kw_only=True):
     """What the index holds and its state."""
 
     status: Literal["ready", "indexing", "error"]
+    """`ready`: searches see all of HEAD."""
     indexed_commit: str | None
     """The commit that the index equals; null: none yet."""
     head_commit: str | None
@@ -144,6 +165,8 @@ class IndexStatus(Struct, frozen=True, kw_only=True):
     model: str
     generation: str | None
     collection: str | None
+    chroma: ChromaFill | None = None
+    """What ChromaDB holds of the index; null: there is no index yet."""
     progress: Progress
     """Of the sync."""
     rebuild: RebuildStatus
@@ -176,3 +199,5 @@ class ReindexStarted(Struct, frozen=True, omit_defaults=True):
     """What the rebuild takes."""
     pages: tuple[str, ...] | None = None
     """Only if single pages were named: their paths."""
+    job: str | None = None
+    """The job's id, for `GET /reindex/status`."""

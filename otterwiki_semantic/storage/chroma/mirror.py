@@ -21,6 +21,7 @@ from otterwiki_semantic.core.errors import (
     VectorStoreError,
     VectorStoreUnreachableError,
 )
+from otterwiki_semantic.core.records import ChromaFill, ChromaState
 from otterwiki_semantic.core.telemetry import Failure, Telemetry
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage.catalog import Catalog
@@ -119,6 +120,12 @@ class VectorMirror:
     def is_current(self) -> bool:
         """Whether the store holds every vector of the catalog."""
         return self.state is MirrorState.CURRENT
+
+    @property
+    def fill(self) -> ChromaFill:
+        """How much of the catalog the store holds."""
+        state = {MirrorState.CURRENT: ChromaState.READY, MirrorState.RESTING: ChromaState.RESTING}.get(self.state)
+        return ChromaFill(state or ChromaState.FILLING, len(self._catalog.outbox))
 
     @property
     def retry_in(self) -> float:

@@ -17,7 +17,7 @@ METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus's text format."""
 _OPENAPI = "3.1.0"
 _ABOUT = (
-    "Searches a wiki by meaning and by keywords. Unknown parameters are ignored. HEAD is supported wherever GET is. "
+    "Searches a wiki by meaning and by keywords. Unknown parameters are refused. HEAD is supported wherever GET is. "
     f"A query string has at most {MAX_QUERY_STRING_BYTES:,} bytes, a body at most {MAX_BODY_BYTES:,}. "
     "In a body, numbers and booleans may be given as strings. "
     "A key that is sent must be correct, even where none is needed."
@@ -117,10 +117,9 @@ def _without_error_body(made: Operation, success: dict[str, Any]) -> dict[str, A
 
 
 def _by_status(made: Operation) -> dict[int, list[str]]:
-    codes = {"uri_too_long", "internal_error", *made.errors}
+    codes = {"invalid_parameter", "uri_too_long", "internal_error", *made.errors}
     codes |= _KEY_ERRORS if made.access is not Access.ANYONE else set()
     codes |= {"index_unavailable"} if made.access in {Access.READERS, Access.ADMINISTRATORS} else set()
-    codes |= {"invalid_parameter"} if made.takes else set()
     codes |= {"bad_request", "too_large"} if made.body else set()
     codes |= {"csrf_failed"} if made.method == "POST" and made.access is Access.ADMINISTRATORS else set()
     grouped: dict[int, list[str]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -9,9 +10,10 @@ from inspect import getdoc
 from typing import Any, Literal
 
 from flask import Response, request
-from werkzeug.exceptions import BadRequest, RequestEntityTooLarge
+from werkzeug.exceptions import RequestEntityTooLarge
 
-from otterwiki_semantic.core.parameters import parameters_of, parse_parameters
+from otterwiki_semantic.core.errors import ParameterError
+from otterwiki_semantic.core.parameters import Parameter, check_names, parameters_of, parse_parameters, unique_names
 from otterwiki_semantic.core.serialization import encode
 from otterwiki_semantic.web.auth import require_admin, require_monitor, require_read
 from otterwiki_semantic.web.errors import ApiError
@@ -19,6 +21,10 @@ from otterwiki_semantic.web.errors import ApiError
 MAX_BODY_BYTES = 1 << 20
 MAX_QUERY_STRING_BYTES = 1 << 16
 """Enough for every parameter at once; larger requests can be sent as a body. Few servers accept more."""
+IGNORED_PARAMETERS = ("_", "csrf_token", "edit", "next", "raw", "revision", "view")
+"""Parameters of a query string that every operation ignores unless it has them: those of the wiki, and what scripts add so
+that no cache answers.
+"""
 View = Callable[..., Any]
 _OPERATIONS = "_operations"
 
@@ -83,7 +89,8 @@ def operations_of(api: type) -> list[tuple[Operation, View]]:
 def answer(made: Operation, view: View, api_key: str | None, path_values: dict[str, str]) -> Response:
     """Answer the current request: check permissions, parse parameters, call the view."""
     _CHECKS[made.access](api_key)
-    parameters = () if made.takes is None else (parse_parameters(made.takes, _values(made, made.takes)),)
+    values = _values(made)
+    parameters = () if made.takes is None else (parse_parameters(made.takes, values),)
     found = view(*path_values.values(), *parameters)
     return found if isinstance(found, Response) else json_response(found, made.status)
 
@@ -113,20 +120,33 @@ def check_size() -> None:
         raise ApiError("uri_too_long", f"the query string has {size:,} bytes; {allowed}")
 
 
-def _values(made: Operation, takes: type) -> dict[str, Any]:
-    """Return the parameters of the query string, overridden by those of the body."""
-    if made.body is None:
-        lists = [each.name for each in parameters_of(takes) if each.type.is_list]
-        return request.args.to_dict() | {name: request.args.getlist(name) for name in lists}
-    in_query = {name: request.args[name] for name in made.in_query if name in request.args}
-    body = _json_object('{"queries": ["…"]}' if made.body == "required" else '{"full": true}') if _has_body(made) else {}
-    return in_query | {name: value for name, value in body.items() if value is not None}
+def _values(made: Operation) -> dict[str, Any]:
+    """Return the parameters of the query string, overridden by those of the body.
+
+    Errors: `ParameterError` for one of the query string that is unknown, or is given more than once; `ApiError`.
+    """
+    body = _json_object('{"queries": ["…"]}' if made.body == "required" else '{"full": true}') if _has_body(made) else None
+    known = {each.name: each for each in (parameters_of(made.takes) if made.takes else ())}
+    if made.body is not None:
+        known = {name: known[name] for name in made.in_query}
+    given = dict((request.values if body is None else request.args).lists())  # the former has the fields of a form, too
+    given = {name: values for name, values in given.items() if name in known or name not in IGNORED_PARAMETERS}
+    check_names(given, known, " in the query string" if made.body else "")
+    in_query = {name: _value(known[name], values) for name, values in given.items()}
+    return in_query | {name: value for name, value in (body or {}).items() if value is not None or name not in in_query}
+
+
+def _value(parameter: Parameter, values: list[str]) -> str | list[str]:
+    if len(values) > 1 and not parameter.type.is_list:
+        raise ParameterError(f"{parameter.name} is given {len(values)} times; allowed is once")
+    return values if parameter.type.is_list else values[0]
 
 
 def _has_body(made: Operation) -> bool:
-    if made.body == "required":
-        return True
-    return request.get_data().lstrip().startswith(b"{") or (request.is_json and bool(request.get_data()))
+    if made.body != "optional":
+        return made.body == "required"
+    data = request.get_data().strip()
+    return data.startswith(b"{") or bool(data and not request.form)
 
 
 def _json_object(example: str) -> dict[str, Any]:
@@ -141,8 +161,8 @@ def _json_object(example: str) -> dict[str, Any]:
     if is_too_large:
         raise ApiError("too_large", f"the body is too large; at most {MAX_BODY_BYTES:,} bytes are allowed")
     try:
-        body = request.get_json(force=True)
-    except (BadRequest, RecursionError) as error:
+        body = json.loads(request.get_data(), object_pairs_hook=unique_names)
+    except (ValueError, RecursionError) as error:
         raise ApiError("bad_request", f"the body is not JSON; send {example}") from error
     if not isinstance(body, dict):
         raise ApiError("bad_request", f"the body is not a JSON object; send {example}")

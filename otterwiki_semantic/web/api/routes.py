@@ -27,6 +27,7 @@ from otterwiki_semantic.core.records import (
     ReindexRequest,
     ReindexStarted,
     ReindexStatus,
+    ReindexStatusRequest,
     RelatedPages,
     RelatedRequest,
     SearchRequest,
@@ -210,13 +211,22 @@ class Api:
     def reindex(self, asked: ReindexRequest) -> ReindexStarted:
         """Build a new index next to the serving one."""
         if asked.pages:
-            return ReindexStarted("started", pages=self._index.refresh(asked.pages))
-        return ReindexStarted("started", estimate=self._index.reindex(full=asked.full).estimate)
+            return self._index.refresh(asked.pages)
+        rebuild = self._index.reindex(full=asked.full)
+        return ReindexStarted("started", estimate=rebuild.estimate, job=rebuild.job)
 
-    @Operation("GET", "/reindex/status", "reindexStatus", ReindexStatus, Access.READERS)
-    def reindex_status(self) -> ReindexStatus:
-        """The progress of the last rebuild."""
-        return ReindexStatus.of(self._index.status().rebuild)
+    @Operation(
+        "GET",
+        "/reindex/status",
+        "reindexStatus",
+        ReindexStatus,
+        Access.READERS,
+        takes=ReindexStatusRequest,
+        errors=("job_unknown",),
+    )
+    def reindex_status(self, asked: ReindexStatusRequest) -> ReindexStatus:
+        """The progress of the last rebuild, or of a job."""
+        return ReindexStatus.of(self._index.job(asked.job) if asked.job else self._index.status().rebuild)
 
     @Operation("GET", "/chroma-status", "chromaStatus", ChromaStatus, Access.ANYONE)
     def chroma_status(self) -> Response:

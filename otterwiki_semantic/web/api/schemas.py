@@ -50,6 +50,7 @@ def body_schema(record: type) -> Schema:
         "type": "object",
         "properties": {each.name: _in_body(each) for each in parameters},
         "required": [each.name for each in parameters if each.is_required],
+        "additionalProperties": False,
         **(_SEMANTIC_RATIO_NEEDS_HYBRID if "semantic_ratio" in names else {}),
     }
 

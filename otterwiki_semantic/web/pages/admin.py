@@ -88,7 +88,7 @@ class _Views:
         if request.method != "POST":
             return redirect(url_for("semantic_admin.index"))
         try:
-            self._service.reindex(full=parse_parameters(ReindexRequest, request.form).full)
+            self._service.reindex(full=parse_parameters(ReindexRequest, {"full": request.form.get("full")}).full)
         except SemanticError as error:
             flash(str(error), "alert-danger")
         else:

@@ -39,7 +39,7 @@ from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.probe import DaemonProbe
 from otterwiki_semantic.embedding.factory import open_embedder
 from tests.support.handbook import HANDBOOK
-from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, make_repository
+from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, is_settled, make_repository
 from tests.support.model_servers import ModelServer, serving
 from tests.support.paths import ROOT
 from tests.support.processes import owners_of
@@ -86,7 +86,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("built")
     index = IndexEngine(Settings(make_repository(place / "repository", HANDBOOK), place / "index", map=False))
     index.start()
-    eventually(lambda: index.status().status == "ready" and index.status().index.commit == index.status().index.head)
+    eventually(lambda: is_settled(index.status()) and index.status().index.commit == index.status().index.head)
     index.close()
     (place / "index").chmod(0o700)
     return place

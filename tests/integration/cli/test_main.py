@@ -62,6 +62,15 @@ def test_a_change_is_shown_as_pending_until_it_is_indexed(repository: Path) -> N
     assert run("index", "--repository", repository).returncode == 0
 
 
+def test_what_was_indexed_is_ready_for_every_command_that_follows(repository: Path) -> None:
+    index = json.loads(run("index", "--repository", repository, "--json").stdout)
+    assert (index["status"], index["chroma"]["state"]) == ("ready", "ready")
+    os.kill(index["owner_pid"], signal.SIGTERM)
+    status = json.loads(run("status", "--repository", repository, "--json").stdout)
+    assert status["owner_pid"] != index["owner_pid"], "it has just been started, and not looked at ChromaDB yet"
+    assert (status["status"], status["indexed_commit"]) == ("ready", index["head_commit"])
+
+
 def test_a_rebuild_is_waited_for(repository: Path) -> None:
     run("index", "--repository", repository)
     before = json.loads(run("status", "--repository", repository, "--json").stdout)["generation"]
@@ -78,7 +87,7 @@ def test_a_full_rebuild_is_waited_for(repository: Path) -> None:
     assert answer.returncode == 0, answer.stderr
     status = json.loads(answer.stdout)
     assert status["generation"] != before
-    assert status["status"] == "ready", "a full one has filled ChromaDB, too"
+    assert status["chroma"] == {"state": "ready", "pending": 0}, "a full one has filled ChromaDB, too"
 
 
 def test_a_search_can_wait_for_what_was_just_committed(repository: Path) -> None:
@@ -282,6 +291,8 @@ def test_a_mean_that_is_too_low_fails(repository: Path, judged: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "arguments", "message"),
     [
+        ('[{"query": "x", "query": "y", "relevant": ["home"]}]', (), "is ambiguous: 'query' is given more than once"),
+        ('[{"query": "x", "relevant": ["home"], "tags": []}]', (), "unknown parameter 'tags' in entry 0"),
         ("{", (), "is not JSON"),
         ("[]", (), "with at least one entry"),
         ('[{"query": "x"}]', (), "names no relevant page"),

@@ -10,7 +10,7 @@ from otterwiki_semantic.core.records import Mode, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from tests.support.engines import opened, wait_until_equal
-from tests.support.live_wiki import commit, eventually
+from tests.support.live_wiki import commit, eventually, is_settled
 
 
 @pytest.fixture
@@ -181,7 +181,8 @@ def test_searches_go_on_while_broken_chroma_is_filled_again(index: IndexEngine, 
     broken.close()
     after = index.search(["vegetables"], SearchOptions(5, 2))[0].results
     assert [hit.path for hit in after] == [hit.path for hit in before]
-    eventually(lambda: index.status().status == "ready" and serving.mirror.is_current)
+    assert index.status().status == "ready", "the index equals HEAD, and searches see all of it"
+    eventually(lambda: is_settled(index.status()))
     assert serving.vector_store is not broken
     assert not Path(broken.place).exists()
     assert serving.vector_store.count() == index.status().vectors

@@ -214,10 +214,12 @@ def test_the_wiki_tells_its_administrators(tmp_path: Path, handbook: dict[str, s
     with LiveWiki(repository, tmp_path / "index", SEMANTIC_SEARCH_LOG="yes", READ_ACCESS="ANONYMOUS") as wiki:
         wiki.wait_until_indexed()
         wiki.search("bleeding a radiator")
-        wiki.api("POST", "/semantic-search", json_body={"queries": [NONSENSE, "vegetables"], "note": False})
+        wiki.api("POST", "/semantic-search", json_body={"queries": [NONSENSE, "vegetables"]})
+        unlogged = {"queries": [NONSENSE], "is_logged": False}
+        assert wiki.api("POST", "/semantic-search", json_body=unlogged).status == 422, "the API has no such parameter"
         eventually(lambda: wiki.api("GET", "/semantic-search/insight").json["syncs"])
         told = wiki.api("GET", "/semantic-search/insight").json
-        assert sum(hour["count"] for hour in told["searches"]) == 3, "the API has no such parameter"
+        assert sum(hour["count"] for hour in told["searches"]) == 3
         assert [each["query"] for each in told["unanswered"]] == [NONSENSE]
         assert [sync["pages"] for sync in told["syncs"]] == [5]
         for further in ("draft=1", "more=1"):

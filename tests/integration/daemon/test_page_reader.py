@@ -139,7 +139,8 @@ def test_what_is_not_there_is_answered_with_what_is(wiki: LiveWiki) -> None:
     assert (reply.status, reply.json["error"]["code"]) == (404, "section_unknown")
     assert reply.json["sections"][0] == "Heating > Before the frost"
     reply = wiki.api("GET", f"{PAGES}/house/heating", lines="99999")
-    assert (reply.status, reply.json["error"]["message"]) == (404, "there is no line 99999: the page has 21")
+    beyond = {"code": "invalid_parameter", "message": "lines begins at 99999; the page has 21 lines"}
+    assert (reply.status, reply.json["error"]) == (422, beyond)
     reply = wiki.api("GET", f"{PAGES}/house/heating", revision="abcdef012345")
     assert (reply.status, reply.json["error"]["code"]) == (404, "revision_unknown")
     for bad in (
@@ -200,8 +201,9 @@ def test_links_lead_both_ways(odd: LiveWiki) -> None:
 def test_some_pages_are_read_again_without_another_index(wiki: LiveWiki) -> None:
     before = wiki.status()
     reply = wiki.api("POST", "/reindex", json_body={"pages": ["GARDEN", "house/alarm.md"]})
-    assert (reply.status, reply.json) == (202, {"status": "started", "pages": ["garden", "house/alarm"]})
-    eventually(lambda: wiki.status()["last_sync"] != before["last_sync"] and wiki.status()["pending_pages"] == 0)
+    job = reply.json["job"]
+    assert (reply.status, reply.json) == (202, {"status": "started", "pages": ["garden", "house/alarm"], "job": job})
+    eventually(lambda: wiki.api("GET", "/reindex/status", job=job).json["state"] == "done")
     after = wiki.wait_until_indexed()
     assert after["generation"] == before["generation"]
     assert after["embedded_texts"] == before["embedded_texts"], "texts that are the same are not embedded again"

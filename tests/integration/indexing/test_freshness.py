@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
 from otterwiki_semantic.core.errors import ModelError
-from otterwiki_semantic.core.records import Answer, SearchOptions
+from otterwiki_semantic.core.records import Answer, RebuildState, RebuildStatus, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
@@ -96,6 +96,39 @@ def test_an_answer_is_given_though_git_cannot_be_read(settings: Settings, index:
     away.rename(settings.repository)
     eventually(lambda: index.status().status == "ready")
     assert index.status().problems == ()
+
+
+def job_of(index: IndexEngine, *paths: str) -> Callable[[], RebuildStatus]:
+    """Ask for pages to be read again; gives what looks at the job."""
+    name = index.refresh(paths).job
+    assert name is not None
+    return lambda: index.job(name)
+
+
+def test_pages_that_are_read_again_are_done_with_the_sync_that_reads_them(index: IndexEngine) -> None:
+    with index._manager._changing:
+        first = job_of(index, "garden")
+        eventually(lambda: index._manager._begun > index._manager._ended)
+        second = job_of(index, "GARDEN", "home")
+        assert (first().state, second().state) == (RebuildState.RUNNING, RebuildState.RUNNING)
+        assert (second().pages_done, second().pages_total) == (0, 2)
+    eventually(lambda: first().state is RebuildState.DONE and second().state is RebuildState.DONE)
+    assert second().pages_done == 2
+    assert second().finished is not None
+    assert index.status().rebuild == RebuildStatus(), "no index was rebuilt"
+
+
+def test_pages_that_could_not_be_read_again_fail_and_say_why(settings: Settings, index: IndexEngine) -> None:
+    away = settings.repository.with_name("away")
+    settings.repository.rename(away)
+    failed = job_of(index, "garden")
+    eventually(lambda: failed().state is RebuildState.FAILED)
+    assert failed().error
+    assert "REPOSITORY" in (failed().hint or "")
+    away.rename(settings.repository)
+    done = job_of(index, "garden")
+    eventually(lambda: done().state is RebuildState.DONE)
+    assert failed().state is RebuildState.FAILED
 
 
 def test_an_index_on_its_way_to_another_commit_does_not_equal_the_one_it_came_from(

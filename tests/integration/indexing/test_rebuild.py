@@ -28,7 +28,7 @@ from otterwiki_semantic.indexing.sync import Indexer
 from otterwiki_semantic.storage.catalog import Catalog
 from otterwiki_semantic.storage.chroma.mirror import MirrorState
 from otterwiki_semantic.storage.generation import Generation, GenerationStore
-from tests.support.live_wiki import commit, eventually, make_repository
+from tests.support.live_wiki import commit, eventually, is_settled, make_repository
 from tests.support.syncing import sync
 
 PAGES = 150
@@ -73,7 +73,7 @@ def opened(place: Path) -> Iterator[Open]:
 
 def is_ready(index: IndexEngine) -> IndexStatus | None:
     status = index.status()
-    return status if status.status == "ready" and status.rebuild.state is not RebuildState.RUNNING else None
+    return status if is_settled(status) and status.rebuild.state is not RebuildState.RUNNING else None
 
 
 def ask(index: IndexEngine, query: str, mode: Mode = Mode.HYBRID) -> Answer:

@@ -15,7 +15,7 @@ from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOp
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from tests.support.live_wiki import eventually
+from tests.support.live_wiki import eventually, is_settled
 from tests.support.paths import DATA
 
 QUESTION = "a gurgling radiator"
@@ -58,7 +58,7 @@ def ask(index: IndexEngine) -> Answer:
 
 def is_whole(index: IndexEngine) -> bool:
     status = index.status()
-    return status.status == "ready" and status.index.pending_pages == 0 and status.rebuild.state is not RebuildState.RUNNING
+    return is_settled(status) and status.index.pending_pages == 0 and status.rebuild.state is not RebuildState.RUNNING
 
 
 def test_an_index_of_this_way_is_used_as_it_is(settings: Settings, opened: Open) -> None:

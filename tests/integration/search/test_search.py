@@ -16,7 +16,7 @@ from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.storage import generation
 from otterwiki_semantic.storage.vector_store import VectorStore
-from tests.support.live_wiki import commit, eventually, make_repository
+from tests.support.live_wiki import commit, eventually, is_settled, make_repository
 
 BOILERPLATE = """
 This page is maintained by the operations team. Report mistakes in the shared mailbox, never by telephone, and name the page,
@@ -93,7 +93,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def index(repository: Path) -> Iterator[IndexEngine]:
     made = IndexEngine(Settings(repository, repository.parent / "index", map=False))
     made.start()
-    eventually(lambda: made.status().status == "ready" and made.status().index.pending_pages == 0)
+    eventually(lambda: is_settled(made.status()) and made.status().index.pending_pages == 0)
     yield made
     made.close()
 
@@ -227,7 +227,7 @@ def test_a_page_counts_as_updated_when_a_commit_changed_it(tmp_path: Path, monke
     index = IndexEngine(Settings(place, tmp_path / "index", map=False))
     index.start()
     try:
-        equal = lambda: index.status().status == "ready" and index.status().index.pending_pages == 0  # noqa: E731
+        equal = lambda: is_settled(index.status()) and index.status().index.pending_pages == 0  # noqa: E731
         eventually(equal)
         assert top(index, "old", n=1).updated == "2020-01-01T00:00:00+00:00"
         dated("2024-06-01T12:00:00Z")
@@ -258,7 +258,7 @@ def diary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
             commit(repository, files) if number else make_repository(repository, files)
     index = IndexEngine(Settings(repository, place / "index", map=False))
     index.start()
-    eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
+    eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
     yield index
     index.close()
 
@@ -303,7 +303,7 @@ def test_a_narrow_filter_is_exact(tmp_path: Path) -> None:
     index = IndexEngine(Settings(make_repository(tmp_path / "repository", pages), tmp_path / "index", map=False))
     index.start()
     try:
-        eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
+        eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
         for mode in (Mode.HYBRID, Mode.SEMANTIC):
             assert find(index, "sailing boats on a lake", filters=Filters(path="kitchen/"), mode=mode) == ["kitchen/soup"]
         assert len(find(index, "sailing boats", n=50, filters=Filters(path="boats/"))) == 50
@@ -341,7 +341,7 @@ def test_boilerplate_appears_once_with_the_other_pages(tmp_path: Path) -> None:
     index = IndexEngine(Settings(make_repository(tmp_path / "repository", pages), tmp_path / "index", map=False))
     index.start()
     try:
-        eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
+        eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
         hits = ask(index, "where to report mistakes on a page", n=10).results
         repeated = [hit for hit in hits if "shared mailbox" in hit.snippet]
         texts = {hit.snippet[hit.prefix_length :] for hit in repeated}
@@ -428,7 +428,7 @@ def test_without_the_keyword_index_meaning_answers(tmp_path: Path) -> None:
     index = IndexEngine(Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", map=False))
     index.start()
     try:
-        eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
+        eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
         (catalog,) = (tmp_path / "index").rglob("catalog.sqlite3")
         with sqlite3.connect(catalog) as connection:
             connection.execute("DELETE FROM keywords_data WHERE id > 10")
@@ -484,7 +484,7 @@ def test_the_same_question_gets_the_same_answer(index: IndexEngine) -> None:
 def served(place: Path, pages: dict[str, str | bytes]) -> IndexEngine:
     made = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", map=False))
     made.start()
-    eventually(lambda: made.status().status == "ready" and made.status().index.pending_pages == 0)
+    eventually(lambda: is_settled(made.status()) and made.status().index.pending_pages == 0)
     return made
 
 

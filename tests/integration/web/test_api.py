@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from flask import Flask, url_for
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from otterwiki_semantic.web.api.operations import IGNORED_PARAMETERS
 from otterwiki_semantic.web.api.routes import _page_urls
 from tests.support.live_wiki import KEY, eventually
 
@@ -197,6 +199,55 @@ def test_the_status_says_what_the_index_holds(client: FlaskClient) -> None:
     assert body["last_error"] is None
 
 
+UNKNOWN = [
+    ("/semantic-search?q=x&tags=winter", "unknown parameter 'tags'; did you mean 'tag'?"),
+    ("/semantic-search?q=x&Mode=keyword", "unknown parameter 'Mode'; did you mean 'mode'?"),
+    ("/semantic-search?q=x&limit=3", "unknown parameter 'limit'; allowed are q, n, max_chunks_per_page, "),
+    ("/semantic-search?q=x&n=3&n=4", "n is given 2 times; allowed is once"),
+    ("/semantic-search?q=x&n=3&n=3&_=1", "n is given 2 times; allowed is once"),
+    ("/semantic-search?q=x&=", "unknown parameter ''; allowed are q, "),
+    ("/semantic-search/status?full=true", "unknown parameter 'full'; none is allowed"),
+    ("/semantic-search/map?q=x", "unknown parameter 'q'; none is allowed"),
+    ("/semantic-search/metrics?name=x", "unknown parameter 'name'; none is allowed"),
+    ("/semantic-search/openapi.json?full=true", "unknown parameter 'full'; none is allowed"),
+    ("/semantic-search/insight/home?n=3", "unknown parameter 'n'; none is allowed"),
+    ("/chroma-status?full=true", "unknown parameter 'full'; none is allowed"),
+    ("/related?path=home&sort=updated", "unknown parameter 'sort'; allowed are path, n"),
+    ("/pages?sort=updated", "unknown parameter 'sort'; allowed are category, tag, prefix, "),
+    ("/pages?path=house", "unknown parameter 'path'; allowed are "),
+    ("/pages/home?line=1", "unknown parameter 'line'; did you mean 'lines'?"),
+]
+
+
+@pytest.mark.parametrize(("path", "message"), UNKNOWN)
+def test_what_no_route_has_is_refused_with_what_may_be_meant(client: FlaskClient, path: str, message: str) -> None:
+    assert_error(client.get(f"/api/v1{path}", headers=BEARER), 422, "invalid_parameter", message)
+
+
+@pytest.mark.parametrize(
+    ("query", "body", "message"),
+    [
+        ("", '{"queries": ["x"], "tags": ["a"]}', "unknown parameter 'tags'; did you mean 'tag'?"),
+        ("", '{"queries": ["x"], "limit": null}', "unknown parameter 'limit'; allowed are queries, n, "),
+        ("", '{"queries": ["x"], "n": 3, "n": 4}', "'n' is given more than once"),
+        ("", '{"queries": ["x"], "_": 1}', "unknown parameter '_'; allowed are "),
+        ("?n=3", '{"queries": ["x"]}', "unknown parameter 'n' in the query string; none is allowed"),
+    ],
+)
+def test_what_a_body_may_not_have_is_refused(client: FlaskClient, query: str, body: str, message: str) -> None:
+    response = client.post(f"/api/v1/semantic-search{query}", data=body, headers=BEARER)
+    assert_error(response, 422, "invalid_parameter", message)
+
+
+def test_parameters_of_the_wiki_and_of_scripts_are_let_through(client: FlaskClient) -> None:
+    foreign = "&".join(f"{name}=x" for name in IGNORED_PARAMETERS)
+    for path in ("/semantic-search?q=radiator&", "/semantic-search/status?", "/pages?", "/related?path=home&"):
+        assert client.get(f"/api/v1{path}{foreign}&_=2", headers=BEARER).status_code == 200
+    assert client.post(f"/api/v1/semantic-search?{foreign}", json={"queries": ["x"]}, headers=BEARER).status_code == 200
+    revision = client.get("/api/v1/pages/home?revision=x&_=1", headers=BEARER)
+    assert_error(revision, 422, "invalid_parameter", "revision is 'x'")
+
+
 def test_a_rebuild_is_started_once_and_told_of(client: FlaskClient) -> None:
     response = client.post("/api/v1/reindex", headers=BEARER)
     assert response.status_code == 202
@@ -222,6 +273,37 @@ def test_a_rebuild_is_started_once_and_told_of(client: FlaskClient) -> None:
     assert status["seconds_left"] is None
 
 
+def job_status(client: FlaskClient, job: str) -> dict[str, Any]:
+    found: dict[str, Any] = client.get("/api/v1/reindex/status", query_string={"job": job}, headers=BEARER).get_json()
+    return found
+
+
+def has_ended(client: FlaskClient, job: str) -> bool:
+    return bool(job_status(client, job)["state"] != "running")
+
+
+def test_each_reindex_has_a_job_that_ends(client: FlaskClient) -> None:
+    eventually(lambda: client.get("/api/v1/reindex/status", headers=BEARER).get_json()["state"] != "running")
+    pages = client.post("/api/v1/reindex", json={"pages": ["home", "garden"]}, headers=BEARER).get_json()
+    assert (pages["status"], pages["pages"]) == ("started", ["home", "garden"])
+    rebuild = client.post("/api/v1/reindex", headers=BEARER).get_json()
+    assert rebuild["job"] != pages["job"]
+    for job, count in ((pages["job"], 2), (rebuild["job"], 5)):
+        eventually(partial(has_ended, client, job))
+        done = job_status(client, job)
+        assert (done["job"], done["state"], done["status"], done["error"]) == (job, "done", "complete", None)
+        assert (done["pages_done"], done["pages_total"]) == (count, count)
+        assert done["started"] <= done["finished"]
+    last = client.get("/api/v1/reindex/status", headers=BEARER).get_json()
+    assert last == job_status(client, rebuild["job"]), "without a job it is the last rebuild"
+
+
+def test_a_job_that_nobody_started_is_unknown(client: FlaskClient) -> None:
+    response = client.get("/api/v1/reindex/status?job=0123abcd", headers=BEARER)
+    assert_error(response, 404, "job_unknown", "there is no job '0123abcd'", "until the index daemon ends")
+    assert_error(client.get("/api/v1/reindex/status?job=", headers=BEARER), 422, "invalid_parameter", "job is ''")
+
+
 @pytest.mark.parametrize(
     ("query", "body", "full"),
     [
@@ -231,7 +313,7 @@ def test_a_rebuild_is_started_once_and_told_of(client: FlaskClient) -> None:
         ("", {"full": True}, True),
         ("?full=true", {"full": False}, False),
         ("?full=true", {"full": None}, True),
-        ("", {"other": 1}, False),
+        ("?csrf_token=x&_=1763845000", None, False),
     ],
 )
 def test_a_rebuild_can_be_told_to_read_every_page(
@@ -260,6 +342,11 @@ def test_a_rebuild_can_be_told_to_read_every_page(
         ("", '{"full": 7}', 422, "invalid_parameter", "full is 7; allowed are true and false"),
         ("", '{"full"', 400, "bad_request", 'the body is not JSON; send {"full": true}'),
         ("", "[true]", 400, "bad_request", 'the body is not a JSON object; send {"full": true}'),
+        ("", '{"ful": true}', 422, "invalid_parameter", "unknown parameter 'ful'; did you mean 'full'?"),
+        ("", '{"full": true, "full": false}', 422, "invalid_parameter", "'full' is given more than once"),
+        ("", "full=true", 400, "bad_request", 'the body is not JSON; send {"full": true}'),
+        ("?full=1&full=1", None, 422, "invalid_parameter", "full is given 2 times; allowed is once"),
+        ("?pages=home", None, 422, "invalid_parameter", "unknown parameter 'pages' in the query string; allowed are full"),
     ],
 )
 def test_a_rebuild_that_is_not_understood_is_refused(

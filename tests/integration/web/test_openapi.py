@@ -169,6 +169,8 @@ def closed(schema: Any) -> Any:
         ("GET", "/related?path=nowhere", 404, None),
         ("POST", "/reindex", 202, None),
         ("GET", "/reindex/status", 200, None),
+        ("GET", "/reindex/status?job=nobody", 404, None),
+        ("GET", "/reindex/status?jobs=nobody", 422, None),
         ("GET", "/chroma-status", 200, None),
     ],
 )
@@ -236,7 +238,7 @@ def test_limits_are_documented_as_they_are_checked(
         name, schema = parameter["name"], parameter["schema"]
         for values, expected in ((allowed(schema), {200, 404}), (refused(schema), {422})):
             for value in values:
-                given = {"q": "x", "path": "home"} | {name: value}
+                given = ({"path": "home"} if path == "/related" else {"q": "x"}) | {name: value}
                 answer = session.get(wiki.url + ROOT + path, params=given, headers=BEARER)
                 assert answer.status_code in expected, (name, value)
 

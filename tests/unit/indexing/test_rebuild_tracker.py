@@ -41,6 +41,11 @@ def test_a_rebuild_that_succeeds_is_done(tracker: RebuildTracker, serving: Gener
     assert status.started is not None
     assert status.finished is not None
     assert not tracker.may_start, "none is started automatically for a while"
+    assert status.job is not None
+    assert tracker.jobs.find(status.job) == status
+    tracker.put_off(serving, RebuildRefusedError("no room"))
+    assert tracker.status.job is None
+    assert tracker.jobs.find(status.job) == status, "what could not begin is another rebuild"
 
 
 def test_only_one_rebuild_runs(tracker: RebuildTracker, serving: Generation) -> None:

@@ -59,6 +59,11 @@ def test_a_steady_change_is_told_from_noise() -> None:
         ([{"query": "q", "relevant": ["a"]}, {"query": "r"}], r"entry 1 of the query file \('r'\) names no relevant page"),
         ([{"query": "q", "relevant": "a"}], "relevant of entry 0 of the query file has to be a list"),
         ([{"query": "q", "relevant": ["a"], "exclude": [1]}], "exclude of entry 0"),
+        ([{"querry": "q"}], "^unknown parameter 'querry' in entry 0 of the query file; did you mean 'query'"),
+        (
+            [{"query": "q", "relevant": ["a"], "limit": 5}],
+            "'limit' in entry 0 .*; allowed are query, relevant, exclude",
+        ),
     ],
 )
 def test_a_bad_query_file_is_told_where(value: object, message: str) -> None:
@@ -67,5 +72,5 @@ def test_a_bad_query_file_is_told_where(value: object, message: str) -> None:
 
 
 def test_paths_are_read_however_they_are_written() -> None:
-    (judged,) = parse_judged_queries([{"query": " q ", "relevant": ["/Dir/A.md", "dir/a"], "sections": ["ignored"]}])
+    (judged,) = parse_judged_queries([{"query": " q ", "relevant": ["/Dir/A.md", "dir/a"]}])
     assert judged == JudgedQuery("q", ("dir/a",))

@@ -11,6 +11,7 @@ import pytest
 
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreUnreachableError
+from otterwiki_semantic.core.records import ChromaFill, ChromaState
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.storage.catalog import Catalog
@@ -95,8 +96,10 @@ def test_a_mirror_is_current_once_its_outbox_is_empty(bench: Bench) -> None:
     bench.add(1, 2, 3)
     bench.mirror.push(seconds=0)
     assert bench.state() is MirrorState.FILLING
+    assert bench.mirror.fill == ChromaFill(ChromaState.FILLING, 3)
     bench.mirror.push()
     assert bench.state() is MirrorState.CURRENT
+    assert bench.mirror.fill == ChromaFill(ChromaState.READY, 0)
     assert list(bench.mirror.query(unit(2), 1) or ()) == ["v2"]
 
 
@@ -113,6 +116,7 @@ def test_a_store_that_cannot_be_reached_rests_and_is_verified_again(current: Ben
     assert current.mirror.query(unit(1), 1) is None
     assert current.state() is MirrorState.RESTING
     assert current.mirror.retry_in == 30.0
+    assert current.mirror.fill == ChromaFill(ChromaState.RESTING, 0)
     assert str(current.mirror.error) == "it is down"
     current.stores[-1].failure = None
     current.mirror.push()

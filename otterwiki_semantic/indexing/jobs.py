@@ -1,0 +1,73 @@
+"""The jobs that callers ask for, rebuilds and pages that are read again, so that they can ask how each has ended."""
+
+from __future__ import annotations
+
+import secrets
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from msgspec import structs
+
+from otterwiki_semantic.core.errors import JobNotFoundError
+from otterwiki_semantic.core.hints import problem
+from otterwiki_semantic.core.records import RebuildState, RebuildStatus
+from otterwiki_semantic.indexing.progress import now
+
+_KEPT = 100
+
+
+class JobLog:
+    """The last jobs by id, in memory. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs: dict[str, RebuildStatus] = {}
+
+    def begin(self, job: RebuildStatus) -> RebuildStatus:
+        """Return a job that begins now, with its id."""
+        return self._keep(structs.replace(job, job=secrets.token_hex(4), state=RebuildState.RUNNING, started=now()))
+
+    def end(self, job: RebuildStatus, error: Exception | None) -> RebuildStatus:
+        """Return a job that ends now; one without an id is not kept."""
+        reason = problem(error) if error else None
+        return self._keep(
+            structs.replace(
+                job,
+                state=RebuildState.FAILED if error else RebuildState.DONE,
+                finished=now(),
+                seconds_left=None,
+                error=reason and reason.message,
+                hint=reason and reason.hint,
+            )
+        )
+
+    @contextmanager
+    def syncing(self) -> Iterator[list[RebuildStatus]]:
+        """End the jobs that the block puts into the list, which wait for pages, as the block ends."""
+        jobs: list[RebuildStatus] = []
+        error: Exception | None = None
+        try:
+            yield jobs
+        except Exception as failure:
+            error = failure
+            raise
+        finally:
+            for job in jobs:
+                self.end(job if error else structs.replace(job, pages_done=job.pages_total), error)
+
+    def find(self, job: str) -> RebuildStatus:
+        """Return a job; `JobNotFoundError` if there is none with this id, or no longer."""
+        with self._lock:
+            found = self._jobs.get(job)
+        if found is None:
+            raise JobNotFoundError(f"there is no job {job!r}; the last {_KEPT} are kept until the index daemon ends")
+        return found
+
+    def _keep(self, job: RebuildStatus) -> RebuildStatus:
+        with self._lock:
+            if job.job is not None:
+                self._jobs[job.job] = job
+            while len(self._jobs) > _KEPT:
+                del self._jobs[next(iter(self._jobs))]
+        return job
