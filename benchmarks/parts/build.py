@@ -168,8 +168,8 @@ class _CountingRepository(Repository):
 
     pages_read = 0
 
-    def read_blobs(self, blobs: Iterable[str]) -> Iterator[bytes]:
-        for content in super().read_blobs(blobs):
+    def read_blobs(self, blobs: Iterable[str], max_bytes: int | None = None) -> Iterator[bytes]:
+        for content in super().read_blobs(blobs, max_bytes):
             self.pages_read += 1
             yield content
 

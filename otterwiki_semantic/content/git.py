@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import IO
 
 from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.records import Commit
@@ -16,12 +17,31 @@ _PAGE = b".md"
 _REGULAR_FILE = b"100"
 _TIMEOUT_SECONDS = 120
 _LINE_BYTES = 4096
+_PIECE_BYTES = 1 << 20
 _HINT_TO_INIT = "; to make it one, there: git init && git add -A && git commit -m pages"
 _UNWANTED_VARIABLES = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE"),
     *("GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_GLOB_PATHSPECS", "GIT_ICASE_PATHSPECS"),
 )
 """Set in a git hook, these would lead git to a different repository, or to read paths in a different way."""
+
+
+_SAFE_CONFIGURATION = tuple(
+    argument
+    for setting in (
+        *("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.pager=cat", "core.sshCommand=false"),
+        *("core.gitProxy=", "core.askPass=", "credential.helper=", "diff.external=", "log.showSignature=false"),
+        *(
+            "gpg.program=false",
+            "gpg.ssh.program=false",
+            "gpg.x509.program=false",
+            "protocol.allow=never",
+            "core.alternateRefsCommand=",
+        ),
+    )
+    for argument in ("-c", setting)
+)
+"""A repository's own configuration can name programs for git to run; whoever can write there must not have us run them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +68,12 @@ class _LoggedCommit:
     """Those that it changed."""
 
 
+def _skip(stream: IO[bytes], size: int) -> None:
+    """Read past so many bytes, a piece at a time."""
+    while size > 0 and (piece := stream.read(min(size, _PIECE_BYTES))):
+        size -= len(piece)
+
+
 class Repository:
     """A git repository, bare or with a work tree.
 
@@ -56,6 +82,7 @@ class Repository:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._command = ("git", "-C", str(directory), *_SAFE_CONFIGURATION)
         self._environment = {
             **{name: value for name, value in os.environ.items() if name not in _UNWANTED_VARIABLES},
             "LC_ALL": "C",
@@ -104,6 +131,15 @@ class Repository:
         if self._run("symbolic-ref", "--quiet", "HEAD").returncode == 0 and not answer.stderr.strip():
             return None
         raise RepositoryError(f"git cannot read HEAD of {self.directory}: {_message(answer.stderr)}")
+
+    def has_commit(self, commit: str) -> bool:
+        """Whether the repository has this commit, on whatever branch."""
+        return self._run("cat-file", "-e", f"{commit}^{{commit}}").returncode == 0
+
+    def root_commit(self) -> str | None:
+        """Return the first commit of HEAD's history, or one of several; None before there is any."""
+        head = self.head()
+        return self._git("rev-list", "--max-parents=0", "--max-count=1", head).decode("ascii").strip() if head else None
 
     def pages(self, commit: str) -> dict[str, PageFile]:
         """Return the pages of a commit by path."""
@@ -209,9 +245,9 @@ class Repository:
         revision, author, date, message = (answer.split("\0", 3) + [""] * 4)[:4]
         return Commit(revision, author, date, message.strip()) if revision else None
 
-    def read_blobs(self, blobs: Iterable[str]) -> Iterator[bytes]:
-        """Yield the content of each blob, in order, from one git process."""
-        command = ["git", "-C", str(self.directory), "cat-file", "--batch"]
+    def read_blobs(self, blobs: Iterable[str], max_bytes: int | None = None) -> Iterator[bytes]:
+        """Yield the content of each blob, or as many bytes of it at most, in order, from one git process."""
+        command = [*self._command, "cat-file", "--batch"]
         with subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=self._environment
         ) as process:
@@ -223,8 +259,9 @@ class Repository:
                 header = process.stdout.readline().split()
                 if len(header) != 3 or header[1] != b"blob":
                     raise RepositoryError(f"git cannot read object {blob} of {self.directory}; try: git fsck")
-                content = process.stdout.read(int(header[2]))
-                process.stdout.read(1)
+                size = int(header[2])
+                content = process.stdout.read(size if max_bytes is None else min(size, max_bytes))
+                _skip(process.stdout, size - len(content) + 1)
                 yield content
             process.stdin.close()
 
@@ -239,7 +276,7 @@ class Repository:
     def _run(
         self, *arguments: str, stdin: bytes | None = None, timeout: float | None = _TIMEOUT_SECONDS
     ) -> subprocess.CompletedProcess[bytes]:
-        command = ["git", "-C", str(self.directory), *arguments]
+        command = [*self._command, *arguments]
         try:
             return subprocess.run(
                 command, input=stdin, capture_output=True, env=self._environment, timeout=timeout, check=False

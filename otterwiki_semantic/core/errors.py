@@ -66,6 +66,16 @@ class MetricsError(SemanticError):
     code = "package_missing"
 
 
+class LimitExceededError(SemanticError):
+    """A function took more time or memory than it may; the message ends a sentence that begins with what it worked on."""
+
+
+class PageUnreadableError(SemanticError):
+    """A page cannot be parsed within the limits of time and memory."""
+
+    code = "page_unreadable"
+
+
 class ParameterError(SemanticError):
     """A request's parameter is missing or not allowed."""
 

@@ -152,6 +152,7 @@ def _readable_file(value: str) -> Path:
     return path
 
 
+MAX_PAGE_BYTES = 2_000_000
 _TEXT = SettingType("text", str)
 _FLAG = SettingType("true or false", read_flag)
 _SECRET = _matching("[!-~]+", "ASCII without spaces", "has a character that no key has, such as a space")
@@ -208,6 +209,9 @@ class Settings:
     chroma_database: str = setting(_CHROMA_NAME, "default_database", "The database on the ChromaDB server.")
     chroma_ca: Path | None = setting(_READABLE_FILE, None, "Certificates for the ChromaDB server, in PEM format.")
     sync_interval: float = setting(_number(1, 86_400, "seconds"), 60.0, "Longest time between two checks of HEAD.")
+    max_page_bytes: int = setting(
+        _number(1_000, 100_000_000, "a whole number", int), MAX_PAGE_BYTES, "Bytes of a page that are indexed."
+    )
     related: bool = setting(_FLAG, True, "Show related pages next to the wiki's pages.")
     map: bool = setting(_FLAG, True, "Make a map of the wiki.")
     search_log: bool = setting(_FLAG, False, "Log searches.")

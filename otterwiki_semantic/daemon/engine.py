@@ -72,6 +72,7 @@ from otterwiki_semantic.storage import (
     GenerationStore,
     OpenStore,
     VectorStore,
+    claim_data_directory,
 )
 
 _SEARCH_SLOTS = 2
@@ -89,6 +90,7 @@ class IndexEngine:
 
     def __init__(self, settings: Settings) -> None:
         repository = Repository(settings.repository)
+        claim_data_directory(settings.data_dir, repository)
         self._monitoring = Monitoring(settings, repository)
         self._telemetry = self._monitoring.telemetry
         self.embedder = open_embedder(settings)
@@ -107,6 +109,7 @@ class IndexEngine:
             settings.sync_interval,
             self._telemetry,
             on_synced=self._refresh_map,
+            max_page_bytes=settings.max_page_bytes,
         )
         self._insights = Insights(settings.data_dir, self._manager.history, keeps_searches=settings.search_log)
         self._map = (

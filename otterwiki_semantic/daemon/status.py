@@ -14,7 +14,9 @@ from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, 
 from otterwiki_semantic.search.reranking import RerankStage
 from otterwiki_semantic.storage import Counts, Generation
 
+_MAX_NAMED = 5
 _RETRIED_SOON = "no action needed: they are retried within five minutes after the model can be reached"
+_SHORTEN = "divide these pages, or simplify them; for a long page, SEMANTIC_MAX_PAGE_BYTES can be raised"
 _RETRIED = "no action needed: they are retried within an hour; if a page fails again and again, change it"
 
 
@@ -96,7 +98,7 @@ class StatusReport:
         if self._model.error is not None:  # what it means for pages and queries is shown as well
             shown.append(problem(self._model.error))
         if generation is not None:
-            shown += self._lack_of_vectors(generation)
+            shown += [*self._lack_of_vectors(generation), *_bad_pages(generation)]
         return shown
 
     def _lack_of_vectors(self, generation: Generation) -> list[Problem]:
@@ -111,3 +113,18 @@ class StatusReport:
         why = next((stage.error for stage in stages if stage.error), "see owner.log")
         message = f"{unfinished} pages are found by keywords only, because the model failed: {why}"
         return [Problem(message, _RETRIED_SOON if stages[0].is_resting else _RETRIED)]
+
+
+def _bad_pages(generation: Generation) -> list[Problem]:
+    """Return a problem that names the pages that are not indexed as they should be, if there are any."""
+    if not generation.catalog.is_current:
+        return []
+    found = generation.catalog.pages.problems()
+    if not found:
+        return []
+    named = "; ".join(f"{path}: {reason}" for path, reason in found[:_MAX_NAMED])
+    others = f"; and {len(found) - _MAX_NAMED} more" if len(found) > _MAX_NAMED else ""
+    pages = (
+        "1 page is not indexed as it should be" if len(found) == 1 else f"{len(found)} pages are not indexed as they should be"
+    )
+    return [Problem(f"{pages}: {named}{others}", _SHORTEN)]

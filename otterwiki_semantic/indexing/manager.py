@@ -21,8 +21,10 @@ from otterwiki_semantic.core.errors import (
     SemanticError,
 )
 from otterwiki_semantic.core.records import Freshness, RebuildStatus
+from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.freshness import FreshnessMonitor
+from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker, now
 from otterwiki_semantic.indexing.promotion import PACE, RecallGate, measure_recall
 from otterwiki_semantic.indexing.rebuild import RebuildJob
@@ -62,6 +64,7 @@ class IndexManager:
         interval: float,
         telemetry: Telemetry = NO_TELEMETRY,
         on_synced: Callable[[], None] | None = None,
+        max_page_bytes: int = MAX_PAGE_BYTES,
     ) -> None:
         self._generations = generations
         self._recipe = recipe
@@ -70,8 +73,10 @@ class IndexManager:
         self._telemetry = telemetry
         self._on_synced = on_synced
         self._stopping = threading.Event()
-        self.indexer = Indexer(repository, recipe, self._stopping.is_set, _PUSH_SECONDS, telemetry)
-        self.rebuilds = RebuildJob(repository, generations, recipe, model, gate, self._stopping.is_set, telemetry)
+        should_stop = self._stopping.is_set
+        self._loader = PageLoader(repository, recipe.embedder, max_page_bytes, generations.data_dir)
+        self.indexer = Indexer(repository, recipe, should_stop, _PUSH_SECONDS, telemetry, self._loader)
+        self.rebuilds = RebuildJob(repository, generations, recipe, model, gate, should_stop, telemetry, self._loader)
         self._jobs = self.rebuilds.tracker.jobs
         self.progress = ProgressTracker()
         self.history = SyncHistory(self.indexer, self._commit, telemetry)
@@ -112,6 +117,7 @@ class IndexManager:
         if self.is_stopping:
             return
         self._stopping.set()
+        self._loader.close()
         self._scheduler.stop(timeout)
         has_ended = self._changing.acquire(timeout=timeout)
         if self.serving is not None:
@@ -307,11 +313,18 @@ class IndexManager:
         self._record(generation, result, time.perf_counter() - start)
 
     def _invalidate_pages(self, generation: Generation) -> list[RebuildStatus]:
-        """Let the sync read pages again, and return the jobs that wait for them."""
+        """Let the sync read pages again, and return the jobs that wait for them.
+
+        Pages with problems are also read again, if the limits are other ones than before.
+        """
         with self._changed:
             paths, jobs = self._pages_to_refresh, self._page_jobs
             self._pages_to_refresh, self._page_jobs = set(), []
         try:
+            limit = str(self._loader.max_bytes)
+            if generation.catalog.meta("max_page_bytes") != limit:
+                paths |= {path for path, _ in generation.catalog.pages.problems()}
+                generation.catalog.set_meta("max_page_bytes", limit)
             if paths:
                 generation.catalog.invalidate_pages(sorted(paths))
         except CatalogError:

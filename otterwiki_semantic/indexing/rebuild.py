@@ -23,6 +23,7 @@ from otterwiki_semantic.core.errors import (
 from otterwiki_semantic.core.records import Estimate, RebuildState, RebuildStatus
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.jobs import JobLog
+from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker
 from otterwiki_semantic.indexing.promotion import RecallGate, check_complete, check_disk_space, check_recall, estimate
 from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
@@ -139,13 +140,14 @@ class RebuildJob:
         gate: RecallGate,
         should_stop: Callable[[], bool],
         telemetry: Telemetry = NO_TELEMETRY,
+        loader: PageLoader | None = None,
     ) -> None:
         self._repository = repository
         self._generations = generations
         self._recipe = recipe
         self._model = model
         self._gate = gate
-        self.indexer = Indexer(repository, recipe, should_stop, telemetry=telemetry)
+        self.indexer = Indexer(repository, recipe, should_stop, telemetry=telemetry, loader=loader)
         self.tracker = RebuildTracker(telemetry)
 
     def is_outdated(self, serving: Generation) -> bool:

@@ -14,14 +14,12 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from otterwiki_semantic.content import PageFile, Repository
-from otterwiki_semantic.content.chunking import ByteCounter, Profile
-from otterwiki_semantic.content.markdown import parse_markdown, parse_plain_text
-from otterwiki_semantic.content.pages import read_page
-from otterwiki_semantic.core.errors import ModelError
+from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.embedding import vector_id
 from otterwiki_semantic.indexing.embedding_stage import EmbeddingStage, LocatedChunks
+from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker
 from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.search import note_scale
@@ -109,9 +107,11 @@ class Indexer:
         should_stop: Callable[[], bool] = lambda: False,
         push_seconds: float = math.inf,
         telemetry: Telemetry = NO_TELEMETRY,
+        loader: PageLoader | None = None,
     ) -> None:
         self._repository = repository
         self._recipe = recipe
+        self._loader = loader or PageLoader(repository, recipe.embedder)
         self._should_stop = should_stop
         self._push_seconds = push_seconds
         self.embedding = EmbeddingStage(recipe.embedder, self._check_stop, telemetry)
@@ -186,23 +186,10 @@ class Indexer:
     def _read(self, catalog: Catalog, plan: SyncPlan, tracker: ProgressTracker) -> Iterator[Page]:
         """Read the changed pages and divide them into chunks."""
         updated = {**catalog.updated([file.path for file in plan.changed]), **plan.updated}
-        contents = self._repository.read_blobs(file.blob for file in plan.changed)
-        for file, content in zip(plan.changed, contents, strict=True):
+        for file, page in zip(plan.changed, self._loader.load(plan.changed, plan.profile), strict=True):
             self._check_stop()
-            page = replace(self._read_page(file, content, plan.profile), updated=updated.get(file.path))
             tracker.page_read(file.size, len(page.chunks))
-            yield page
-
-    def _read_page(self, file: PageFile, content: bytes, profile: Profile) -> Page:
-        """Return a page, as plain text if the parser or the tokenizer fails on it."""
-        for parser in (parse_markdown, parse_plain_text):
-            try:
-                return read_page(file.path, file.blob, content, self._recipe.embedder, profile, parser)
-            except ModelError:  # the embedding stage reports the failure; here we only lack the tokenizer
-                return read_page(file.path, file.blob, content, ByteCounter(), profile, parser)
-            except Exception as error:
-                log.exception("the page %s is indexed as plain text: %s", file.path, error)
-        return read_page(file.path, file.blob, content, ByteCounter(), profile, parse_plain_text)
+            yield replace(page, updated=updated.get(file.path))
 
     def _missing(self, batch: _Batch, pending: set[str], plan: SyncPlan, catalog: Catalog) -> list[str]:
         """Return the vectors that neither the catalog nor the previous one has, and that are not pending."""

@@ -11,6 +11,9 @@ import numpy.typing as npt
 from otterwiki_semantic.content.analysis.minhash import MIN_SHARED, SIGNATURE_SIZE, ShingledText, Signatures, comparison_text
 from otterwiki_semantic.search.retrieval import Candidate, Tier
 
+_MAX_ALIKE = 100
+"""Possible duplicates of a chunk that are looked at: of thousands that are all alike, the best are kept, or none."""
+
 
 class Deduplicator:
     """The ranked candidates without near-duplicates.
@@ -92,15 +95,17 @@ class Deduplicator:
 
 
 def _possible_duplicates(chunks: Sequence[int], signatures: Signatures) -> dict[int, list[int]]:
-    """Return for each chunk the others that it may nearly repeat, if there are any."""
+    """Return for each chunk the others that it may nearly repeat, best first, if there are any."""
     rows = _agreeing(signatures)
     shared = np.zeros((len(rows), len(rows)), dtype=np.uint8)
     for number in range(SIGNATURE_SIZE):
         shared += np.equal.outer(signatures[rows, number], signatures[rows, number])
     np.fill_diagonal(shared, 0)
     alike: dict[int, list[int]] = {}
-    for row, other in zip(*(rows[places].tolist() for places in np.nonzero(shared >= MIN_SHARED)), strict=True):
-        alike.setdefault(chunks[row], []).append(chunks[other])
+    for row, is_alike in zip(rows.tolist(), shared >= MIN_SHARED, strict=True):
+        others = rows[np.flatnonzero(is_alike)[:_MAX_ALIKE]].tolist()
+        if others:
+            alike[chunks[row]] = [chunks[other] for other in others]
     return alike
 
 

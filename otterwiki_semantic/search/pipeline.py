@@ -22,6 +22,8 @@ _GROWTH = 4
 _MAX_CANDIDATES = 6_400
 _DIVERSE_PER_RESULT = 4
 """Candidates, for each result, among which diverse ones are chosen."""
+_MAX_COMPARED_PER_PAGE = 50
+"""Candidates of a page that can become results."""
 _LOOK_BEYOND = 20
 """Candidates behind the results that are compared with them, to find more pages that repeat one."""
 _MAX_RERANKED = 30
@@ -143,8 +145,15 @@ def _sorted(
 
 
 def _deduplicator(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog) -> Deduplicator:
-    signatures = catalog.reader.exact_index().signatures([each.id for each in ranked])
-    return Deduplicator(ranked, signatures, catalog.keywords.stored_words, ranks_pages=options.max_chunks_per_page == 1)
+    """Compare the best candidates of each page; of a page that repeats itself there may be thousands."""
+    ordinals: Counter[str] = Counter()
+    compared = []
+    for each in ranked:
+        ordinals[each.path] += 1
+        if ordinals[each.path] <= _MAX_COMPARED_PER_PAGE:
+            compared.append(each)
+    signatures = catalog.reader.exact_index().signatures([each.id for each in compared])
+    return Deduplicator(compared, signatures, catalog.keywords.stored_words, ranks_pages=options.max_chunks_per_page == 1)
 
 
 def _choose(deduplicator: Deduplicator, pages: int, options: SearchOptions, catalog: Catalog) -> list[Candidate]:

@@ -8,6 +8,7 @@ from otterwiki_semantic.storage.chroma.mirror import MirrorState as MirrorState
 from otterwiki_semantic.storage.chroma.mirror import OpenStore as OpenStore
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership as CollectionOwnership
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore as ChromaServerStore
+from otterwiki_semantic.storage.data_directory import claim_data_directory as claim_data_directory
 from otterwiki_semantic.storage.exact_index import ChunkRef as ChunkRef
 from otterwiki_semantic.storage.exact_index import ExactIndex as ExactIndex
 from otterwiki_semantic.storage.filters import Filter as Filter

@@ -31,6 +31,11 @@ class PageTable:
             rows = self._database.select(statement, *where.values, limit, offset)
         return tuple(_listed(*row) for row in rows), total
 
+    def problems(self) -> list[tuple[str, str]]:
+        """Return the pages that are not indexed as they should be, each with the reason, by path."""
+        rows = self._database.select("SELECT path, problem FROM pages WHERE problem IS NOT NULL ORDER BY path")
+        return [tuple(row) for row in rows]
+
     @property
     def is_empty(self) -> bool:
         """Whether there is no page."""

@@ -19,7 +19,7 @@ from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage.garbage_collection import suspect_page
 from otterwiki_semantic.storage.sqlite import SqliteFile
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Raised with every change of the tables below: the index is then rebuilt."""
 
 UNFINISHED = ""
@@ -33,7 +33,7 @@ INSERT INTO meta VALUES ('revision', '0');
 CREATE TABLE pages (
     number INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, blob TEXT NOT NULL, title TEXT NOT NULL,
     category TEXT, tags TEXT NOT NULL, word_count INTEGER NOT NULL, chunk_count INTEGER NOT NULL, path_key TEXT NOT NULL,
-    category_key TEXT, updated INTEGER
+    category_key TEXT, updated INTEGER, problem TEXT
 );
 CREATE TABLE page_tags (tag_key TEXT, path TEXT, PRIMARY KEY (tag_key, path)) WITHOUT ROWID;
 CREATE INDEX page_tags_by_path ON page_tags (path);
@@ -83,7 +83,7 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
     """Insert a page and its chunks, which have these vectors; the keyword index uses the ids of the chunks."""
     row = (
         *(page.path, page.blob, page.title, page.category, _encode_list(page.tags), page.word_count, len(page.chunks)),
-        *(fold(page.path), fold(page.category) if page.category else None, page.updated),
+        *(fold(page.path), fold(page.category) if page.category else None, page.updated, page.problem),
     )
     number = _insert_row(connection, "pages", row)
     tags = {fold(tag) for tag in page.tags}

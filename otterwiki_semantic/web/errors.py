@@ -36,6 +36,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     ),
     "internal_error": (500, "a bug; the wiki's log has the details"),
     "index_unavailable": (503, "the index cannot answer now; try again after Retry-After seconds"),
+    "page_unreadable": (503, "the page takes longer to parse than a page may; the message names the limit"),
     "package_missing": (503, "a required package is not installed; the message says how to install it"),
     "disk_full": (507, "there is not enough disk space for a second index"),
 }

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,7 +20,7 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def slow_model() -> Iterator[dict[str, str]]:
+def slow_model() -> Iterator[dict[str, Any]]:
     """Settings of a wiki whose model takes long, and no processor, so that a build can be watched."""
     with serving(ModelServer(seconds=0.05)) as server:
         yield {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -70,7 +71,7 @@ def test_building_it_again_is_confirmed_and_watched(chromium: Browser, site: Liv
 
 
 def test_progress_is_shown_while_pages_are_indexed(
-    chromium: Browser, slow_model: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+    chromium: Browser, slow_model: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     place = tmp_path_factory.mktemp("building")
     pages = {f"page{number}.md": long_page(number) for number in range(11)}

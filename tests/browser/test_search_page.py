@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
@@ -249,7 +250,7 @@ def test_more_results_are_given_when_asked_for(page: Page, site: LiveWiki) -> No
     assert len(passages(page)) > before
 
 
-def test_an_index_that_is_behind_says_so_and_catches_up(chromium: Browser, slow_model: dict[str, str], tmp_path: Path) -> None:
+def test_an_index_that_is_behind_says_so_and_catches_up(chromium: Browser, slow_model: dict[str, Any], tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repository", {f"page{number}.md": long_page(number) for number in range(11)})
     with LiveWiki(repository, tmp_path / "index", **slow_model) as live, opened(chromium, live) as page:
         page.goto(f"{live.url}{SEARCH}?q=otter")

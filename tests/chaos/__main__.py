@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.chaos import chunk_fuzz, query_fuzz
+from tests.chaos import chunk_fuzz, grammar_fuzz, query_fuzz
 from tests.chaos.crashes import prove_crash_safety
 from tests.chaos.fuzzing import fuzz
 
@@ -20,6 +20,9 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200, help="how often an index is killed (default: 200)")
     parser.add_argument("--fuzz-chunks", type=int, default=100_000, help="pages for the chunker (default: 100000)")
     parser.add_argument("--fuzz-queries", type=int, default=10_000, help="queries (default: 10000)")
+    parser.add_argument(
+        "--fuzz-grammar", type=int, default=100_000, help="texts for the parser, by the clock (default: 100000)"
+    )
     parser.add_argument("--seed", type=int, default=int(time.time()), help="runs with the same seed do the same")
     parser.add_argument("--round", type=int, default=None, help="only this round of kills")
     parser.add_argument("--at", default="", help="kill from inside only at locations with this in their name, such as serve")
@@ -32,6 +35,7 @@ def main() -> int:
     if arguments.round is None:
         pages, queries = arguments.fuzz_chunks, arguments.fuzz_queries
         is_right &= fuzz("chunks", chunk_fuzz.try_pages, pages, arguments.seed, place)
+        is_right &= fuzz("grammar", grammar_fuzz.try_texts, arguments.fuzz_grammar, arguments.seed, place)
         is_right &= fuzz("queries", query_fuzz.try_queries, queries, arguments.seed, place)
     if is_right:
         shutil.rmtree(place)

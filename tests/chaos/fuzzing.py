@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass
+from heapq import nlargest
 from pathlib import Path
 
 _BATCH = 250
@@ -36,6 +37,8 @@ class Batch:
     count: int
     slowest: float
     findings: tuple[Finding, ...]
+    timed: tuple[tuple[float, str], ...] = ()
+    """The seconds of the slowest inputs, if each is worth a look."""
 
 
 Work = Callable[[Path, str, int], Batch]
@@ -44,17 +47,21 @@ Work = Callable[[Path, str, int], Batch]
 
 def fuzz(name: str, work: Work, total: int, seed: int, place: Path) -> bool:
     """Try so many inputs in all; prints how it goes and tells whether all went well."""
+    if not total:
+        return True
     processes = min(os.cpu_count() or 1, math.ceil(total / _BATCH))
     size = min(_BATCH, math.ceil(total / processes))
     sizes = [min(size, total - start) for start in range(0, total, size)]
     start = shown = time.monotonic()
     done, slowest, findings = 0, 0.0, 0
+    timed: list[tuple[float, str]] = []
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, context) as pool:
         futures = [pool.submit(work, place, f"{name} {seed} {number}", size) for number, size in enumerate(sizes)]
         for future in as_completed(futures):
             batch = future.result()
             done, slowest = done + batch.count, max(slowest, batch.slowest)
+            timed = nlargest(_MOST_SHOWN, [*timed, *batch.timed])
             for finding in batch.findings:
                 findings += 1
                 _report(name, finding, place / f"{name}-{findings}.txt", findings)
@@ -62,6 +69,8 @@ def fuzz(name: str, work: Work, total: int, seed: int, place: Path) -> bool:
                 shown = time.monotonic()
                 rate = done / (shown - start)
                 print(f"[{done:6}/{total}] {name}: {rate:.0f} a second, slowest {slowest:.2f} s, {findings} failed", flush=True)
+    for seconds, source in timed:
+        print(f"       {seconds:6.2f} s  {source}")
     return not findings
 
 

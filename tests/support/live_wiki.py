@@ -94,7 +94,7 @@ def commit(repository: Path, files: Mapping[str, str | bytes | None], message: s
     return git(repository, "rev-parse", "HEAD")
 
 
-def eventually(ask: Callable[[], T], timeout: float = 30.0, why: str = "") -> T:
+def eventually(ask: Callable[[], T], timeout: float = 90.0, why: str = "") -> T:
     """Return the first true answer; fail when there is none in time.
 
     Pauses grow with the time waited: asking takes processor time from what is waited for.
@@ -246,7 +246,7 @@ class LiveWiki:
         status: dict[str, Any] = reply.json
         return status
 
-    def wait_until_indexed(self, timeout: float = 60.0) -> dict[str, Any]:
+    def wait_until_indexed(self, timeout: float = 90.0) -> dict[str, Any]:
         """Return the status once the index equals HEAD."""
 
         def ready() -> dict[str, Any] | None:

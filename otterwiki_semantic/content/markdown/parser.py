@@ -6,12 +6,14 @@ mistune parses it with the wiki's own additions (`otterwiki`), so that what is a
 from __future__ import annotations
 
 import re
+import string
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, MutableMapping
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import mistune
+from mistune.helpers import BLOCK_TAGS, PRE_TAGS
 from mistune.plugins.formatting import strikethrough
 from mistune.plugins.url import url
 
@@ -27,6 +29,10 @@ _MAX_INLINE = 20_000
 """Characters up to which a paragraph, or a line of it, is parsed for links and emphasis; a longer one is taken verbatim."""
 _MAX_BRACKET_WORK = 2_000_000
 """Characters times opening brackets up to which a paragraph's links are parsed: mistune's time grows with their product."""
+_MIN_SECONDS, _SECONDS_PER_BYTE = 5.0, 1e-5
+_TAGS_BY_NAME = frozenset((*BLOCK_TAGS, *PRE_TAGS))
+"""Tags that begin a block of HTML whatever follows their names."""
+_TABS = re.compile(r"[^\S ]{20}")
 _LOOKAHEAD = 64
 """Lines searched for the source line of a text; it is one of the next few, unless there is markup in between."""
 
@@ -53,11 +59,43 @@ class _BlockParser(mistune.BlockParser):
             token.setdefault("start", m.start())
         return end
 
+    def parse_atx_heading(self, m: re.Match[str], state: mistune.BlockState) -> int:
+        """Add a heading; mistune's own pattern for closing hashes takes quadratic time for spaces."""
+        text = m.group("atx_2").strip(string.whitespace)
+        without_hashes = text.rstrip().rstrip("#")
+        has_closing_hashes = text.rstrip() != without_hashes and without_hashes[-1:].strip() == ""
+        if has_closing_hashes:
+            text = without_hashes.rstrip()
+        state.append_token({"type": "heading", "text": text, "attrs": {"level": len(m.group("atx_1"))}, "style": "atx"})
+        return m.end() + 1
+
+    def parse_raw_html(self, m: re.Match[str], state: mistune.BlockState) -> int | None:
+        """Add HTML; mistune's pattern for attributes takes cubic time for tabs, with which such a line is a paragraph."""
+        tag = m.group(0).strip(" </").lower()
+        has_attributes = tag.isalnum() and tag not in _TAGS_BY_NAME
+        if has_attributes and _TABS.search(state.get_line(m.start())):
+            return state.append_paragraph()
+        return super().parse_raw_html(m, state)
+
     def parse_ref_link(self, m: re.Match[str], state: mistune.BlockState) -> int | None:
         return None if m.group("reflink_1").startswith("^") else super().parse_ref_link(m, state)
 
 
-_PARSER = mistune.Markdown(block=_BlockParser(), plugins=[url, strikethrough, *otterwiki.PLUGINS])
+class _InlineParser(mistune.InlineParser):
+    """Ends an unquoted HTML attribute at any white space, as HTML does; mistune's own pattern takes cubic time for tabs."""
+
+    SPECIFICATION: ClassVar = {
+        **mistune.InlineParser.SPECIFICATION,
+        "inline_html": mistune.InlineParser.SPECIFICATION["inline_html"].replace("[^ !", r"[^\s!"),
+    }
+
+
+_PARSER = mistune.Markdown(block=_BlockParser(), inline=_InlineParser(), plugins=[url, strikethrough, *otterwiki.PLUGINS])
+
+
+def parse_seconds(size: int) -> float:
+    """Return how much processor time parsing a page of so many bytes may take: 30 times what it takes on two old cores."""
+    return max(_MIN_SECONDS, size * _SECONDS_PER_BYTE)
 
 
 def parse_markdown(text: str) -> Document:

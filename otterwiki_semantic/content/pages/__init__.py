@@ -5,8 +5,10 @@ from otterwiki_semantic.content.pages.links import resolve_link as resolve_link
 from otterwiki_semantic.content.pages.outline import find_section as find_section
 from otterwiki_semantic.content.pages.outline import outline as outline
 from otterwiki_semantic.content.pages.outline import short_names as short_names
+from otterwiki_semantic.content.pages.page import make_page as make_page
 from otterwiki_semantic.content.pages.page import page_name as page_name
 from otterwiki_semantic.content.pages.page import page_not_found as page_not_found
 from otterwiki_semantic.content.pages.page import page_title as page_title
 from otterwiki_semantic.content.pages.page import page_word_count as page_word_count
 from otterwiki_semantic.content.pages.page import read_page as read_page
+from otterwiki_semantic.content.pages.view import view_page as view_page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from otterwiki_semantic.content.analysis.trigrams import nearest_names
 from otterwiki_semantic.content.chunking.chunker import chunk_document, shorten_heading
@@ -48,16 +48,13 @@ def page_word_count(document: Document) -> int:
     return sum(map(section_word_count, document.sections))
 
 
-def read_page(
-    path: str,
-    blob: str,
-    content: bytes,
-    counter: TokenCounter,
-    profile: Profile,
-    parse: Callable[[str], Document] = parse_markdown,
-) -> Page:
+def read_page(path: str, blob: str, content: bytes, counter: TokenCounter, profile: Profile) -> Page:
     """Parse and chunk a page. Bytes that are not UTF-8 become the replacement character; no content raises an error."""
-    document = parse(content.decode("utf-8", errors="replace"))
+    return make_page(path, blob, parse_markdown(content.decode("utf-8", errors="replace")), counter, profile)
+
+
+def make_page(path: str, blob: str, document: Document, counter: TokenCounter, profile: Profile) -> Page:
+    """Chunk a parsed page."""
     title = page_title(path, document)
     return Page(
         path=path,

@@ -178,7 +178,7 @@ class Api:
         Access.READERS,
         alias="/pages/{path}",
         takes=PageRequest,
-        errors=("page_unknown", "revision_unknown", "section_unknown", "section_ambiguous"),
+        errors=("page_unknown", "page_unreadable", "revision_unknown", "section_unknown", "section_ambiguous"),
     )
     def page(self, path: str, asked: PageRequest) -> PageView:
         """Read a page, or sections or lines of it."""

@@ -260,3 +260,51 @@ def test_commits_that_git_cannot_compare_have_no_changes(tmp_path: Path) -> None
     assert repository.changes("0" * 40, first) is None
     (tmp_path / os.fsdecode(b"odd\xff.md")).write_text("x")
     assert repository.changes(first, commit(tmp_path, {})) is None, "another page may be shown by the same name"
+
+
+def test_nothing_that_a_repository_configures_is_run(tmp_path: Path) -> None:
+    place = make_repository(tmp_path / "repository", {"a.md": "A", "b.md": "B"})
+    first = git(place, "rev-parse", "HEAD")
+    commit(place, {"a.md": "AA", ".gitattributes": "*.md diff=evil filter=evil\n"})
+    trap, trapped = tmp_path / "trap", tmp_path / "trapped"
+    trap.write_text(f"#!/bin/sh\necho $0 $@ >> {trapped}\ncat\n")
+    trap.chmod(0o755)
+    names = (
+        *("core.fsmonitor", "core.pager", "pager.log", "pager.diff-tree", "core.sshCommand", "core.gitProxy", "core.askPass"),
+        *("core.editor", "credential.helper", "diff.external", "diff.evil.command", "diff.evil.textconv", "filter.evil.clean"),
+        *("filter.evil.smudge", "filter.evil.process", "gpg.program", "gpg.ssh.program", "core.alternateRefsCommand"),
+        *("uploadpack.packObjectsHook", "merge.evil.driver", "sequence.editor", "alias.log", "alias.cat-file"),
+    )
+    for name in names:
+        git(place, "config", name, str(trap))
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    for name in ("post-index-change", "reference-transaction", "fsmonitor-watchman", "post-checkout"):
+        (hooks / name).symlink_to(trap)
+    git(place, "config", "core.hooksPath", str(hooks))
+    git(place, "config", "log.showSignature", "true")
+    trapped.unlink(missing_ok=True)
+
+    repository = Repository(place)
+    head = repository.head()
+    assert head
+    assert set(repository.pages(head)) == {"a", "b"}
+    assert repository.changes(first, head) is not None
+    assert set(repository.last_changed(head)) == set(repository.last_changed(head, first)) | {"b"}
+    assert repository.last_commit(head, "a") is not None
+    assert list(repository.read_blobs(repository.page_blobs(head).values())) == [b"AA", b"B"]
+    assert repository.root == place
+    assert (repository.root_commit(), repository.has_commit(first), repository.resolve_commit(first[:8])) == (
+        first,
+        True,
+        first,
+    )
+    assert repository.commits_between(first, head, 10) == 1
+    assert not trapped.exists(), trapped.read_text()
+
+
+def test_a_blob_is_read_up_to_a_limit(tmp_path: Path) -> None:
+    place = make_repository(tmp_path / "repository", {"a.md": "A" * 3_000_000, "b.md": "B"})
+    repository = Repository(place)
+    blobs = repository.page_blobs(git(place, "rev-parse", "HEAD"))
+    assert list(repository.read_blobs(blobs.values(), 5)) == [b"AAAAA", b"B"]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 import pytest
 
-from otterwiki_semantic.content.markdown.parser import parse_markdown
-from otterwiki_semantic.core.records import Document, Mode, SearchOptions
+from otterwiki_semantic.content import Repository
+from otterwiki_semantic.core.records import Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
+from otterwiki_semantic.indexing.crash_log import CrashLog
 from tests.support.live_wiki import commit, eventually
 
 
@@ -30,18 +34,51 @@ def best(index: IndexEngine, query: str, mode: Mode = Mode.HYBRID) -> str | None
 POISON = {"poison.md": "# Poison\n\nThe quokka makes it choke.\n", "after.md": "# After\n\nThe wombat comes after it.\n"}
 
 
-def test_a_page_that_breaks_the_parser_is_plain_text(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    def choke(text: str) -> Document:
-        if "quokka" in text:
-            raise RecursionError("too deep")
-        return parse_markdown(text)
+BOMB = "[a]: b (\n" * 20_000 + "\nThe quokka is at the end.\n"
+"""The parser looks for the end of each title as far as the page's: its time grows with the square of the page."""
 
-    monkeypatch.setattr("otterwiki_semantic.indexing.sync.parse_markdown", choke)
+
+def test_a_page_that_takes_too_long_is_plain_text_and_named(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader.parse_seconds", lambda _: 1.0)
+    commit(settings.repository, {"bomb.md": BOMB, "after.md": "# After\n\nThe wombat comes after it.\n"})
+    index = opened(settings)
+    assert best(index, "quokka") == "bomb"
+    assert best(index, "wombat") == "after"
+    (problem,) = index.status().problems
+    assert "1 page is not indexed as it should be: bomb: it is indexed as plain text, because parsing it" in problem.message
+    assert "took longer than 1 s of processor time" in problem.message
+    commit(settings.repository, {"bomb.md": "# Mended\n\nThe quokka.\n"})
+    index.notify()
+    eventually(lambda: index.status().problems == ())
+    index.close()
+
+
+def test_only_the_beginning_of_a_huge_page_is_indexed_until_the_limit_is_raised(settings: Settings) -> None:
+    lines = "".join(f"Line {number} is about nothing.\n\n" for number in range(5_000))
+    commit(settings.repository, {"huge.md": f"# Huge\n\nThe quokka begins.\n\n{lines}\nThe wombat ends.\n"})
+    index = opened(replace(settings, max_page_bytes=20_000))
+    assert best(index, "quokka") == "huge"
+    assert best(index, "wombat") is None
+    (problem,) = index.status().problems
+    assert re.search(r"huge: only its first (19,9\d\d|20,000) of 1\d\d,\d{3} bytes are indexed", problem.message)
+    index.close()
+    index = opened(settings)
+    eventually(lambda: best(index, "wombat") == "huge")
+    eventually(lambda: index.status().problems == ())
+    index.close()
+
+
+def test_a_page_at_which_processes_ended_is_plain_text(settings: Settings) -> None:
     commit(settings.repository, POISON)
+    (file,) = (page for path, page in Repository(settings.repository).pages("HEAD").items() if path == "poison")
+    settings.data_dir.mkdir()
+    for _ in range(3):
+        with suppress(RuntimeError), CrashLog(settings.data_dir / "reading").reading(file):
+            raise RuntimeError("the process ends")
     index = opened(settings)
     assert best(index, "quokka") == "poison"
-    assert best(index, "wombat") == "after"
-    assert index.status().problems == ()
+    (problem,) = index.status().problems
+    assert "poison: it is indexed as plain text, because the index daemon ended 3 times in a row" in problem.message
     index.close()
 
 

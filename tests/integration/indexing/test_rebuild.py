@@ -15,7 +15,8 @@ import pytest
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.content.chunking.profiles import profile_named
 from otterwiki_semantic.content.git import Repository
-from otterwiki_semantic.content.pages.page import read_page
+from otterwiki_semantic.content.markdown.parser import parse_markdown
+from otterwiki_semantic.content.pages.page import make_page
 from otterwiki_semantic.core.errors import ModelError, RebuildRefusedError
 from otterwiki_semantic.core.records import Answer, IndexStatus, Mode, Page, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
@@ -175,7 +176,8 @@ def test_a_new_index_that_finds_less_does_not_serve(place: Path, opened: Open, m
     first.close()
     old = note(place, fingerprint="the old way")
     monkeypatch.setattr(
-        "otterwiki_semantic.indexing.sync.read_page", lambda path, blob, _content, *rest: read_page(path, blob, b"same", *rest)
+        "otterwiki_semantic.indexing.page_loader.make_page",
+        lambda path, blob, _document, *rest: make_page(path, blob, parse_markdown("same"), *rest),
     )
     index = opened(eval_queries=questions)
     eventually(lambda: index.status().rebuild.state is RebuildState.FAILED)
@@ -216,9 +218,9 @@ def pages_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def read(path: str, *rest: Any) -> Page:
         paths.append(path)
-        return read_page(path, *rest)
+        return make_page(path, *rest)
 
-    monkeypatch.setattr("otterwiki_semantic.indexing.sync.read_page", read)
+    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader.make_page", read)
     return paths
 
 

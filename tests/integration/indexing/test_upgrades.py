@@ -7,6 +7,7 @@ import sqlite3
 import tarfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from pathlib import Path
 from threading import Event
 
 import pytest
@@ -15,7 +16,7 @@ from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOp
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.local.bundled import BundledModel
-from tests.support.live_wiki import eventually, is_settled
+from tests.support.live_wiki import eventually, head_of, is_settled
 from tests.support.paths import DATA
 
 QUESTION = "a gurgling radiator"
@@ -42,6 +43,12 @@ def opened(settings: Settings) -> Iterator[Open]:
 def unpack(archive: str, settings: Settings) -> None:
     with tarfile.open(DATA / archive) as files:
         files.extractall(settings.data_dir.parent, filter="data")
+    with closing(sqlite3.connect(catalog_of(settings))) as connection, connection:  # as if it were of this very repository
+        connection.execute("UPDATE meta SET value = ? WHERE name = 'commit'", (head_of(settings.repository),))
+
+
+def catalog_of(settings: Settings) -> Path:
+    return settings.data_dir / "generations" / serving(settings) / "catalog.sqlite3"
 
 
 def serving(settings: Settings) -> str:
@@ -62,13 +69,23 @@ def is_whole(index: IndexEngine) -> bool:
 
 
 def test_an_index_of_this_way_is_used_as_it_is(settings: Settings, opened: Open) -> None:
-    index = opened("index-schema-4.tar.xz")
+    index = opened("index-schema-5.tar.xz")
     old = serving(settings)
     assert ask(index).results[0].path == "house/heating", "at once"
     eventually(lambda: is_whole(index))
     status = index.status()
     assert (status.generation, status.embedded_texts, status.rebuild.state) == (old, 0, RebuildState.IDLE)
     assert generations(settings) == {serving(settings)} == {old}
+
+
+def test_an_index_of_0_1_answers_until_another_is_whole_and_its_vectors_are_kept(settings: Settings, opened: Open) -> None:
+    index = opened("index-schema-4.tar.xz")
+    old = serving(settings)
+    assert ask(index).results[0].path == "house/heating", "at once"
+    eventually(lambda: is_whole(index) and index.status().generation != old)
+    assert ask(index).results[0].path == "house/heating"
+    assert index.status().embedded_texts == 0
+    assert generations(settings) == {serving(settings)}
 
 
 @pytest.fixture
@@ -83,9 +100,8 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
 
 def newer(settings: Settings) -> None:
     """Let the index be one of a version to come, whose tables this one does not know."""
-    unpack("index-schema-4.tar.xz", settings)
-    catalog = settings.data_dir / "generations" / serving(settings) / "catalog.sqlite3"
-    with closing(sqlite3.connect(catalog)) as connection, connection:
+    unpack("index-schema-5.tar.xz", settings)
+    with closing(sqlite3.connect(catalog_of(settings))) as connection, connection:
         connection.execute("UPDATE meta SET value = '9' WHERE name = 'schema'")
         connection.execute("UPDATE meta SET value = 'to come' WHERE name = 'fingerprint'")
         connection.execute("ALTER TABLE chunks RENAME TO passages")

@@ -1,0 +1,159 @@
+"""Run functions in a process of its own, with limits of time and memory that hold whatever they do.
+
+`re` and other C code cannot be interrupted and may hold the interpreter lock for minutes; only the end of a process stops them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from typing import Any, ParamSpec, TypeVar
+
+from otterwiki_semantic.core.errors import LimitExceededError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+MEMORY_BYTES = 1 << 30
+"""Address space of the process; it takes about 60 MB of it to begin with."""
+_CLOCK_FACTOR = 6
+"""A call may take this many times its processor time by the clock, on a machine that is busy with other work."""
+_COMMAND = (sys.executable, "-P", "-m", "otterwiki_semantic.core.worker_process")
+
+
+class _EndedError(Exception):
+    """The process ended during a call."""
+
+
+class WorkerProcess:
+    """A process that is started by the first call and runs one call at a time. Safe for several threads.
+
+    It ends with this one in any case, because its input is closed then; and after `idle_seconds` without a call.
+    """
+
+    def __init__(self, idle_seconds: float | None = None) -> None:
+        self._idle_seconds = idle_seconds
+        self._calling = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._connection: Connection | None = None
+        self._is_closed = False
+
+    def call(self, seconds: float, function: Callable[P, T], *arguments: P.args, **keywords: P.kwargs) -> T:
+        """Return what a function of a module returns, which may take so many seconds of processor time.
+
+        Everything that goes in or out is pickled. Errors: those of the function; `LimitExceededError` if it takes more time or
+        memory than allowed, or if the process ends for another reason.
+        """
+        message = seconds, function, arguments, keywords
+        with self._calling:
+            try:
+                is_answer, result = self._exchange(message, seconds)
+            except _EndedError:  # perhaps not because of this call
+                try:
+                    is_answer, result = self._exchange(message, seconds)
+                except _EndedError as error:
+                    raise LimitExceededError(f"ended the process that does it, with status {error}") from None
+        if not is_answer:
+            raise result
+        answer: T = result
+        return answer
+
+    def _exchange(self, message: object, seconds: float) -> tuple[bool, Any]:
+        """Return whether a call succeeded, and its result or error. Errors: `LimitExceededError`, `_EndedError`."""
+        connection = self._send(message)
+        try:
+            if connection.poll(seconds * _CLOCK_FACTOR):
+                is_answer, result = connection.recv()
+                return is_answer, result
+        except (EOFError, ConnectionError):
+            status = self._end()
+            if status == -signal.SIGXCPU:
+                raise LimitExceededError(f"took longer than {seconds:.0f} s of processor time") from None
+            raise _EndedError(status) from None
+        self._end()
+        raise LimitExceededError(f"took longer than {seconds * _CLOCK_FACTOR:.0f} s")
+
+    def _send(self, message: object) -> Connection:
+        """Send a message to the process, or to a new one if there is none, or it has ended since the last call."""
+        if self._is_closed:
+            raise LimitExceededError("was stopped")
+        with suppress(OSError):
+            if self._connection is not None and not self._connection.poll():  # at the end of its output it would be readable
+                self._connection.send(message)
+                return self._connection
+        self._end()
+        connection = self._start()
+        connection.send(message)
+        return connection
+
+    def _start(self) -> Connection:
+        mine, its = socket.socketpair()
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+        idle = [] if self._idle_seconds is None else [str(self._idle_seconds)]
+        with its:
+            self._process = subprocess.Popen(
+                (*_COMMAND, *idle), stdin=its.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+            )
+        self._connection = Connection(mine.detach())
+        return self._connection
+
+    def _end(self) -> int | None:
+        """Kill the process, if there is one; return its status, which is its own if it had ended before."""
+        process, self._process = self._process, None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if process is None:
+            return None
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(0 if process.poll() is None else None)
+        process.kill()
+        return process.wait()
+
+    def close(self) -> None:
+        """Kill the process, whatever it does, and start no other."""
+        self._is_closed = True
+        process = self._process
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def main(idle_seconds: float | None = None) -> None:
+    """Answer the calls on standard input, a socket, until it is closed or nothing comes for `idle_seconds`."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with suppress(ValueError, OSError):  # macOS knows no such limit
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    connection = Connection(0)
+    with suppress(EOFError, ConnectionError):
+        while connection.poll(idle_seconds):
+            seconds, function, arguments, keywords = connection.recv()
+            limit = math.ceil(time.process_time() + seconds)
+            resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
+            connection.send(_answer(function, arguments, keywords))
+
+
+def _answer(function: Callable[..., object], arguments: tuple[object, ...], keywords: dict[str, object]) -> tuple[bool, object]:
+    try:
+        return True, function(*arguments, **keywords)
+    except MemoryError:
+        return False, LimitExceededError(f"takes more than {MEMORY_BYTES >> 20:,} MB of memory")
+    except Exception as error:  # noqa: BLE001 - whatever it raises is raised again by the caller
+        return False, error
+
+
+if __name__ == "__main__":
+    main(*map(float, sys.argv[1:]))

@@ -1,0 +1,71 @@
+"""Whose index a data directory holds: that of another wiki must never answer, not even until the first sync.
+
+A commit's id is a hash of its history and content, so a repository that has a commit may also show what an index of it holds.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+from otterwiki_semantic.content import Repository
+from otterwiki_semantic.core.errors import RepositoryError
+from otterwiki_semantic.core.files import write_atomically
+
+_NOTE = "repository.json"
+_WITH_TEXT = ("map.json", "reading", "searches.db", "searches.db-shm", "searches.db-wal")
+"""Files in which something of a wiki stands, next to the pointer `current` and the directory `generations`."""
+_COMMITS = "SELECT value FROM meta WHERE name IN ('commit', 'changing')"
+
+log = logging.getLogger(__name__)
+
+
+def claim_data_directory(data_dir: Path, repository: Repository) -> None:
+    """Note that a data directory is this repository's, and remove the index of another one.
+
+    Errors: `RepositoryError` if git cannot say whose it is, and the repository has another path than before.
+    """
+    noted = _read_note(data_dir)
+    path, root = str(repository.directory), noted.get("root")
+    try:
+        repository.head()  # raises an error if git cannot read the repository, which then has no commit at all
+        known = [commit for commit in (root, *_indexed_commits(data_dir)) if commit]
+        if known and not any(map(repository.has_commit, known)):
+            log.warning("the index in %s is of another repository (%s), and is removed", data_dir, noted.get("path", "unknown"))
+            _remove_index(data_dir)
+            root = None
+        if root is None or not repository.has_commit(root):
+            root = repository.root_commit()
+    except RepositoryError:
+        if noted and noted.get("path") != path:
+            raise
+        return
+    if noted != {"path": path, "root": root}:
+        data_dir.mkdir(parents=True, exist_ok=True)
+        write_atomically(data_dir / _NOTE, json.dumps({"path": path, "root": root}))
+
+
+def _read_note(data_dir: Path) -> dict[str, str | None]:
+    with suppress(OSError, ValueError):
+        found = json.loads((data_dir / _NOTE).read_bytes())
+        if isinstance(found, dict):
+            return found
+    return {}
+
+
+def _indexed_commits(data_dir: Path) -> Iterator[str]:
+    """Yield the commits that the catalogs equal, or are being brought to."""
+    for path in data_dir.glob("generations/*/catalog.sqlite3"):
+        with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as database:
+            yield from (str(row[0]) for row in database.execute(_COMMITS))
+
+
+def _remove_index(data_dir: Path) -> None:
+    shutil.rmtree(data_dir / "generations", ignore_errors=True)
+    for name in (*_WITH_TEXT, "current"):
+        (data_dir / name).unlink(missing_ok=True)

@@ -1,0 +1,79 @@
+"""Functions in a process of its own: what they return and raise, and that nothing they do outlives the limits."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+
+import pytest
+
+from otterwiki_semantic.core.errors import AmbiguousSectionError, LimitExceededError
+from otterwiki_semantic.core.worker_process import MEMORY_BYTES, WorkerProcess
+from tests.support.live_wiki import eventually
+from tests.support.processes import is_running
+
+
+@pytest.fixture
+def worker() -> Iterator[WorkerProcess]:
+    made = WorkerProcess()
+    yield made
+    made.close()
+
+
+def refuse(name: str) -> None:
+    raise AmbiguousSectionError(f"several are called {name}", ["a", "b"])
+
+
+def test_results_and_errors_are_those_of_the_function(worker: WorkerProcess) -> None:
+    assert worker.call(5, sorted, [3, 1, 2], reverse=True) == [3, 2, 1]
+    with pytest.raises(AmbiguousSectionError, match="several are called x") as caught:
+        worker.call(5, refuse, "x")
+    assert caught.value.nearest == ("a", "b")
+
+
+def test_one_process_answers_all_calls(worker: WorkerProcess) -> None:
+    assert worker.call(5, os.getpid) == worker.call(5, os.getpid) != os.getpid()
+
+
+def test_what_cannot_be_interrupted_is_ended(worker: WorkerProcess) -> None:
+    with pytest.raises(LimitExceededError, match="took longer than 1 s of processor time"):
+        worker.call(1, re.sub, r"(\s+|^)#+\s*$", "", "a" + " " * 150_000 + "x")
+    assert worker.call(5, len, "abc") == 3
+
+
+def test_a_call_that_only_waits_is_ended(worker: WorkerProcess) -> None:
+    with pytest.raises(LimitExceededError, match="took longer than 1 s"):
+        worker.call(0.1, signal.pause)
+    assert worker.call(5, len, "abc") == 3
+
+
+def test_memory_is_limited(worker: WorkerProcess) -> None:
+    with pytest.raises(LimitExceededError, match="takes more than 1,024 MB of memory"):
+        worker.call(5, bytes, MEMORY_BYTES)
+    assert worker.call(5, len, "abc") == 3
+
+
+def test_a_process_that_ends_is_replaced(worker: WorkerProcess) -> None:
+    with pytest.raises(LimitExceededError, match="status 3"):
+        worker.call(5, os._exit, 3)
+    os.kill(worker.call(5, os.getpid), signal.SIGKILL)
+    assert worker.call(5, len, "abc") == 3
+
+
+def test_an_idle_process_ends_and_another_one_answers() -> None:
+    worker = WorkerProcess(idle_seconds=0.1)
+    first = worker.call(5, os.getpid)
+    eventually(lambda: not is_running(first))
+    assert worker.call(5, os.getpid) != first
+    worker.close()
+
+
+def test_a_closed_one_answers_nothing_and_leaves_no_process() -> None:
+    worker = WorkerProcess()
+    process = worker.call(5, os.getpid)
+    worker.close()
+    assert not is_running(process)
+    with pytest.raises(LimitExceededError):
+        worker.call(5, len, "abc")
