@@ -12,12 +12,11 @@ from weakref import WeakSet
 
 import pluggy
 from flask import current_app, has_app_context, url_for
-from otterwiki import fatal_error
 
 from otterwiki_semantic.core.errors import ConfigError, DaemonUnavailableError
 from otterwiki_semantic.core.legacy_settings import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
-from otterwiki_semantic.core.settings import Settings, legacy_settings, read_settings, unencrypted_keys
-from otterwiki_semantic.daemon import IndexClient
+from otterwiki_semantic.core.settings import Settings, fallback_settings, legacy_settings, read_settings, unencrypted_keys
+from otterwiki_semantic.daemon import DisabledIndex, IndexClient
 from otterwiki_semantic.web import read_help, register, related_placeholder, search_offer, sidebar_links, stylesheet
 
 if TYPE_CHECKING:
@@ -49,16 +48,17 @@ class SemanticSearchPlugin:
 
     @hookimpl(tryfirst=True)
     def setup(self, app: Flask, storage: Any) -> None:
-        """Register the routes and start the index daemon. A bad setting ends the start, as one of the wiki's does.
+        """Register the routes and start the index daemon, unless a setting is bad: then every route says so.
 
         Runs first, because of equal routes the first one wins, and the earlier plugin may still be installed.
         """
+        repository = Path(storage.path)
         try:
-            settings = read_settings(app.config, repository=Path(storage.path))
+            settings = read_settings(app.config, repository=repository)
+            index = IndexClient(settings)
         except ConfigError as error:
-            fatal_error(error)
-            raise
-        index = IndexClient(settings)
+            settings = fallback_settings(app.config, repository)
+            index = DisabledIndex(settings, error)
         register(app, index, settings)
         app.extensions[_EXTENSION] = Extension(index, settings)
         self._apps.add(app)
@@ -66,7 +66,7 @@ class SemanticSearchPlugin:
             app.logger.warning("semantic search: %s", notice)
         try:
             index.start()
-        except DaemonUnavailableError as error:
+        except (ConfigError, DaemonUnavailableError) as error:
             app.logger.error("semantic search: %s", error)
 
     @hookimpl
