@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 NAME = "Semantic search"
 _EXTENSION = "otterwiki_semantic"
+_NO_KEY = "OTTERWIKI_API_KEY is not set: programs cannot use the API, people can as far as the wiki permits"
 
 hookimpl = pluggy.HookimplMarker("otterwiki")
 log = logging.getLogger(__name__)
@@ -62,6 +63,8 @@ class SemanticSearchPlugin:
         register(app, index, settings)
         app.extensions[_EXTENSION] = Extension(index, settings)
         self._apps.add(app)
+        if settings.api_key is None:
+            app.logger.info("semantic search: %s", _NO_KEY)
         for notice in _notices(app, settings):
             app.logger.warning("semantic search: %s", notice)
         try:
@@ -126,8 +129,6 @@ class SemanticSearchPlugin:
 
 def _notices(app: Flask, settings: Settings) -> Iterator[str]:
     """Yield notices for the administrator, logged at start."""
-    if settings.api_key is None:
-        yield "OTTERWIKI_API_KEY is not set: programs cannot use the API, people can as far as the wiki permits"
     for name in unencrypted_keys(settings):
         yield f"{name} is sent to another machine over http, readable by everyone on the way; use https"
     yield from legacy_settings(app.config).notices
