@@ -9,7 +9,7 @@ from flask import Flask, url_for
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from otterwiki_semantic.web.api.routes import _page_urls
+from otterwiki_semantic.web.pages.layout import page_urls
 from tests.support.live_wiki import KEY, eventually
 
 BEARER = {"Authorization": f"Bearer {KEY}"}
@@ -460,7 +460,7 @@ def test_addresses_of_many_pages_are_those_of_the_wiki(app: Flask) -> None:
     ]
     for root in ("", "/wiki"):
         with app.test_request_context("/", environ_overrides={"SCRIPT_NAME": root}):
-            urls = _page_urls()
+            urls = page_urls()
             assert [urls.of(path) for path in paths] == [url_for("view", path=path) for path in paths]
             anchors = [url_for("view", path="x", _anchor=anchor) for anchor in paths]
             assert [urls.of("x", anchor) for anchor in paths] == anchors
