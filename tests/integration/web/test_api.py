@@ -448,7 +448,8 @@ def test_the_map(client: FlaskClient) -> None:
     }
 
 
-def test_addresses_of_many_pages_are_those_of_the_wiki(app: Flask) -> None:
+def test_addresses_of_many_pages_are_those_of_the_wiki(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(app.config, "RETAIN_PAGE_NAME_CASE", True)
     odd = [chr(number) for number in range(32, 0x250)]
     paths = [
         "house/heating",
