@@ -12,12 +12,11 @@ from weakref import WeakSet
 
 import pluggy
 from flask import current_app, has_app_context, url_for
-from otterwiki import fatal_error
 
 from otterwiki_semantic.core.errors import ConfigError, DaemonUnavailableError
 from otterwiki_semantic.core.legacy_settings import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
-from otterwiki_semantic.core.settings import Settings, legacy_settings, read_settings, unencrypted_keys
-from otterwiki_semantic.daemon import IndexClient
+from otterwiki_semantic.core.settings import Settings, fallback_settings, legacy_settings, read_settings, unencrypted_keys
+from otterwiki_semantic.daemon import DisabledIndex, IndexClient
 from otterwiki_semantic.web import read_help, register, related_placeholder, search_offer, sidebar_links, stylesheet
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 NAME = "Semantic search"
 _EXTENSION = "otterwiki_semantic"
+_NO_KEY = "OTTERWIKI_API_KEY is not set: programs cannot use the API, people can as far as the wiki permits"
 
 hookimpl = pluggy.HookimplMarker("otterwiki")
 log = logging.getLogger(__name__)
@@ -49,24 +49,27 @@ class SemanticSearchPlugin:
 
     @hookimpl(tryfirst=True)
     def setup(self, app: Flask, storage: Any) -> None:
-        """Register the routes and start the index daemon. A bad setting ends the start, as one of the wiki's does.
+        """Register the routes and start the index daemon, unless a setting is bad: then every route says so.
 
         Runs first, because of equal routes the first one wins, and the earlier plugin may still be installed.
         """
+        repository = Path(storage.path)
         try:
-            settings = read_settings(app.config, repository=Path(storage.path))
+            settings = read_settings(app.config, repository=repository)
+            index = IndexClient(settings)
         except ConfigError as error:
-            fatal_error(error)
-            raise
-        index = IndexClient(settings)
+            settings = fallback_settings(app.config, repository)
+            index = DisabledIndex(settings, error)
         register(app, index, settings)
         app.extensions[_EXTENSION] = Extension(index, settings)
         self._apps.add(app)
+        if settings.api_key is None:
+            app.logger.info("semantic search: %s", _NO_KEY)
         for notice in _notices(app, settings):
             app.logger.warning("semantic search: %s", notice)
         try:
             index.start()
-        except DaemonUnavailableError as error:
+        except (ConfigError, DaemonUnavailableError) as error:
             app.logger.error("semantic search: %s", error)
 
     @hookimpl
@@ -126,8 +129,6 @@ class SemanticSearchPlugin:
 
 def _notices(app: Flask, settings: Settings) -> Iterator[str]:
     """Yield notices for the administrator, logged at start."""
-    if settings.api_key is None:
-        yield "OTTERWIKI_API_KEY is not set: programs cannot use the API, people can as far as the wiki permits"
     for name in unencrypted_keys(settings):
         yield f"{name} is sent to another machine over http, readable by everyone on the way; use https"
     yield from legacy_settings(app.config).notices

@@ -13,7 +13,11 @@ class SemanticError(Exception):
 
 
 class ConfigError(SemanticError):
-    """A setting is unknown or has a value that is not allowed."""
+    """A setting is unknown or has a value that is not allowed. `public` is the message without the value, maybe a secret."""
+
+    def __init__(self, message: str, public: str = "") -> None:
+        super().__init__(message)
+        self.public = public or message
 
 
 class ModelError(SemanticError):

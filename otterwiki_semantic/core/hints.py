@@ -8,7 +8,12 @@ from otterwiki_semantic.core import errors
 from otterwiki_semantic.core.records.status import Problem
 
 _FREE_DISK = "make room on the disk of the data directory, or set SEMANTIC_DATA_DIR to another one; indexing then continues"
+SHOW_CAPITALS = (
+    "set RETAIN_PAGE_NAME_CASE=True and restart the wiki, or switch it on in its preferences; or rename the files to lower case"
+)
 _HINTS: dict[type[BaseException], str] = {
+    errors.ConfigError: "correct the setting and restart the wiki; its log has the value, and otterwiki-semantic doctor checks "
+    "all settings",
     errors.RepositoryError: "make sure that REPOSITORY is a git repository that the wiki's user may read; git is tried again "
     "automatically",
     errors.DiskFullError: _FREE_DISK,

@@ -69,7 +69,10 @@ class SettingType:
         except _RefusedError as refused:
             raise ConfigError(f"{name} {refused}") from None
         except (ValueError, RecursionError):
-            raise ConfigError(f"{name} {self.wrong or f'is {value!r}'}; allowed: {self.allowed}") from None
+            allowed = f"allowed: {self.allowed}"
+            raise ConfigError(
+                f"{name} {self.wrong or f'is {value!r}'}; {allowed}", f"{name} {self.wrong or 'is not valid'}; {allowed}"
+            ) from None
 
 
 def _check(is_allowed: object) -> None:
@@ -250,7 +253,8 @@ def read_settings(
     if unknown:
         meant = get_close_matches(unknown[0], SETTING_NAMES, 1)
         hint = f" (did you mean {meant[0]}?)" if meant else ""
-        raise ConfigError(f"unknown setting {', '.join(unknown)}{hint}; the settings are: {', '.join(SETTING_NAMES)}")
+        message = f"unknown setting {', '.join(unknown)}{hint}"
+        raise ConfigError(f"{message}; the settings are: {', '.join(SETTING_NAMES)}", message)
     values = {_field(name): type_.read(name, given[name]) for name, type_ in SETTINGS.items() if given.get(name)}
     values = _providers_own_keys(values, given) | values
     _check_token_is_safe(values)
@@ -266,6 +270,13 @@ def read_settings(
         api_key=given.get("OTTERWIKI_API_KEY") or None,
         **values,
     )
+
+
+def fallback_settings(
+    wiki_config: Mapping[str, Any], repository: Path, environment: Mapping[str, str] = os.environ
+) -> Settings:
+    """Return the settings of a wiki with a bad one: the defaults, with the API key, and no place for an index."""
+    return Settings(repository, Path(os.devnull), _given(wiki_config, environment).get("OTTERWIKI_API_KEY") or None)
 
 
 def legacy_settings(wiki_config: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> LegacySettings:

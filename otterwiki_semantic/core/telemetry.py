@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -82,6 +83,8 @@ class Telemetry:
 NO_TELEMETRY = Telemetry()
 
 
+ANNOUNCEMENTS = logging.getLogger("otterwiki_semantic.announcements")
+"""What people read in the wiki's log although it is no warning."""
 _UNQUOTED = re.compile(r"[^\s\"=]+")
 
 

@@ -3,6 +3,7 @@
 `engine`, the heavy half, is for the daemon itself; `page_reader` needs the markdown parser.
 """
 
+from otterwiki_semantic.daemon.client import DisabledIndex as DisabledIndex
 from otterwiki_semantic.daemon.client import IndexClient as IndexClient
 from otterwiki_semantic.daemon.interface import IndexService as IndexService
 from otterwiki_semantic.daemon.probe import DaemonInfo as DaemonInfo

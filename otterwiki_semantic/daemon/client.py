@@ -14,7 +14,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, get_type_hints
 
 import msgspec
 
-from otterwiki_semantic.core.errors import DaemonForeignError, DaemonMismatchError, DaemonUnavailableError
+from otterwiki_semantic.core.errors import ConfigError, DaemonForeignError, DaemonMismatchError, DaemonUnavailableError
 from otterwiki_semantic.core.records import SearchOptions
 from otterwiki_semantic.core.serialization import decode
 from otterwiki_semantic.core.settings import Settings
@@ -230,6 +230,23 @@ class IndexClient:
             if self._lease is not None:
                 self._lease[1].close()
             self._lease = (os.getpid(), connection)
+
+
+class DisabledIndex(IndexClient):
+    """The index of a wiki with a bad setting: every call raises its `ConfigError`, and no daemon is started."""
+
+    def __init__(self, settings: Settings, error: ConfigError) -> None:
+        super().__init__(settings)
+        self._error = error
+
+    def notify(self) -> None:
+        pass
+
+    def start(self) -> None:
+        raise ConfigError(f"search is off until this is corrected and the wiki restarted: {self._error}")
+
+    def fetch_json(self, method: Callable[Concatenate[Any, P], Any], *values: P.args, **named: P.kwargs) -> bytes:  # noqa: ARG002
+        raise ConfigError(f"search is off: {self._error.public}")
 
 
 def _is_silent(connection: socket.socket) -> bool:

@@ -308,8 +308,8 @@ class IndexEngine:
 
     # The index as a whole
 
-    def status(self) -> IndexStatus:
-        return self._status.status()
+    def status(self, urls: PageUrls = NO_URLS) -> IndexStatus:
+        return self._status.status(urls)
 
     def insight(self) -> Insight:
         return self._insights.insight()

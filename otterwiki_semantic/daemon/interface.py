@@ -37,8 +37,8 @@ class IndexService(Protocol):
         """Return up to `n` pages near in meaning to a page; `PageNotFoundError` if the index has no such page."""
         ...
 
-    def status(self) -> IndexStatus:
-        """Return what the index holds and its state."""
+    def status(self, urls: PageUrls = NO_URLS) -> IndexStatus:
+        """Return what the index holds and its state; pages without one of the `urls` are a problem."""
         ...
 
     def insight(self) -> Insight:

@@ -36,7 +36,7 @@ class DaemonLauncher:
     """Starts the daemon of a data directory. Holds no thread that a fork would break.
 
     Two pipes connect both: the lifeline ends when the starter ends, the report when the daemon ends, and says why. The daemon
-    prints its warnings on this process's standard error, unless it is to be `quiet`.
+    prints its warnings and announcements on this process's standard error, unless it is to be `quiet`.
     """
 
     def __init__(self, settings: Settings, *, quiet: bool) -> None:

@@ -29,6 +29,7 @@ from otterwiki_semantic import __version__
 from otterwiki_semantic.core.errors import DaemonForeignError, DaemonMismatchError, IndexUnavailableError, SemanticError
 from otterwiki_semantic.core.serialization import decode
 from otterwiki_semantic.core.settings import SECRETS, Settings
+from otterwiki_semantic.core.telemetry import ANNOUNCEMENTS
 from otterwiki_semantic.daemon.interface import IndexService
 from otterwiki_semantic.daemon.probe import DaemonInfo
 from otterwiki_semantic.daemon.protocol import (
@@ -271,7 +272,7 @@ def _take_lock(data_dir: Path) -> IO[str] | None:
 def _log_to(data_dir: Path) -> None:
     logging.raiseExceptions = False  # a line that does not fit on the disk is lost
     terminal = logging.StreamHandler()
-    terminal.setLevel(logging.WARNING)
+    terminal.addFilter(lambda record: record.levelno >= logging.WARNING or record.name == ANNOUNCEMENTS.name)
     handlers: list[logging.Handler] = [terminal]
     with suppress(OSError):
         path = data_dir / "owner.log"

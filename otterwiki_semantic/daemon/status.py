@@ -6,8 +6,8 @@ import os
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.errors import CatalogError, ParameterError, RebuildRefusedError, RepositoryError
-from otterwiki_semantic.core.hints import problem
-from otterwiki_semantic.core.records import Freshness, IndexStatus, Problem
+from otterwiki_semantic.core.hints import SHOW_CAPITALS, problem
+from otterwiki_semantic.core.records import Freshness, IndexStatus, PageUrls, Problem
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.embedding import QueryEmbedder
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, RecallGate
@@ -41,17 +41,17 @@ class StatusReport:
         self._reranking = reranking
         self._insights = insights
 
-    def status(self) -> IndexStatus:
+    def status(self, urls: PageUrls) -> IndexStatus:
         """Return the status of the serving generation, or of the index without one if its catalog fails."""
         while True:
             generation = self._manager.serving
             try:
-                return self._status_of(generation, self._manager.error)
+                return self._status_of(generation, self._manager.error, urls)
             except CatalogError as error:
                 if self._manager.serving is generation:  # it is not being replaced
-                    return self._status_of(None, error)
+                    return self._status_of(None, error, urls)
 
-    def _status_of(self, generation: Generation | None, failure: Exception | None) -> IndexStatus:
+    def _status_of(self, generation: Generation | None, failure: Exception | None, urls: PageUrls) -> IndexStatus:
         manager, index = self._manager, self._manager.freshness(generation)
         counts = generation.catalog.counts() if generation else Counts(0, 0, 0)
         is_current = generation is not None and generation.catalog.commit == index.head
@@ -75,7 +75,7 @@ class StatusReport:
             embedded_texts=manager.embedded_texts,
             owner_pid=os.getpid(),
             version=__version__,
-            problems=tuple(self._problems(generation, failure, index)),
+            problems=(*self._problems(generation, failure, index), *_not_shown(generation, urls)),
             is_outdated=generation is not None and manager.rebuilds.is_outdated(generation),
             reranker=self._reranking.name,
             reranker_is_loading=self._reranking.is_loading,
@@ -128,3 +128,13 @@ def _bad_pages(generation: Generation) -> list[Problem]:
         "1 page is not indexed as it should be" if len(found) == 1 else f"{len(found)} pages are not indexed as they should be"
     )
     return [Problem(f"{pages}: {named}{others}", _SHORTEN)]
+
+
+def _not_shown(generation: Generation | None, urls: PageUrls) -> list[Problem]:
+    """Report the pages that the wiki cannot show."""
+    paths = {} if generation is None or urls.retains_case else generation.catalog.blobs()
+    hidden = [path for path in paths if not urls.shows(path)]
+    if not hidden:
+        return []
+    message = f"the wiki cannot show {len(hidden)} of its pages, such as {min(hidden)}: their names have capitals"
+    return [Problem(f"{message}, and RETAIN_PAGE_NAME_CASE is off", SHOW_CAPITALS)]

@@ -10,6 +10,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection
+from contextlib import suppress
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.backoff import Backoff, Cooldown
@@ -25,7 +26,7 @@ from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.freshness import FreshnessMonitor
 from otterwiki_semantic.indexing.page_loader import PageLoader
-from otterwiki_semantic.indexing.progress import ProgressTracker, now
+from otterwiki_semantic.indexing.progress import ProgressTracker, announced, now
 from otterwiki_semantic.indexing.promotion import PACE, RecallGate, measure_recall
 from otterwiki_semantic.indexing.rebuild import RebuildJob
 from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
@@ -307,10 +308,18 @@ class IndexManager:
         if plan is None:
             self.indexer.flush(generation)
             return
-        result = self.indexer.sync(generation, plan, progress, self._notify)
+        with announced(progress, is_build=is_first, indexed=self._indexed):
+            result = self.indexer.sync(generation, plan, progress, self._notify)
         if is_first:
             self._generations.remove_others(generation)
         self._record(generation, result, time.perf_counter() - start)
+
+    def _indexed(self) -> tuple[int, int] | None:
+        """Return the numbers of pages and chunks that can be found; None if that cannot be said."""
+        with suppress(CatalogError):
+            counts = self.serving.catalog.counts() if self.serving else None
+            return (counts.pages, counts.chunks) if counts else None
+        return None
 
     def _invalidate_pages(self, generation: Generation) -> list[RebuildStatus]:
         """Let the sync read pages again, and return the jobs that wait for them.
@@ -422,7 +431,8 @@ class IndexManager:
             if serving is None or serving.catalog.meta("commit") is None:
                 self._sync_serving(self.rebuilds.tracker.progress)
                 return
-        self._promote(self.rebuilds.rebuild(serving), serving)
+        with announced(self.rebuilds.tracker.progress, is_build=True, indexed=self._indexed):
+            self._promote(self.rebuilds.rebuild(serving), serving)
 
     def _promote(self, new: Generation, serving: Generation) -> None:
         """Let a new generation replace the serving one, unless that is gone in the meantime."""

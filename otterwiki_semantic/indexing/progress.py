@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from otterwiki_semantic.content import PageFile
 from otterwiki_semantic.core.records import Progress
+from otterwiki_semantic.core.telemetry import ANNOUNCEMENTS
+
+_FIRST_SECONDS, _NEXT_SECONDS = 5.0, 30.0
+"""Work that takes longer is announced, and its progress from then on."""
 
 
 def now() -> str:
@@ -79,3 +84,33 @@ class ProgressTracker:
             return Progress(
                 pages + self._pages_done, pages + self._pages_total, chunks + self._chunks_done, chunks + chunks_total, left
             )
+
+
+@contextmanager
+def announced(tracker: ProgressTracker, *, is_build: bool, indexed: Callable[[], tuple[int, int] | None]) -> Iterator[None]:
+    """Announce the progress of the work in the block, and what is `indexed` afterwards: the numbers of pages and chunks.
+
+    The end of a build is always announced, other work only if it takes long, and nothing if it fails.
+    """
+    start, ended = time.monotonic(), threading.Event()
+    threading.Thread(target=_announce, args=(tracker, start, ended), name="announcing", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+    seconds, found = time.monotonic() - start, indexed()
+    if found and (is_build or seconds > _FIRST_SECONDS):
+        ANNOUNCEMENTS.info("search is ready: %s pages, %s chunks in %.0f s", *(f"{number:,}" for number in found), seconds)
+
+
+def _announce(tracker: ProgressTracker, start: float, ended: threading.Event) -> None:
+    is_first = True
+    while not ended.wait(_FIRST_SECONDS if is_first else _NEXT_SECONDS):
+        done = tracker.snapshot()
+        if done.pages_done >= done.pages_total:
+            continue
+        line, seconds, unit = f"indexed {done.pages_done:,} of {done.pages_total:,} pages", done.seconds_left, "s left"
+        if is_first:
+            line, unit, is_first = f"indexing {done.pages_total:,} pages", "s", False
+            seconds = None if seconds is None else seconds + time.monotonic() - start
+        ANNOUNCEMENTS.info("%s%s", line, "" if seconds is None else f", about {seconds:.0f} {unit}")

@@ -114,6 +114,7 @@ class ResultBuilder:
             context_after=after,
             explain=self._explanation(candidate, rank) if self.options.explain else None,
             url=self.urls.of(chunk.path, chunk.anchor),
+            not_shown=not self.urls.shows(chunk.path),
         )
 
     def _explanation(self, candidate: Candidate, rank: int) -> Explanation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import subprocess
 import sys
@@ -10,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.live_wiki import make_repository
+from tests.support.live_wiki import LiveWiki, eventually, make_repository
+from tests.support.wiki_servers import GUNICORN
 
 HEAVY = ("chromadb", "onnxruntime", "tokenizers", "numpy", "apscheduler", "sqlite3.dbapi2")
 SCRIPT = """
@@ -59,17 +61,44 @@ def test_starting_loads_nothing_heavy_and_no_setting_is_needed(tmp_path: Path) -
 
 
 def test_a_missing_key_is_mentioned_once(tmp_path: Path) -> None:
-    assert start(tmp_path / "without").stderr.count("OTTERWIKI_API_KEY is not set") == 1
+    (line,) = [line for line in start(tmp_path / "without").stderr.splitlines() if "OTTERWIKI_API_KEY is not set" in line]
+    assert "INFO" in line
     assert "OTTERWIKI_API_KEY" not in start(tmp_path / "with", OTTERWIKI_API_KEY="k").stderr
 
 
-@pytest.mark.parametrize(("name", "value"), [("SEMANTIC_SYNC_INTERVAL", "never"), ("SEMANTIC_SINC_INTERVAL", "60")])
-def test_a_bad_setting_stops_the_start_with_its_name(tmp_path: Path, name: str, value: str) -> None:
-    answer = start(tmp_path, **{name: value})
-    assert answer.returncode != 0
-    assert "Traceback" not in answer.stderr
-    assert answer.stderr.strip().splitlines()[-1].startswith("Error: ")
-    assert name in answer.stderr.strip().splitlines()[-1]
+@pytest.mark.parametrize(
+    ("name", "value", "logged", "reason"),
+    [
+        ("SEMANTIC_MODLE", "a-value", *2 * ("unknown setting SEMANTIC_MODLE (did you mean SEMANTIC_MODEL?)",)),
+        ("SEMANTIC_MODEL", "sk-a-key", "SEMANTIC_MODEL is 'sk-a-key'; ", "SEMANTIC_MODEL is not valid; allowed: minilm, or"),
+    ],
+)
+def test_a_bad_setting_turns_search_off_and_nothing_else(
+    tmp_path: Path, name: str, value: str, logged: str, reason: str
+) -> None:
+    repository = make_repository(tmp_path / "repository", {"home.md": "# Home\n\nWelcome.\n"})
+    with LiveWiki(repository, tmp_path / "index", plugin=True, command=None, **{name: value}) as wiki:
+        (line,) = [line for line in wiki.log.splitlines() if "semantic search" in line]
+        assert "ERROR" in line
+        assert logged in line
+        wiki.save("garden", "# Garden\n\nVegetables.\n")
+        assert "Vegetables" in wiki.get("/garden").text
+        assert wiki.api("GET", "/pages/garden").json["content"] == "# Garden\n\nVegetables.\n"
+        status = wiki.api("GET", "/semantic-search/status")
+        assert (status.status, status.json["status"]) == (503, "unavailable")
+        assert reason in status.json["problems"][0]["message"]
+        assert "restart the wiki" in status.json["problems"][0]["hint"]
+        for path in ("/semantic-search?q=x", "/related?path=home", "/pages", "/semantic-search/map", "/reindex"):
+            answer = wiki.api("POST" if path == "/reindex" else "GET", path)
+            assert (answer.status, answer.json["error"]["code"]) == (503, "index_unavailable")
+            assert reason in answer.json["error"]["message"]
+        assert wiki.api("GET", "/semantic-search?q=x", key="wrong").status == 401
+        assert "otterwiki_semantic_up 0" in wiki.api("GET", "/semantic-search/metrics").text
+        wiki.log_in()
+        for page in ("/-/semantic-search?q=x", "/-/admin/semantic-search"):
+            assert reason in html.unescape(wiki.get(page).text)
+            assert value not in wiki.get(page).text
+        assert not wiki.data_dir.exists()
 
 
 def test_a_data_directory_that_cannot_be_made_does_not_stop_the_wiki(tmp_path: Path) -> None:
@@ -77,3 +106,15 @@ def test_a_data_directory_that_cannot_be_made_does_not_stop_the_wiki(tmp_path: P
     answer = start(tmp_path, SEMANTIC_DATA_DIR=str(tmp_path / "file" / "index"))
     assert answer.returncode == 0, answer.stderr
     assert "set SEMANTIC_DATA_DIR" in answer.stderr
+
+
+def test_the_wikis_log_says_once_when_search_is_ready(tmp_path: Path, handbook: dict[str, str | bytes]) -> None:
+    (gunicorn,) = GUNICORN
+    with gunicorn.wiki(make_repository(tmp_path / "repository", handbook), tmp_path / "index") as wiki:
+        eventually(lambda: "search is ready: 5 pages, 6 chunks in " in wiki.log)
+        wiki.save("shed", "# Shed\n\nThe lawn mower stands here.\n")
+        eventually(lambda: wiki.search("lawn mower", n=1)[0]["path"] == "shed")
+        assert wiki.log.count("search is ready") == 1
+        wiki.api("POST", "/reindex")
+        eventually(lambda: "search is ready: 6 pages, 7 chunks in " in wiki.log)
+        assert wiki.log.count("search is ready") == 2

@@ -103,6 +103,35 @@ def test_several_pushed_commits_are_all_indexed(live: LiveWiki, tmp_path: Path) 
     assert "water them in the morning" in live.search("watering tomatoes in the morning", n=1)[0]["snippet"]
 
 
+def test_a_forced_push_replaces_the_history(live: LiveWiki, tmp_path: Path) -> None:
+    clone = tmp_path / "clone"
+    git(tmp_path, "clone", "-q", f"{live.url}/.git", str(clone))
+    before = live.status()["pages"]
+    commit(clone, {"pushed/mistake.md": "# Mistake\n\nThe password of the observatory is written here.\n"})
+    git(clone, "push", "-q", "origin", "main")
+    eventually(lambda: first(live, "password of the observatory") == "pushed/mistake")
+    git(clone, "reset", "-q", "--hard", "HEAD~2")
+    head = commit(clone, {"pushed/instead.md": "# Instead\n\nA lighthouse keeper trims the lamp.\n"})
+    git(clone, "push", "-q", "--force", "origin", "main")
+    live.wait_until_indexed()
+    assert live.status()["indexed_commit"] == head
+    assert live.status()["pages"] == len(git(clone, "ls-files", "*.md").splitlines()) != before + 1
+    assert "pushed/mistake" not in found(live, "password of the observatory")
+    assert first(live, "the lighthouse keeper trims the lamp") == "pushed/instead"
+
+
+def test_a_repository_without_one_page_waits_for_the_first(tmp_path: Path) -> None:
+    with LiveWiki(make_repository(tmp_path / "repository", {"notes.txt": "no page"}), tmp_path / "index") as wiki:
+        eventually(lambda: wiki.status()["status"] == "ready")
+        status = wiki.status()
+        assert (status["pages"], status["chunks"], status["problems"]) == (0, 0, [])
+        assert wiki.search("anything") == []
+        assert wiki.api("GET", "/semantic-search/pages").json["pages"] == []
+        assert wiki.api("GET", "/related?path=home").status == 404
+        wiki.save("first", "# First\n\nAn otter builds a holt by the river.\n")
+        eventually(lambda: [hit["path"] for hit in wiki.search("the holt of an otter")] == ["first"])
+
+
 def test_a_commit_that_nobody_told_of_is_found_after_a_restart(live: LiveWiki) -> None:
     pid = live.status()["owner_pid"]
     live.stop()

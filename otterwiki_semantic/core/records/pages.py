@@ -14,15 +14,30 @@ _SAFE_IN_ANCHOR = "%!#$&'()*+,/:;=?@"
 """What Flask's `url_for` does not escape."""
 
 
+_VIEWS = {
+    *("attachments", "blame", "delete", "draft", "edit", "history", "inline_attachment", "preview", "rename", "save"),
+    *("source", "view"),
+}
+"""Ends of the wiki's own addresses; a page of such a name is shown with its extension only."""
+
+
 class PageUrls(Struct, frozen=True):
     """The addresses of the wiki's pages, which start with `prefix`; without one they are left out."""
 
     prefix: str | None = None
+    retains_case: bool = True
+    """The wiki's RETAIN_PAGE_NAME_CASE; if false it looks for a file in lower case, whatever the address."""
+
+    def shows(self, path: str) -> bool:
+        """Whether the wiki can show a page."""
+        return self.retains_case or path == path.lower()
 
     def of(self, path: str, anchor: str = "") -> str | None:
-        """Return the address of a page, or of a heading in it."""
-        if self.prefix is None:
+        """Return the address of a page, or of a heading in it; None if the wiki cannot show it."""
+        if self.prefix is None or not self.shows(path):
             return None
+        folder, _, name = path.rpartition("/")
+        path += ".md" if folder and name in _VIEWS else ""
         fragment = f"#{quote(anchor, safe=_SAFE_IN_ANCHOR)}" if anchor else ""
         return f"{self.prefix}{quote(path, safe=_SAFE_IN_PATH)}{fragment}"
 

@@ -96,6 +96,8 @@ class Hit(DescribedPage, frozen=True):
     """With `explain`: why the result has its place."""
     url: str | None = None
     """The page in the wiki, at the heading if there is one."""
+    not_shown: bool = False
+    """Only if the wiki cannot show the page, because its name has capitals and RETAIN_PAGE_NAME_CASE is off."""
 
 
 class Facets(Struct, frozen=True):

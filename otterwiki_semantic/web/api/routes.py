@@ -22,7 +22,6 @@ from otterwiki_semantic.core.records import (
     PageList,
     PageListRequest,
     PageRequest,
-    PageUrls,
     PageView,
     ReindexRequest,
     ReindexStarted,
@@ -40,7 +39,7 @@ from otterwiki_semantic.web.api.openapi import METRICS_TYPE, openapi_document
 from otterwiki_semantic.web.api.operations import Access, Operation, View, answer, check_size, json_response, operations_of
 from otterwiki_semantic.web.api.schemas import Answers, ChromaStatus, OpenApi
 from otterwiki_semantic.web.errors import error_answer, handle_errors
-from otterwiki_semantic.web.pages.layout import page_url
+from otterwiki_semantic.web.pages.layout import page_urls
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
 """All standard methods; others get the wiki's own error page."""
@@ -117,27 +116,27 @@ class Api:
     @Operation("GET", "/semantic-search", "search", Answer, Access.READERS, takes=SearchRequest)
     def search(self, asked: SearchRequest) -> bytes:
         """Search."""
-        answers = self._index.fetch_json(IndexService.search, [asked.query], asked.options, _page_urls())
+        answers = self._index.fetch_json(IndexService.search, [asked.query], asked.options, page_urls())
         return answers[1:-1]  # the only one of a list
 
     @Operation("POST", "/semantic-search", "searchMany", Answers, Access.READERS, takes=BatchRequest, body="required")
     def search_many(self, asked: BatchRequest) -> bytes:
         """Search for several queries at once."""
-        answers = self._index.fetch_json(IndexService.search, asked.queries, asked.options, _page_urls())
+        answers = self._index.fetch_json(IndexService.search, asked.queries, asked.options, page_urls())
         return b'{"answers":%b}' % answers
 
     @Operation("GET", "/semantic-search/status", "status", IndexStatus, Access.READERS)
     def status(self) -> bytes | Response:
         """What the index holds and its state."""
         try:
-            return self._index.fetch_json(IndexService.status)
+            return self._index.fetch_json(IndexService.status, page_urls())
         except SemanticError as error:
             return error_answer("index_unavailable", str(error), status="unavailable", problems=(problem(error),))
 
     @Operation("GET", "/semantic-search/map", "map", WikiMap, Access.READERS)
     def map(self) -> bytes:
         """The position of every page on the map of the wiki."""
-        return self._index.fetch_json(IndexService.map, _page_urls())
+        return self._index.fetch_json(IndexService.map, page_urls())
 
     @Operation("GET", "/semantic-search/metrics", "metrics", str, Access.MONITORS, errors=("not_found", "package_missing"))
     def metrics(self) -> Response:
@@ -163,12 +162,12 @@ class Api:
     @Operation("GET", "/related", "related", RelatedPages, Access.READERS, takes=RelatedRequest, errors=("page_unknown",))
     def related(self, asked: RelatedRequest) -> bytes:
         """Pages near in meaning to one page."""
-        return self._index.fetch_json(IndexService.related, asked.path, asked.n, _page_urls())
+        return self._index.fetch_json(IndexService.related, asked.path, asked.n, page_urls())
 
     @Operation("GET", "/semantic-search/pages", "pages", PageList, Access.READERS, alias="/pages", takes=PageListRequest)
     def pages(self, asked: PageListRequest) -> bytes:
         """List pages."""
-        return self._index.fetch_json(IndexService.pages, asked, _page_urls())
+        return self._index.fetch_json(IndexService.pages, asked, page_urls())
 
     @Operation(
         "GET",
@@ -182,7 +181,7 @@ class Api:
     )
     def page(self, path: str, asked: PageRequest) -> PageView:
         """Read a page, or sections or lines of it."""
-        return self._pages.page(path, asked, _page_urls())
+        return self._pages.page(path, asked, page_urls())
 
     @Operation("GET", "/semantic-search/insight", "insight", Insight, Access.ADMINISTRATORS)
     def insight(self) -> bytes:
@@ -194,7 +193,7 @@ class Api:
     )
     def inspect_page(self, path: str) -> bytes:
         """A page as search sees it."""
-        return self._index.fetch_json(IndexService.inspect_page, page_path(path), _page_urls())
+        return self._index.fetch_json(IndexService.inspect_page, page_path(path), page_urls())
 
     @Operation(
         "POST",
@@ -239,8 +238,3 @@ class Api:
         except SemanticError:
             return json_response(ChromaStatus("error", None, 0), 503)
         return json_response(ChromaStatus("ok", status.collection, status.chunks))
-
-
-def _page_urls() -> PageUrls:
-    """Return the URLs of pages in the wiki of the current request."""
-    return PageUrls(page_url("x", "").removesuffix("x"))

@@ -17,7 +17,7 @@ from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
 from otterwiki_semantic.core.records import ReindexRequest, SearchHour
 from otterwiki_semantic.daemon import IndexService
-from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, render_page, status_of
+from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, page_urls, render_page, status_of
 
 ADMIN = "/-/admin/semantic-search"
 _FEW_SECONDS = 9.95
@@ -97,7 +97,7 @@ class _Views:
 
     def _state(self) -> dict[str, Any]:
         try:
-            return {"status": self._service.status(), "problem": None}
+            return {"status": self._service.status(page_urls()), "problem": None}
         except SemanticError as error:
             return {"status": None, "problem": problem(error)}
 

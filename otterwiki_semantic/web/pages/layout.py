@@ -12,6 +12,7 @@ from flask_login import current_user
 from werkzeug.wrappers import Response
 
 from otterwiki_semantic.core.errors import SemanticError
+from otterwiki_semantic.core.records import PageUrls
 from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.errors import ERRORS
 
@@ -52,9 +53,15 @@ def _menu() -> Any:
     return names.get("SidebarMenu", SidebarMenu)().query()
 
 
-def page_url(path: str, anchor: str) -> str:
-    """Return the URL of a page or, with an anchor, of one of its headings."""
-    return url_for("view", path=path, _anchor=anchor or None)
+def page_urls() -> PageUrls:
+    """Return the URLs of pages in the wiki of the current request."""
+    retains_case = bool(current_app.config.get("RETAIN_PAGE_NAME_CASE"))
+    return PageUrls(url_for("view", path="x").removesuffix("x"), retains_case)
+
+
+def page_url(path: str, anchor: str) -> str | None:
+    """Return the URL of a page or, with an anchor, of one of its headings; None if the wiki cannot show it."""
+    return page_urls().of(path, anchor)
 
 
 def status_of(error: SemanticError) -> int:

@@ -27,12 +27,12 @@ _RULES = {
 class PassageView:
     """A passage, and why it was found."""
 
-    url: str
+    url: str | None
     trail: tuple[str, ...]
     """The headings above it, without the title of the page."""
     spans: tuple[Span, ...]
     reasons: tuple[str, ...]
-    also_on: tuple[tuple[str, str], ...]
+    also_on: tuple[tuple[str, str | None], ...]
     """Paths and URLs of other pages with nearly the same passage."""
 
 
@@ -42,7 +42,8 @@ class PageResults:
 
     title: str
     path: str
-    url: str
+    url: str | None
+    """None if the wiki cannot show it."""
     updated: str | None
     passages: tuple[PassageView, ...]
 
@@ -108,7 +109,7 @@ def _passage(hit: Hit) -> PassageView:
     directive = text_fragment(hit.snippet, own, hit.highlights)
     trail = hit.section_path[1:] if hit.section_path[:1] == (hit.title,) else hit.section_path
     return PassageView(
-        url=f"{url}{'' if hit.anchor or not directive else '#'}{directive}",
+        url=url and f"{url}{'' if hit.anchor or not directive else '#'}{directive}",
         trail=trail,
         spans=excerpt(hit.snippet, own, hit.highlights),
         reasons=_reasons(hit, hit.explain) if hit.explain else (),

@@ -11,7 +11,7 @@ from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundError
 from otterwiki_semantic.core.records import RelatedPage, SearchOptions
 from otterwiki_semantic.daemon import IndexService
-from otterwiki_semantic.web.pages.layout import page_url
+from otterwiki_semantic.web.pages.layout import page_url, page_urls
 
 T = TypeVar("T")
 _RELATED, _LIKELY = 6, 5
@@ -53,14 +53,15 @@ class NearPage:
 
 def near_pages(service: IndexService, path: str) -> tuple[NearPage, ...]:
     """Return the relevant pages near in meaning to a page, nearest first; errors as `IndexService.related`."""
-    return tuple(_near(page) for page in service.related(path, _RELATED).results if page.relevant)
+    near = service.related(path, _RELATED, page_urls()).results
+    return tuple(_near(page) for page in near if page.relevant and page.url)
 
 
 def _near(page: RelatedPage) -> NearPage:
     best = page.sections[0] if page.sections else None
     section, anchor = (best.related_section, best.related_anchor) if best else ("", "")
     link = "" if _NOT_IN_LINKS & set(page.path) else f"[[{page.path}]]"
-    return NearPage(page.title, "" if section == page.title else section, page_url(page.path, anchor), page.linked, link)
+    return NearPage(page.title, "" if section == page.title else section, page_url(page.path, anchor) or "", page.linked, link)
 
 
 def likely_pages(service: IndexService, name: str, *, is_path: bool) -> dict[str, str]:
@@ -71,7 +72,8 @@ def likely_pages(service: IndexService, name: str, *, is_path: bool) -> dict[str
     spelled = {path: about.get(path, path) for path in (_spelled_like(service, name) if is_path else ())}
     found = {**spelled, **about}
     found.pop(name, None)  # the wiki may be unable to open that one
-    return dict(islice(found.items(), _LIKELY))
+    urls = page_urls()
+    return dict(islice(((path, title) for path, title in found.items() if urls.shows(path)), _LIKELY))
 
 
 def _spelled_like(service: IndexService, name: str) -> tuple[str, ...]:

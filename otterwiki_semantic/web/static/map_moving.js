@@ -44,6 +44,7 @@ export function moving({ canvas, tip, buttons, points, view, drawing }) {
   function open(event) {
     if (drawing.here === null) return;
     const { url } = points[drawing.here];
+    if (!url) return; // the wiki cannot show this page
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button === 1) window.open(url, "_blank", "noopener");
     else location.assign(url);
   }

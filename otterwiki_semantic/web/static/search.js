@@ -154,7 +154,7 @@ window.addEventListener("popstate", () => {
 });
 
 function passages() {
-  return [...results.querySelectorAll("a.semantic-passage")].filter((link) => link.offsetParent !== null);
+  return [...results.querySelectorAll("a.semantic-passage[href]")].filter((link) => link.offsetParent !== null);
 }
 
 document.getElementById("semantic-search").addEventListener("keydown", (event) => {

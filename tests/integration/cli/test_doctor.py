@@ -364,6 +364,17 @@ def test_a_repository_without_a_commit_is_worth_a_note(tmp_path: Path) -> None:
     assert "no commit yet" in found[-1].detail
 
 
+def test_pages_that_the_wiki_cannot_show_are_counted(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "wiki", {"home.md": "# Home", "Garden.md": "# Garden", "Tools/saw.md": "# Saw"})
+    found = list(check_repository(make_context(PATH, {}, repository=repository)))
+    assert found[-1].level is Level.NOTE
+    assert found[-1].detail.startswith("the wiki cannot show 2 of them, such as Garden: their names have capitals")
+    assert found[-1].hint.startswith("set RETAIN_PAGE_NAME_CASE=True")
+    for environment, config in (({**PATH, "RETAIN_PAGE_NAME_CASE": "yes"}, {}), (PATH, {"RETAIN_PAGE_NAME_CASE": True})):
+        last = list(check_repository(make_context(environment, config, repository=repository)))[-1]
+        assert (last.level, "3 pages" in last.detail) == (Level.OK, True)
+
+
 @as_root
 def test_a_repository_of_another_user_is_explained(resting: DoctorContext) -> None:
     place = settings_of(resting).repository

@@ -11,7 +11,7 @@ from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
 from otterwiki_semantic.web.api.operations import IGNORED_PARAMETERS
-from otterwiki_semantic.web.api.routes import _page_urls
+from otterwiki_semantic.web.pages.layout import page_urls
 from tests.support.live_wiki import KEY, eventually
 
 BEARER = {"Authorization": f"Bearer {KEY}"}
@@ -535,7 +535,8 @@ def test_the_map(client: FlaskClient) -> None:
     }
 
 
-def test_addresses_of_many_pages_are_those_of_the_wiki(app: Flask) -> None:
+def test_addresses_of_many_pages_are_those_of_the_wiki(app: Flask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(app.config, "RETAIN_PAGE_NAME_CASE", True)
     odd = [chr(number) for number in range(32, 0x250)]
     paths = [
         "house/heating",
@@ -547,7 +548,7 @@ def test_addresses_of_many_pages_are_those_of_the_wiki(app: Flask) -> None:
     ]
     for root in ("", "/wiki"):
         with app.test_request_context("/", environ_overrides={"SCRIPT_NAME": root}):
-            urls = _page_urls()
+            urls = page_urls()
             assert [urls.of(path) for path in paths] == [url_for("view", path=path) for path in paths]
             anchors = [url_for("view", path="x", _anchor=anchor) for anchor in paths]
             assert [urls.of("x", anchor) for anchor in paths] == anchors

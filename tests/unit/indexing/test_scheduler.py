@@ -78,7 +78,7 @@ def test_no_run_is_lost_to_earlier_ones_that_have_not_quite_ended(start: Start) 
     eventually(lambda: len(syncs) == 3, 10)
 
 
-@pytest.mark.parametrize("days", [-400, 400])
+@pytest.mark.parametrize("days", [-400, -1, 1, 400])
 def test_a_clock_that_is_set_stops_no_sync(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
     """The clock of APScheduler and of ours is exchanged: no test may set the machine's."""
     shift = timedelta(0)

@@ -12,6 +12,9 @@ from pathlib import Path
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import RepositoryError
+from otterwiki_semantic.core.hints import SHOW_CAPITALS
+from otterwiki_semantic.core.records import PageUrls
+from otterwiki_semantic.core.settings import read_flag
 
 _GIT_SECONDS = 10
 
@@ -33,22 +36,36 @@ def check_repository(context: DoctorContext) -> Iterator[Finding]:
     version = subprocess.run([git, "--version"], capture_output=True, text=True, timeout=_GIT_SECONDS, check=False).stdout
     yield ok("git", f"{version.removeprefix('git version ').strip()}, {git}")
     if context.settings is not None:
-        yield _repository(context.settings.repository)
+        yield from _repository(context, context.settings.repository)
 
 
-def _repository(place: Path) -> Finding:
+def _repository(context: DoctorContext, place: Path) -> Iterator[Finding]:
     if not place.exists():
-        return problem("repository", f"{place} does not exist", "correct REPOSITORY, or mount its file system")
+        yield problem("repository", f"{place} does not exist", "correct REPOSITORY, or mount its file system")
+        return
     try:
         repository = Repository(place)
         head = repository.head()
         if head is None:
-            return note("repository", f"{place} has no commit yet: there is nothing to index")
-        pages = len(repository.page_blobs(head))
+            yield note("repository", f"{place} has no commit yet: there is nothing to index")
+            return
+        pages = repository.page_blobs(head)
     except RepositoryError as error:
         reason = str(error)
-        return problem("repository", reason.splitlines()[0], _hint(place, reason))
-    return ok("repository", f"{place}, {pages} pages at {head[:12]}")
+        yield problem("repository", reason.splitlines()[0], _hint(place, reason))
+        return
+    yield ok("repository", f"{place}, {len(pages)} pages at {head[:12]}")
+    hidden = [path for path in pages if not PageUrls(retains_case=_retains_case(context)).shows(path)]
+    if hidden:
+        detail = f"the wiki cannot show {len(hidden)} of them, such as {min(hidden)}: their names have capitals, and"
+        yield note("repository", f"{detail} RETAIN_PAGE_NAME_CASE is off, unless it is on in its preferences", SHOW_CAPITALS)
+
+
+def _retains_case(context: DoctorContext) -> bool:
+    try:
+        return read_flag(context.given("RETAIN_PAGE_NAME_CASE"))
+    except ValueError:
+        return False
 
 
 def _hint(place: Path, reason: str) -> str:

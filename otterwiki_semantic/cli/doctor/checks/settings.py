@@ -12,7 +12,7 @@ _FILE = "OTTERWIKI_SETTINGS"
 _PRIVATE = {*SECRETS.values(), "SEMANTIC_MODEL_OPTIONS"}
 """Settings whose value is not shown: secrets, and what may hold some."""
 _PLACES = ("REPOSITORY", "SEMANTIC_DATA_DIR")
-_HINT = "correct this, then restart the wiki, which does not start with a bad setting"
+_HINT = "correct this, then restart the wiki; until then its search is off"
 _NO_REPOSITORY_HINT = "set REPOSITORY as for the wiki, set OTTERWIKI_SETTINGS to its settings.cfg, or give --repository"
 
 

@@ -1,0 +1,48 @@
+"""What the wiki's log says of a build."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+import pytest
+
+from otterwiki_semantic.content import PageFile
+from otterwiki_semantic.indexing import progress
+from otterwiki_semantic.indexing.progress import ProgressTracker, announced
+from tests.support.live_wiki import eventually
+
+
+@pytest.fixture(autouse=True)
+def _announcements(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "otterwiki_semantic.announcements")
+
+
+def test_long_work_is_announced_with_its_progress_and_its_end(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "_FIRST_SECONDS", 0.001)
+    monkeypatch.setattr(progress, "_NEXT_SECONDS", 0.001)
+    tracker = ProgressTracker()
+    with announced(tracker, is_build=False, indexed=lambda: (1200, 2058)):
+        tracker.begin([PageFile(f"page {number}", "blob", 10) for number in range(1200)], 0)
+        eventually(lambda: len(caplog.messages) > 1)
+        assert caplog.messages[:2] == ["indexing 1,200 pages", "indexed 0 of 1,200 pages"]
+        tracker.page_read(6000, 100)
+        tracker.chunks_embedded(50)
+        tracker.pages_indexed(300)
+        eventually(lambda: re.fullmatch(r"indexed 300 of 1,200 pages, about \d+ s left", caplog.messages[-1]))
+    assert caplog.messages[-1] == "search is ready: 1,200 pages, 2,058 chunks in 0 s"
+
+
+def test_the_end_of_short_work_is_announced_for_a_build_only(caplog: pytest.LogCaptureFixture) -> None:
+    for is_build in (False, True):
+        with announced(ProgressTracker(), is_build=is_build, indexed=lambda: (5, 6)):
+            assert caplog.messages == []
+    assert caplog.messages == ["search is ready: 5 pages, 6 chunks in 0 s"]
+
+
+def test_work_that_fails_is_not_announced_as_ready(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(OSError), announced(ProgressTracker(), is_build=True, indexed=lambda: (5, 6)):  # noqa: PT011
+        raise OSError
+    assert caplog.messages == []
