@@ -10,7 +10,7 @@ from pathlib import Path
 
 from otterwiki_semantic.content import PageFile, Repository
 from otterwiki_semantic.content.chunking import ByteCounter, Profile
-from otterwiki_semantic.content.markdown import parse_markdown, parse_plain_text, parse_seconds
+from otterwiki_semantic.content.markdown import parse_plain_text, parse_seconds, parse_within_limits
 from otterwiki_semantic.content.pages import make_page
 from otterwiki_semantic.core.errors import LimitExceededError, ModelError
 from otterwiki_semantic.core.records import Document, Page
@@ -73,7 +73,7 @@ class PageLoader:
         if crashes >= _MAX_CRASHES:
             return parse_plain_text(text), f"the index daemon ended {crashes} times in a row while it read the page"
         try:
-            return self._worker.call(parse_seconds(len(text)), parse_markdown, text), ""
+            return self._worker.call(parse_seconds(len(text)), parse_within_limits, text), ""
         except LimitExceededError as error:
             return parse_plain_text(text), f"parsing it {error}"
         except Exception as error:

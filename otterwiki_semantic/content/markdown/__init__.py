@@ -4,3 +4,4 @@ from otterwiki_semantic.content.markdown.front_matter import json_safe as json_s
 from otterwiki_semantic.content.markdown.parser import parse_markdown as parse_markdown
 from otterwiki_semantic.content.markdown.parser import parse_plain_text as parse_plain_text
 from otterwiki_semantic.content.markdown.parser import parse_seconds as parse_seconds
+from otterwiki_semantic.content.markdown.parser import parse_within_limits as parse_within_limits

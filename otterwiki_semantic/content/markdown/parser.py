@@ -20,6 +20,7 @@ from mistune.plugins.url import url
 from otterwiki_semantic.content.markdown import otterwiki
 from otterwiki_semantic.content.markdown.front_matter import front_matter_end, split_front_matter
 from otterwiki_semantic.content.markdown.plain_text import heading_anchor, links_in, visible_html, visible_text
+from otterwiki_semantic.core.errors import LimitExceededError
 from otterwiki_semantic.core.records import Block, BlockKind, Document, Line, Link, Section
 
 _Token = dict[str, Any]
@@ -29,6 +30,7 @@ _MAX_INLINE = 20_000
 """Characters up to which a paragraph, or a line of it, is parsed for links and emphasis; a longer one is taken verbatim."""
 _MAX_BRACKET_WORK = 2_000_000
 """Characters times opening brackets up to which a paragraph's links are parsed: mistune's time grows with their product."""
+_MAX_SECTIONS = 20_000
 _MIN_SECONDS, _SECONDS_PER_BYTE = 5.0, 1e-5
 _TAGS_BY_NAME = frozenset((*BLOCK_TAGS, *PRE_TAGS))
 """Tags that begin a block of HTML whatever follows their names."""
@@ -111,6 +113,14 @@ def parse_markdown(text: str) -> Document:
         return Document(front_matter, builder.sections(unread), tuple(builder.links))
     except (RecursionError, re.error, ValueError, KeyError, IndexError, AttributeError):
         return Document(front_matter, _plain_sections(lines, skipped))
+
+
+def parse_within_limits(text: str) -> Document:
+    """Parse a page like `parse_markdown`; `LimitExceededError` if it has more sections than any page that people read."""
+    document = parse_markdown(text)
+    if len(document.sections) > _MAX_SECTIONS:
+        raise LimitExceededError(f"finds more than {_MAX_SECTIONS:,} sections")
+    return document
 
 
 def parse_plain_text(text: str) -> Document:
