@@ -102,7 +102,12 @@ class WorkerProcess:
         idle = [] if self._idle_seconds is None else [str(self._idle_seconds)]
         with its:
             self._process = subprocess.Popen(
-                (*_COMMAND, *idle), stdin=its.fileno(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment
+                (*_COMMAND, *idle),
+                stdin=its.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=environment,
+                process_group=0,  # an interrupt from the keyboard is for its user
             )
         self._connection = Connection(mine.detach())
         return self._connection

@@ -19,7 +19,7 @@ from otterwiki_semantic.core.worker_process import WorkerProcess
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.indexing.crash_log import CrashLog
 
-MAX_CHUNKS = 5_000
+MAX_CHUNKS = 2_000
 """Chunks of a page that are indexed."""
 _MAX_CRASHES = 3
 
@@ -44,8 +44,6 @@ class PageLoader:
         for file, content in zip(files, contents, strict=True):
             with self._crash_log.reading(file) if self._crash_log else nullcontext():
                 page = self._page(file, content, profile)
-            if page.problem:
-                log.warning("the page %s: %s", file.path, page.problem)
             yield page
 
     def close(self) -> None:

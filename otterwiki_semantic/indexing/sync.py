@@ -188,6 +188,8 @@ class Indexer:
         updated = {**catalog.updated([file.path for file in plan.changed]), **plan.updated}
         for file, page in zip(plan.changed, self._loader.load(plan.changed, plan.profile), strict=True):
             self._check_stop()
+            if page.problem:
+                log.warning("the page %s: %s", page.path, page.problem)
             tracker.page_read(file.size, len(page.chunks))
             yield replace(page, updated=updated.get(file.path))
 

@@ -31,7 +31,7 @@ _MAX_INLINE = 20_000
 _MAX_BRACKET_WORK = 2_000_000
 """Characters times opening brackets up to which a paragraph's links are parsed: mistune's time grows with their product."""
 _MAX_SECTIONS = 20_000
-_MIN_SECONDS, _SECONDS_PER_BYTE = 5.0, 1e-5
+_MIN_SECONDS, _SECONDS_PER_BYTE = 5.0, 5e-6
 _TAGS_BY_NAME = frozenset((*BLOCK_TAGS, *PRE_TAGS))
 """Tags that begin a block of HTML whatever follows their names."""
 _TABS = re.compile(r"[^\S ]{20}")
@@ -96,7 +96,7 @@ _PARSER = mistune.Markdown(block=_BlockParser(), inline=_InlineParser(), plugins
 
 
 def parse_seconds(size: int) -> float:
-    """Return how much processor time parsing a page of so many bytes may take: 30 times what it takes on two old cores."""
+    """Return how much processor time parsing a page of so many bytes may take: five times what ordinary pages take."""
     return max(_MIN_SECONDS, size * _SECONDS_PER_BYTE)
 
 
