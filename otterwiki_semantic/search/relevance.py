@@ -27,12 +27,17 @@ _KEYWORD_FLOOR = 0.5
 
 
 def word_weights(words: Sequence[str], frequencies: Mapping[str, int], total: int) -> dict[str, float]:
-    """Return the weight of each word of a question: its inverse document frequency (Robertson and Spärck Jones, 1976).
+    """Return the weight of each word of a question: its inverse document frequency.
 
     Words in more than half of all passages have none, unless all are.
     """
     telling = [word for word in words if frequencies[word] <= total / 2] or list(words)
-    return {word: math.log(1 + (total - frequencies[word] + 0.5) / (frequencies[word] + 0.5)) for word in telling}
+    return {word: inverse_frequency(frequencies[word], total) for word in telling}
+
+
+def inverse_frequency(count: int, total: int) -> float:
+    """Return the weight of a word that `count` of `total` texts have (Robertson and Spärck Jones, 1976), never below 0."""
+    return math.log(1 + (total - count + 0.5) / (count + 0.5))
 
 
 def coverage(weights: Mapping[str, float], present: Container[str]) -> float:

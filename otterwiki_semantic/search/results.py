@@ -126,6 +126,7 @@ class ResultBuilder:
             keyword=_score(candidate.keyword_rank, candidate.keyword_score),
             fused=_rounded(candidate.fused),
             page_credit=_rounded(candidate.page_credit),
+            names=_rounded(candidate.name_points),
             rule="updated" if is_sorted else "diversity" if is_moved else "reranker" if is_reranked else candidate.tier.label,
             coverage=_rounded(candidate.coverage),
             relevance=_rounded(candidate.relevance),

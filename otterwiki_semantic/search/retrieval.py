@@ -13,8 +13,9 @@ from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
 from otterwiki_semantic.core.records import Mode, SearchOptions
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search.fusion import PAIR_WEIGHT, fused_score, page_credits
+from otterwiki_semantic.search.name_evidence import EXACT_POINTS, NO_FEATURES, Features, NameEvidence
 from otterwiki_semantic.search.query import Query, any_of, any_pair
-from otterwiki_semantic.search.relevance import word_weights
+from otterwiki_semantic.search.relevance import inverse_frequency, word_weights
 from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import ChunkRef, ExactIndex, Filter, FilterMask, Generation
 
@@ -34,12 +35,10 @@ log = logging.getLogger(__name__)
 
 
 class Tier(IntEnum):
-    """Ranking tiers: what the query names comes before any score."""
+    """Ranking tiers: a page whose title or name is typed in full comes before any score."""
 
     SCORE = 0
-    RARE_IDENTIFIER = 1
-    EXACT_HEADING = 2
-    EXACT_TITLE = 3
+    EXACT_TITLE = 1
 
     @property
     def label(self) -> str:
@@ -63,8 +62,14 @@ class Candidate:
     fused: float = 0.0
     page_credit: float = 0.0
     """What other chunks of the page add to the score."""
+    names: Features = NO_FEATURES
+    """How well the page's title and path and the chunk's headings fit the query."""
+    name_points: float = 0.0
+    """What they add to the score."""
     score: float = 0.0
-    """What ranks within a tier: the fused score and the page's credit, or after reranking that of another candidate."""
+    """What ranks within a tier: the sum of the three, or after reranking that of another candidate."""
+    is_named: bool = False
+    """Whether the query is one of its headings in full, or a rare identifier that it has."""
     rank_before: int | None = None
     """Its rank before a reranker read it."""
     rerank_score: float | None = None
@@ -76,7 +81,7 @@ class Candidate:
     @property
     def is_relevant(self) -> bool:
         """Whether it is about the query; what the query names is, whatever it scores."""
-        return self.relevance >= 0 or self.tier > Tier.SCORE
+        return self.relevance >= 0 or self.is_named or self.tier > Tier.SCORE
 
     @property
     def id(self) -> int:
@@ -144,6 +149,7 @@ def retrieve(
         if degraded or options.mode is not Mode.KEYWORD:
             is_complete &= _add_nearest(candidates, generation, embedded, limit, words.mask())
         _compare(candidates, words.index, embedded)
+    _add_name_evidence(candidates, generation, found.name_weights, ratio)
     _score(candidates.values(), scale, ratio, found.floor)
     _place_titled(candidates.values(), found.titled)
     return CandidateSet(
@@ -179,7 +185,10 @@ class KeywordMatches:
     """The matches, then the chunks with the query's name."""
     titled: frozenset[str] = frozenset()
     """The paths of pages with the query's name."""
-    tiers: dict[int, Tier] = field(default_factory=dict)
+    named: frozenset[int] = frozenset()
+    """The ids of chunks with a heading that is the query, or with the rare identifier that it is."""
+    name_weights: dict[str, float] = field(default_factory=dict)
+    """The weights of the words that names are compared with."""
     is_complete: bool = True
     word_weights: dict[str, float] = field(default_factory=dict)
 
@@ -235,8 +244,10 @@ class _KeywordRetriever:
             floor=word_floor + PAIR_WEIGHT * pair_floor,
             chunks=(*self.index.candidates(ranked), *pages, *sections, *identified),
             titled=frozenset(chunk.path for chunk in pages),
-            tiers={chunk.id: Tier.RARE_IDENTIFIER for chunk in identified}
-            | {chunk.id: Tier.EXACT_HEADING for chunk in sections},
+            named=frozenset(chunk.id for chunk in (*sections, *identified)),
+            name_weights={
+                word: inverse_frequency(frequencies[word], len(self.index)) for word in self._query.sought if frequencies[word]
+            },
             is_complete=len(by_word) < limit,
             word_weights=weights,
         )
@@ -258,7 +269,7 @@ class _KeywordRetriever:
     def _identified(self, mask: FilterMask | None) -> list[ChunkRef]:
         """Return the chunks with the identifier that the query is, if it is one and is rare."""
         identifier = self._query.identifier
-        if len(identifier) < _MIN_IDENTIFIER:
+        if len(identifier) < _MIN_IDENTIFIER or " " in self._query.text:
             return []
         limit = min(_MAX_RARE, max(_MIN_RARE, int(_RARE_SHARE * len(self.index))))
         ids = self._keywords.matches(any_of([identifier]), limit + 1)
@@ -287,8 +298,8 @@ def _note_matches(candidates: dict[int, Candidate], found: KeywordMatches) -> No
     for rank, (chunk, score) in enumerate(found.scores.items(), 1):
         if chunk in candidates:
             candidates[chunk].keyword_rank, candidates[chunk].keyword_score = rank, score
-    for chunk, tier in found.tiers.items():
-        candidates[chunk].tier = tier
+    for chunk in found.named:
+        candidates[chunk].is_named = True
 
 
 def _add_nearest(
@@ -320,7 +331,20 @@ def _score(candidates: Collection[Candidate], scale: Scale, ratio: float, floor:
     credits_of = page_credits((each.path, each.fused) for each in candidates) if ratio < 1 else {}
     for each in candidates:
         each.page_credit = credits_of.get(each.path, 0.0)
-        each.score = each.fused + each.page_credit
+        each.score = each.fused + each.page_credit + each.name_points
+
+
+def _add_name_evidence(
+    candidates: dict[int, Candidate], generation: Generation, weights: dict[str, float], ratio: float
+) -> None:
+    """Compare the query's words with names, which are words like others: by meaning alone they count nothing."""
+    if not weights or ratio == 1:
+        return
+    reader = generation.catalog.reader
+    evidence, headings = NameEvidence(weights, reader.page_names()), reader.headings(list(candidates))
+    for chunk, each in candidates.items():
+        each.names = evidence.features(each.path, *headings.get(chunk, ((), ())))
+        each.name_points = 2 * (1 - ratio) * (each.names.points + EXACT_POINTS * each.is_named)
 
 
 def _place_titled(candidates: Iterable[Candidate], titled: frozenset[str]) -> None:

@@ -14,7 +14,8 @@ from otterwiki_semantic.core.records import StoredChunk
 from otterwiki_semantic.embedding import Matrix, vector_id
 from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex, ExactIndexCache, Mask
 from otterwiki_semantic.storage.filters import Filter, FilterMask
-from otterwiki_semantic.storage.schema import decode_list, decode_vectors, iso_time
+from otterwiki_semantic.storage.page_names import PageNames
+from otterwiki_semantic.storage.schema import decode_list, decode_vectors, iso_time, read_revision
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
 _CHECK_BATCH = 1_000
@@ -34,10 +35,26 @@ class CatalogReader:
         self._indexes = ExactIndexCache(database)
         self._caching = threading.Lock()
         self._masks: tuple[ExactIndex | None, dict[Filter, FilterMask]] = None, {}
+        self._names: tuple[int, PageNames | None] = -1, None
 
     def exact_index(self) -> ExactIndex:
         """Return the exact index of the state that the calling thread reads."""
         return self._indexes.get()
+
+    def page_names(self) -> PageNames:
+        """Return the names of the pages in the state that the calling thread reads; cached until the next revision."""
+        with self._database.snapshot():
+            revision = read_revision(self._database)
+            known_revision, known = self._names
+            if known is None or known_revision != revision:
+                known = PageNames((tuple(row) for row in self._database.select("SELECT path, title FROM pages")), known)
+                self._names = revision, known
+        return known
+
+    def headings(self, ids: Sequence[int]) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
+        """Return the heading path of chunks, and the headings in them, by id."""
+        rows = self._database.select(f"SELECT id, section_path, headings FROM chunks WHERE id {IN_LIST}", ids)
+        return {chunk: (decode_list(path), decode_list(headings)) for chunk, path, headings in rows}
 
     def mask(self, index: ExactIndex, where: Filter) -> FilterMask | None:
         """Return the chunks that pass a filter; None if it is empty. The last masks are cached."""

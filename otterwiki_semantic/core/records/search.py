@@ -34,11 +34,13 @@ class Explanation(Struct, frozen=True):
     page_credit: float
     """What other passages of the page add to it."""
     rule: str
-    """What placed it: `score`, `exact title`, `exact heading`, `rare identifier`, `reranker`, `diversity` or `updated`."""
+    """What placed it: `score`, `exact title`, `reranker`, `diversity` or `updated`."""
     coverage: float
     """The share of the query's words that occur in the passage, weighted by rarity."""
     relevance: float
     """How far the passage is above the relevance threshold; from 0 on it is relevant."""
+    names: float = 0.0
+    """What the page's title and path and the passage's headings add to the score."""
     rerank: RetrieverScore = RetrieverScore(None, None)
     """If a reranker read the passage: the rank before that, and the reranker's score."""
 

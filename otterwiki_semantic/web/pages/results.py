@@ -15,8 +15,6 @@ _MAX_CHIPS = 6
 _RULES = {
     "score": "by its score",
     "exact title": "the page has this title",
-    "exact heading": "the section has this heading",
-    "rare identifier": "it has this rare identifier",
     "reranker": "by the reranker",
     "updated": "by the last change of its page",
     "diversity": "it differs from the results above",

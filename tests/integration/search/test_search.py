@@ -160,9 +160,9 @@ def test_what_is_excluded_does_not_stand_there(index: IndexEngine) -> None:
 def test_each_mode_ranks_by_its_side(index: IndexEngine) -> None:
     by_words = ask(index, "tape pump", mode=Mode.KEYWORD, n=20, explain=True).results
     assert {hit.path for hit in by_words} == {"ops/backup", "garden/pump", "garden/beds", "home"}
-    assert [hit.explain.keyword.rank for hit in by_words if hit.explain] == sorted(
-        hit.explain.keyword.rank or 99 for hit in by_words if hit.explain
-    )
+    scores = [hit.score for hit in by_words]
+    assert scores == sorted(scores, reverse=True)
+    assert {hit.explain.semantic.rank for hit in by_words if hit.explain} == {None}
     semantic = ask(index, "moisture for the plants", mode=Mode.SEMANTIC, n=20).results
     assert semantic[0].path.startswith("garden/")
     distances = [hit.distance for hit in semantic if hit.distance is not None]
@@ -182,17 +182,20 @@ def test_an_explanation_adds_up(index: IndexEngine) -> None:
     for hit in ask(index, "water from the well", explain=True, n=20).results:
         why = hit.explain
         assert why is not None
-        assert hit.score == pytest.approx(why.fused + why.page_credit)
+        assert hit.score == pytest.approx(why.fused + why.page_credit + why.names)
         assert why.semantic.score == pytest.approx(1 - (hit.distance or 0.0), abs=1e-6)
         assert hit.relevant == (why.relevance >= 0)
         assert 0 <= why.coverage <= 1
     first = top(index, "water from the well", explain=True).explain
     assert first is not None
     assert (first.rule, first.semantic.rank, first.keyword.rank) == ("score", 1, 1)
-    for query, rule in (("backup-plan", "exact title"), ("restore", "exact heading"), ("TARGET_WORDS", "rare identifier")):
+    why = top(index, "backup-plan", explain=True).explain
+    assert why is not None
+    assert why.rule == "exact title"
+    for query in ("restore", "TARGET_WORDS"):
         why = top(index, query, explain=True).explain
         assert why is not None
-        assert why.rule == rule
+        assert (why.rule, why.names >= 4) == ("score", True)
 
 
 # Filters

@@ -87,7 +87,7 @@ def test_other_chunks_of_a_page_add_to_its_score(index: SmallIndex) -> None:
     found = find(index, "warmth", mode=Mode.HYBRID)
     best, second = found.candidates
     assert best.page_credit == second.page_credit == pytest.approx(0.1 * second.fused)
-    assert best.score == pytest.approx(best.fused + best.page_credit)
+    assert best.score == pytest.approx(best.fused + best.page_credit + best.name_points)
 
 
 def test_meaning_alone_gives_no_page_credit(index: SmallIndex) -> None:
@@ -95,39 +95,50 @@ def test_meaning_alone_gives_no_page_credit(index: SmallIndex) -> None:
     assert {each.page_credit for each in find(index, "warmth", mode=Mode.SEMANTIC).candidates} == {0.0}
 
 
-def test_what_the_query_names_comes_before_any_score(index: SmallIndex) -> None:
-    index.put("near", ("a machine that lifts water", 0.9))
+def test_a_page_with_the_querys_name_comes_before_any_score(index: SmallIndex) -> None:
+    index.put("near", ("a machine that lifts water", 0.5))
     index.put("heading", ("how it works", 0.2), section="Pump")
     index.put("pump", ("a part of the house", 0.0), ("its second part", 0.1))
-    found = find(index, "pump")
-    assert [(each.path, each.tier) for each in found.candidates] == [
-        ("pump", Tier.EXACT_TITLE),
-        ("heading", Tier.EXACT_HEADING),
-        ("near", Tier.SCORE),
-        ("pump", Tier.SCORE),
-    ]
-    assert [tier.label for tier in Tier] == ["score", "rare identifier", "exact heading", "exact title"]
+    found = find(index, "pump", mode=Mode.HYBRID)
+    assert (found.candidates[0].path, found.candidates[0].tier) == ("pump", Tier.EXACT_TITLE)
+    assert [each.path for each in found.candidates if each.tier is Tier.SCORE][:2] == ["heading", "near"]
+    assert on_page(found, "heading").is_named
+    assert not on_page(found, "near").is_named
+    assert [tier.label for tier in Tier] == ["score", "exact title"]
+
+
+def test_a_heading_is_evidence_that_much_better_passages_outweigh(index: SmallIndex) -> None:
+    index.put("heading", ("how it works", -0.2), section="Pump")
+    index.put("near", ("a pump lifts water, this pump, the pump and every other pump", 0.9))
+    assert [each.path for each in find(index, "pump", mode=Mode.HYBRID).candidates] == ["near", "heading"]
+
+
+def test_names_count_nothing_by_meaning_alone(index: SmallIndex) -> None:
+    index.put("guide", ("how it works", 0.2), section="Pump")
+    (found,) = find(index, "pump", mode=Mode.SEMANTIC).candidates
+    assert (found.name_points, found.score) == (0.0, found.fused)
 
 
 @pytest.mark.parametrize(
-    ("query", "text", "tier"),
+    ("query", "text", "is_named"),
     [
-        ("M711", "call M711 if it fails", Tier.RARE_IDENTIFIER),
-        ("targetwords", "set TargetWords to 150", Tier.RARE_IDENTIFIER),
-        ("siphon", "the siphon is blocked", Tier.SCORE),
-        ("q5", "the code is q5", Tier.SCORE),
+        ("M711", "call M711 if it fails", True),
+        ("targetwords", "set TargetWords to 150", True),
+        ("target words", "set TargetWords to 150", False),
+        ("siphon", "the siphon is blocked", False),
+        ("q5", "the code is q5", False),
     ],
 )
-def test_a_rare_identifier_is_something_named(index: SmallIndex, query: str, text: str, tier: Tier) -> None:
+def test_a_rare_identifier_is_something_named(index: SmallIndex, query: str, text: str, is_named: bool) -> None:
     index.put("page", (text, 0.1))
     index.put("near", ("something else", 0.9))
-    assert on_page(find(index, query), "page").tier is tier
+    assert on_page(find(index, query), "page").is_named is is_named
 
 
 def test_an_identifier_in_many_chunks_is_not_rare(index: SmallIndex) -> None:
     for number in range(4):
         index.put(f"page {number}", (f"M711 again, in place {number}", 0.1))
-    assert {each.tier for each in find(index, "M711").candidates} == {Tier.SCORE}
+    assert {each.is_named for each in find(index, "M711").candidates} == {False}
 
 
 def test_a_filter_holds_for_every_retriever(index: SmallIndex) -> None:

@@ -1,0 +1,81 @@
+"""What the names of a page and of its sections say about a query, in points of its score.
+
+Two things count: how much of the query a name has (recall), and how much of the name the query has (precision); words weigh by
+their rarity. `tools/fit_ranking.py` fits the weights on judged wikis, and measures them on a wiki left out; docs/quality.md has
+the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from otterwiki_semantic.storage import PageNames, name_words
+
+WEIGHTS = (5.5, 2.0, 1.2, 4.0, 4.0)
+"""Points for each of the `Features` at 1."""
+EXACT_POINTS = 7.0
+"""Points for a heading that is the whole query, and for a rare identifier as it is typed."""
+_WEIGHT_ELSEWHERE = 6.0
+"""The weight of a heading's word that the query does not have."""
+
+
+class Features(NamedTuple):
+    """How well names fit a query, each from 0 to 1; a match is the harmonic mean of recall and precision."""
+
+    title_share: float
+    title_match: float
+    path_recall: float
+    heading_share: float
+    heading_match: float
+
+    @property
+    def points(self) -> float:
+        """What they add to a score."""
+        return sum(weight * feature for weight, feature in zip(WEIGHTS, self, strict=True))
+
+
+NO_FEATURES = Features(0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+class NameEvidence:
+    """Compares one query with names."""
+
+    def __init__(self, weights: Mapping[str, float], names: PageNames) -> None:
+        self._weights = weights
+        self._words = frozenset(weights)
+        self._whole = sum(weights.values())
+        self._names = names
+        self._of_pages: dict[str, tuple[float, float, float]] = {}
+
+    def features(self, path: str, section_path: Iterable[str], headings: Sequence[str]) -> Features:
+        """Return the features of a chunk of a page, below some headings and with some in it."""
+        return Features(*self._of_page(path), *self._of_headings(path, section_path, headings))
+
+    def _of_page(self, path: str) -> tuple[float, float, float]:
+        if path not in self._of_pages:
+            recall = self._recall(self._names.title_words(path))
+            share = self._names.share(path, self._words)
+            self._of_pages[path] = share, _harmonic(recall, share), self._recall(self._names.path_words(path))
+        return self._of_pages[path]
+
+    def _of_headings(self, path: str, section_path: Iterable[str], headings: Sequence[str]) -> tuple[float, float]:
+        """Compare the headings other than the page's title."""
+        title = self._names.title(path)
+        others = (name_words(heading) for heading in (*section_path, *headings) if heading != title)
+        recall = self._recall(frozenset[str]().union(*others))
+        share = max(map(self._share, headings), default=0.0)
+        return share, _harmonic(recall, share)
+
+    def _recall(self, words: frozenset[str]) -> float:
+        return sum(self._weights[word] for word in self._words & words) / self._whole if self._whole else 0.0
+
+    def _share(self, heading: str) -> float:
+        words = name_words(heading)
+        whole = sum(self._weights.get(word, _WEIGHT_ELSEWHERE) for word in words)
+        return sum(self._weights[word] for word in self._words & words) / whole if whole else 0.0
+
+
+def _harmonic(recall: float, precision: float) -> float:
+    total = recall + precision
+    return 2 * recall * precision / total if total else 0.0

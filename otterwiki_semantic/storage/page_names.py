@@ -1,0 +1,78 @@
+"""The words of pages' titles and paths, in memory, and how rare each is among them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from otterwiki_semantic.content.analysis import indexed_text
+from otterwiki_semantic.content.pages import page_name
+
+_CACHED_NAMES = 50_000
+
+
+@lru_cache(_CACHED_NAMES)
+def name_words(name: str) -> frozenset[str]:
+    """Return the words of a title, a heading or a path, as the keyword index stores them."""
+    return frozenset(indexed_text(name).split())
+
+
+class _Names(NamedTuple):
+    """The words of one page's names."""
+
+    written: str
+    """The title that they were taken from."""
+    title: frozenset[str]
+    name: frozenset[str]
+    """Those of the last part of the path."""
+    path: frozenset[str]
+
+
+class PageNames:
+    """The names of all pages of one state of a catalog."""
+
+    def __init__(self, titles: Iterable[tuple[str, str]], known: PageNames | None = None) -> None:
+        """Take path and title of each page; the words of those that `known` has are taken from there."""
+        before = known._pages if known else {}
+        self._pages: dict[str, _Names] = {}
+        for path, title in titles:
+            page = before.get(path)
+            if page is None or page.written != title:
+                words = name_words(title), name_words(page_name(path)), name_words(path.replace("/", " "))
+                page = _Names(title, *words)
+            self._pages[path] = page
+        self._counts = Counter(word for page in self._pages.values() for word in page.title | page.name)
+
+    def title(self, path: str) -> str:
+        """Return a page's title."""
+        page = self._pages.get(path)
+        return page.written if page else ""
+
+    def path_words(self, path: str) -> frozenset[str]:
+        """Return the words of a page's path."""
+        page = self._pages.get(path)
+        return page.path if page else frozenset()
+
+    def title_words(self, path: str) -> frozenset[str]:
+        """Return the words of a page's title, and of the last part of its path."""
+        page = self._pages.get(path)
+        return page.title | page.name if page else frozenset()
+
+    def share(self, path: str, words: frozenset[str]) -> float:
+        """Return how much of a page's title, or of its name if that is more, some words are (0 to 1).
+
+        Each word counts by its inverse frequency among titles: what all have in common says next to nothing.
+        """
+        page = self._pages.get(path)
+        return max(self._share(page.title, words), self._share(page.name, words)) if page else 0.0
+
+    def _share(self, name: frozenset[str], words: frozenset[str]) -> float:
+        whole = sum(map(self._weight, name))
+        return sum(map(self._weight, name & words)) / whole if whole else 0.0
+
+    def _weight(self, word: str) -> float:
+        count = self._counts[word]
+        return math.log(1 + (len(self._pages) - count + 0.5) / (count + 0.5))
