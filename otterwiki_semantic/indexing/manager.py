@@ -448,6 +448,7 @@ class IndexManager:
         except BaseException:
             new.destroy()
             raise
+        self._corrupt = self._damaged_keywords = None
         log.info("a new index serves: %s", new.name)
         serving.destroy()
         self.wake()

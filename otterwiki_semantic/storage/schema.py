@@ -90,7 +90,7 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
     connection.executemany("INSERT INTO page_tags VALUES (?, ?)", ((tag, page.path) for tag in tags))
     connection.executemany("INSERT INTO links VALUES (?, ?)", ((page.path, target) for target in page.links_to))
     connection.executemany("INSERT INTO names VALUES (?, ?, ?)", _names(page))
-    title_words = indexed_text(f"{page.title} {page.path.replace('/', ' ')}")
+    title_words = indexed_text(" ".join((page.title, *page.aliases, page.path.replace("/", " "))))
     for ordinal, (chunk, vector) in enumerate(zip(page.chunks, vectors, strict=True)):
         headings = dict.fromkeys((*chunk.section_path, *chunk.headings))
         headings.pop(page.title, None)
@@ -109,8 +109,8 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
 
 
 def _names(page: Page) -> Iterator[tuple[str, str, int]]:
-    """Return the keys of the page's title, path and last path component (ordinal -1), and of each heading's first chunk."""
-    keys = {name_key(page.title), name_key(page_name(page.path)), name_key(page.path)} - {""}
+    """Yield the keys of the page's title, aliases, path and name (ordinal -1), and of each heading with its first chunk."""
+    keys = set(map(name_key, (page.title, *page.aliases, page_name(page.path), page.path))) - {""}
     yield from ((key, page.path, -1) for key in keys)
     for ordinal, chunk in enumerate(page.chunks):
         for key in dict.fromkeys(map(name_key, chunk.headings)):

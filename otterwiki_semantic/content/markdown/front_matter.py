@@ -51,11 +51,11 @@ def text_field(front_matter: dict[str, Any], name: str) -> str | None:
     return _one_line(front_matter.get(name)) or None
 
 
-def tags_field(front_matter: dict[str, Any]) -> tuple[str, ...]:
-    """Return the tags, from a list or from comma-separated text, each once and in order."""
-    value = front_matter.get("tags")
-    values = value if isinstance(value, list) else (text_field(front_matter, "tags") or "").split(",")
-    return tuple(dict.fromkeys(tag for tag in map(_one_line, values) if tag))
+def list_field(front_matter: dict[str, Any], name: str) -> tuple[str, ...]:
+    """Return the texts of a field, from a list or from comma-separated text, each once and in order."""
+    value = front_matter.get(name)
+    values = value if isinstance(value, list) else (text_field(front_matter, name) or "").split(",")
+    return tuple(dict.fromkeys(text for text in map(_one_line, values) if text))
 
 
 def json_safe(value: Any) -> Any:

@@ -8,7 +8,7 @@ from otterwiki_semantic.content.analysis.trigrams import nearest_names
 from otterwiki_semantic.content.chunking.chunker import chunk_document, shorten_heading
 from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.chunking.sizes import TokenCounter
-from otterwiki_semantic.content.markdown.front_matter import tags_field, text_field
+from otterwiki_semantic.content.markdown.front_matter import list_field, text_field
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.links import linked_pages
 from otterwiki_semantic.content.pages.outline import section_word_count
@@ -61,7 +61,8 @@ def make_page(path: str, blob: str, document: Document, counter: TokenCounter, p
         blob=blob,
         title=title,
         category=text_field(document.front_matter, "category"),
-        tags=tags_field(document.front_matter),
+        tags=list_field(document.front_matter, "tags"),
+        aliases=list_field(document.front_matter, "aliases"),
         word_count=page_word_count(document),
         chunks=chunk_document(document, title, counter, profile),
         links_to=linked_pages(document.links, path),

@@ -100,6 +100,8 @@ class Page:
     """The pages it links to, each once, as `page_key` names them, whether they exist or not."""
     updated: int | None = None
     """When a commit last changed it, in seconds since 1970."""
+    aliases: tuple[str, ...] = ()
+    """Other names, from the front matter."""
     problem: str | None = None
     """Why it is not indexed as it should be, or not all of it; a sentence about the page."""
 

@@ -43,7 +43,7 @@ from otterwiki_semantic.web.pages.layout import page_urls
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
 """All standard methods; others get the wiki's own error page."""
-_ENDPOINT = str.maketrans("/-.{}", "_____")
+_ENDPOINT = str.maketrans("/-.", "___")
 _SHARED = "/pages"
 """Another plugin may serve other methods at this path, so they are not rejected here."""
 _UP = """\

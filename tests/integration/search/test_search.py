@@ -46,6 +46,7 @@ The pager rings for `ERR-4012`, never for warnings. Settings: `max_chunks_per_pa
 {BOILERPLATE}""",
     "ops/hosts.md": f"""---
 category: network
+aliases: [Machine Room, Rack]
 ---
 # Hosts
 
@@ -196,6 +197,14 @@ def test_an_explanation_adds_up(index: IndexEngine) -> None:
         why = top(index, query, explain=True).explain
         assert why is not None
         assert (why.rule, why.names >= 4) == ("score", True)
+
+
+def test_an_alias_in_the_front_matter_is_a_name(index: IndexEngine) -> None:
+    for query in ("machine room", "RACK"):
+        hit = top(index, query, explain=True)
+        assert hit.explain is not None
+        assert (hit.path, hit.explain.rule) == ("ops/hosts", "exact title")
+    assert find(index, "in which room is the machine", mode=Mode.KEYWORD)[0] == "ops/hosts"
 
 
 # Filters

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from otterwiki_semantic.content.markdown.front_matter import split_front_matter, tags_field, text_field
+from otterwiki_semantic.content.markdown.front_matter import list_field, split_front_matter, text_field
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.core.records import Document
 
@@ -44,7 +44,7 @@ def test_a_rule_at_the_top_is_not_front_matter() -> None:
     ],
 )
 def test_tags_come_from_a_list_or_from_text(value: dict[str, Any], tags: tuple[str, ...]) -> None:
-    assert tags_field(value) == tags
+    assert list_field(value, "tags") == tags
 
 
 def test_a_field_is_one_line_of_text() -> None:
