@@ -29,6 +29,7 @@ from otterwiki_semantic.search.relevance import FLOOR  # noqa: E402
 from tests.support.live_wiki import eventually, make_repository  # noqa: E402
 
 _FLAGGED_ANSWERABLE = 0.05
+_BUILD_SECONDS = 1_800.0
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def indexed(directory: Path) -> Iterator[IndexEngine]:
         }
         index = IndexEngine(Settings(make_repository(Path(place) / "repository", pages), Path(place) / "index"))
         index.start()
-        eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
+        eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0, _BUILD_SECONDS)
         yield index
         index.close()
 

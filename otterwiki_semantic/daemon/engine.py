@@ -143,7 +143,7 @@ class IndexEngine:
     # Searches
 
     def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
-        parsed = [parse_query(query) for query in queries]
+        parsed = [parse_query(query, is_draft=options.draft) for query in queries]
         pending = self._submit(parsed, options.mode)
         if options.wait:
             self._manager.wait_until_head(options.wait_seconds)

@@ -6,7 +6,7 @@ symbols are no syntax but text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeVar
@@ -26,6 +26,7 @@ _SYNTAX = regex.compile(f"{_EXCLUSION}|{_PHRASE}")
 _MOST_PHRASES = 16
 _CURLY = str.maketrans("“”„«»", '"' * 5)
 _LONGEST_NAME = 300
+_MIN_BEGINNING = 4
 _FUNCTION_WORDS = frozenset(
     stem(word)
     for line in (
@@ -53,7 +54,9 @@ class Query:
     pairs: tuple[tuple[str, str], ...]
     """Parts next to each other."""
     prefixes: tuple[str, ...]
-    """Single characters of scripts without spaces."""
+    """Single characters of scripts without spaces, and the beginning of a word that is still being typed."""
+    is_draft: bool
+    """Whether it is still being typed: a word that stands nowhere may be the beginning of one."""
     phrases: tuple[tuple[Word, ...], ...]
     """Runs of words that a passage must contain verbatim."""
     without: tuple[tuple[Word, ...], ...]
@@ -69,8 +72,11 @@ class Query:
         return stem(self.name)
 
 
-def parse_query(text: str) -> Query:
-    """Take a query apart. One that excludes all it names is plain text; so is what is quoted or excluded beyond 16 times."""
+def parse_query(text: str, *, is_draft: bool = False) -> Query:
+    """Take a query apart. One that excludes all it names is plain text; so is what is quoted or excluded beyond 16 times.
+
+    The last word of a draft also stands for those that it begins, if it has at least four letters.
+    """
     source = text.translate(_CURLY)
     found = list(_SYNTAX.finditer(source))[:_MOST_PHRASES]
     asked = " ".join(_without_syntax(source, found).split())
@@ -86,12 +92,19 @@ def parse_query(text: str) -> Query:
         sought=_distinct([part for part in parts if part not in _FUNCTION_WORDS] or parts),
         wholes=_distinct(word.whole for word in run if len(word.parts) > 1),
         pairs=_distinct(pairwise(parts)),
-        prefixes=_distinct(word.whole for word in run if word.is_unigram),
+        prefixes=_distinct((*(word.whole for word in run if word.is_unigram), *(_beginning(text, run) if is_draft else ()))),
+        is_draft=is_draft,
         phrases=_runs(phrases),
         without=_runs(without),
         literals=_distinct(phrase.strip() for phrase in phrases if not _run(phrase) and phrase.strip()),
         name=name_key(asked) if len(asked) <= _LONGEST_NAME else "",
     )
+
+
+def _beginning(text: str, run: Sequence[Word]) -> Iterator[str]:
+    """Yield the last word of a text that is still being typed, if it is long enough to mean something."""
+    if run and text[-1:].isalnum() and len(run[-1].exact[-1]) >= _MIN_BEGINNING:
+        yield run[-1].exact[-1]
 
 
 def _distinct(items: Iterable[T]) -> tuple[T, ...]:

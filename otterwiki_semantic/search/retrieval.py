@@ -214,7 +214,8 @@ class _KeywordRetriever:
             mask = self.mask()
             query = self._query
             frequencies = self._keywords.frequencies([*query.parts, *query.wholes])
-            weights = word_weights(query.parts, frequencies, len(self.index))
+            parts = [part for part in query.parts if frequencies[part]] if query.is_draft else query.parts
+            weights = word_weights(parts, frequencies, len(self.index))
             if not matches:
                 return KeywordMatches(word_weights=weights)
             return self._matches(limit, mask, frequencies, weights)

@@ -86,7 +86,10 @@ class SearchOptions:
     wait: bool = parameter(Flag(), "Wait until the commit that is HEAD now has been indexed.", default=False)
     wait_seconds: float = parameter(Number(0, 10), "Longest time to wait.", 5.0)
     draft: bool = parameter(
-        Flag(), "The query is still being typed: it is not logged, and not reranked unless `rerank` is true.", default=False
+        Flag(),
+        "The query is still being typed: its last word also stands for those that it begins; it is not logged, and not reranked"
+        " unless `rerank` is true.",
+        default=False,
     )
     rerank: bool | None = parameter(
         Flag(), "Let the reranker order the best candidates. Default: in hybrid searches, if the reranker is fast.", None

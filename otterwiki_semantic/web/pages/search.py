@@ -118,8 +118,8 @@ class _Views:
         )
         is_new_query = "draft" not in request.args and "more" not in request.args
         is_new_query &= request.headers.get("Sec-Fetch-Site") != "cross-site"  # else another site could fill the log
-        rerank = False if request.args.get("draft") == "typing" else None
-        return self._service.search([QueryText().parse(query, "q")], replace(options, is_logged=is_new_query, rerank=rerank))[0]
+        options = replace(options, is_logged=is_new_query, draft=request.args.get("draft") == "typing")
+        return self._service.search([QueryText().parse(query, "q")], options)[0]
 
 
 def _chosen() -> list[tuple[str, str]]:

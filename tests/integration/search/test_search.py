@@ -199,6 +199,15 @@ def test_an_explanation_adds_up(index: IndexEngine) -> None:
         assert (why.rule, why.names >= 4) == ("score", True)
 
 
+def test_the_last_word_of_a_draft_stands_for_those_that_it_begins(index: IndexEngine) -> None:
+    assert find(index, "lettu", mode=Mode.KEYWORD) == []
+    assert find(index, "lettu", mode=Mode.KEYWORD, draft=True) == ["garden/beds"]
+    assert top(index, "lettu", draft=True).path == "garden/beds"
+    assert find(index, "lettu ", mode=Mode.KEYWORD, draft=True) == [], "it is finished"
+    assert find(index, "let", mode=Mode.KEYWORD, draft=True) == [], "it may be anything yet"
+    assert ask(index, "water the raised beds when it is dr", draft=True).confident
+
+
 def test_an_alias_in_the_front_matter_is_a_name(index: IndexEngine) -> None:
     for query in ("machine room", "RACK"):
         hit = top(index, query, explain=True)
