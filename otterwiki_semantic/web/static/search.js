@@ -46,8 +46,10 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
     const summary = part.content.firstElementChild?.dataset.summary;
     if (summary === undefined) return say("The wiki could not answer. Retrying …"); // an error page of a proxy
     if (shown !== text && !(isPolling && results.contains(document.activeElement))) {
+      const isRead = results.contains(document.activeElement);
       results.replaceChildren(part.content);
       shown = text;
+      if (isRead) results.querySelector("a.semantic-passage")?.focus({ preventScroll: true });
     }
     isToPoll = isPassing();
     say(summary, { isHeard: !isUnfinished });
