@@ -55,8 +55,8 @@ class Query:
     """Parts next to each other."""
     prefixes: tuple[str, ...]
     """Single characters of scripts without spaces, and the beginning of a word that is still being typed."""
-    is_draft: bool
-    """Whether it is still being typed: a word that stands nowhere may be the beginning of one."""
+    unfinished: str
+    """The part that is still being typed, which may stand nowhere yet; empty if there is none."""
     phrases: tuple[tuple[Word, ...], ...]
     """Runs of words that a passage must contain verbatim."""
     without: tuple[tuple[Word, ...], ...]
@@ -93,7 +93,7 @@ def parse_query(text: str, *, is_draft: bool = False) -> Query:
         wholes=_distinct(word.whole for word in run if len(word.parts) > 1),
         pairs=_distinct(pairwise(parts)),
         prefixes=_distinct((*(word.whole for word in run if word.is_unigram), *(_beginning(text, run) if is_draft else ()))),
-        is_draft=is_draft,
+        unfinished=parts[-1] if is_draft and parts and text[-1:].isalnum() else "",
         phrases=_runs(phrases),
         without=_runs(without),
         literals=_distinct(phrase.strip() for phrase in phrases if not _run(phrase) and phrase.strip()),

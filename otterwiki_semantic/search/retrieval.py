@@ -214,7 +214,7 @@ class _KeywordRetriever:
             mask = self.mask()
             query = self._query
             frequencies = self._keywords.frequencies([*query.parts, *query.wholes])
-            parts = [part for part in query.parts if frequencies[part]] if query.is_draft else query.parts
+            parts = [part for part in query.parts if frequencies[part] or part != query.unfinished]
             weights = word_weights(parts, frequencies, len(self.index))
             if not matches:
                 return KeywordMatches(word_weights=weights)

@@ -206,6 +206,7 @@ def test_the_last_word_of_a_draft_stands_for_those_that_it_begins(index: IndexEn
     assert find(index, "lettu ", mode=Mode.KEYWORD, draft=True) == [], "it is finished"
     assert find(index, "let", mode=Mode.KEYWORD, draft=True) == [], "it may be anything yet"
     assert ask(index, "water the raised beds when it is dr", draft=True).confident
+    assert not ask(index, "constitutional law of the roman republic", draft=True).confident
 
 
 def test_an_alias_in_the_front_matter_is_a_name(index: IndexEngine) -> None:
