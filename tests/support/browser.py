@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from playwright._impl._api_structures import SetCookieParam
-from playwright.sync_api import Browser, BrowserContext, Page, Route, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sync_playwright
 
 from tests.support.live_wiki import LiveWiki
 from tests.support.paths import ROOT
@@ -26,6 +26,8 @@ _SWITCHES = (
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync"),
 )
+_PATIENCE_MS = 30_000
+"""A busy machine takes its time; what comes is checked at once."""
 _WIDE, _PHONE = (1400, 900), (390, 844)
 LOOKS = ("light", "dark", "phone", "plain")
 """On a desktop by day and by night, on a phone, and without scripts."""
@@ -47,6 +49,7 @@ def started_chromium() -> Iterator[Browser]:
     """Start the browser; the test is left out where there is none."""
     if CHROMIUM is None:
         pytest.skip(NEEDS_CHROMIUM)
+    expect.set_options(timeout=_PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=_SWITCHES)
         yield browser
@@ -64,7 +67,7 @@ def opened(browser: Browser, wiki: LiveWiki, look: str = "light", *, is_member: 
         context.add_cookies([_cookie(cookie, wiki) for cookie in wiki.cookies])
     faults: list[str] = []
     page = context.new_page()
-    page.set_default_timeout(10_000)
+    page.set_default_timeout(_PATIENCE_MS)
     page.on("pageerror", lambda error: faults.append(str(error)))
     page.on(
         "request", lambda asked: faults.append(asked.url) if not asked.url.startswith((wiki.url, "data:", "blob:")) else None

@@ -13,4 +13,5 @@ async function load() {
   }
 }
 
-if (places.length) (window.requestIdleCallback ?? setTimeout)(() => load().catch(() => {}));
+const start = () => load().catch(() => {});
+if (places.length) window.requestIdleCallback ? requestIdleCallback(start, { timeout: 1000 }) : setTimeout(start);
