@@ -48,15 +48,16 @@ class QueryEmbedder:
         return self._cached(query, self._embedder.fingerprint)
 
     def report_failure(self, pending_vectors: Sequence[Future[Matrix]]) -> str | None:
-        """Return why vectors could not be computed, after logging it; None if they could."""
+        """Return why vectors could not be computed, and log it if that is new; None if they could."""
         if not pending_vectors:
             return None
         error = next(filter(None, map(_error, pending_vectors)), None)
-        self._failure = error
+        previous, self._failure = self._failure, error
         if error is None:
             return None
         self._failure_is_recent.start()
-        log.error("a query could not be embedded: %s", error, exc_info=None if isinstance(error, SemanticError) else error)
+        if str(error) != str(previous):  # each search of an outage fails in the same way
+            log.error("a query could not be embedded: %s", error, exc_info=None if isinstance(error, SemanticError) else error)
         return f"the embedding model failed, the answer is by words alone: {error}"
 
     @property

@@ -6,6 +6,7 @@ import json
 import logging
 import traceback
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from threading import Event, Thread
@@ -16,9 +17,11 @@ import pytest
 from otterwiki_semantic.content.chunking.profiles import profile_named
 from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
+from otterwiki_semantic.core.telemetry import NO_TELEMETRY
 from otterwiki_semantic.embedding.base import Embedder
 from otterwiki_semantic.embedding.factory import open_embedder
 from otterwiki_semantic.embedding.passages import embed_passages
+from otterwiki_semantic.embedding.queries import QueryEmbedder
 from otterwiki_semantic.embedding.remote.ollama import host_url
 from otterwiki_semantic.embedding.remote.retry import IDENTIFICATION
 from tests.support.fake_time import FakeTime
@@ -91,6 +94,26 @@ def test_after_a_failure_queries_fail_at_once_for_some_seconds(setup: Setup, pro
     assert len(setup.server.texts) == 2
     setup.time.now += 11
     assert model.embed_queries(["a query"]).shape == (1, DIMENSION)
+
+
+def test_each_failure_of_queries_is_logged_once(setup: Setup, caplog: pytest.LogCaptureFixture) -> None:
+    queries = QueryEmbedder(setup.prepared(), NO_TELEMETRY)
+
+    def messages(number: int) -> list[str]:
+        caplog.clear()
+        for _ in range(number):
+            queries.report_failure(queries.submit(["a query"]))
+        return [record.message for record in caplog.records if "could not be embedded" in record.message]
+
+    with closing(queries):
+        for _ in range(2):
+            setup.server.replies.extend([Reply(500, "{}")] * 2)
+            first, resting = messages(20)
+            assert "HTTP 500" in first
+            assert "has just failed" in resting
+            setup.time.now += 11
+            assert messages(1) == []
+            queries._cached.cache_clear()
 
 
 def test_a_query_does_not_wait_as_long_as_a_busy_server_wants(setup: Setup) -> None:
