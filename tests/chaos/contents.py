@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_KEPT = {"current", "generations", "reading", "repository.json", "start.lock", "owner.lock", "owner.log", "owner.log.1"}
+_LOGS = {"owner.log", "owner.log.1"}
+_KEPT = {"current", "generations", "reading", "repository.json", "model.json", "start.lock", "owner.lock"} | _LOGS
 CATALOG = ("catalog.sqlite3", "catalog.sqlite3-wal", "catalog.sqlite3-shm")
-_OWN_FACTS = {"chroma", "chroma files", "dead places", "revision", "seconds per chunk"}
+_OWN_FACTS = {"chroma", "chroma files", "dead places", "revision", "seconds per chunk", "similarity scale"}
 """Facts of the catalog's `meta` that two equal indexes have each for itself."""
 _NUMBERS = {"chunks": {"id", "page"}, "pages": {"number"}}
 """Columns that only count."""

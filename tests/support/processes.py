@@ -14,6 +14,11 @@ def is_running(pid: int) -> bool:
         return False
 
 
+def private_megabytes(pid: int) -> float:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
+
+
 def owners_of(data_dir: Path) -> list[int]:
     """Return the processes of this host that were started to own an index."""
     owners = []

@@ -19,7 +19,7 @@ from threading import Event
 import pytest
 
 from tests.support.live_wiki import KEY, LiveWiki, eventually, make_repository
-from tests.support.processes import owners_of
+from tests.support.processes import owners_of, private_megabytes
 from tests.support.wiki_servers import GUNICORN, OF_SEVERAL, SERVERS, Pages, Served, Server, first, search
 
 FOUND_SECONDS = 2.0
@@ -42,11 +42,6 @@ def mapped(pid: int) -> list[str]:
     """Return the heavy libraries that a process has loaded."""
     libraries = Path(f"/proc/{pid}/maps").read_text()
     return [name for name in HEAVY if name in libraries]
-
-
-def private_megabytes(pid: int) -> float:
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_")) / 1024
 
 
 def pipes(pid: int) -> set[str]:

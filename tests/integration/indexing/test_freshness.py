@@ -106,7 +106,7 @@ def job_of(index: IndexEngine, *paths: str) -> Callable[[], RebuildStatus]:
 
 
 def test_pages_that_are_read_again_are_done_with_the_sync_that_reads_them(index: IndexEngine) -> None:
-    eventually(lambda: not index._manager._scheduler._running.locked(), why="the first sync ends with a step that takes the lock")
+    eventually(lambda: not index._manager._scheduler._running.locked(), why="a sync's last step also takes the lock")
     with index._manager._changing:
         first = job_of(index, "garden")
         eventually(lambda: index._manager._begun > index._manager._ended)
