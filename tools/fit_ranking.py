@@ -58,12 +58,25 @@ class Ranked:
         found = self.relevant[np.argsort(-best, kind="stable")[:_DEPTH]]
         return float(discounts[: len(found)] @ found / discounts[: min(self.wanted, _DEPTH)].sum())
 
+
+class _Padded:
+    """The candidates of many queries, in rows of the same length."""
+
+    def __init__(self, queries: list[Ranked]) -> None:
+        shape = len(queries), max(len(query.scores) for query in queries)
+        self.scores, self.features = np.full(shape, -np.inf), np.zeros((*shape, len(WEIGHTS)))
+        self.relevant = np.zeros(shape, dtype=bool)
+        for row, query in enumerate(queries):
+            count = len(query.scores)
+            self.scores[row, :count], self.features[row, :count] = query.scores, query.features
+            self.relevant[row, :count] = query.relevant[query.pages]
+
     def loss(self, weights: Floats) -> float:
-        """Return the cross-entropy of the relevant candidates."""
+        """Return the mean cross-entropy of the relevant candidates."""
         scores = _TEMPERATURE * (self.scores + self.features @ weights)
-        top = scores.max()
-        relevant = np.exp(scores[self.relevant[self.pages]] - top).sum()
-        return float(np.log(np.exp(scores - top).sum()) - np.log(relevant + 1e-12))
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        relevant = np.where(self.relevant, shares, 0.0).sum(axis=1)
+        return float(np.mean(np.log(shares.sum(axis=1)) - np.log(relevant + 1e-12)))
 
 
 def main(directories: list[str]) -> None:
@@ -83,11 +96,10 @@ def main(directories: list[str]) -> None:
 
 def fit(wikis: list[list[Ranked]]) -> Floats:
     """Return the weights that rank relevant pages best; each wiki counts alike."""
-    usable = [[query for query in queries if query.relevant.any()] for queries in wikis]
+    padded = [_Padded([query for query in queries if query.relevant.any()]) for queries in wikis]
 
     def loss(weights: Floats) -> float:
-        losses = [np.mean([query.loss(weights) for query in queries]) for queries in usable]
-        return float(np.mean(losses) + _PENALTY * weights @ weights)
+        return float(np.mean([wiki.loss(weights) for wiki in padded]) + _PENALTY * weights @ weights)
 
     found: Floats = minimize(loss, np.array(WEIGHTS), method="Powell", options={"maxiter": 4, "ftol": 1e-4}).x
     return found
