@@ -1,4 +1,4 @@
-"""What the names of a page and of its sections say about a query, in points of its score.
+"""What the names of a page and of its sections say about a query, and links about the page, in points of its score.
 
 Two things count: how much of the query a name has (recall), and how much of the name the query has (precision); words weigh by
 their rarity. `tools/fit_ranking.py` fits the weights on judged wikis, and measures them on a wiki left out; docs/quality.md has
@@ -7,6 +7,7 @@ the figures.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -16,6 +17,8 @@ WEIGHTS = (5.5, 2.0, 1.2, 4.0, 4.0)
 """Points for each of the `Features` at 1."""
 EXACT_POINTS = 7.0
 """Points for a heading that is the whole query, and for a rare identifier as it is typed."""
+LINK_POINTS = 1.2
+"""Points for the logarithm of 1 and the number of pages that link to the page: what many refer to is often what is meant."""
 _WEIGHT_ELSEWHERE = 6.0
 """The weight of a heading's word that the query does not have."""
 
@@ -51,6 +54,10 @@ class NameEvidence:
     def features(self, path: str, section_path: Iterable[str], headings: Sequence[str]) -> Features:
         """Return the features of a chunk of a page, below some headings and with some in it."""
         return Features(*self._of_page(path), *self._of_headings(path, section_path, headings))
+
+    def link_points(self, path: str) -> float:
+        """Return what the links to a page add to the score of its chunks."""
+        return LINK_POINTS * math.log1p(self._names.incoming_links(path))
 
     def _of_page(self, path: str) -> tuple[float, float, float]:
         if path not in self._of_pages:

@@ -127,6 +127,7 @@ class ResultBuilder:
             fused=_rounded(candidate.fused),
             page_credit=_rounded(candidate.page_credit),
             names=_rounded(candidate.name_points),
+            links=_rounded(candidate.link_points),
             rule="updated" if is_sorted else "diversity" if is_moved else "reranker" if is_reranked else candidate.tier.label,
             coverage=_rounded(candidate.coverage),
             relevance=_rounded(candidate.relevance),

@@ -66,8 +66,10 @@ class Candidate:
     """How well the page's title and path and the chunk's headings fit the query."""
     name_points: float = 0.0
     """What they add to the score."""
+    link_points: float = 0.0
+    """What links from other pages add to the score."""
     score: float = 0.0
-    """What ranks within a tier: the sum of the three, or after reranking that of another candidate."""
+    """What ranks within a tier: the sum of these, or after reranking that of another candidate."""
     is_named: bool = False
     """Whether the query is one of its headings in full, or a rare identifier that it has."""
     rank_before: int | None = None
@@ -332,7 +334,7 @@ def _score(candidates: Collection[Candidate], scale: Scale, ratio: float, floor:
     credits_of = page_credits((each.path, each.fused) for each in candidates) if ratio < 1 else {}
     for each in candidates:
         each.page_credit = credits_of.get(each.path, 0.0)
-        each.score = each.fused + each.page_credit + each.name_points
+        each.score = each.fused + each.page_credit + each.name_points + each.link_points
 
 
 def _add_name_evidence(
@@ -345,7 +347,9 @@ def _add_name_evidence(
     evidence, headings = NameEvidence(weights, reader.page_names()), reader.headings(list(candidates))
     for chunk, each in candidates.items():
         each.names = evidence.features(each.path, *headings.get(chunk, ((), ())))
-        each.name_points = 2 * (1 - ratio) * (each.names.points + EXACT_POINTS * each.is_named)
+        share = 2 * (1 - ratio)
+        each.name_points = share * (each.names.points + EXACT_POINTS * each.is_named)
+        each.link_points = share * evidence.link_points(each.path)
 
 
 def _place_titled(candidates: Iterable[Candidate], titled: frozenset[str]) -> None:

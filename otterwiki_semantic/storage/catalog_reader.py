@@ -20,6 +20,9 @@ from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
 _CHECK_BATCH = 1_000
 _MAX_CACHED_MASKS = 64
+_SELECT_NAMES = """
+SELECT path, title, COALESCE(count, 0) FROM pages
+LEFT JOIN (SELECT target, COUNT(*) AS count FROM links GROUP BY target) ON target = path_key"""
 _SELECT_CHUNKS = """
 SELECT chunks.id, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line,
        path, title, category, tags, ordinal, chunk_count, word_count, updated
@@ -47,7 +50,7 @@ class CatalogReader:
             revision = read_revision(self._database)
             known_revision, known = self._names
             if known is None or known_revision != revision:
-                known = PageNames((tuple(row) for row in self._database.select("SELECT path, title FROM pages")), known)
+                known = PageNames(map(tuple, self._database.select(_SELECT_NAMES)), known)
                 self._names = revision, known
         return known
 

@@ -1,4 +1,4 @@
-"""The words of pages' titles and paths, in memory, and how rare each is among them."""
+"""The words of pages' titles and paths, in memory, how rare each is among them, and how many pages link to each."""
 
 from __future__ import annotations
 
@@ -32,13 +32,15 @@ class _Names(NamedTuple):
 
 
 class PageNames:
-    """The names of all pages of one state of a catalog."""
+    """The names of all pages of one state of a catalog, and the numbers of links to them."""
 
-    def __init__(self, titles: Iterable[tuple[str, str]], known: PageNames | None = None) -> None:
-        """Take path and title of each page; the words of those that `known` has are taken from there."""
+    def __init__(self, pages: Iterable[tuple[str, str, int]], known: PageNames | None = None) -> None:
+        """Take path, title and links of each page; the words of those that `known` has are taken from there."""
         before = known._pages if known else {}
         self._pages: dict[str, _Names] = {}
-        for path, title in titles:
+        self._links: dict[str, int] = {}
+        for path, title, links in pages:
+            self._links[path] = links
             page = before.get(path)
             if page is None or page.written != title:
                 words = name_words(title), name_words(page_name(path)), name_words(path.replace("/", " "))
@@ -50,6 +52,10 @@ class PageNames:
         """Return a page's title."""
         page = self._pages.get(path)
         return page.written if page else ""
+
+    def incoming_links(self, path: str) -> int:
+        """Return the number of pages that link to a page."""
+        return self._links.get(path, 0)
 
     def path_words(self, path: str) -> frozenset[str]:
         """Return the words of a page's path."""

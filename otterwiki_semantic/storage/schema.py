@@ -19,7 +19,7 @@ from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage.garbage_collection import suspect_page
 from otterwiki_semantic.storage.sqlite import SqliteFile
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Raised with every change of the tables below: the index is then rebuilt."""
 
 UNFINISHED = ""
@@ -38,6 +38,7 @@ CREATE TABLE pages (
 CREATE TABLE page_tags (tag_key TEXT, path TEXT, PRIMARY KEY (tag_key, path)) WITHOUT ROWID;
 CREATE INDEX page_tags_by_path ON page_tags (path);
 CREATE TABLE links (path TEXT, target TEXT, PRIMARY KEY (path, target)) WITHOUT ROWID;
+CREATE INDEX links_by_target ON links (target);
 CREATE TABLE names (key TEXT, path TEXT, ordinal INTEGER, PRIMARY KEY (key, path, ordinal)) WITHOUT ROWID;
 CREATE INDEX names_by_path ON names (path);
 CREATE TABLE chunks (

@@ -41,6 +41,8 @@ class Explanation(Struct, frozen=True):
     """How far the passage is above the relevance threshold; from 0 on it is relevant."""
     names: float = 0.0
     """What the page's title and path and the passage's headings add to the score."""
+    links: float = 0.0
+    """What links from other pages to this one add to the score."""
     rerank: RetrieverScore = RetrieverScore(None, None)
     """If a reranker read the passage: the rank before that, and the reranker's score."""
 
