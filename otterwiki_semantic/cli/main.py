@@ -160,6 +160,8 @@ def _print_status(status: IndexStatus, *, as_json: bool) -> None:
 def _print_answer(answer: Answer) -> None:
     for hit in answer.results:
         _print_hit(hit)
+    for each in answer.corrections:
+        click.echo(f"Also searched for {each.corrected}: no page has {each.typed}.", err=True)
     if answer.degraded:
         click.echo(answer.degraded, err=True)
     if answer.index.commit != answer.index.head:
@@ -185,7 +187,9 @@ def _print_hit(hit: Hit) -> None:
         both = (("meaning", why.semantic), ("words", why.keyword))
         sides = (f"{name} {_number(side.score)} (rank {side.rank or '-'})" for name, side in both)
         read = f", reranked {_number(why.rerank.score)} (rank {why.rerank.rank} before)" if why.rerank.rank else ""
-        click.echo(f"    {why.rule}: {', '.join(sides)}, fused {why.fused:.2f} + page {why.page_credit:.2f}{read}")
+        parts = (("page", why.page_credit), ("names", why.names), ("links", why.links), ("recency", why.recency))
+        more = "".join(f" + {name} {points:.2f}" for name, points in parts if points or name == "page")
+        click.echo(f"    {why.rule}: {', '.join(sides)}, fused {why.fused:.2f}{more}{read}")
     click.echo()
 
 

@@ -172,6 +172,7 @@ _MODEL = _model(
 )
 _RERANKER = _model(RERANKERS, "cohere:model or cross-encoder:model")
 _JSON_OBJECT = SettingType('a JSON object, such as {"region": "eu-central-1"}', _json_object, "is not a JSON object")
+_PAGE = SettingType("the path of a page, with or without .md", lambda value: value.strip().strip("/").removesuffix(".md"))
 _READABLE_FILE = SettingType("the path of a file that can be read", _readable_file)
 
 
@@ -215,6 +216,7 @@ class Settings:
     max_page_bytes: int = setting(
         _number(1_000, 100_000_000, "a whole number", int), MAX_PAGE_BYTES, "Bytes of a page that are indexed."
     )
+    synonyms: str | None = setting(_PAGE, None, "Page of the wiki with groups of words that mean the same.")
     related: bool = setting(_FLAG, True, "Show related pages next to the wiki's pages.")
     map: bool = setting(_FLAG, True, "Make a map of the wiki.")
     search_log: bool = setting(_FLAG, False, "Log searches.")

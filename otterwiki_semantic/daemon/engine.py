@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import TypeVar
@@ -21,6 +22,8 @@ from otterwiki_semantic.core.errors import (
     CatalogError,
     IndexUnavailableError,
     PageNotFoundError,
+    RepositoryError,
+    SemanticError,
     VectorStoreError,
 )
 from otterwiki_semantic.core.records import (
@@ -48,14 +51,17 @@ from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.daemon.status import StatusReport
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
-from otterwiki_semantic.embedding import Matrix, QueryEmbedder, open_embedder, vector_or_none
+from otterwiki_semantic.embedding import Matrix, QueryEmbedder, mean_vector, open_embedder
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, RecallGate
 from otterwiki_semantic.search import (
     NO_RESULT,
+    PinnedAnswers,
     Query,
     RerankScores,
     SearchResult,
     Shortlist,
+    SynonymPage,
+    expand_query,
     inspect_page,
     parse_query,
     related_pages,
@@ -108,9 +114,11 @@ class IndexEngine:
             gate,
             settings.sync_interval,
             self._telemetry,
-            on_synced=self._refresh_map,
+            on_synced=self._refresh,
             max_page_bytes=settings.max_page_bytes,
         )
+        self._synonyms = SynonymPage(repository, settings.synonyms)
+        self._pinned = PinnedAnswers(self._queries.vector_of)
         self._insights = Insights(settings.data_dir, self._manager.history, keeps_searches=settings.search_log)
         self._map = (
             WikiMapBuilder(settings.data_dir / "map.json", self._manager.stable_generation, self._manager.reschedule_background)
@@ -136,17 +144,22 @@ class IndexEngine:
         self._reranking.close()
         self._queries.close()
 
-    def _refresh_map(self) -> None:
+    def _refresh(self) -> None:
+        """Bring what is derived from the index up to date with it."""
+        try:
+            self._pinned.refresh(self._ask(lambda generation: generation.catalog.reader.answers()) or ())
+        except SemanticError as error:
+            log.warning("questions that pages are pinned to are only found word for word: %s", error)
         if self._map is not None:
             self._map.refresh_if_due()
 
     # Searches
 
     def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
-        parsed = [parse_query(query, is_draft=options.draft) for query in queries]
-        pending = self._submit(parsed, options.mode)
         if options.wait:
             self._manager.wait_until_head(options.wait_seconds)
+        parsed = [self._parse(query, options) for query in queries]
+        pending = self._submit(parsed, options.mode)
         start = time.perf_counter()
         try:
             answers = self._search(parsed, pending, options, urls)
@@ -160,18 +173,32 @@ class IndexEngine:
         self._monitoring.record_search(answers, options, seconds)
         return answers
 
-    def _submit(self, queries: Sequence[Query], mode: Mode) -> list[Future[Matrix]]:
-        """Begin to embed queries; none if their vectors cannot be used."""
-        return self._queries.submit([query.text for query in queries]) if self._needs_vectors(mode) else []
+    def _parse(self, query: str, options: SearchOptions) -> Query:
+        """Parse a query, with its variants unless the catalog or git fails: a search needs neither."""
+        serving = self._manager.serving
+        if serving is not None:
+            try:
+                with serving.catalog.snapshot():
+                    catalog = serving.catalog
+                    return expand_query(query, catalog.keywords, self._synonyms.synonyms(catalog.commit), options)
+            except (CatalogError, RepositoryError) as error:
+                log.warning("a query is asked without synonyms and corrections: %s", error)
+        return parse_query(query, is_draft=options.draft)
+
+    def _submit(self, queries: Sequence[Query], mode: Mode) -> list[list[Future[Matrix]]]:
+        """Begin to embed queries, each with its variants; none if their vectors cannot be used."""
+        if not self._needs_vectors(mode):
+            return []
+        return [self._queries.submit([each.text for each in query.all]) for query in queries]
 
     def _search(
-        self, queries: Sequence[Query], pending: list[Future[Matrix]], options: SearchOptions, urls: PageUrls
+        self, queries: Sequence[Query], pending: list[list[Future[Matrix]]], options: SearchOptions, urls: PageUrls
     ) -> list[Answer]:
         wanted = replace(options, rerank=self._reranking.is_wanted(options))
-        self._queries.wait_for_server(pending)
+        self._queries.wait_for_server(list(chain.from_iterable(pending)))
         found = self._search_once(queries, pending, wanted, urls)
         if found is None:
-            return [_answer(query.text, NO_RESULT, self._manager.freshness(None)) for query in queries]
+            return [_answer(query, NO_RESULT, self._manager.freshness(None)) for query in queries]
         reranked = self._reranking.rerank([query.text for query in queries], [shortlist for _, shortlist in found], options)
         if any(each.scores for each in reranked):  # the index may have changed since the candidates were read
             found = self._search_once(queries, pending, wanted, urls, [each.scores for each in reranked]) or found
@@ -180,7 +207,7 @@ class IndexEngine:
     def _search_once(
         self,
         queries: Sequence[Query],
-        pending: list[Future[Matrix]],
+        pending: list[list[Future[Matrix]]],
         options: SearchOptions,
         urls: PageUrls,
         rerank_scores: Sequence[RerankScores] = (),
@@ -196,17 +223,19 @@ class IndexEngine:
             scale = self._recipe.scale(generation)
             if not pending:  # another generation may have taken over since
                 pending.extend(self._submit(queries, options.mode))
-            given = pending if pending and not keywords_only else [None] * len(queries)
+            given = pending if pending and not keywords_only else [[]] * len(queries)
+            vectors = [partial(mean_vector, of_query) for of_query in given]
+            pinned = [self._pinned.paths(*each, generation, scale) for each in zip(queries, vectors, strict=True)]
             found = [
-                search_chunks(generation, query, partial(vector_or_none, vector), options, scale, scores, urls)
-                for query, vector, scores in zip(queries, given, rerank_scores or [{}] * len(queries), strict=True)
+                search_chunks(generation, replace(query, pinned=pages), vector, options, scale, scores, urls)
+                for query, pages, vector, scores in zip(
+                    queries, pinned, vectors, rerank_scores or [{}] * len(queries), strict=True
+                )
             ]
             if any(each.is_keyword_index_corrupt for each in found):
                 self._manager.mark_keyword_index_damaged(generation)
-            degraded = keywords_only or self._queries.report_failure(pending)
-            return [
-                (_answer(query.text, each, index, degraded), each.shortlist) for query, each in zip(queries, found, strict=True)
-            ]
+            degraded = keywords_only or self._queries.report_failure(list(chain.from_iterable(pending)))
+            return [(_answer(query, each, index, degraded), each.shortlist) for query, each in zip(queries, found, strict=True)]
 
         with self._search_slots:
             return self._ask(answers)
@@ -336,10 +365,10 @@ class IndexEngine:
         self._manager.wake()
 
 
-def _answer(query: str, found: SearchResult, index: Freshness, degraded: str | None = None) -> Answer:
+def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str | None = None) -> Answer:
     is_first_build = index.commit is None and index.head is not None
     return Answer(
-        query=query,
+        query=query.text,
         results=found.hits,
         total=len(found.hits),
         confident=found.confident,
@@ -347,6 +376,7 @@ def _answer(query: str, found: SearchResult, index: Freshness, degraded: str | N
         message=FIRST_BUILD if is_first_build else None,
         degraded=degraded or found.degraded or index.error,
         facets=found.facets,
+        corrections=query.corrections,
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from functools import lru_cache
 
+import numpy as np
+
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError, SemanticError
 from otterwiki_semantic.core.telemetry import EmbeddingKind, Telemetry
@@ -14,6 +16,7 @@ from otterwiki_semantic.embedding.base import Embedder, Matrix
 
 CACHE_SIZE = 512
 _THREADS, _THREADS_FOR_SERVER = 2, 16
+_TINY = 1e-9
 _TIMEOUT = 10.0
 """Models have shorter timeouts of their own; this one holds whatever they do."""
 _FAILURE_SHOWN_SECONDS = 300.0
@@ -85,9 +88,18 @@ class QueryEmbedder:
         return vector
 
 
-def vector_or_none(pending_vector: Future[Matrix] | None) -> Matrix | None:
-    """Wait for a query's vector; None if the model failed or took too long, or there is no such vector."""
-    return pending_vector.result() if pending_vector is not None and _error(pending_vector) is None else None
+def mean_vector(pending_vectors: Sequence[Future[Matrix]]) -> Matrix | None:
+    """Wait for the vectors of a query and its variants, and return their mean, of unit length.
+
+    None if the model failed or took too long, or if there are no vectors.
+    """
+    if not pending_vectors or any(map(_error, pending_vectors)):
+        return None
+    first, *others = (pending.result() for pending in pending_vectors)
+    if not others:
+        return first
+    total: Matrix = np.sum([first, *others], axis=0)
+    return total / max(float(np.linalg.norm(total)), _TINY)
 
 
 def _error(pending_vector: Future[Matrix]) -> BaseException | None:

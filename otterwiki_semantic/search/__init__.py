@@ -3,7 +3,9 @@
 `pipeline` is the whole way of a query; `evaluation`, which judges rankings, is imported by its own name.
 """
 
+from otterwiki_semantic.search.expansion import expand_query as expand_query
 from otterwiki_semantic.search.inspection import inspect_page as inspect_page
+from otterwiki_semantic.search.pinned import PinnedAnswers as PinnedAnswers
 from otterwiki_semantic.search.pipeline import NO_RESULT as NO_RESULT
 from otterwiki_semantic.search.pipeline import RerankScores as RerankScores
 from otterwiki_semantic.search.pipeline import SearchResult as SearchResult
@@ -15,3 +17,4 @@ from otterwiki_semantic.search.related import related_pages as related_pages
 from otterwiki_semantic.search.similarity_scale import Scale as Scale
 from otterwiki_semantic.search.similarity_scale import note_scale as note_scale
 from otterwiki_semantic.search.similarity_scale import noted_scale as noted_scale
+from otterwiki_semantic.search.synonyms import SynonymPage as SynonymPage

@@ -7,7 +7,6 @@ the figures.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -54,10 +53,6 @@ class NameEvidence:
     def features(self, path: str, section_path: Iterable[str], headings: Sequence[str]) -> Features:
         """Return the features of a chunk of a page, below some headings and with some in it."""
         return Features(*self._of_page(path), *self._of_headings(path, section_path, headings))
-
-    def link_points(self, path: str) -> float:
-        """Return what the links to a page add to the score of its chunks."""
-        return LINK_POINTS * math.log1p(self._names.incoming_links(path))
 
     def _of_page(self, path: str) -> tuple[float, float, float]:
         if path not in self._of_pages:

@@ -14,7 +14,7 @@ from typing import TypeVar
 import regex
 
 from otterwiki_semantic.content.analysis import UNSPACED, Word, WordMatcher, name_key, stem, words
-from otterwiki_semantic.core.records import Filters
+from otterwiki_semantic.core.records import Correction, Filters
 from otterwiki_semantic.storage import Filter, page_filter
 
 T = TypeVar("T")
@@ -65,6 +65,16 @@ class Query:
     """Phrases without a word, such as ``->``, that a passage must contain."""
     name: str
     """The whole of it as the key of a name; empty if it is too long for one."""
+    variants: tuple[Query, ...] = ()
+    """The same with corrected words and synonyms: what answers one of them answers the query."""
+    corrections: tuple[Correction, ...] = ()
+    pinned: tuple[str, ...] = ()
+    """The paths of pages that are to come first."""
+
+    @property
+    def all(self) -> tuple[Query, ...]:
+        """The query and its variants."""
+        return self, *self.variants
 
     @property
     def identifier(self) -> str:
@@ -99,6 +109,15 @@ def parse_query(text: str, *, is_draft: bool = False) -> Query:
         literals=_distinct(phrase.strip() for phrase in phrases if not _run(phrase) and phrase.strip()),
         name=name_key(asked) if len(asked) <= _LONGEST_NAME else "",
     )
+
+
+def free_text(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the parts of a query that are neither quoted nor excluded, each with the place where it begins."""
+    start = 0
+    for match in list(_SYNTAX.finditer(text.translate(_CURLY)))[:_MOST_PHRASES]:
+        yield start, text[start : match.start()]
+        start = match.end()
+    yield start, text[start:]
 
 
 def _beginning(text: str, run: Sequence[Word]) -> Iterator[str]:
@@ -192,7 +211,8 @@ class Highlighter:
     """Finds what matches a query's words."""
 
     def __init__(self, query: Query) -> None:
-        wanted, prefixes = {*query.sought, *query.wholes}, query.prefixes
+        wanted = {word for each in query.all for word in (*each.sought, *each.wholes)}
+        prefixes = tuple({prefix for each in query.all for prefix in each.prefixes})
 
         def is_wanted(parts: Sequence[str], whole: str) -> bool:
             return whole in wanted or not wanted.isdisjoint(parts) or (bool(prefixes) and whole.startswith(prefixes))

@@ -26,8 +26,8 @@ def judge(candidates: Sequence[Candidate], found: CandidateSet, keywords: Keywor
     texts = keywords.stored_words([each.id for each in candidates])
     for each in candidates:
         present = set(" ".join(texts.get(each.id, ())).split())
-        weights = found.word_weights
-        each.coverage = coverage(weights, present) if weights else float(each.keyword_rank is not None)
+        shares = [coverage(weights, present) for weights in found.word_weights if weights]
+        each.coverage = max(shares, default=float(each.keyword_rank is not None))
         each.relevance = relevance(each.similarity, each.coverage, found.index_size, scale)
 
 
@@ -128,6 +128,7 @@ class ResultBuilder:
             page_credit=_rounded(candidate.page_credit),
             names=_rounded(candidate.name_points),
             links=_rounded(candidate.link_points),
+            recency=_rounded(candidate.recency_points),
             rule="updated" if is_sorted else "diversity" if is_moved else "reranker" if is_reranked else candidate.tier.label,
             coverage=_rounded(candidate.coverage),
             relevance=_rounded(candidate.relevance),

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+import math
+import time
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from otterwiki_semantic.content.analysis import WordMatcher
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
 from otterwiki_semantic.core.records import Mode, SearchOptions
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search.fusion import PAIR_WEIGHT, fused_score, page_credits
-from otterwiki_semantic.search.name_evidence import EXACT_POINTS, NO_FEATURES, Features, NameEvidence
+from otterwiki_semantic.search.name_evidence import EXACT_POINTS, LINK_POINTS, NO_FEATURES, Features, NameEvidence
 from otterwiki_semantic.search.query import Query, any_of, any_pair
 from otterwiki_semantic.search.relevance import inverse_frequency, word_weights
 from otterwiki_semantic.search.similarity_scale import Scale
@@ -27,6 +29,7 @@ _MAX_POSTINGS, _MAX_PAIR_POSTINGS, _MIN_TERMS = 10_000, 15_000, 3
 _RARE_SHARE = 0.01
 _MIN_RARE, _MAX_RARE = 3, 20
 _MIN_IDENTIFIER = 3
+_RECENCY_POINTS, _HALF_LIFE_SECONDS = EXACT_POINTS, 180 * 86_400
 
 QueryVector = Callable[[], Matrix | None]
 """Returns the vector of a query, and may wait for it; None if the model failed."""
@@ -35,10 +38,11 @@ log = logging.getLogger(__name__)
 
 
 class Tier(IntEnum):
-    """Ranking tiers: a page whose title or name is typed in full comes before any score."""
+    """Ranking tiers: a page whose title or name is typed in full, or that is pinned to the question, comes before any score."""
 
     SCORE = 0
     EXACT_TITLE = 1
+    PINNED_ANSWER = 2
 
     @property
     def label(self) -> str:
@@ -68,6 +72,8 @@ class Candidate:
     """What they add to the score."""
     link_points: float = 0.0
     """What links from other pages add to the score."""
+    recency_points: float = 0.0
+    """What the date of the page's last change adds to the score."""
     score: float = 0.0
     """What ranks within a tier: the sum of these, or after reranking that of another candidate."""
     is_named: bool = False
@@ -106,8 +112,8 @@ class CandidateSet:
     """Whether there are no others."""
     index_size: int
     """The number of chunks in the index."""
-    word_weights: dict[str, float]
-    """The weight of each of the query's words."""
+    word_weights: tuple[dict[str, float], ...]
+    """The weight of each word of the query, and of each of its variants."""
     degraded: str | None = None
     """Which retriever failed, and why."""
     is_keyword_index_corrupt: bool = False
@@ -152,8 +158,11 @@ def retrieve(
             is_complete &= _add_nearest(candidates, generation, embedded, limit, words.mask())
         _compare(candidates, words.index, embedded)
     _add_name_evidence(candidates, generation, found.name_weights, ratio)
+    if options.recency:
+        _add_recency(candidates.values(), generation, options.recency)
     _score(candidates.values(), scale, ratio, found.floor)
-    _place_titled(candidates.values(), found.titled)
+    _place_first(candidates.values(), found.titled, Tier.EXACT_TITLE)
+    _place_first(candidates.values(), frozenset(query.pinned), Tier.PINNED_ANSWER)
     return CandidateSet(
         candidates=sorted(candidates.values(), key=_rank_key),
         is_complete=is_complete,
@@ -189,10 +198,10 @@ class KeywordMatches:
     """The paths of pages with the query's name."""
     named: frozenset[int] = frozenset()
     """The ids of chunks with a heading that is the query, or with the rare identifier that it is."""
-    name_weights: dict[str, float] = field(default_factory=dict)
-    """The weights of the words that names are compared with."""
+    name_weights: tuple[dict[str, float], ...] = ()
+    """The weights of the words that names are compared with, of the query and each of its variants."""
     is_complete: bool = True
-    word_weights: dict[str, float] = field(default_factory=dict)
+    word_weights: tuple[dict[str, float], ...] = ()
 
 
 class _KeywordRetriever:
@@ -214,78 +223,102 @@ class _KeywordRetriever:
         """Return the matches, or only the words' weights without `matches`; the error if the keyword index cannot be read."""
         try:
             mask = self.mask()
-            query = self._query
-            frequencies = self._keywords.frequencies([*query.parts, *query.wholes])
-            parts = [part for part in query.parts if frequencies[part] or part != query.unfinished]
-            weights = word_weights(parts, frequencies, len(self.index))
-            if not matches:
-                return KeywordMatches(word_weights=weights)
-            return self._matches(limit, mask, frequencies, weights)
+            found = [self._retrieve(query, limit, mask, matches=matches) for query in self._query.all]
+            pinned = self._reader.first_chunks(self._query.pinned, self._where) if self._query.pinned else ()
         except CatalogError as error:
             return error
+        return _merged(found, pinned)
+
+    def _retrieve(self, query: Query, limit: int, mask: FilterMask | None, *, matches: bool) -> KeywordMatches:
+        frequencies = self._keywords.frequencies([*query.parts, *query.wholes])
+        parts = [part for part in query.parts if frequencies[part] or part != query.unfinished]
+        weights = word_weights(parts, frequencies, len(self.index))
+        return self._matches(query, limit, mask, frequencies, weights) if matches else KeywordMatches(word_weights=(weights,))
 
     def _matches(
-        self, limit: int, mask: FilterMask | None, frequencies: dict[str, int], weights: dict[str, float]
+        self, query: Query, limit: int, mask: FilterMask | None, frequencies: dict[str, int], weights: dict[str, float]
     ) -> KeywordMatches:
-        terms = _rarest_first([*self._query.sought, *self._query.wholes], frequencies)
+        terms = _rarest_first([*query.sought, *query.wholes], frequencies)
         chosen = terms[: max(_MIN_TERMS, _affordable([frequencies[term] for term in terms], _MAX_POSTINGS))]
-        by_word = self._scores(any_of(chosen, self._query.prefixes), limit, mask)
+        by_word = self._scores(any_of(chosen, query.prefixes), limit, mask)
         if len(by_word) < self._min_matches and chosen != terms:
             chosen = terms  # too few have one of the rarer words: look all of them up, whatever it costs
-            by_word = self._scores(any_of(chosen, self._query.prefixes), limit, mask)
-        by_pair = self._scores(any_pair(self._pairs(chosen, frequencies)), limit, mask)
+            by_word = self._scores(any_of(chosen, query.prefixes), limit, mask)
+        by_pair = self._scores(any_pair(_pairs(query, chosen, frequencies)), limit, mask)
         word_floor, pair_floor = (min(found.values()) / 2 if len(found) == limit else 0.0 for found in (by_word, by_pair))
         total = {
             chunk: by_word.get(chunk, word_floor) + PAIR_WEIGHT * by_pair.get(chunk, pair_floor)
             for chunk in by_word.keys() | by_pair.keys()
         }
-        ranked = sorted(total, key=lambda chunk: (-total[chunk], chunk))
-        pages, sections = self._keywords.named(self._query.name, self._where)
-        identified = self._identified(mask)
+        ranked = _best_first(total)
+        pages, sections = self._keywords.named(query.name, self._where)
+        identified = self._identified(query, mask)
         return KeywordMatches(
-            scores={chunk: total[chunk] for chunk in ranked},
+            scores=ranked,
             floor=word_floor + PAIR_WEIGHT * pair_floor,
-            chunks=(*self.index.candidates(ranked), *pages, *sections, *identified),
+            chunks=(*self.index.candidates(list(ranked)), *pages, *sections, *identified),
             titled=frozenset(chunk.path for chunk in pages),
             named=frozenset(chunk.id for chunk in (*sections, *identified)),
-            name_weights={
-                word: inverse_frequency(frequencies[word], len(self.index)) for word in self._query.sought if frequencies[word]
-            },
+            name_weights=(
+                {word: inverse_frequency(frequencies[word], len(self.index)) for word in query.sought if frequencies[word]},
+            ),
             is_complete=len(by_word) < limit,
-            word_weights=weights,
+            word_weights=(weights,),
         )
 
     def _scores(self, expression: str, limit: int, mask: FilterMask | None) -> dict[int, float]:
         return self._keywords.scores(expression, limit, mask) if expression else {}
 
-    def _pairs(self, terms: Sequence[str], frequencies: dict[str, int]) -> list[tuple[str, str]]:
-        """Return the pairs with a term that is looked up, the rarer ones first, as far as they are affordable."""
-        kept = set(terms)
-        costs = {
-            pair: frequencies[pair[0]] + frequencies[pair[1]]
-            for pair in self._query.pairs
-            if not kept.isdisjoint(pair) and frequencies[pair[0]] and frequencies[pair[1]]
-        }
-        pairs = sorted(costs, key=lambda pair: costs[pair])
-        return pairs[: min(_MAX_TERMS, _affordable([costs[pair] for pair in pairs], _MAX_PAIR_POSTINGS))]
-
-    def _identified(self, mask: FilterMask | None) -> list[ChunkRef]:
+    def _identified(self, query: Query, mask: FilterMask | None) -> list[ChunkRef]:
         """Return the chunks with the identifier that the query is, if it is one and is rare."""
-        identifier = self._query.identifier
-        if len(identifier) < _MIN_IDENTIFIER or " " in self._query.text:
+        identifier = query.identifier
+        if len(identifier) < _MIN_IDENTIFIER or " " in query.text:
             return []
         limit = min(_MAX_RARE, max(_MIN_RARE, int(_RARE_SHARE * len(self.index))))
         ids = self._keywords.matches(any_of([identifier]), limit + 1)
         if len(ids) > limit:
             return []
         found = self.index.candidates(ids, mask.mask if mask else None)
-        if self._query.wholes or any(character.isdigit() for character in identifier):
+        if query.wholes or any(character.isdigit() for character in identifier):
             return found
         # A plain word is an identifier only where it is written as one, such as TargetWords.
         texts = self._reader.chunks([chunk.id for chunk in found])
         in_parts = WordMatcher(lambda parts, whole: len(parts) > 1 and whole == identifier)
         written = {chunk for chunk, stored in texts.items() if any(in_parts.spans(stored.text))}
         return [chunk for chunk in found if chunk.id in written]
+
+
+def _pairs(query: Query, terms: Sequence[str], frequencies: dict[str, int]) -> list[tuple[str, str]]:
+    """Return the pairs with a term that is looked up, the rarer ones first, as far as they are affordable."""
+    kept = set(terms)
+    costs = {
+        pair: frequencies[pair[0]] + frequencies[pair[1]]
+        for pair in query.pairs
+        if not kept.isdisjoint(pair) and frequencies[pair[0]] and frequencies[pair[1]]
+    }
+    pairs = sorted(costs, key=lambda pair: costs[pair])
+    return pairs[: min(_MAX_TERMS, _affordable([costs[pair] for pair in pairs], _MAX_PAIR_POSTINGS))]
+
+
+def _merged(found: Sequence[KeywordMatches], pinned: Iterable[ChunkRef]) -> KeywordMatches:
+    """Return the matches of a query and its variants as one, each chunk with its best score, and the pinned chunks."""
+    best: dict[int, float] = {}
+    for each in found:
+        best |= {chunk: max(score, best.get(chunk, 0.0)) for chunk, score in each.scores.items()}
+    return KeywordMatches(
+        scores=best if len(found) == 1 else _best_first(best),
+        floor=max(each.floor for each in found),
+        chunks=tuple(dict.fromkeys((*chain.from_iterable(each.chunks for each in found), *pinned))),
+        titled=frozenset().union(*(each.titled for each in found)),
+        named=frozenset().union(*(each.named for each in found)),
+        name_weights=tuple(chain.from_iterable(each.name_weights for each in found)),
+        is_complete=all(each.is_complete for each in found),
+        word_weights=tuple(chain.from_iterable(each.word_weights for each in found)),
+    )
+
+
+def _best_first(scores: dict[int, float]) -> dict[int, float]:
+    return {chunk: scores[chunk] for chunk in sorted(scores, key=lambda chunk: (-scores[chunk], chunk))}
 
 
 def _rarest_first(terms: Iterable[str], frequencies: dict[str, int]) -> list[str]:
@@ -334,29 +367,40 @@ def _score(candidates: Collection[Candidate], scale: Scale, ratio: float, floor:
     credits_of = page_credits((each.path, each.fused) for each in candidates) if ratio < 1 else {}
     for each in candidates:
         each.page_credit = credits_of.get(each.path, 0.0)
-        each.score = each.fused + each.page_credit + each.name_points + each.link_points
+        each.score = each.fused + each.page_credit + each.name_points + each.link_points + each.recency_points
 
 
 def _add_name_evidence(
-    candidates: dict[int, Candidate], generation: Generation, weights: dict[str, float], ratio: float
+    candidates: dict[int, Candidate], generation: Generation, weights: Iterable[dict[str, float]], ratio: float
 ) -> None:
     """Compare the query's words with names, which are words like others: by meaning alone they count nothing."""
-    if not weights or ratio == 1:
+    if ratio == 1:
         return
     reader = generation.catalog.reader
-    evidence, headings = NameEvidence(weights, reader.page_names()), reader.headings(list(candidates))
+    names = reader.page_names()
+    evidence = [NameEvidence(each, names) for each in weights if each]
+    headings, share = reader.headings(list(candidates)), 2 * (1 - ratio)
     for chunk, each in candidates.items():
-        each.names = evidence.features(each.path, *headings.get(chunk, ((), ())))
-        share = 2 * (1 - ratio)
+        of_chunk = headings.get(chunk, ((), ()))
+        features = (variant.features(each.path, *of_chunk) for variant in evidence)
+        each.names = max(features, key=lambda names: names.points, default=NO_FEATURES)
         each.name_points = share * (each.names.points + EXACT_POINTS * each.is_named)
-        each.link_points = share * evidence.link_points(each.path)
+        each.link_points = share * LINK_POINTS * math.log1p(names.incoming_links(each.path))
 
 
-def _place_titled(candidates: Iterable[Candidate], titled: frozenset[str]) -> None:
-    """Put the best chunk of a page that the query names first."""
+def _add_recency(candidates: Collection[Candidate], generation: Generation, weight: float) -> None:
+    """Add points that halve with every half-life since the page's last change."""
+    dates, now = generation.catalog.updated(sorted({each.path for each in candidates})), time.time()
+    for each in candidates:
+        age = max(0.0, now - dates[each.path]) if each.path in dates else math.inf
+        each.recency_points = weight * _RECENCY_POINTS * 0.5 ** (age / _HALF_LIFE_SECONDS)
+
+
+def _place_first(candidates: Iterable[Candidate], paths: Container[str], tier: Tier) -> None:
+    """Put the best chunk of each of these pages in a tier."""
     best: dict[str, Candidate] = {}
     for each in candidates:
-        if each.path in titled and (each.path not in best or each.fused >= best[each.path].fused):
+        if each.path in paths and (each.path not in best or each.fused >= best[each.path].fused):
             best[each.path] = each
     for each in best.values():
-        each.tier = Tier.EXACT_TITLE
+        each.tier = tier

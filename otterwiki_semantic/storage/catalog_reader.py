@@ -39,6 +39,7 @@ class CatalogReader:
         self._caching = threading.Lock()
         self._masks: tuple[ExactIndex | None, dict[Filter, FilterMask]] = None, {}
         self._names: tuple[int, PageNames | None] = -1, None
+        self._answers: tuple[int, tuple[tuple[str, str], ...]] = -1, ()
 
     def exact_index(self) -> ExactIndex:
         """Return the exact index of the state that the calling thread reads."""
@@ -53,6 +54,25 @@ class CatalogReader:
                 known = PageNames(map(tuple, self._database.select(_SELECT_NAMES)), known)
                 self._names = revision, known
         return known
+
+    def answers(self) -> tuple[tuple[str, str], ...]:
+        """Return the questions that pages are pinned to, each with the page's path; cached until the next revision."""
+        with self._database.snapshot():
+            revision = read_revision(self._database)
+            known_revision, known = self._answers
+            if known_revision != revision:
+                rows = self._database.select("SELECT question, path FROM answers ORDER BY question, path")
+                known = tuple((row["question"], row["path"]) for row in rows)
+                self._answers = revision, known
+        return known
+
+    def first_chunks(self, paths: Iterable[str], where: Filter) -> list[ChunkRef]:
+        """Return the first chunk of each of these pages, if it passes a filter."""
+        statement = (
+            "SELECT chunks.id, vector, path, ordinal FROM chunks JOIN pages USING (path)"
+            f" WHERE ordinal = 0 AND path {IN_LIST} AND {where.sql}"
+        )
+        return [ChunkRef(*row) for row in self._database.select(statement, paths, *where.values)]
 
     def headings(self, ids: Sequence[int]) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
         """Return the heading path of chunks, and the headings in them, by id."""

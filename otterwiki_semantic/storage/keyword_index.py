@@ -83,6 +83,12 @@ class KeywordIndex:
         pages = [ChunkRef(*row[1:]) for row in rows if row["is_page"]]
         return pages, [ChunkRef(*row[1:]) for row in rows if not row["is_page"]]
 
+    def spellings(self, beginning: str, shortest: int, longest: int) -> dict[str, int]:
+        """Return the words with some beginning and so many letters, as they are spelled, each with the number of its pages."""
+        statement = "SELECT word, pages FROM words WHERE word >= ? AND word < ? AND length(word) BETWEEN ? AND ?"
+        rows = self._database.select(statement, beginning, f"{beginning}\U0010ffff", shortest, longest)
+        return {row["word"]: row["pages"] for row in rows}
+
     def stored_words(self, ids: Sequence[int]) -> dict[int, tuple[str, str]]:
         """Return the stored words of chunks: those of the page's title and headings, and those of the text."""
         statement = f"SELECT rowid, title, headings, body FROM keywords WHERE rowid {IN_LIST}"

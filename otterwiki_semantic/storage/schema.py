@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
 import numpy as np
 
-from otterwiki_semantic.content.analysis import fold, indexed_text, name_key
+from otterwiki_semantic.content.analysis import fold, indexed_text, name_key, spelled_words
 from otterwiki_semantic.content.analysis.minhash import comparison_text, minhash_signature
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import CatalogCorruptError
@@ -41,6 +41,8 @@ CREATE TABLE links (path TEXT, target TEXT, PRIMARY KEY (path, target)) WITHOUT 
 CREATE INDEX links_by_target ON links (target);
 CREATE TABLE names (key TEXT, path TEXT, ordinal INTEGER, PRIMARY KEY (key, path, ordinal)) WITHOUT ROWID;
 CREATE INDEX names_by_path ON names (path);
+CREATE TABLE answers (path TEXT, question TEXT, PRIMARY KEY (path, question)) WITHOUT ROWID;
+CREATE TABLE words (word TEXT PRIMARY KEY, pages INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT, page INTEGER NOT NULL, path TEXT NOT NULL, ordinal INTEGER NOT NULL,
     vector TEXT NOT NULL, text TEXT NOT NULL, prefix_length INTEGER NOT NULL, overlap_length INTEGER NOT NULL,
@@ -91,6 +93,8 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
     connection.executemany("INSERT INTO page_tags VALUES (?, ?)", ((tag, page.path) for tag in tags))
     connection.executemany("INSERT INTO links VALUES (?, ?)", ((page.path, target) for target in page.links_to))
     connection.executemany("INSERT INTO names VALUES (?, ?, ?)", _names(page))
+    connection.executemany("INSERT INTO answers VALUES (?, ?)", ((page.path, question) for question in page.answers))
+    _count_words(connection, (chunk.text for chunk in page.chunks), 1)
     title_words = indexed_text(" ".join((page.title, *page.aliases, page.path.replace("/", " "))))
     for ordinal, (chunk, vector) in enumerate(zip(page.chunks, vectors, strict=True)):
         headings = dict.fromkeys((*chunk.section_path, *chunk.headings))
@@ -128,11 +132,21 @@ def _insert_row(connection: sqlite3.Connection, table: str, values: tuple[object
 def delete_page(connection: sqlite3.Connection, path: str) -> int:
     """Delete a page and its chunks, whose vectors become candidates for garbage collection; returns the number of chunks."""
     suspect_page(connection, path)
+    _count_words(connection, (row["text"] for row in connection.execute("SELECT text FROM chunks WHERE path = ?", (path,))), -1)
     connection.execute("DELETE FROM keywords WHERE rowid IN (SELECT id FROM chunks WHERE path = ?)", (path,))
     chunks = connection.execute("DELETE FROM chunks WHERE path = ?", (path,)).rowcount
-    for table in ("pages", "page_tags", "links", "names"):
+    for table in ("pages", "page_tags", "links", "names", "answers"):
         connection.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
     return chunks
+
+
+def _count_words(connection: sqlite3.Connection, texts: Iterable[str], count: int) -> None:
+    """Add a page's words to the vocabulary, or with a `count` of -1 take them away."""
+    words = sorted(set[str]().union(*map(spelled_words, texts)))
+    upsert = "INSERT INTO words VALUES (?, ?) ON CONFLICT (word) DO UPDATE SET pages = pages + excluded.pages"
+    connection.executemany(upsert, ((word, count) for word in words))
+    if count < 0:
+        connection.executemany("DELETE FROM words WHERE word = ? AND pages <= 0", ((word,) for word in words))
 
 
 def _encode_list(values: tuple[str, ...]) -> str:

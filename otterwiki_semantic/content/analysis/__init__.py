@@ -10,5 +10,6 @@ from otterwiki_semantic.content.analysis.tokenizer import WordMatcher as WordMat
 from otterwiki_semantic.content.analysis.tokenizer import fold as fold
 from otterwiki_semantic.content.analysis.tokenizer import indexed_text as indexed_text
 from otterwiki_semantic.content.analysis.tokenizer import name_key as name_key
+from otterwiki_semantic.content.analysis.tokenizer import spelled_words as spelled_words
 from otterwiki_semantic.content.analysis.tokenizer import stem as stem
 from otterwiki_semantic.content.analysis.tokenizer import words as words

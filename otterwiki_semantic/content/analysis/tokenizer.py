@@ -24,6 +24,7 @@ ANALYSIS_VERSION = f"1/{version('PyStemmer')}"
 
 _CACHED_WORDS = 20_000
 _LONGEST_CACHED_WORD = 64
+_SHORTEST_SPELLED = 4
 _CACHED_TEXTS, _LONGEST_CACHED_TEXT = 2_000, 5_000
 """Recently searched texts, whose words are kept in some 3 KB each."""
 UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc"
@@ -72,6 +73,12 @@ def indexed_text(text: str) -> str:
     found = list(words(text))
     parts = [part for word in found for part in word.parts]
     return " ".join((*parts, *(word.whole for word in found if len(word.parts) > 1)))
+
+
+def spelled_words(text: str) -> set[str]:
+    """Return the words of a text as they are spelled, folded, without numbers and words of fewer than four letters."""
+    parts = {part for word in words(text) for part in word.exact}
+    return {part for part in parts if len(part) >= _SHORTEST_SPELLED and part.isalpha()}
 
 
 def name_key(text: str) -> str:

@@ -51,10 +51,11 @@ def text_field(front_matter: dict[str, Any], name: str) -> str | None:
     return _one_line(front_matter.get(name)) or None
 
 
-def list_field(front_matter: dict[str, Any], name: str) -> tuple[str, ...]:
-    """Return the texts of a field, from a list or from comma-separated text, each once and in order."""
+def list_field(front_matter: dict[str, Any], name: str, separator: str | None = ",") -> tuple[str, ...]:
+    """Return the texts of a field, each once and in order, from a list or a text; without a separator a text is one."""
     value = front_matter.get(name)
-    values = value if isinstance(value, list) else (text_field(front_matter, name) or "").split(",")
+    text = text_field(front_matter, name) or ""
+    values = value if isinstance(value, list) else text.split(separator) if separator else [text]
     return tuple(dict.fromkeys(text for text in map(_one_line, values) if text))
 
 

@@ -44,6 +44,7 @@ from otterwiki_semantic.core.records.requests import SearchRequest as SearchRequ
 from otterwiki_semantic.core.records.requests import Sort as Sort
 from otterwiki_semantic.core.records.search import FIRST_BUILD as FIRST_BUILD
 from otterwiki_semantic.core.records.search import Answer as Answer
+from otterwiki_semantic.core.records.search import Correction as Correction
 from otterwiki_semantic.core.records.search import Explanation as Explanation
 from otterwiki_semantic.core.records.search import Facets as Facets
 from otterwiki_semantic.core.records.search import Hit as Hit

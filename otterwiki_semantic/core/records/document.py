@@ -102,6 +102,8 @@ class Page:
     """When a commit last changed it, in seconds since 1970."""
     aliases: tuple[str, ...] = ()
     """Other names, from the front matter."""
+    answers: tuple[str, ...] = ()
+    """Questions that the page is to come first for, from the front matter."""
     problem: str | None = None
     """Why it is not indexed as it should be, or not all of it; a sentence about the page."""
 

@@ -78,6 +78,10 @@ class SearchOptions:
         "first; `diversity` and `rerank` then have no effect.",
         Sort.RELEVANCE,
     )
+    recency: float = parameter(
+        Number(0, 1), "Prefer recently changed pages: from not at all (0) to as much as an exact heading (1).", 0.0
+    )
+    corrections: bool = parameter(Flag(), "Search also for the corrected spelling of words that stand nowhere.", default=True)
     min_similarity: float | None = parameter(Number(-1, 1), "Only passages with at least this cosine similarity.", None)
     diversity: float = parameter(Number(0, 1), "From best first (0) to as different from each other as possible (1).", 0.0)
     context: int = parameter(Integer(0, 3), "Passages to show before and after each result.", 0)

@@ -34,7 +34,7 @@ class Explanation(Struct, frozen=True):
     page_credit: float
     """What other passages of the page add to it."""
     rule: str
-    """What placed it: `score`, `exact title`, `reranker`, `diversity` or `updated`."""
+    """What placed it: `score`, `exact title`, `pinned answer`, `reranker`, `diversity` or `updated`."""
     coverage: float
     """The share of the query's words that occur in the passage, weighted by rarity."""
     relevance: float
@@ -43,6 +43,8 @@ class Explanation(Struct, frozen=True):
     """What the page's title and path and the passage's headings add to the score."""
     links: float = 0.0
     """What links from other pages to this one add to the score."""
+    recency: float = 0.0
+    """What `recency` adds to the score."""
     rerank: RetrieverScore = RetrieverScore(None, None)
     """If a reranker read the passage: the rank before that, and the reranker's score."""
 
@@ -104,6 +106,14 @@ class Hit(DescribedPage, frozen=True):
     """Only if the wiki cannot show the page, because its name has capitals and RETAIN_PAGE_NAME_CASE is off."""
 
 
+class Correction(Struct, frozen=True):
+    """A word of the query that stands nowhere in the wiki."""
+
+    typed: str
+    corrected: str
+    """The word that is searched for as well."""
+
+
 class Facets(Struct, frozen=True):
     """The number of pages found for each value, the most frequent first."""
 
@@ -132,6 +142,8 @@ class Answer(Struct, frozen=True, omit_defaults=True):
     """Only if a part of the search failed: which, and why."""
     facets: Facets | None = None
     """With `facets`."""
+    corrections: tuple[Correction, ...] = ()
+    """Only if words were misspelled: what is searched for as well."""
     reranker: str | None = None
     """Only if a reranker has ordered the best candidates: which one."""
 

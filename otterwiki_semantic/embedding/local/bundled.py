@@ -121,6 +121,11 @@ def estimate_tokens(texts: Sequence[str]) -> list[int]:
     return [max(len(encoding.ids), -(-size // _BYTES_PER_TOKEN)) for encoding, size in zip(encodings, sizes, strict=True)]
 
 
+def is_common_word(word: str) -> bool:
+    """Return whether a word, in lower case, is one of the 30,000 most common English words and word parts."""
+    return _tokenizer().token_to_id(word) is not None
+
+
 @cache
 def _tokenizer() -> Tokenizer:
     """Return the bundled tokenizer, without the model's truncation."""

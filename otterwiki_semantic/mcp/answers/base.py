@@ -80,10 +80,13 @@ def short_url(body: Json) -> str | None:
 
 
 def notice_of(body: Json) -> str | None:
-    """Return why the wiki's answer is incomplete or outdated; None if it is neither."""
+    """Return why the wiki's answer is incomplete, outdated or to another question; None if it is none of these."""
     index: Json = body.get("index", {})
     is_first_build = index.get("commit") is None and index.get("head") is not None
-    notices = [FIRST_BUILD if is_first_build else None, body.get("degraded")]
+    corrections = (
+        f"no page has {each['typed']!r}; searched for {each['corrected']!r} as well" for each in body.get("corrections", ())
+    )
+    notices = [FIRST_BUILD if is_first_build else None, body.get("degraded"), *corrections]
     behind = index.get("pending_pages") if index.get("commit") != index.get("head") else 0
     if behind and not is_first_build:
         notices.append(f"the index is behind by {count(behind, 'page')}; semantic_search with wait=true waits for the latest")

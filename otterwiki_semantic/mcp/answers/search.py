@@ -56,7 +56,9 @@ class SearchAnswer(ToolResponse):
 
     results: list[Passage] = Field(description="The passages, the most relevant first")
     confident: bool = Field(description="Whether any result is relevant; if not, the wiki has probably nothing about it")
-    notice: str | None = Field(default=None, description="Why this answer is incomplete or outdated")
+    notice: str | None = Field(
+        default=None, description="Why this answer is incomplete or outdated, or which spelling was corrected"
+    )
 
     def lines(self, markers: Markers) -> list[str]:
         if not self.results:

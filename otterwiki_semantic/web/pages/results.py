@@ -15,6 +15,7 @@ _MAX_CHIPS = 6
 _RULES = {
     "score": "by its score",
     "exact title": "the page has this title",
+    "pinned answer": "its front matter says that it answers this question",
     "reranker": "by the reranker",
     "updated": "by the last change of its page",
     "diversity": "it differs from the results above",
@@ -120,8 +121,7 @@ def _reasons(hit: Hit, why: Explanation) -> tuple[str, ...]:
         f"Placed {_RULES.get(why.rule, why.rule)}.",
         _meaning(why),
         _words(why),
-        f"Score {why.fused:.2f} from both"
-        + (f", and {why.page_credit:.2f} for other passages of the page." if why.page_credit else "."),
+        _score(why),
         f"It is {abs(why.relevance):.2f} {'above' if why.relevance >= 0 else 'below'} what counts as relevant.",
         f"Lines {hit.start_line} to {hit.end_line}, passage {hit.chunk_index + 1} of {hit.total_chunks} of the page.",
     )
@@ -139,6 +139,17 @@ def _words(why: Explanation) -> str:
         return "Words: none of the best matches."
     score = f" (BM25 {why.keyword.score:.1f})" if why.keyword.score is not None else ""
     return f"Words: the {_ordinal(why.keyword.rank)} best match{score}, {why.coverage:.0%} of the question's words by weight."
+
+
+def _score(why: Explanation) -> str:
+    parts = (
+        (why.page_credit, "other passages of the page"),
+        (why.names, "names"),
+        (why.links, "links from other pages"),
+        (why.recency, "the date of its last change"),
+    )
+    more = [f"{points:.2f} for {what}" for points, what in parts if points]
+    return f"Score {', plus '.join((f'{why.fused:.2f} from both', *more))}."
 
 
 def _ordinal(number: int) -> str:

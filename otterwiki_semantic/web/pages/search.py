@@ -114,7 +114,16 @@ class _Views:
         tags = [value for name, value in chosen if name == "tag"]
         wanted = {"n": _MORE_RESULTS if "more" in request.args else _RESULTS, "max_chunks_per_page": _PASSAGES_PER_PAGE}
         options = parse_parameters(
-            SearchOptions, {**wanted, **filters, "tag": tags, "mode": mode, "facets": True, "explain": True}
+            SearchOptions,
+            {
+                **wanted,
+                **filters,
+                "tag": tags,
+                "mode": mode,
+                "corrections": request.args.get("corrections", "true"),
+                "facets": True,
+                "explain": True,
+            },
         )
         is_new_query = "draft" not in request.args and "more" not in request.args
         is_new_query &= request.headers.get("Sec-Fetch-Site") != "cross-site"  # else another site could fill the log
@@ -137,7 +146,7 @@ def _address(*, without: tuple[str, str] | None = None, adding: tuple[str, str] 
     """Return the URL of this search with a filter removed or added, or with more results."""
     kept = [
         (name, value)
-        for name in ("q", "mode", *FILTERS)
+        for name in ("q", "mode", "corrections", *FILTERS)
         for value in request.args.getlist(name)
         if (name, value) != without and value.strip()
     ]

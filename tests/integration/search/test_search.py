@@ -183,7 +183,7 @@ def test_an_explanation_adds_up(index: IndexEngine) -> None:
     for hit in ask(index, "water from the well", explain=True, n=20).results:
         why = hit.explain
         assert why is not None
-        assert hit.score == pytest.approx(why.fused + why.page_credit + why.names)
+        assert hit.score == pytest.approx(why.fused + why.page_credit + why.names + why.links)
         assert why.semantic.score == pytest.approx(1 - (hit.distance or 0.0), abs=1e-6)
         assert hit.relevant == (why.relevance >= 0)
         assert 0 <= why.coverage <= 1

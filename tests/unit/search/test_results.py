@@ -23,7 +23,7 @@ def candidates(index: SmallIndex, *scores: float) -> list[Candidate]:
 def builder(
     index: SmallIndex, ranked: Sequence[Candidate], weights: dict[str, float] = WEIGHTS, **options: Any
 ) -> ResultBuilder:
-    found = CandidateSet(list(ranked), is_complete=True, index_size=len(ranked), word_weights=weights)
+    found = CandidateSet(list(ranked), is_complete=True, index_size=len(ranked), word_weights=(weights,))
     asked, urls = SearchOptions(**options), PageUrls("/wiki/")
     return ResultBuilder(index.catalog, parse_query("boiler cellar"), found, ranked, Scale(), asked, urls)
 

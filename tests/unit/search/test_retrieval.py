@@ -104,7 +104,7 @@ def test_a_page_with_the_querys_name_comes_before_any_score(index: SmallIndex) -
     assert [each.path for each in found.candidates if each.tier is Tier.SCORE][:2] == ["heading", "near"]
     assert on_page(found, "heading").is_named
     assert not on_page(found, "near").is_named
-    assert [tier.label for tier in Tier] == ["score", "exact title"]
+    assert [tier.label for tier in Tier] == ["score", "exact title", "pinned answer"]
 
 
 def test_a_heading_is_evidence_that_much_better_passages_outweigh(index: SmallIndex) -> None:

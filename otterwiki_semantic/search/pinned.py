@@ -1,0 +1,42 @@
+"""Pages pinned to questions: they come first when one of these is asked, in these words or in others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from otterwiki_semantic.content.analysis import name_key
+from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.search.query import Query
+from otterwiki_semantic.search.similarity_scale import Scale
+from otterwiki_semantic.storage import Generation
+
+_SAME_QUESTION = 0.8
+"""The least similarity, on the bundled model's scale, of two ways to ask the same."""
+
+
+class PinnedAnswers:
+    """Finds the pages that are pinned to a query; `embed` returns the vector of a question."""
+
+    def __init__(self, embed: Callable[[str], Matrix]) -> None:
+        self._embed = embed
+        self._vectors: dict[str, Matrix] = {}
+
+    def refresh(self, answers: Sequence[tuple[str, str]]) -> None:
+        """Embed the questions of all pages. Errors: those of `embed`; until then only the same words count."""
+        self._vectors = {question: self._embed(question) for question, _ in answers}
+
+    def paths(self, query: Query, vector: Callable[[], Matrix | None], generation: Generation, scale: Scale) -> tuple[str, ...]:
+        """Return the pages that are pinned to a query. Errors: those of the catalog."""
+        answers = generation.catalog.reader.answers()
+        if not answers:
+            return ()
+        asked, names = vector(), {each.name for each in query.all}
+        return tuple(path for question, path in answers if name_key(question) in names or self._is_same(question, asked, scale))
+
+    def _is_same(self, question: str, asked: Matrix | None, scale: Scale) -> bool:
+        known = self._vectors.get(question)
+        if known is None or asked is None or known.shape != asked.shape:
+            return False
+        return scale.to_bundled(float(np.dot(known, asked))) >= _SAME_QUESTION

@@ -1,0 +1,62 @@
+"""Typing errors: a word of a query that stands nowhere is corrected from the words of the wiki itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rapidfuzz.distance import OSA
+from rapidfuzz.process import extract
+
+from otterwiki_semantic.content.analysis import Word, words
+from otterwiki_semantic.core.records import Correction
+from otterwiki_semantic.embedding import is_common_word
+from otterwiki_semantic.search.query import free_text
+from otterwiki_semantic.storage import KeywordIndex
+
+_ONE_ERROR, _TWO_ERRORS = 5, 9
+"""The least numbers of letters of a word that may have one error and two."""
+_MAX_NEAREST = 50
+
+
+def corrected(text: str, keywords: KeywordIndex, *, is_draft: bool = False) -> tuple[str, tuple[Correction, ...]]:
+    """Return a query with its misspelled words corrected, and the corrections, in order.
+
+    An error is a missing, additional, other or transposed letter (Damerau, 1964); a word of at least five letters may have
+    one, of at least nine letters two. A wrong first letter, which is rare, counts as two. Common English words, phrases,
+    exclusions, identifiers and the word that is still being typed are unchanged.
+    """
+    typed = list(_plain_words(text, is_draft=is_draft))
+    counts = keywords.frequencies([word.parts[0] for _, word in typed])
+    corrections = []
+    for start, word in reversed(typed):
+        spelled = word.exact[0]
+        is_unknown = not (counts[word.parts[0]] or is_common_word(spelled))
+        if is_unknown and (nearest := _nearest(spelled, keywords)):
+            text = text[: start + word.start] + nearest + text[start + word.end :]
+            corrections.append(Correction(spelled, nearest))
+    return text, tuple(dict.fromkeys(reversed(corrections)))
+
+
+def _plain_words(text: str, *, is_draft: bool) -> Iterator[tuple[int, Word]]:
+    """Yield the words that may be corrected, each with the place of what it is counted from."""
+    for start, part in free_text(text):
+        for word in words(part):
+            spelled = part[word.start : word.end]
+            is_plain = spelled.isalpha() and len(word.exact) == 1 and not (spelled.isupper() or word.is_unigram)
+            is_finished = not is_draft or start + word.end < len(text)
+            if is_plain and is_finished and len(word.exact[0]) >= _ONE_ERROR:
+                yield start, word
+
+
+def _nearest(word: str, keywords: KeywordIndex) -> str | None:
+    """Return the word of the wiki with the fewest errors, among equals that on most pages; None if all have too many."""
+    may_have_two = len(word) >= _TWO_ERRORS
+    return _nearest_of(word, word[0], 1 + may_have_two, keywords) or (
+        _nearest_of(word, "", 1, keywords) if may_have_two else None
+    )
+
+
+def _nearest_of(word: str, beginning: str, errors: int, keywords: KeywordIndex) -> str | None:
+    known = keywords.spellings(beginning, len(word) - errors, len(word) + errors)
+    found = extract(word, known.keys(), scorer=OSA.distance, score_cutoff=errors, limit=_MAX_NEAREST)
+    return min(found, key=lambda match: (match[1], -known[match[0]], match[0]))[0] if found else None
