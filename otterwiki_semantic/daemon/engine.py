@@ -147,7 +147,7 @@ class IndexEngine:
     def _refresh(self) -> None:
         """Bring what is derived from the index up to date with it."""
         try:
-            self._pinned.refresh(self._ask(lambda generation: generation.catalog.reader.answers()) or ())
+            self._pinned.refresh(self._ask(lambda each: each.catalog.reader.answers() if each.catalog.is_current else ()) or ())
         except SemanticError as error:
             log.warning("questions that pages are pinned to are only found word for word: %s", error)
         if self._map is not None:
@@ -174,12 +174,12 @@ class IndexEngine:
         return answers
 
     def _parse(self, query: str, options: SearchOptions) -> Query:
-        """Parse a query, with its variants unless the catalog or git fails: a search needs neither."""
+        """Parse a query, with its variants unless the catalog is of another version or fails, or git does."""
         serving = self._manager.serving
-        if serving is not None:
+        if serving is not None and serving.catalog.is_current:
             try:
-                with serving.catalog.snapshot():
-                    catalog = serving.catalog
+                catalog = serving.catalog
+                with catalog.snapshot():
                     return expand_query(query, catalog.keywords, self._synonyms.synonyms(catalog.commit), options)
             except (CatalogError, RepositoryError) as error:
                 log.warning("a query is asked without synonyms and corrections: %s", error)

@@ -29,7 +29,7 @@ class PinnedAnswers:
 
     def paths(self, query: Query, vector: Callable[[], Matrix | None], generation: Generation, scale: Scale) -> tuple[str, ...]:
         """Return the pages that are pinned to a query. Errors: those of the catalog."""
-        answers = generation.catalog.reader.answers()
+        answers = generation.catalog.reader.answers() if generation.catalog.is_current else ()
         if not answers:
             return ()
         asked, names = vector(), {each.name for each in query.all}
