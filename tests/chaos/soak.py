@@ -442,7 +442,14 @@ def begin_anew(life: Life) -> Footprint:
     for _, happening in CALM:
         happen(life, happening)
         life.end_outages(math.inf)
-    for path in ("/", "/-/semantic-search?q=otter", "/api/v1/semantic-search/status", *map(search, _SLEEPERS)) * 3:
+    # A page and its history: the wiki itself starts git processes at the first one, and keeps them.
+    for path in (
+        f"/otters/{_SLEEPERS[0]}",
+        f"/otters/{_SLEEPERS[0]}/history",
+        "/-/semantic-search?q=otter",
+        "/api/v1/semantic-search/status",
+        *map(search, _SLEEPERS),
+    ) * 3:
         life.served.ask_each(path)
     return life.footprint()
 
