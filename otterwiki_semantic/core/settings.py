@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from otterwiki_semantic.core.errors import ConfigError
+from otterwiki_semantic.core.languages import ENGLISH, SNOWBALL
 from otterwiki_semantic.core.legacy_settings import LegacySettings, from_legacy_variables
 from otterwiki_semantic.core.loopback import is_on_this_machine
 
@@ -149,6 +150,12 @@ def _json_object(value: str) -> str:
     return value
 
 
+def _languages(value: str) -> tuple[str, ...]:
+    codes = tuple(dict.fromkeys(code.strip().lower() for code in value.split(",") if code.strip()))
+    _check(codes and set(codes) <= SNOWBALL.keys())
+    return codes
+
+
 def _readable_file(value: str) -> Path:
     path = Path(value).absolute()
     _check(path.is_file() and os.access(path, os.R_OK))
@@ -172,6 +179,7 @@ _MODEL = _model(
 )
 _RERANKER = _model(RERANKERS, "cohere:model or cross-encoder:model")
 _JSON_OBJECT = SettingType('a JSON object, such as {"region": "eu-central-1"}', _json_object, "is not a JSON object")
+_LANGUAGES = SettingType(f"languages such as en,de; known are {', '.join(SNOWBALL)}", _languages)
 _PAGE = SettingType("the path of a page, with or without .md", lambda value: value.strip().strip("/").removesuffix(".md"))
 _READABLE_FILE = SettingType("the path of a file that can be read", _readable_file)
 
@@ -216,6 +224,7 @@ class Settings:
     max_page_bytes: int = setting(
         _number(1_000, 100_000_000, "a whole number", int), MAX_PAGE_BYTES, "Bytes of a page that are indexed."
     )
+    languages: tuple[str, ...] = setting(_LANGUAGES, (ENGLISH,), "The languages of the wiki's pages, the main one first.")
     synonyms: str | None = setting(_PAGE, None, "Page of the wiki with groups of words that mean the same.")
     related: bool = setting(_FLAG, True, "Show related pages next to the wiki's pages.")
     map: bool = setting(_FLAG, True, "Make a map of the wiki.")

@@ -103,7 +103,7 @@ class IndexEngine:
         self._queries = QueryEmbedder(self.embedder, self._telemetry)
         self._search_slots = BoundedSemaphore(_SEARCH_SLOTS)
         self._reranking = RerankStage(open_reranker(settings), self._telemetry)
-        self._recipe = IndexRecipe(self.embedder, settings.chunks)
+        self._recipe = IndexRecipe(self.embedder, settings.chunks, settings.languages)
         self._model = ModelStatus(self._recipe)
         gate = RecallGate(self._recipe, partial(_judged_queries, settings.eval_queries), self._queries.vector_of)
         self._manager = IndexManager(
@@ -180,7 +180,8 @@ class IndexEngine:
             try:
                 catalog = serving.catalog
                 with catalog.snapshot():
-                    return expand_query(query, catalog.keywords, self._synonyms.synonyms(catalog.commit), options)
+                    synonyms = self._synonyms.synonyms(catalog.commit)
+                    return expand_query(query, catalog.keywords, synonyms, self._recipe.languages, options)
             except (CatalogError, RepositoryError) as error:
                 log.warning("a query is asked without synonyms and corrections: %s", error)
         return parse_query(query, is_draft=options.draft)
@@ -189,7 +190,7 @@ class IndexEngine:
         """Begin to embed queries, each with its variants; none if their vectors cannot be used."""
         if not self._needs_vectors(mode):
             return []
-        return [self._queries.submit([each.text for each in query.all]) for query in queries]
+        return [self._queries.submit(list(dict.fromkeys(each.text for each in query.all))) for query in queries]
 
     def _search(
         self, queries: Sequence[Query], pending: list[list[Future[Matrix]]], options: SearchOptions, urls: PageUrls

@@ -75,7 +75,7 @@ class IndexManager:
         self._on_synced = on_synced
         self._stopping = threading.Event()
         should_stop = self._stopping.is_set
-        self._loader = PageLoader(repository, recipe.embedder, max_page_bytes, generations.data_dir)
+        self._loader = PageLoader(repository, recipe.embedder, max_page_bytes, generations.data_dir, recipe.languages)
         self.indexer = Indexer(repository, recipe, should_stop, _PUSH_SECONDS, telemetry, self._loader)
         self.rebuilds = RebuildJob(repository, generations, recipe, model, gate, should_stop, telemetry, self._loader)
         self._jobs = self.rebuilds.tracker.jobs
@@ -237,7 +237,7 @@ class IndexManager:
 
     def _create_first(self) -> Generation:
         """Create a generation where there is none; it serves at once, while it fills up."""
-        generation = self._generations.create(self._recipe.embedder, self._recipe.profile)
+        generation = self._generations.create(self._recipe.embedder, self._recipe.profile, self._recipe.languages)
         self._generations.set_current(generation)
         self._set_serving(generation)
         return generation

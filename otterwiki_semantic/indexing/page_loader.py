@@ -9,10 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from otterwiki_semantic.content import PageFile, Repository
+from otterwiki_semantic.content.analysis import detect_language, language_code
 from otterwiki_semantic.content.chunking import ByteCounter, Profile
 from otterwiki_semantic.content.markdown import parse_plain_text, parse_seconds, parse_within_limits
 from otterwiki_semantic.content.pages import make_page
 from otterwiki_semantic.core.errors import LimitExceededError, ModelError
+from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.core.records import Document, Page
 from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
 from otterwiki_semantic.core.worker_process import WorkerProcess
@@ -30,12 +32,18 @@ class PageLoader:
     """Reads, parses and chunks pages. They are parsed in a process of its own, which is ended if a page takes too long."""
 
     def __init__(
-        self, repository: Repository, embedder: Embedder, max_bytes: int = MAX_PAGE_BYTES, data_dir: Path | None = None
+        self,
+        repository: Repository,
+        embedder: Embedder,
+        max_bytes: int = MAX_PAGE_BYTES,
+        data_dir: Path | None = None,
+        languages: Sequence[str] = (ENGLISH,),
     ) -> None:
         self._repository = repository
         self._embedder = embedder
         self._crash_log = CrashLog(data_dir / "reading") if data_dir else None
         self._worker = WorkerProcess()
+        self._languages = languages
         self.max_bytes = max_bytes
 
     def load(self, files: Sequence[PageFile], profile: Profile) -> Iterator[Page]:
@@ -63,7 +71,11 @@ class PageLoader:
         if len(page.chunks) > MAX_CHUNKS:
             page = replace(page, chunks=page.chunks[:MAX_CHUNKS])
             problems.append(f"only its first {MAX_CHUNKS:,} passages are indexed")
-        return replace(page, problem="; ".join(problems) or None)
+        return replace(page, problem="; ".join(problems) or None, language=self._language(page))
+
+    def _language(self, page: Page) -> str:
+        declared = language_code(page.declared_language, self._languages)
+        return declared or detect_language((chunk.text for chunk in page.chunks), self._languages)
 
     def _parse(self, file: PageFile, text: str) -> tuple[Document, str]:
         """Return a page's document, and why it is plain text if the parser failed, or had better not be asked again."""

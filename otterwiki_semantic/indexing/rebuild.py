@@ -192,7 +192,11 @@ class RebuildJob:
         self._model.refresh()
         is_other = not self._recipe.matches(serving)
         unfinished = self._generations.open_unfinished(self._recipe.fingerprint, serving) if is_other else None
-        new = unfinished or self._copy(serving) or self._generations.create(self._recipe.embedder, self._recipe.profile)
+        new = (
+            unfinished
+            or self._copy(serving)
+            or self._generations.create(self._recipe.embedder, self._recipe.profile, self._recipe.languages)
+        )
         try:
             self._fill(new, serving, is_continued=unfinished is not None)
             check_complete(new, serving.catalog.unfinished)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError
+from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.embedding import Embedder, profile_for, vector_fingerprint
 from otterwiki_semantic.search import Scale, noted_scale
 from otterwiki_semantic.storage import Generation, index_fingerprint
@@ -27,6 +28,7 @@ class IndexRecipe:
     embedder: Embedder
     chunks: str
     """The name of the chunk profile."""
+    languages: tuple[str, ...] = (ENGLISH,)
 
     @property
     def profile(self) -> Profile:
@@ -36,7 +38,7 @@ class IndexRecipe:
     @property
     def fingerprint(self) -> str:
         """Identifies the recipe."""
-        return index_fingerprint(self.embedder, self.profile)
+        return index_fingerprint(self.embedder, self.profile, self.languages)
 
     @property
     def vector_fingerprint(self) -> str:

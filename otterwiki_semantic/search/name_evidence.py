@@ -63,17 +63,16 @@ class NameEvidence:
 
     def _of_headings(self, path: str, section_path: Iterable[str], headings: Sequence[str]) -> tuple[float, float]:
         """Compare the headings other than the page's title."""
-        title = self._names.title(path)
-        others = (name_words(heading) for heading in (*section_path, *headings) if heading != title)
+        title, language = self._names.title(path), self._names.language(path)
+        others = (name_words(heading, language) for heading in (*section_path, *headings) if heading != title)
         recall = self._recall(frozenset[str]().union(*others))
-        share = max(map(self._share, headings), default=0.0)
+        share = max((self._share(name_words(heading, language)) for heading in headings), default=0.0)
         return share, _harmonic(recall, share)
 
     def _recall(self, words: frozenset[str]) -> float:
         return sum(self._weights[word] for word in self._words & words) / self._whole if self._whole else 0.0
 
-    def _share(self, heading: str) -> float:
-        words = name_words(heading)
+    def _share(self, words: frozenset[str]) -> float:
         whole = sum(self._weights.get(word, _WEIGHT_ELSEWHERE) for word in words)
         return sum(self._weights[word] for word in self._words & words) / whole if whole else 0.0
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import TypeVar
 
 import regex
 
-from otterwiki_semantic.content.analysis import UNSPACED, Word, WordMatcher, name_key, stem, words
+from otterwiki_semantic.content.analysis import UNSPACED, Word, WordMatcher, function_words, name_key, stem, words
+from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.core.records import Correction, Filters
 from otterwiki_semantic.storage import Filter, page_filter
 
@@ -27,16 +29,6 @@ _MOST_PHRASES = 16
 _CURLY = str.maketrans("“”„«»", '"' * 5)
 _LONGEST_NAME = 300
 _MIN_BEGINNING = 4
-_FUNCTION_WORDS = frozenset(
-    stem(word)
-    for line in (
-        "a an and are as at be been by can could did do does for from had has have how i if in into is it its me my not of on",
-        "or our should so that the their them then there these they this to was we were what when where which who whom whose",
-        "why will with would you your",
-    )
-    for word in line.split()
-)
-"""Words that join others: no passage is looked for because it has one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +57,13 @@ class Query:
     """Phrases without a word, such as ``->``, that a passage must contain."""
     name: str
     """The whole of it as the key of a name; empty if it is too long for one."""
+    language: str = ENGLISH
+    """The language whose stems the words have."""
     variants: tuple[Query, ...] = ()
-    """The same with corrected words and synonyms: what answers one of them answers the query."""
+    """The same with stems of other languages, with corrected words and synonyms: what answers one of them answers the query."""
     corrections: tuple[Correction, ...] = ()
+    languages: tuple[str, ...] = (ENGLISH,)
+    """The languages of the wiki's pages."""
     pinned: tuple[str, ...] = ()
     """The paths of pages that are to come first."""
 
@@ -79,14 +75,25 @@ class Query:
     @property
     def identifier(self) -> str:
         """The whole of it as one stored word."""
-        return stem(self.name)
+        return stem(self.name, self.language)
 
 
-def parse_query(text: str, *, is_draft: bool = False) -> Query:
-    """Take a query apart. One that excludes all it names is plain text; so is what is quoted or excluded beyond 16 times.
+@cache
+def _function_stems(languages: tuple[str, ...], language: str) -> frozenset[str]:
+    """Return the stems of words that join others: no passage is looked for because it has one of them."""
+    return frozenset(stem(word, language) for each in languages for word in function_words(each))
+
+
+def parse_query(
+    text: str, *, is_draft: bool = False, languages: tuple[str, ...] = (ENGLISH,), language: str | None = None
+) -> Query:
+    """Take a query apart, with the stems of one of the wiki's languages, by default the first.
+
+    One that excludes all it names is plain text; so is what is quoted or excluded beyond 16 times.
 
     The last word of a draft also stands for those that it begins, if it has at least four letters.
     """
+    language = language or languages[0]
     source = text.translate(_CURLY)
     found = list(_SYNTAX.finditer(source))[:_MOST_PHRASES]
     asked = " ".join(_without_syntax(source, found).split())
@@ -94,20 +101,22 @@ def parse_query(text: str, *, is_draft: bool = False) -> Query:
     without = [match["no_phrase"] or match["no_word"] for match in found if not match["phrase"]]
     if not any(words(asked)):
         asked, without = text, []
-    run = _run(asked)
+    run = _run(asked, language)
     parts = [part for word in run if not word.is_unigram for part in word.parts]
     return Query(
         text=asked,
         parts=_distinct(parts),
-        sought=_distinct([part for part in parts if part not in _FUNCTION_WORDS] or parts),
+        sought=_distinct([part for part in parts if part not in _function_stems(languages, language)] or parts),
         wholes=_distinct(word.whole for word in run if len(word.parts) > 1),
         pairs=_distinct(pairwise(parts)),
         prefixes=_distinct((*(word.whole for word in run if word.is_unigram), *(_beginning(text, run) if is_draft else ()))),
         unfinished=parts[-1] if is_draft and parts and text[-1:].isalnum() else "",
-        phrases=_runs(phrases),
-        without=_runs(without),
-        literals=_distinct(phrase.strip() for phrase in phrases if not _run(phrase) and phrase.strip()),
+        phrases=_runs(phrases, language),
+        without=_runs(without, language),
+        literals=_distinct(phrase.strip() for phrase in phrases if not _run(phrase, language) and phrase.strip()),
         name=name_key(asked) if len(asked) <= _LONGEST_NAME else "",
+        language=language,
+        languages=languages,
     )
 
 
@@ -139,15 +148,16 @@ def _without_syntax(source: str, found: Sequence[regex.Match[str]]) -> str:
     return "".join((*parts, source[end:]))
 
 
-def _runs(texts: Iterable[str]) -> tuple[tuple[Word, ...], ...]:
+def _runs(texts: Iterable[str], language: str) -> tuple[tuple[Word, ...], ...]:
     """Return the runs of words of texts, each once; none for a text without words."""
-    runs = {tuple(part for word in run for part in word.exact): run for run in map(_run, texts) if run}
+    found = (_run(text, language) for text in texts)
+    runs = {tuple(part for word in run for part in word.exact): run for run in found if run}
     return tuple(runs.values())
 
 
-def _run(text: str) -> tuple[Word, ...]:
+def _run(text: str, language: str) -> tuple[Word, ...]:
     """Return the words of a text; the last character of a run without spaces only if it stands alone."""
-    found = list(words(text))
+    found = list(words(text, language))
     ends = [0, *(word.end for word in found)]
     return tuple(
         word for word, end_before in zip(found, ends, strict=False) if not (word.is_unigram and end_before == word.end)
@@ -217,7 +227,8 @@ class Highlighter:
         def is_wanted(parts: Sequence[str], whole: str) -> bool:
             return whole in wanted or not wanted.isdisjoint(parts) or (bool(prefixes) and whole.startswith(prefixes))
 
-        self._matcher = WordMatcher(is_wanted, initials={word[:1] for word in (*wanted, *prefixes)})
+        initials = {word[:1] for word in (*wanted, *prefixes)} if query.languages == (ENGLISH,) else None
+        self._matcher = WordMatcher(is_wanted, initials, languages=query.languages)
 
     def ranges(self, text: str) -> tuple[tuple[int, int], ...]:
         """Return the ranges of a text that match (start to before end), in order and apart from each other."""
@@ -235,8 +246,13 @@ def filter_of(filters: Filters, query: Query) -> Filter:
     # The plus keeps SQLite from looking into the keyword index once for every chunk.
     matching = "(SELECT rowid FROM keywords WHERE keywords MATCH ?)"
     conditions = [("instr(chunks.text, ?)", literal) for literal in query.literals]
+    # The stems of a phrase are those of the page's language, whichever it is.
     if query.phrases:
-        conditions.append((f"+chunks.id IN {matching}", all_phrases(query.phrases)))
+        conditions.append(
+            (f"+chunks.id IN {matching}", " OR ".join(_distinct(f"({all_phrases(each.phrases)})" for each in query.all)))
+        )
     if query.without:
-        conditions.append((f"+chunks.id NOT IN {matching}", any_phrase(query.without)))
+        conditions.append(
+            (f"+chunks.id NOT IN {matching}", " OR ".join(_distinct(any_phrase(each.without) for each in query.all)))
+        )
     return Filter(page_filter(filters).pages, tuple(conditions))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
-from otterwiki_semantic.content.analysis import Word, words
+from otterwiki_semantic.content.analysis import Word, stem, words
 from otterwiki_semantic.core.records import Correction
 from otterwiki_semantic.embedding import is_common_word
 from otterwiki_semantic.search.query import free_text
@@ -18,7 +18,9 @@ _ONE_ERROR, _TWO_ERRORS = 5, 9
 _MAX_NEAREST = 50
 
 
-def corrected(text: str, keywords: KeywordIndex, *, is_draft: bool = False) -> tuple[str, tuple[Correction, ...]]:
+def corrected(
+    text: str, keywords: KeywordIndex, languages: Sequence[str], *, is_draft: bool = False
+) -> tuple[str, tuple[Correction, ...]]:
     """Return a query with its misspelled words corrected, and the corrections, in order.
 
     An error is a missing, additional, other or transposed letter (Damerau, 1964); a word of at least five letters may have
@@ -26,11 +28,12 @@ def corrected(text: str, keywords: KeywordIndex, *, is_draft: bool = False) -> t
     exclusions, identifiers and the word that is still being typed are unchanged.
     """
     typed = list(_plain_words(text, is_draft=is_draft))
-    counts = keywords.frequencies([word.parts[0] for _, word in typed])
+    stems = {word.exact[0]: [stem(word.exact[0], language) for language in languages] for _, word in typed}
+    counts = keywords.frequencies([each for of_word in stems.values() for each in of_word])
     corrections = []
     for start, word in reversed(typed):
         spelled = word.exact[0]
-        is_unknown = not (counts[word.parts[0]] or is_common_word(spelled))
+        is_unknown = not (any(counts[each] for each in stems[spelled]) or is_common_word(spelled))
         if is_unknown and (nearest := _nearest(spelled, keywords)):
             text = text[: start + word.start] + nearest + text[start + word.end :]
             corrections.append(Correction(spelled, nearest))

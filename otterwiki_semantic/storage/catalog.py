@@ -43,13 +43,13 @@ class Catalog(SqliteFile):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, schema.TABLES)
-        self.reader = CatalogReader(self)
         self.keywords = KeywordIndex(self)
         self.pages = PageTable(self)
         self.outbox = Outbox(self)
         self._pages_to_merge = 0
         self.is_current = self.meta("schema") == str(schema.SCHEMA_VERSION)
         """Whether its tables are those of this version; otherwise it is only read."""
+        self.reader = CatalogReader(self, is_current=self.is_current)
 
     def check(self) -> None:
         """Read all of it; `CatalogCorruptError` if the file, a vector or a text is not sound."""

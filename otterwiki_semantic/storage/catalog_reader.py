@@ -10,6 +10,7 @@ from operator import itemgetter
 
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import CatalogCorruptError
+from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.core.records import StoredChunk
 from otterwiki_semantic.embedding import Matrix, vector_id
 from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex, ExactIndexCache, Mask
@@ -21,7 +22,7 @@ from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 _CHECK_BATCH = 1_000
 _MAX_CACHED_MASKS = 64
 _SELECT_NAMES = """
-SELECT path, title, COALESCE(count, 0) FROM pages
+SELECT path, title, {language}, COALESCE(count, 0) FROM pages
 LEFT JOIN (SELECT target, COUNT(*) AS count FROM links GROUP BY target) ON target = path_key"""
 _SELECT_CHUNKS = """
 SELECT chunks.id, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line,
@@ -33,8 +34,10 @@ FROM chunks JOIN pages USING (path)"""
 class CatalogReader:
     """Reads chunks, their pages and their vectors. Errors: those of `SqliteFile`."""
 
-    def __init__(self, database: SqliteFile) -> None:
+    def __init__(self, database: SqliteFile, *, is_current: bool = True) -> None:
         self._database = database
+        self._is_current = is_current
+        """Whether its tables are those of this version."""
         self._indexes = ExactIndexCache(database)
         self._caching = threading.Lock()
         self._masks: tuple[ExactIndex | None, dict[Filter, FilterMask]] = None, {}
@@ -51,7 +54,8 @@ class CatalogReader:
             revision = read_revision(self._database)
             known_revision, known = self._names
             if known is None or known_revision != revision:
-                known = PageNames(map(tuple, self._database.select(_SELECT_NAMES)), known)
+                language = "language" if self._is_current else f"'{ENGLISH}'"
+                known = PageNames(map(tuple, self._database.select(_SELECT_NAMES.format(language=language))), known)
                 self._names = revision, known
         return known
 

@@ -13,7 +13,7 @@ import hashlib
 import logging
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +23,7 @@ from otterwiki_semantic.content.analysis import ANALYSIS_VERSION
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.files import write_atomically
+from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.embedding import Embedder, Matrix, vector_fingerprint
 from otterwiki_semantic.storage.catalog import Catalog
@@ -112,13 +113,14 @@ class Generation:
         shutil.rmtree(self.path, ignore_errors=True)
 
 
-def index_fingerprint(embedder: Embedder, profile: Profile) -> str:
+def index_fingerprint(embedder: Embedder, profile: Profile, languages: Sequence[str] = (ENGLISH,)) -> str:
     """Return the fingerprint of an index: the schema, the model, the chunk profile and the analysis of words."""
     parts = (
         str(SCHEMA_VERSION),
         vector_fingerprint(embedder, profile.heading_weight),
         profile.fingerprint,
         ANALYSIS_VERSION,
+        *(languages if tuple(languages) != (ENGLISH,) else ()),
     )
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
@@ -165,9 +167,9 @@ class GenerationStore:
             log.warning("the index is damaged and is built again: %s", error)
             return None
 
-    def create(self, embedder: Embedder, profile: Profile) -> Generation:
+    def create(self, embedder: Embedder, profile: Profile, languages: Sequence[str] = (ENGLISH,)) -> Generation:
         """Create an empty generation; it does not serve yet."""
-        fingerprint = index_fingerprint(embedder, profile)
+        fingerprint = index_fingerprint(embedder, profile, languages)
         with self._new_directory(fingerprint) as path:
             generation = Generation(path, self._open_store, self._telemetry)
             generation.catalog.set_meta("fingerprint", fingerprint)

@@ -10,14 +10,15 @@ from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import indexed_text
 from otterwiki_semantic.content.pages import page_name
+from otterwiki_semantic.core.languages import ENGLISH
 
 _CACHED_NAMES = 50_000
 
 
 @lru_cache(_CACHED_NAMES)
-def name_words(name: str) -> frozenset[str]:
+def name_words(name: str, language: str = ENGLISH) -> frozenset[str]:
     """Return the words of a title, a heading or a path, as the keyword index stores them."""
-    return frozenset(indexed_text(name).split())
+    return frozenset(indexed_text(name, language).split())
 
 
 class _Names(NamedTuple):
@@ -25,6 +26,7 @@ class _Names(NamedTuple):
 
     written: str
     """The title that they were taken from."""
+    language: str
     title: frozenset[str]
     name: frozenset[str]
     """Those of the last part of the path."""
@@ -34,17 +36,17 @@ class _Names(NamedTuple):
 class PageNames:
     """The names of all pages of one state of a catalog, and the numbers of links to them."""
 
-    def __init__(self, pages: Iterable[tuple[str, str, int]], known: PageNames | None = None) -> None:
-        """Take path, title and links of each page; the words of those that `known` has are taken from there."""
+    def __init__(self, pages: Iterable[tuple[str, str, str, int]], known: PageNames | None = None) -> None:
+        """Take path, title, language and links of each page; the words of those that `known` has are taken from there."""
         before = known._pages if known else {}
         self._pages: dict[str, _Names] = {}
         self._links: dict[str, int] = {}
-        for path, title, links in pages:
+        for path, title, language, links in pages:
             self._links[path] = links
             page = before.get(path)
-            if page is None or page.written != title:
-                words = name_words(title), name_words(page_name(path)), name_words(path.replace("/", " "))
-                page = _Names(title, *words)
+            if page is None or (page.written, page.language) != (title, language):
+                words = (name_words(name, language) for name in (title, page_name(path), path.replace("/", " ")))
+                page = _Names(title, language, *words)
             self._pages[path] = page
         self._counts = Counter(word for page in self._pages.values() for word in page.title | page.name)
 
@@ -52,6 +54,11 @@ class PageNames:
         """Return a page's title."""
         page = self._pages.get(path)
         return page.written if page else ""
+
+    def language(self, path: str) -> str:
+        """Return a page's language."""
+        page = self._pages.get(path)
+        return page.language if page else ENGLISH
 
     def incoming_links(self, path: str) -> int:
         """Return the number of pages that link to a page."""

@@ -33,7 +33,7 @@ INSERT INTO meta VALUES ('revision', '0');
 CREATE TABLE pages (
     number INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, blob TEXT NOT NULL, title TEXT NOT NULL,
     category TEXT, tags TEXT NOT NULL, word_count INTEGER NOT NULL, chunk_count INTEGER NOT NULL, path_key TEXT NOT NULL,
-    category_key TEXT, updated INTEGER, problem TEXT
+    category_key TEXT, updated INTEGER, problem TEXT, language TEXT NOT NULL
 );
 CREATE TABLE page_tags (tag_key TEXT, path TEXT, PRIMARY KEY (tag_key, path)) WITHOUT ROWID;
 CREATE INDEX page_tags_by_path ON page_tags (path);
@@ -86,7 +86,7 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
     """Insert a page and its chunks, which have these vectors; the keyword index uses the ids of the chunks."""
     row = (
         *(page.path, page.blob, page.title, page.category, _encode_list(page.tags), page.word_count, len(page.chunks)),
-        *(fold(page.path), fold(page.category) if page.category else None, page.updated, page.problem),
+        *(fold(page.path), fold(page.category) if page.category else None, page.updated, page.problem, page.language),
     )
     number = _insert_row(connection, "pages", row)
     tags = {fold(tag) for tag in page.tags}
@@ -95,11 +95,13 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
     connection.executemany("INSERT INTO names VALUES (?, ?, ?)", _names(page))
     connection.executemany("INSERT INTO answers VALUES (?, ?)", ((page.path, question) for question in page.answers))
     _count_words(connection, (chunk.text for chunk in page.chunks), 1)
-    title_words = indexed_text(" ".join((page.title, *page.aliases, page.path.replace("/", " "))))
+    title_words = indexed_text(" ".join((page.title, *page.aliases, page.path.replace("/", " "))), page.language)
     for ordinal, (chunk, vector) in enumerate(zip(page.chunks, vectors, strict=True)):
         headings = dict.fromkeys((*chunk.section_path, *chunk.headings))
         headings.pop(page.title, None)
-        heading_words, body = indexed_text(" / ".join(headings)), indexed_text(chunk.text[chunk.prefix_length :])
+        heading_words, body = (
+            indexed_text(text, page.language) for text in (" / ".join(headings), chunk.text[chunk.prefix_length :])
+        )
         signature = minhash_signature(comparison_text(f"{title_words} {heading_words}", body))
         chunk_row = (
             *(number, page.path, ordinal, vector, chunk.text, chunk.prefix_length, chunk.overlap_length, chunk.section),

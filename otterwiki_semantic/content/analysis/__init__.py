@@ -3,6 +3,9 @@
 `minhash` is imported by its own name: it needs NumPy, which a wiki worker does without.
 """
 
+from otterwiki_semantic.content.analysis.languages import detect_language as detect_language
+from otterwiki_semantic.content.analysis.languages import function_words as function_words
+from otterwiki_semantic.content.analysis.languages import language_code as language_code
 from otterwiki_semantic.content.analysis.tokenizer import ANALYSIS_VERSION as ANALYSIS_VERSION
 from otterwiki_semantic.content.analysis.tokenizer import UNSPACED as UNSPACED
 from otterwiki_semantic.content.analysis.tokenizer import Word as Word

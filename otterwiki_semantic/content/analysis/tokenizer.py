@@ -1,8 +1,9 @@
 """Divide text into the words of the keyword index: folded, stemmed, and identifiers both in parts and whole.
 
 Case, accents and compatibility forms are folded (NFKD, Unicode Standard Annex 15). `TargetWords`, ``max_chunks_per_page`` and
-``10.0.0.5`` are found by consecutive parts and as a whole, however these are joined. English words are stemmed (Porter, 1980,
-as revised in Snowball). Scripts written without spaces become bigrams: overlapping pairs of characters.
+``10.0.0.5`` are found by consecutive parts and as a whole, however these are joined. Words are stemmed in their page's language
+(Snowball; for English that is Porter, 1980, revised). Scripts written without spaces become bigrams: overlapping pairs of
+characters.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import sys
 import unicodedata
 from array import array
 from collections.abc import Callable, Container, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import NamedTuple
 
 import regex
 import Stemmer
+
+from otterwiki_semantic.core.languages import ENGLISH, SNOWBALL
 
 ANALYSIS_VERSION = f"1/{version('PyStemmer')}"
 """What the stored words depend on: if it changes, indexes are rebuilt."""
@@ -42,7 +45,6 @@ _CAMEL_CASE = regex.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+
 _POSSESSIVE = regex.compile(r"['’]s$", regex.IGNORECASE)
 _COMBINING = regex.compile(r"[\u0300-\u036f]")
 _NO_DECOMPOSITION = str.maketrans({"ø": "o", "đ": "d", "ł": "l", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d"})
-_STEMMER = Stemmer.Stemmer("english")
 
 
 class Word(NamedTuple):
@@ -61,16 +63,16 @@ class Word(NamedTuple):
     """Whether it is the last character of a run without spaces, stored once more for searches by a single character."""
 
 
-def words(text: str) -> Iterator[Word]:
+def words(text: str, language: str = ENGLISH) -> Iterator[Word]:
     """Yield the words of a text in order."""
     for match in _spelled_words(text):
         spelled, start = match[0], match.start()
-        yield from _word(spelled, start) if spelled.isascii() else _words_of_scripts(spelled, start)
+        yield from _word(spelled, start, language) if spelled.isascii() else _words_of_scripts(spelled, start, language)
 
 
-def indexed_text(text: str) -> str:
+def indexed_text(text: str, language: str = ENGLISH) -> str:
     """Return a text as the keyword index stores it: the parts of its words in order, then words of several parts as a whole."""
-    found = list(words(text))
+    found = list(words(text, language))
     parts = [part for word in found for part in word.parts]
     return " ".join((*parts, *(word.whole for word in found if len(word.parts) > 1)))
 
@@ -93,20 +95,33 @@ def fold(text: str) -> str:
 
 
 @lru_cache(_CACHED_WORDS)
-def stem(word: str) -> str:
-    """Return the stem of a folded English word; other words change little."""
-    return str(_STEMMER.stemWord(word)) if word.isascii() and word.isalpha() else word
+def stem(word: str, language: str = ENGLISH) -> str:
+    """Return the stem of a folded word of a language; words of others change little."""
+    is_stemmed = word.isalpha() and (word.isascii() or language != ENGLISH)
+    return str(_stemmer(language).stemWord(word)) if is_stemmed else word
+
+
+@cache
+def _stemmer(language: str) -> Stemmer.Stemmer:
+    return Stemmer.Stemmer(SNOWBALL[language])
 
 
 class WordMatcher:
-    """Finds the words of texts that satisfy a predicate on their parts and their whole, which is called once for each spelling.
+    """Finds the words of texts that satisfy a predicate on their parts and their whole, in any of some languages.
 
-    With `initials` only words match that have a part beginning with one of these, folded: stemming keeps the first letter.
+    The predicate is called once for each spelling and language. With `initials` only words match that have a part beginning
+    with one of these, folded: stemming English keeps the first letter.
     """
 
-    def __init__(self, is_match: Callable[[Sequence[str], str], bool], initials: Container[str] | None = None) -> None:
+    def __init__(
+        self,
+        is_match: Callable[[Sequence[str], str], bool],
+        initials: Container[str] | None = None,
+        languages: Sequence[str] = (ENGLISH,),
+    ) -> None:
         self._is_match = is_match
         self._initials = initials
+        self._languages = languages
         self._known: dict[str, bool] = {}
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
@@ -120,15 +135,15 @@ class WordMatcher:
             if is_match:
                 yield starts[place], starts[place] + len(spelled)
             elif is_match is None:
-                found = _words_of_scripts(spelled, starts[place])
-                yield from ((word.start, word.end) for word in found if self._is_match(word.parts, word.whole))
+                found = (word for each in self._languages for word in _words_of_scripts(spelled, starts[place], each))
+                yield from sorted({(word.start, word.end) for word in found if self._is_match(word.parts, word.whole)})
 
     def _matches(self, spelled: str) -> bool:
         """Whether a word of ASCII characters matches."""
         if self._initials is not None and spelled.isalpha() and _is_plain(spelled) and spelled[0].lower() not in self._initials:
             return False
-        parts, _, whole = _analysis(spelled)
-        return bool(parts) and self._is_match(parts, whole)
+        analyses = (_analysis(spelled, language) for language in self._languages)
+        return any(parts and self._is_match(parts, whole) for parts, _, whole in analyses)
 
 
 @lru_cache(_CACHED_TEXTS)
@@ -142,19 +157,19 @@ def _spelled_words(text: str) -> Iterator[re.Match[str]] | Iterator[regex.Match[
     return _ASCII_WORD.finditer(text) if text.isascii() else _WORD.finditer(text)
 
 
-def _words_of_scripts(spelled: str, start: int) -> Iterator[Word]:
+def _words_of_scripts(spelled: str, start: int, language: str) -> Iterator[Word]:
     """Yield what is in a word of several scripts: runs with spaces as words, those without as bigrams."""
     for run in _UNSPACED_RUN.split(spelled):
         if _UNSPACED_RUN.fullmatch(run):
             yield from _bigrams(run, start)
         elif run:
-            yield from _word(run, start)
+            yield from _word(run, start, language)
         start += len(run)
 
 
-def _word(spelled: str, start: int) -> Iterator[Word]:
+def _word(spelled: str, start: int, language: str) -> Iterator[Word]:
     """Yield a word without bigrams, unless nothing of it is stored."""
-    parts, exact, whole = _analysis(spelled)
+    parts, exact, whole = _analysis(spelled, language)
     if parts:
         yield Word(start, start + len(spelled), parts, exact, whole)
 
@@ -169,19 +184,19 @@ def _bigrams(run: str, start: int) -> Iterator[Word]:
     yield Word(start + place, start + len(run), (last,), (last,), last, is_unigram=True)
 
 
-def _analysis(word: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+def _analysis(word: str, language: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     """Return the parts of a word, the same before stemming, and the whole; of a long word without using the cache."""
-    return _analyse(word) if len(word) <= _LONGEST_CACHED_WORD else _analyse.__wrapped__(word)
+    return _analyse(word, language) if len(word) <= _LONGEST_CACHED_WORD else _analyse.__wrapped__(word, language)
 
 
 @lru_cache(_CACHED_WORDS)
-def _analyse(word: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+def _analyse(word: str, language: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
     if word.endswith(("+", "#")):
         language = word.casefold()
         return (language,), (language,), language
     word = _POSSESSIVE.sub("", word)
     exact = tuple(folded for run in _ALPHANUMERIC.findall(word) for part in _split_camel_case(run) if (folded := fold(part)))
-    return tuple(stem(part) for part in exact), exact, stem("".join(exact))
+    return tuple(stem(part, language) for part in exact), exact, stem("".join(exact), language)
 
 
 def _split_camel_case(word: str) -> list[str]:

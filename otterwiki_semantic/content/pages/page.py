@@ -63,6 +63,7 @@ def make_page(path: str, blob: str, document: Document, counter: TokenCounter, p
         category=text_field(document.front_matter, "category"),
         tags=list_field(document.front_matter, "tags"),
         aliases=list_field(document.front_matter, "aliases"),
+        declared_language=text_field(document.front_matter, "lang") or text_field(document.front_matter, "language"),
         answers=list_field(document.front_matter, "answers", separator=None),
         word_count=page_word_count(document),
         chunks=chunk_document(document, title, counter, profile),

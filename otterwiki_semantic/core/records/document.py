@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from otterwiki_semantic.core.languages import ENGLISH
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -104,6 +106,10 @@ class Page:
     """Other names, from the front matter."""
     answers: tuple[str, ...] = ()
     """Questions that the page is to come first for, from the front matter."""
+    language: str = ENGLISH
+    """The language whose stems its words are indexed by."""
+    declared_language: str | None = None
+    """What the front matter says of the language."""
     problem: str | None = None
     """Why it is not indexed as it should be, or not all of it; a sentence about the page."""
 

@@ -124,7 +124,7 @@ def _wanted(settings: Settings) -> str | None:
 
     try:
         embedder = open_embedder(settings)
-        return index_fingerprint(embedder, profile_for(embedder, settings.chunks))
+        return index_fingerprint(embedder, profile_for(embedder, settings.chunks), settings.languages)
     except ModelError:
         return None
 

@@ -1,0 +1,51 @@
+"""Which language a text is in, and the words of a language that only join others."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import islice
+
+from otterwiki_semantic.content.analysis.tokenizer import fold, words
+from otterwiki_semantic.core.languages import ENGLISH
+
+_SAMPLE = 3_000
+"""Words of a text that are looked at."""
+_ENGLISH = (
+    "a an and are as at be been by can could did do does for from had has have how i if in into is it its me my not of on",
+    "or our should so that the their them then there these they this to was we were what when where which who whom whose",
+    "why will with would you your",
+)
+_OTHER_NAMES = {"no": "nb"}
+"""Languages that the lists of function words know by another code."""
+
+
+@cache
+def function_words(language: str) -> frozenset[str]:
+    """Return the folded words of a language that join others; none for a language without a list."""
+    if language == ENGLISH:
+        return frozenset(word for line in _ENGLISH for word in line.split())
+    from stop_words import LANGUAGE_MAPPING, get_stop_words
+
+    code = _OTHER_NAMES.get(language, language)
+    return frozenset(map(fold, get_stop_words(code))) if code in LANGUAGE_MAPPING else frozenset()
+
+
+def detect_language(texts: Iterable[str], languages: Sequence[str]) -> str:
+    """Return the language, among some, that most function words of texts are of; the first one if none is ahead of it."""
+    if len(languages) == 1:
+        return languages[0]
+    counts = Counter(part for word in islice(_all_words(texts), _SAMPLE) for part in word)
+    known = {language: function_words(language) for language in languages}
+    return max(languages, key=lambda language: sum(counts[word] for word in known[language]))
+
+
+def _all_words(texts: Iterable[str]) -> Iterable[tuple[str, ...]]:
+    return (word.exact for text in texts for word in words(text))
+
+
+def language_code(name: str | None, languages: Sequence[str]) -> str | None:
+    """Return the language that a name such as ``de`` or ``de-AT`` stands for, if it is one of these; else None."""
+    code = (name or "").replace("_", "-").partition("-")[0].strip().lower()
+    return code if code in languages else None
