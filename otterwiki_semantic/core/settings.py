@@ -34,6 +34,11 @@ CHROMA_PROVIDERS = {
     "voyage": "voyageai",
 }
 """Embedding providers that ChromaDB's own embedding functions speak to, by their names there."""
+PRESETS = {"multilingual": "sentence-transformers:intfloat/multilingual-e5-small", "ollama:multilingual": "ollama:bge-m3"}
+"""Names for a good model of many languages, and what they stand for."""
+_E5 = re.compile(r"multilingual-e5-(?!.*instruct)", re.IGNORECASE)
+_E5_PROMPTS = {"query_prompt": "query: ", "passage_prompt": "passage: "}
+"""What these models were trained with; their files do not say so."""
 PROVIDERS = ("sentence-transformers", "onnx", "openai", "ollama", *CHROMA_PROVIDERS)
 RERANKERS = ("cohere", "cross-encoder")
 CHUNKS = ("auto", "minilm", "long", "heading2", "fixed")
@@ -109,6 +114,7 @@ def _model(providers: Sequence[str], allowed: str, *alone: str) -> SettingType:
     """A model as ``provider:name``, or one of some names alone."""
 
     def parse(value: str) -> str:
+        value = PRESETS.get(value, value)
         if value in alone:
             return value
         provider, _, name = (part.strip() for part in value.partition(":"))
@@ -174,7 +180,8 @@ _CHROMA_NAME = _matching(
 _CHUNKS = _matching("|".join(CHUNKS), f"one of: {', '.join(CHUNKS)}")
 _MODEL = _model(
     PROVIDERS,
-    f"{BUNDLED}, or provider:model, such as ollama:mxbai-embed-large; the providers are {', '.join(PROVIDERS)}",
+    f"{BUNDLED}, {', '.join(PRESETS)}, or provider:model, such as ollama:mxbai-embed-large;"
+    f" the providers are {', '.join(PROVIDERS)}",
     BUNDLED,
 )
 _RERANKER = _model(RERANKERS, "cohere:model or cross-encoder:model")
@@ -267,7 +274,7 @@ def read_settings(
         message = f"unknown setting {', '.join(unknown)}{hint}"
         raise ConfigError(f"{message}; the settings are: {', '.join(SETTING_NAMES)}", message)
     values = {_field(name): type_.read(name, given[name]) for name, type_ in SETTINGS.items() if given.get(name)}
-    values = _providers_own_keys(values, given) | values
+    values = _providers_own_keys(values, given) | _own_prompts(values) | values
     _check_token_is_safe(values)
     if repository is None and not given.get("REPOSITORY"):
         raise ConfigError("no repository: set REPOSITORY, in the environment or in the wiki's settings.cfg")
@@ -281,6 +288,10 @@ def read_settings(
         api_key=given.get("OTTERWIKI_API_KEY") or None,
         **values,
     )
+
+
+def _own_prompts(values: Mapping[str, Any]) -> dict[str, str]:
+    return _E5_PROMPTS if _E5.search(values.get("model", "")) else {}
 
 
 def fallback_settings(

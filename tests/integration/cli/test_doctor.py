@@ -375,6 +375,24 @@ def test_pages_that_the_wiki_cannot_show_are_counted(tmp_path: Path) -> None:
         assert (last.level, "3 pages" in last.detail) == (Level.OK, True)
 
 
+GERMAN = "# Häuser\n\nDie Häuser stehen nicht weit von der Straße, und das Wasser kommt aus dem Brunnen, der bei uns ist.\n"
+ENGLISH = "# Houses\n\nThe houses are not far from the street, and the water comes out of the well that is on our land.\n"
+
+
+@pytest.mark.parametrize(
+    ("german", "english", "said"), [(3, 1, "SEMANTIC_LANGUAGES=de,en"), (3, 0, "=de,en"), (1, 2, ""), (0, 0, "")]
+)
+def test_pages_in_another_language_need_another_model(tmp_path: Path, german: int, english: int, said: str) -> None:
+    pages = {f"de{number}.md": f"{GERMAN}{number}" for number in range(german)}
+    pages |= {f"en{number}.md": f"{ENGLISH}{number}" for number in range(english)}
+    repository = make_repository(tmp_path / "wiki", {"list.md": "- 10.0.0.5\n", **pages})
+    for model in ("minilm", "ollama:bge-m3"):
+        found = list(check_repository(make_context({**PATH, "SEMANTIC_MODEL": model}, {}, repository=repository)))
+        hints = [each.hint for each in found if each.what == "languages"]
+        assert len(hints) == bool(said and model == "minilm")
+        assert all(hint.endswith(said) for hint in hints)
+
+
 def test_synonyms_need_their_page(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "wiki", {"words.md": "a, b\n"})
     for name, is_wrong in (("words", False), ("words.md", False), ("Words", True)):

@@ -181,3 +181,25 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(name: str) -> No
     with pytest.raises(ConfigError, match=name) as raised:
         read_settings(REPOSITORY, {name: "http://me:hunter2@gpu:8000"})
     assert "hunter2" not in str(raised.value)
+
+
+def test_a_preset_stands_for_a_model_of_many_languages_with_its_prompts() -> None:
+    for name, model, prompt in (
+        ("multilingual", "sentence-transformers:intfloat/multilingual-e5-small", "query: "),
+        ("onnx:/srv/multilingual-e5-base", "onnx:/srv/multilingual-e5-base", "query: "),
+        ("ollama:multilingual", "ollama:bge-m3", None),
+        ("onnx:/srv/multilingual-e5-large-instruct", "onnx:/srv/multilingual-e5-large-instruct", None),
+    ):
+        settings = read_settings(REPOSITORY, {"SEMANTIC_MODEL": name})
+        assert (settings.model, settings.query_prompt) == (model, prompt)
+        assert settings.passage_prompt == (prompt and "passage: ")
+    own = read_settings(REPOSITORY, {"SEMANTIC_MODEL": "multilingual", "SEMANTIC_QUERY_PROMPT": "ask: "})
+    assert (own.query_prompt, own.passage_prompt) == ("ask: ", "passage: ")
+
+
+def test_languages_are_codes_the_main_one_first() -> None:
+    assert read_settings(REPOSITORY, {}).languages == ("en",)
+    assert read_settings(REPOSITORY, {"SEMANTIC_LANGUAGES": " DE, en,de "}).languages == ("de", "en")
+    for wrong in (",", "xx", "en;de", "german"):
+        with pytest.raises(ConfigError, match=r"SEMANTIC_LANGUAGES .* known are ar, ca"):
+            read_settings(REPOSITORY, {"SEMANTIC_LANGUAGES": wrong})

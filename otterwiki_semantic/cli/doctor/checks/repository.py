@@ -6,17 +6,22 @@ import os
 import pwd
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.hints import SHOW_CAPITALS
+from otterwiki_semantic.core.languages import ENGLISH, SNOWBALL
 from otterwiki_semantic.core.records import PageUrls
-from otterwiki_semantic.core.settings import read_flag
+from otterwiki_semantic.core.settings import BUNDLED, read_flag
 
 _GIT_SECONDS = 10
+_SAMPLED_PAGES, _SAMPLED_BYTES = 60, 20_000
+_MIN_SHARE = 0.1
+"""The share of pages in a language that is worth to be named."""
 
 
 def user_name(uid: int) -> str:
@@ -60,6 +65,24 @@ def _repository(context: DoctorContext, place: Path) -> Iterator[Finding]:
         detail = f"the wiki cannot show {len(hidden)} of them, such as {min(hidden)}: their names have capitals, and"
         yield note("repository", f"{detail} RETAIN_PAGE_NAME_CASE is off, unless it is on in its preferences", SHOW_CAPITALS)
     yield from _synonyms(context, pages)
+    yield from _languages(context, repository, sorted(pages.values()))
+
+
+def _languages(context: DoctorContext, repository: Repository, blobs: Sequence[str]) -> Iterator[Finding]:
+    """Look at a sample of pages: the bundled model reads English only."""
+    if context.settings is None or context.settings.model != BUNDLED or not blobs:
+        return
+    from otterwiki_semantic.content.analysis import detect_language
+
+    sample = blobs[:: -(-len(blobs) // _SAMPLED_PAGES)]
+    texts = (content.decode(errors="replace") for content in repository.read_blobs(sample, _SAMPLED_BYTES))
+    found = Counter(detect_language([text], (ENGLISH, *sorted(SNOWBALL.keys() - {ENGLISH}))) for text in texts)
+    others = [language for language, count in found.most_common() if language != ENGLISH and count >= _MIN_SHARE * len(sample)]
+    if found[ENGLISH] < len(sample) / 2 and others:
+        names = ", ".join(SNOWBALL[language].capitalize() for language in others)
+        codes = ",".join((*others, *([ENGLISH] if found[ENGLISH] else [])))
+        detail = f"most pages are not English but {names}, which the bundled model does not read"
+        yield note("languages", detail, f"set SEMANTIC_MODEL=multilingual (see docs/models.md) and SEMANTIC_LANGUAGES={codes}")
 
 
 def _synonyms(context: DoctorContext, pages: Iterable[str]) -> Iterator[Finding]:
