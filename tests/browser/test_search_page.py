@@ -69,6 +69,19 @@ def test_a_question_is_answered_by_a_passage_that_the_link_leads_to(chromium: Br
         expect(heading).to_be_in_viewport()
 
 
+@pytest.mark.parametrize("look", LOOKS)
+def test_a_misspelled_word_is_corrected_unless_that_is_not_wanted(chromium: Browser, site: LiveWiki, look: str) -> None:
+    with opened(chromium, site, look) as page:
+        page.goto(f"{site.url}{SEARCH}?q=zigbee+stcik")
+        expect(page.get_by_text("Also searched for stick.")).to_be_visible()
+        expect(page.locator("mark", has_text="stick").first).to_be_visible()
+        assert look == "plain" or violations(page, ".semantic-corrections") == []
+        page.get_by_role("link", name="Search only for").click()
+        expect(page).to_have_url(re.compile("corrections=false"))
+        expect(page.get_by_text("Also searched for")).to_have_count(0)
+        assert page.locator("mark", has_text="stick").count() == 0
+
+
 def test_results_come_while_one_types_and_the_address_goes_along(page: Page, site: LiveWiki) -> None:
     page.goto(site.url + SEARCH)
     page.get_by_label("Question or words").press_sequentially("zigbee stick", delay=10)

@@ -467,7 +467,7 @@ def lasting(life: Life, seconds: float) -> None:
     last = life.footprint()
     print(f"after {time.monotonic() - start:.0f} s, of the same processes: {last}", flush=True)
     life.faults += [f"left over by the storm: {fault}" for fault in excess(first, anew)]
-    life.faults += [f"left over by the calm: {fault}" for fault in excess(anew, last)]
+    life.faults += [f"left over by the calm: {fault}" for fault in excess(anew, last, [first])]
 
 
 def unexcused(life: Life, searchers: list[Searcher]) -> Iterator[str]:

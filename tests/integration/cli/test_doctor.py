@@ -375,6 +375,13 @@ def test_pages_that_the_wiki_cannot_show_are_counted(tmp_path: Path) -> None:
         assert (last.level, "3 pages" in last.detail) == (Level.OK, True)
 
 
+def test_synonyms_need_their_page(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "wiki", {"words.md": "a, b\n"})
+    for name, is_wrong in (("words", False), ("words.md", False), ("Words", True)):
+        found = list(check_repository(make_context({**PATH, "SEMANTIC_SYNONYMS": name}, {}, repository=repository)))
+        assert any(each.what == "synonyms" and each.level is Level.PROBLEM for each in found) == is_wrong
+
+
 @as_root
 def test_a_repository_of_another_user_is_explained(resting: DoctorContext) -> None:
     place = settings_of(resting).repository

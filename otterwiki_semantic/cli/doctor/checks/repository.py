@@ -6,7 +6,7 @@ import os
 import pwd
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
@@ -59,6 +59,14 @@ def _repository(context: DoctorContext, place: Path) -> Iterator[Finding]:
     if hidden:
         detail = f"the wiki cannot show {len(hidden)} of them, such as {min(hidden)}: their names have capitals, and"
         yield note("repository", f"{detail} RETAIN_PAGE_NAME_CASE is off, unless it is on in its preferences", SHOW_CAPITALS)
+    yield from _synonyms(context, pages)
+
+
+def _synonyms(context: DoctorContext, pages: Iterable[str]) -> Iterator[Finding]:
+    page = context.settings.synonyms if context.settings else None
+    if page is not None and page not in pages:
+        hint = "create it, or correct SEMANTIC_SYNONYMS; upper and lower case are those of its file"
+        yield problem("synonyms", f"the repository has no page {page!r}", hint)
 
 
 def _retains_case(context: DoctorContext) -> bool:
