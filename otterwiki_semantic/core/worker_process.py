@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import resource
 import signal
@@ -13,7 +12,6 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -77,7 +75,7 @@ class WorkerProcess:
                 return is_answer, result
         except (EOFError, ConnectionError):
             status = self._end()
-            if status == -signal.SIGXCPU:
+            if status == -signal.SIGPROF:
                 raise LimitExceededError(f"took longer than {seconds:.0f} s of processor time") from None
             raise _EndedError(status) from None
         self._end()
@@ -146,18 +144,22 @@ def main(idle_seconds: float | None = None) -> None:
     with suppress(EOFError, ConnectionError):
         while connection.poll(idle_seconds):
             seconds, function, arguments, keywords = connection.recv()
-            limit = math.ceil(time.process_time() + seconds)
-            resource.setrlimit(resource.RLIMIT_CPU, (limit, resource.RLIM_INFINITY))
-            connection.send(_answer(function, arguments, keywords))
+            connection.send(_answer(seconds, function, arguments, keywords))
 
 
-def _answer(function: Callable[..., object], arguments: tuple[object, ...], keywords: dict[str, object]) -> tuple[bool, object]:
+def _answer(
+    seconds: float, function: Callable[..., object], arguments: tuple[object, ...], keywords: dict[str, object]
+) -> tuple[bool, object]:
+    # Not RLIMIT_CPU, which counts from the start of the process, by a clock that drifts away from time.process_time.
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         return True, function(*arguments, **keywords)
     except MemoryError:
         return False, LimitExceededError(f"takes more than {MEMORY_BYTES >> 20:,} MB of memory")
     except Exception as error:  # noqa: BLE001 - whatever it raises is raised again by the caller
         return False, error
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
 
 
 if __name__ == "__main__":

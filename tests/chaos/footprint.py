@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
@@ -70,20 +70,15 @@ def measure(roles: Mapping[str, Iterable[int]], directories: Iterable[Path]) -> 
     )
 
 
-def excess(before: Footprint, after: Footprint, others: Sequence[Footprint] = ()) -> Iterator[str]:
-    """Yield what is held after, and was not before.
-
-    Memory is compared with the most of `before` and `others`: new processes of the same wiki hold 92 or 125 MB, depending on
-    whether ChromaDB was filled anew since they began.
-    """
+def excess(before: Footprint, after: Footprint) -> Iterator[str]:
+    """Yield what is held after, and was not before."""
     for role, old in before.holdings.items():
         new = after.holdings[role]
         for kind, more in (("descriptors", new.descriptors - old.descriptors), ("threads", new.threads - old.threads)):
             if leaked := Counter({name: number for name, number in more.items() if number > _POOLED}):
                 yield f"{role}: {leaked.total()} more {kind}: {_named(leaked)}"
-        most = max(each.holdings[role].megabytes for each in (before, *others))
-        if new.megabytes - most > _PROCESS_MEGABYTES:
-            yield f"{role}: {new.megabytes:.1f} MB instead of {most:.1f}"
+        if new.megabytes - old.megabytes > _PROCESS_MEGABYTES:
+            yield f"{role}: {new.megabytes:.1f} MB instead of {old.megabytes:.1f}"
     if more := after.files - before.files:
         yield f"{more.total()} more files: {_named(more)}"
     if after.disk_megabytes - before.disk_megabytes > _DISK_MEGABYTES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,11 @@ from otterwiki_semantic.core.errors import AmbiguousSectionError, LimitExceededE
 from otterwiki_semantic.core.worker_process import MEMORY_BYTES, WorkerProcess
 from tests.support.live_wiki import eventually
 from tests.support.processes import is_running
+
+_SAMPLED = -8
+"""The clock that Linux limits processor time by: whatever runs at a tick of the kernel has run since the one before."""
+_DRIFT_SECONDS = 1.4
+"""More than the calls that follow may take, even in whole seconds."""
 
 
 @pytest.fixture
@@ -41,6 +47,34 @@ def test_what_cannot_be_interrupted_is_ended(worker: WorkerProcess) -> None:
     with pytest.raises(LimitExceededError, match="took longer than 1 s of processor time"):
         worker.call(1, re.sub, r"(\s+|^)#+\s*$", "", "a" + " " * 150_000 + "x")
     assert worker.call(5, len, "abc") == 3
+
+
+def run_at_ticks() -> float:
+    """Run at each tick and sleep in between, for a few seconds; return what the sampled clock is ahead of the exact one."""
+
+    def drift() -> float:
+        return time.clock_gettime(_SAMPLED) - time.process_time()
+
+    end = time.monotonic() + 20
+    while drift() < _DRIFT_SECONDS and time.monotonic() < end:
+        now = time.clock_gettime(_SAMPLED)
+        while time.clock_gettime(_SAMPLED) == now:
+            pass
+        time.sleep(0.002)
+    return drift()
+
+
+def run(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def test_calls_before_do_not_count_by_any_clock(worker: WorkerProcess) -> None:
+    if worker.call(30, run_at_ticks) < _DRIFT_SECONDS:
+        pytest.skip("both clocks of this kernel are the same")
+    worker.call(0.3, run, 0.05)
+    worker.call(0.3, run, 0.05)
 
 
 def test_a_call_that_only_waits_is_ended(worker: WorkerProcess) -> None:
