@@ -63,7 +63,8 @@ def settings_from_options(repository: Path | None, data_dir: Path | None) -> Set
 
 def repository_from_option(repository: Path | None) -> Repository:
     """Return the repository that the option names, or the wiki's."""
-    return Repository(read_settings(wiki_config(), repository=repository).repository)
+    settings = read_settings(wiki_config(), repository=repository)
+    return Repository(settings.repository, settings.exclude)
 
 
 def follow(

@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.content.pages import page_key, page_not_found, view_page
+from otterwiki_semantic.content.pages import page_excluded, page_key, page_not_found, view_page
 from otterwiki_semantic.core.errors import (
     LimitExceededError,
+    PageExcludedError,
     PageNotFoundError,
     PageUnreadableError,
     RevisionNotFoundError,
@@ -20,6 +21,7 @@ from otterwiki_semantic.core.errors import (
 )
 from otterwiki_semantic.core.parameters import MAX_PATH_CHARACTERS
 from otterwiki_semantic.core.records import NO_URLS, PageLinks, PageRequest, PageUrls, PageView
+from otterwiki_semantic.core.settings import EXCLUDE
 from otterwiki_semantic.core.worker_process import WorkerProcess
 from otterwiki_semantic.daemon.interface import IndexService
 
@@ -31,8 +33,8 @@ _IDLE_SECONDS = 60.0
 class PageReader:
     """Reads the pages of a repository, with the help of its index.
 
-    Errors: `PageNotFoundError`, `RevisionNotFoundError`, `SectionNotFoundError`, `AmbiguousSectionError`, `ParameterError` for
-    lines that the page does not have, `PageUnreadableError`, those of git.
+    Errors: `PageNotFoundError`, also for a page that is excluded from search, `RevisionNotFoundError`, `SectionNotFoundError`,
+    `AmbiguousSectionError`, `ParameterError` for lines that the page does not have, `PageUnreadableError`, those of git.
     """
 
     def __init__(self, index: IndexService, repository: Repository) -> None:
@@ -63,6 +65,8 @@ class PageReader:
         """Return a page's links, and why there are none if the index cannot say: its text is there without them."""
         try:
             return self._index.links(path), ""
+        except PageExcludedError:  # the daemon may have other settings than this process
+            raise
         except SemanticError as error:
             return PageLinks((), ()), f"the index cannot say which pages link here: {error}"
 
@@ -91,6 +95,8 @@ class PageReader:
                 there = path if path in same else same[0]
                 return there, blobs[there]
         path = spellings[-1]
+        if commit and any(page_key(other) == page_key(path) for other in self._repository.excluded_pages(commit)):
+            raise page_excluded(path, EXCLUDE)
         raise page_not_found("the wiki", path, blobs)
 
 

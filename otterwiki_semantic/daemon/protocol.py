@@ -165,7 +165,8 @@ def settings_from(argument: str, environment: Mapping[str, str] = os.environ) ->
     values = json.loads(argument)
     paths = {name: Path(values[name]) for name in _PATHS if values[name] is not None}
     secrets = {field: environment.get(name) for field, name in _IN_ENVIRONMENT.items()}
-    return Settings(**{**values, **paths, **secrets, "model_options": environment.get(MODEL_OPTIONS, "{}")})
+    others = {"exclude": tuple(values["exclude"]), "model_options": environment.get(MODEL_OPTIONS, "{}")}
+    return Settings(**{**values, **paths, **secrets, **others})
 
 
 def socket_location(data_dir: Path) -> Path:

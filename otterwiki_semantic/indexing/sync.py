@@ -118,6 +118,17 @@ class Indexer:
         self.changed_pages = 0
         """Pages indexed or removed since this object was created."""
 
+    def leave_out_excluded(self, catalog: Catalog) -> None:
+        """Remove the pages from a catalog that other patterns exclude than when it was last synced.
+
+        Pages that are no longer excluded are left to the next sync. Errors: those of git and the catalog.
+        """
+        patterns = self._repository.exclude
+        if catalog.exclude != patterns:
+            head = self._repository.head()
+            excluded = self._repository.excluded_pages(head) if head else frozenset[str]()
+            catalog.set_exclude(patterns, sorted(excluded & catalog.blobs().keys()))
+
     def plan(
         self, catalog: Catalog, *, embed: bool = True, retry_unfinished: bool = False, previous: Catalog | None = None
     ) -> SyncPlan | None:
@@ -125,6 +136,7 @@ class Indexer:
 
         Errors: those of git and the catalog.
         """
+        self.leave_out_excluded(catalog)
         head, commit, is_changing = self._repository.head(), catalog.meta("commit"), catalog.is_changing
         if head == commit and not is_changing and not (retry_unfinished and catalog.unfinished):
             return None

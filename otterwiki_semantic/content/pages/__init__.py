@@ -6,6 +6,7 @@ from otterwiki_semantic.content.pages.outline import find_section as find_sectio
 from otterwiki_semantic.content.pages.outline import outline as outline
 from otterwiki_semantic.content.pages.outline import short_names as short_names
 from otterwiki_semantic.content.pages.page import make_page as make_page
+from otterwiki_semantic.content.pages.page import page_excluded as page_excluded
 from otterwiki_semantic.content.pages.page import page_name as page_name
 from otterwiki_semantic.content.pages.page import page_not_found as page_not_found
 from otterwiki_semantic.content.pages.page import page_title as page_title

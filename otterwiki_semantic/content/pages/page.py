@@ -12,7 +12,7 @@ from otterwiki_semantic.content.markdown.front_matter import list_field, text_fi
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.links import linked_pages
 from otterwiki_semantic.content.pages.outline import section_word_count
-from otterwiki_semantic.core.errors import PageNotFoundError
+from otterwiki_semantic.core.errors import PageExcludedError, PageNotFoundError
 from otterwiki_semantic.core.records import Document, Page
 
 _MAX_SUGGESTIONS, _MIN_SIMILARITY = 5, 0.35
@@ -33,6 +33,11 @@ def page_not_found(where: str, path: str, paths: Iterable[str]) -> PageNotFoundE
     nearest = next(filter(None, candidates), [])
     hint = f"; perhaps: {'; '.join(nearest)}" if nearest else ""
     return PageNotFoundError(f"{where} has no page {path!r}{hint}", nearest)
+
+
+def page_excluded(path: str, by: str) -> PageExcludedError:
+    """Return the error for a page that is left out of the index, and by what."""
+    return PageExcludedError(f"the page {path!r} is excluded from search by {by}")
 
 
 def page_title(path: str, document: Document) -> str:

@@ -375,6 +375,16 @@ def test_pages_that_the_wiki_cannot_show_are_counted(tmp_path: Path) -> None:
         assert (last.level, "3 pages" in last.detail) == (Level.OK, True)
 
 
+def test_excluded_pages_are_counted_and_patterns_without_a_page_named(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "wiki", {"home.md": "# Home", "drafts/a.md": "# A", "drafts/b.md": "# B"})
+    environment = {**PATH, "SEMANTIC_EXCLUDE": "drafts/** Drafts/** home"}
+    *_, counted, idle = check_repository(make_context(environment, {}, repository=repository))
+    assert (counted.level, counted.detail.partition(" pages ")[0]) == (Level.OK, f"{repository}, 1")
+    assert counted.detail.endswith(", without 2 that SEMANTIC_EXCLUDE excludes")
+    assert (idle.level, idle.detail) == (Level.NOTE, "no page's file matches Drafts/**, home of SEMANTIC_EXCLUDE")
+    assert idle.hint
+
+
 @as_root
 def test_a_repository_of_another_user_is_explained(resting: DoctorContext) -> None:
     place = settings_of(resting).repository

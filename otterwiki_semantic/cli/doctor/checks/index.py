@@ -61,7 +61,8 @@ def _running(settings: Settings, probe: DaemonProbe, daemon: DaemonInfo) -> Iter
 def status_findings(status: IndexStatus) -> Iterator[Finding]:
     """Report the status of a running index."""
     index = status.index
-    detail = f"{status.pages} pages, {status.chunks} passages, model {status.model}, generation {status.generation or 'none'}"
+    pages = f"{status.pages} pages" + (f" ({status.excluded_pages} excluded)" if status.excluded_pages else "")
+    detail = f"{pages}, {status.chunks} passages, model {status.model}, generation {status.generation or 'none'}"
     if index.commit == index.head and not index.pending_pages:
         yield ok("index", f"{detail}; it equals HEAD ({(index.head or 'no commit')[:12]})")
     else:
