@@ -90,7 +90,7 @@ def equals_head(status: IndexStatus, known_error: str | None = None) -> bool:
         raise IndexUnavailableError(status.last_error)
     if status.is_outdated and status.rebuild.state is not RebuildState.FAILED:
         return False
-    is_at_head = status.index.commit == status.index.head and status.generation is not None
+    is_at_head = status.status != "indexing" and status.index.commit == status.index.head and status.generation is not None
     is_filled = status.chroma is not None and status.chroma.state is ChromaState.READY
     return is_at_head and (is_filled or bool(status.problems))
 

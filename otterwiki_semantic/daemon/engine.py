@@ -42,7 +42,7 @@ from otterwiki_semantic.core.records import (
     SearchOptions,
     WikiMap,
 )
-from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.core.settings import EXCLUDE, Settings
 from otterwiki_semantic.core.telemetry import Failure
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
@@ -248,8 +248,8 @@ class IndexEngine:
 
     def links(self, path: str) -> PageLinks:
         def linked(generation: Generation) -> PageLinks:
-            if excluder := self._manager.excluded_pages(generation).get(path):
-                raise page_excluded(path, excluder)
+            if self._manager.excluded_pages(generation).get(path) == EXCLUDE:  # the reader of a page reads its front matter
+                raise page_excluded(path, EXCLUDE)
             return generation.catalog.pages.links(path)
 
         return self._ask(linked) or PageLinks((), ())

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.content.pages import page_excluded, page_key, page_not_found, view_page
+from otterwiki_semantic.content.markdown import read_front_matter
+from otterwiki_semantic.content.pages import check_not_excluded, page_excluded, page_key, page_not_found, view_page
 from otterwiki_semantic.core.errors import (
     LimitExceededError,
     PageExcludedError,
@@ -46,6 +47,8 @@ class PageReader:
         """Return a page as HEAD or a revision has it: whole, or the sections and lines asked for."""
         path, commit, text = self._source(path, request.revision)
         try:
+            if request.revision is not None:
+                self._check_head(path)
             view = self._worker.call(_SECONDS, view_page, path, commit, text, request)
         except LimitExceededError as error:
             raise PageUnreadableError(f"the page {path} cannot be read: parsing it {error}") from error
@@ -60,6 +63,13 @@ class PageReader:
             degraded=failure or None,
             url=urls.of(path),
         )
+
+    def _check_head(self, path: str) -> None:
+        """Raise `PageExcludedError` for a page that HEAD excludes, whatever it was before."""
+        head = self._repository.head()
+        blob = self._repository.page_blob(head, path) if head else None
+        if blob:
+            check_not_excluded(path, self._worker.call(_SECONDS, read_front_matter, self._text(blob)))
 
     def _links(self, path: str) -> tuple[PageLinks, str]:
         """Return a page's links, and why there are none if the index cannot say: its text is there without them."""
@@ -76,7 +86,10 @@ class PageReader:
         commit = self._commit(revision)
         found = ((each, self._repository.page_blob(commit, each)) for each in spellings if commit)
         there, blob = next(((each, blob) for each, blob in found if blob), None) or self._as_spelled(commit, spellings)
-        return there, commit or "", next(self._repository.read_blobs([blob])).decode("utf-8", errors="replace")
+        return there, commit or "", self._text(blob)
+
+    def _text(self, blob: str) -> str:
+        return next(self._repository.read_blobs([blob])).decode("utf-8", errors="replace")
 
     def _commit(self, revision: str | None) -> str | None:
         if revision is None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from otterwiki_semantic.content import Repository
+from otterwiki_semantic.content.pages import FRONT_MATTER
 from otterwiki_semantic.core.backoff import Backoff, Cooldown
 from otterwiki_semantic.core.errors import (
     CatalogCorruptError,
@@ -210,10 +211,11 @@ class IndexManager:
         """Return which commit a generation equals, and what is pending."""
         return self._freshness.freshness(generation)
 
-    def excluded_pages(self, _generation: Generation) -> dict[str, str]:
-        """Return the pages that are left out of a generation, by path, each with what excludes it. Errors: those of git."""
+    def excluded_pages(self, generation: Generation) -> dict[str, str]:
+        """Return the pages that are left out, by path, each with what excludes it. Errors: those of git and the catalog."""
         head = self._repository.head() if self._repository.exclude else None
-        return dict.fromkeys(self._repository.excluded_pages(head) if head else (), EXCLUDE)
+        by_setting = self._repository.excluded_pages(head) if head else ()
+        return dict.fromkeys(generation.catalog.excluded_blobs(), FRONT_MATTER) | dict.fromkeys(by_setting, EXCLUDE)
 
     def _commit(self) -> str | None:
         return self.serving.catalog.meta("commit") if self.serving else None

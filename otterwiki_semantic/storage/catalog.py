@@ -151,6 +151,12 @@ class Catalog(SqliteFile):
         """Return the blob id of each page, by path."""
         return {row["path"]: row["blob"] for row in self.select("SELECT path, blob FROM pages")}
 
+    def excluded_blobs(self) -> dict[str, str]:
+        """Return the blob id of each page that is left out because of its front matter, by path."""
+        if not self.is_current:
+            return {}
+        return {row["path"]: row["blob"] for row in self.select("SELECT path, blob FROM excluded_pages")}
+
     def updated(self, paths: Sequence[str]) -> dict[str, int]:
         """Return when pages were last changed (Unix time), by path, as far as it is known."""
         rows = self.select(f"SELECT path, updated FROM pages WHERE updated IS NOT NULL AND path {IN_LIST}", paths)
@@ -190,8 +196,8 @@ class Catalog(SqliteFile):
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('changing', 'the same commit')")
 
     def sample_texts(self, count: int) -> list[str]:
-        """Return the texts of up to `count` random chunks."""
-        sample = "SELECT id FROM chunks ORDER BY RANDOM() LIMIT ?"
+        """Return the texts of up to `count` random chunks that are embedded."""
+        sample = f"SELECT id FROM chunks WHERE {schema.IS_EMBEDDED} ORDER BY RANDOM() LIMIT ?"
         return [row["text"] for row in self.select(f"SELECT text FROM chunks WHERE id IN ({sample})", count)]
 
     def missing_vectors(self, ids: Iterable[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from otterwiki_semantic.content.analysis.trigrams import nearest_names
 from otterwiki_semantic.content.chunking.chunker import chunk_document, shorten_heading
@@ -13,8 +14,10 @@ from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.links import linked_pages
 from otterwiki_semantic.content.pages.outline import section_word_count
 from otterwiki_semantic.core.errors import PageExcludedError, PageNotFoundError
-from otterwiki_semantic.core.records import Document, Page
+from otterwiki_semantic.core.records import Document, Indexed, Page
 
+FRONT_MATTER = "its front matter (search: false)"
+"""What excludes a page that says so itself."""
 _MAX_SUGGESTIONS, _MIN_SIMILARITY = 5, 0.35
 
 
@@ -48,6 +51,18 @@ def page_title(path: str, document: Document) -> str:
     return shorten_heading(title or heading or page_name(path))
 
 
+def page_indexing(front_matter: dict[str, Any]) -> Indexed:
+    """Return what the index is to have of a page: what `search` of its front matter says, else all of it."""
+    value = (text_field(front_matter, "search") or "").lower()
+    return Indexed(value) if value in set(Indexed) else Indexed.FULLY
+
+
+def check_not_excluded(path: str, front_matter: dict[str, Any]) -> None:
+    """Raise `PageExcludedError` for a page whose front matter excludes it."""
+    if page_indexing(front_matter) is Indexed.NOT:
+        raise page_excluded(path, FRONT_MATTER)
+
+
 def page_word_count(document: Document) -> int:
     """Return the number of words a reader sees, headings included."""
     return sum(map(section_word_count, document.sections))
@@ -71,4 +86,5 @@ def make_page(path: str, blob: str, document: Document, counter: TokenCounter, p
         word_count=page_word_count(document),
         chunks=chunk_document(document, title, counter, profile),
         links_to=linked_pages(document.links, path),
+        indexed=page_indexing(document.front_matter),
     )

@@ -83,6 +83,15 @@ class Chunk:
     end_line: int
 
 
+class Indexed(StrEnum):
+    """What the index has of a page; the values are those of `search` in its front matter."""
+
+    FULLY = "true"
+    WORDS_ONLY = "words"
+    """Its words and names, but no vectors: no model gets its text."""
+    NOT = "false"
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page, ready to be indexed."""
@@ -104,6 +113,7 @@ class Page:
     """Other names, from the front matter."""
     problem: str | None = None
     """Why it is not indexed as it should be, or not all of it; a sentence about the page."""
+    indexed: Indexed = Indexed.FULLY
 
 
 @dataclass(frozen=True, slots=True)

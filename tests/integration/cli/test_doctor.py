@@ -8,10 +8,12 @@ import json
 import os
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -509,6 +511,13 @@ def test_an_index_at_rest_is_read_and_left_as_it_is(resting: DoctorContext) -> N
     assert "its file is intact" in index.detail
     assert files_of(settings_of(resting).data_dir) == before
     assert owners_of(settings_of(resting).data_dir) == []
+
+
+def test_pages_that_exclude_themselves_are_counted_in_an_index_at_rest(resting: DoctorContext) -> None:
+    with closing(sqlite3.connect(catalog_of(resting))) as connection, connection:
+        connection.execute("INSERT INTO excluded_pages VALUES ('diary', 'a blob')")
+    _, index = check_index(resting)
+    assert index.detail.startswith("5 pages (1 excluded by their front matter), 6 passages, ")
 
 
 def test_an_index_that_is_behind_says_so(resting: DoctorContext) -> None:

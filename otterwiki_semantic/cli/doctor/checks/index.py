@@ -96,7 +96,8 @@ def _offline(settings: Settings) -> Iterator[Finding]:
 
 
 def _files(settings: Settings, found: OfflineIndex) -> Iterator[Finding]:
-    detail = f"{found.pages} pages, {found.chunks} passages, generation {found.name}"
+    pages = f"{found.pages} pages" + (f" ({found.excluded} excluded by their front matter)" if found.excluded else "")
+    detail = f"{pages}, {found.chunks} passages, generation {found.name}"
     detail += "; its file is intact" if found.is_checked else "; its file is too large to be checked here"
     yield _compared(settings, found.commit, detail)
     if found.unfinished:
