@@ -63,7 +63,8 @@ def settings_from_options(repository: Path | None, data_dir: Path | None) -> Set
 
 def repository_from_option(repository: Path | None) -> Repository:
     """Return the repository that the option names, or the wiki's."""
-    return Repository(read_settings(wiki_config(), repository=repository).repository)
+    settings = read_settings(wiki_config(), repository=repository)
+    return Repository(settings.repository, settings.exclude)
 
 
 def follow(
@@ -89,7 +90,7 @@ def equals_head(status: IndexStatus, known_error: str | None = None) -> bool:
         raise IndexUnavailableError(status.last_error)
     if status.is_outdated and status.rebuild.state is not RebuildState.FAILED:
         return False
-    is_at_head = status.index.commit == status.index.head and status.generation is not None
+    is_at_head = status.status != "indexing" and status.index.commit == status.index.head and status.generation is not None
     is_filled = status.chroma is not None and status.chroma.state is ChromaState.READY
     return is_at_head and (is_filled or bool(status.problems))
 

@@ -150,7 +150,8 @@ def _print_status(status: IndexStatus, *, as_json: bool) -> None:
         else f"HEAD is {(index.head or 'unborn')[:12]}, {index.pending_pages} pages pending"
     )
     model = status.model + (f", reranker {status.reranker}" if status.reranker else "")
-    click.echo(f"{status.status}: {status.pages} pages, {status.chunks} chunks, at {commit} ({head}), model {model}")
+    excluded = f" ({status.excluded_pages} excluded)" if status.excluded_pages else ""
+    click.echo(f"{status.status}: {status.pages} pages{excluded}, {status.chunks} chunks, at {commit} ({head}), model {model}")
     if status.last_error:
         click.echo(f"last error: {status.last_error}")
     for problem in status.problems:

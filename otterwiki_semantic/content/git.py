@@ -6,7 +6,7 @@ import os
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import IO
 
@@ -18,6 +18,8 @@ _REGULAR_FILE = b"100"
 _TIMEOUT_SECONDS = 120
 _LINE_BYTES = 4096
 _PIECE_BYTES = 1 << 20
+_CACHED_COMMITS = 4
+_DIFF = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-relative")
 _HINT_TO_INIT = "; to make it one, there: git init && git add -A && git commit -m pages"
 _UNWANTED_VARIABLES = (
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_COMMON_DIR", "GIT_NAMESPACE"),
@@ -75,13 +77,15 @@ def _skip(stream: IO[bytes], size: int) -> None:
 
 
 class Repository:
-    """A git repository, bare or with a work tree.
+    """A git repository, bare or with a work tree. Files that match one of the globs `exclude` are not its pages.
 
     Errors: `RepositoryError` if git is missing, the directory is not a repository, or an object cannot be read.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, exclude: Sequence[str] = ()) -> None:
         self.directory = directory
+        self.exclude = tuple(exclude)
+        self._excluded = lru_cache(_CACHED_COMMITS)(partial(self.matching_pages, patterns=self.exclude))
         self._command = ("git", "-C", str(directory), *_SAFE_CONFIGURATION)
         self._environment = {
             **{name: value for name, value in os.environ.items() if name not in _UNWANTED_VARIABLES},
@@ -150,7 +154,24 @@ class Repository:
 
         In a path that is not UTF-8 the invalid bytes are replaced by ``\\xNN``.
         """
-        return dict(_page_entries(self._git("ls-tree", "-r", "-z", "--full-tree", commit)))
+        entries = _page_entries(self._git("ls-tree", "-r", "-z", "--full-tree", commit))
+        excluded = self.excluded_pages(commit)
+        return {path: blob for path, blob in entries if path not in excluded}
+
+    def excluded_pages(self, commit: str) -> frozenset[str]:
+        """Return the paths of the files of a commit that would be pages if they were not excluded."""
+        return self._excluded(commit) if self.exclude else frozenset()
+
+    def matching_pages(self, commit: str, patterns: Sequence[str]) -> frozenset[str]:
+        """Return the paths of the files of a commit that match one of some globs; git's ``ls-tree`` knows none."""
+        globs = [f":(top,glob){pattern}" for pattern in patterns]
+        changed, _ = _page_changes(self._git(*_DIFF, self._empty_tree, commit, "--", *globs))
+        return frozenset(changed)
+
+    @cached_property
+    def _empty_tree(self) -> str:
+        """The id of the tree without files, which depends on the repository's kind of ids. Git knows it without storing it."""
+        return self._git("hash-object", "-t", "tree", "--stdin", stdin=b"").decode("ascii").strip()
 
     def page_files(self, blobs: Mapping[str, str]) -> list[PageFile]:
         """Return pages with their sizes, which git has to look up one by one."""
@@ -207,24 +228,12 @@ class Repository:
         None if git cannot compare the commits (one may have been garbage-collected), or a path is not UTF-8: two such paths can
         be shown alike.
         """
-        answer = self._run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-relative", since, commit)
+        others = [":(top)", *(f":(top,glob,exclude){pattern}" for pattern in self.exclude)]
+        answer = self._run(*_DIFF, since, commit, "--", *others)
         if answer.returncode:
             return None
-        changed: dict[str, str] = {}
-        removed: list[str] = []
-        fields = answer.stdout.split(b"\0")
-        for modes_and_ids, name in zip(fields[::2], fields[1::2], strict=False):
-            if (path := _page_path(name)) is None:
-                continue
-            if "\\x" in path:
-                return None
-            old_mode, mode, old_blob, blob, _ = modes_and_ids.removeprefix(b":").split()
-            was_page, is_page = old_mode.startswith(_REGULAR_FILE), mode.startswith(_REGULAR_FILE)
-            if is_page and not (was_page and blob == old_blob):
-                changed[path] = blob.decode("ascii")
-            elif was_page and not is_page:
-                removed.append(path)
-        return changed, sorted(removed)
+        changed, removed = _page_changes(answer.stdout)
+        return None if any("\\x" in path for path in (*changed, *removed)) else (changed, sorted(removed))
 
     def resolve_commit(self, revision: str) -> str | None:
         """Return the commit with this id, or a unique prefix of one, in hexadecimal; None if there is none."""
@@ -234,6 +243,8 @@ class Repository:
 
     def page_blob(self, commit: str, path: str) -> str | None:
         """Return the blob id of a page in a commit; None if there is no such page, or its name is not UTF-8."""
+        if path in self.excluded_pages(commit):
+            return None
         listing = self._run("ls-tree", "-z", "--full-tree", commit, "--", f"{path}{_PAGE.decode()}").stdout  # empty if outside
         return dict(_page_entries(listing)).get(path)
 
@@ -317,6 +328,23 @@ def _page_entries(listing: bytes) -> Iterator[tuple[str, str]]:
         mode_and_id, _, name = entry.partition(b"\t")
         if mode_and_id.startswith(_REGULAR_FILE) and (path := _page_path(name)) is not None:
             yield path, mode_and_id.rpartition(b" ")[2].decode("ascii")
+
+
+def _page_changes(difference: bytes) -> tuple[dict[str, str], list[str]]:
+    """Return the blob ids of the pages that are new or changed in what `_DIFF` prints, and the paths of those removed."""
+    changed: dict[str, str] = {}
+    removed: list[str] = []
+    fields = difference.split(b"\0")
+    for modes_and_ids, name in zip(fields[::2], fields[1::2], strict=False):
+        if (path := _page_path(name)) is None:
+            continue
+        old_mode, mode, old_blob, blob, _ = modes_and_ids.removeprefix(b":").split()
+        was_page, is_page = old_mode.startswith(_REGULAR_FILE), mode.startswith(_REGULAR_FILE)
+        if is_page and not (was_page and blob == old_blob):
+            changed[path] = blob.decode("ascii")
+        elif was_page and not is_page:
+            removed.append(path)
+    return changed, removed
 
 
 def _is_straight(log: Sequence[_LoggedCommit], since: str, commit: str) -> bool:

@@ -105,6 +105,10 @@ class PageNotFoundError(NotFoundError):
     nearest_field = "pages"
 
 
+class PageExcludedError(PageNotFoundError):
+    """A page is left out of the index."""
+
+
 class RevisionNotFoundError(NotFoundError):
     """Git has no such commit."""
 

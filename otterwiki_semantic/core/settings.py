@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
@@ -162,6 +163,16 @@ def _languages(value: str) -> tuple[str, ...]:
     return codes
 
 
+def _patterns(value: str) -> tuple[str, ...]:
+    """Return git's globs of paths; those that git would take without ever finding a page for them are not allowed."""
+    patterns = tuple(shlex.split(value))
+    for pattern in patterns:
+        folders = pattern.removesuffix("/").split("/")
+        _check(pattern.isprintable() and not pattern.startswith((":", "!")) and not pattern.endswith((",", "\\")))
+        _check({"", ".", ".."}.isdisjoint(folders))
+    return patterns
+
+
 def _readable_file(value: str) -> Path:
     path = Path(value).absolute()
     _check(path.is_file() and os.access(path, os.R_OK))
@@ -188,6 +199,11 @@ _RERANKER = _model(RERANKERS, "cohere:model or cross-encoder:model")
 _JSON_OBJECT = SettingType('a JSON object, such as {"region": "eu-central-1"}', _json_object, "is not a JSON object")
 _LANGUAGES = SettingType(f"languages such as en,de; known are {', '.join(SNOWBALL)}", _languages)
 _PAGE = SettingType("the path of a page, with or without .md", lambda value: value.strip().strip("/").removesuffix(".md"))
+_PATTERNS = SettingType(
+    "git globs of paths from the top of the repository, separated by spaces, such as drafts/** 'old notes/*.md';"
+    " none begins with / : or !, ends with a comma or \\, or has . or .. as a folder",
+    _patterns,
+)
 _READABLE_FILE = SettingType("the path of a file that can be read", _readable_file)
 
 
@@ -233,12 +249,16 @@ class Settings:
     )
     languages: tuple[str, ...] = setting(_LANGUAGES, (ENGLISH,), "The languages of the wiki's pages, the main one first.")
     synonyms: str | None = setting(_PAGE, None, "Page of the wiki with groups of words that mean the same.")
+    exclude: tuple[str, ...] = setting(_PATTERNS, (), "Pages that are not indexed.")
     related: bool = setting(_FLAG, True, "Show related pages next to the wiki's pages.")
     map: bool = setting(_FLAG, True, "Make a map of the wiki.")
     search_log: bool = setting(_FLAG, False, "Log searches.")
     slow_search: float = setting(_number(0, 3_600_000, "milliseconds"), 1000.0, "Searches this slow are logged.")
     eval_queries: Path | None = setting(_READABLE_FILE, None, "Judged queries that a new index has to answer as well.")
     metrics: bool = setting(_FLAG, True, "Keep metrics for Prometheus.")
+
+
+EXCLUDE = f"{PREFIX}EXCLUDE"
 
 
 def _field(name: str) -> str:
@@ -336,11 +356,16 @@ def _accepts(name: str, value: str) -> bool:
 def _given(wiki_config: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
     """Return what is set, by name, as text; the environment wins."""
     return {
-        name: str(value) if name.endswith("_PROMPT") else str(value).strip()
+        name: _text(value) if name.endswith("_PROMPT") else _text(value).strip()
         for source in (wiki_config, environment)
         for name, value in source.items()
         if value or value == 0
     }
+
+
+def _text(value: object) -> str:
+    """Return a value as the text that the environment would have; ``settings.cfg`` can also hold a list."""
+    return shlex.join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _providers_own_keys(values: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:

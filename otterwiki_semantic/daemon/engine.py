@@ -16,7 +16,7 @@ from typing import TypeVar
 from msgspec import structs
 
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.content.pages import page_not_found
+from otterwiki_semantic.content.pages import page_excluded, page_key, page_not_found
 from otterwiki_semantic.core.errors import (
     CatalogCorruptError,
     CatalogError,
@@ -45,7 +45,7 @@ from otterwiki_semantic.core.records import (
     SearchOptions,
     WikiMap,
 )
-from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.core.settings import EXCLUDE, Settings
 from otterwiki_semantic.core.telemetry import Failure
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
@@ -95,7 +95,7 @@ class IndexEngine:
     """An `IndexService` that answers itself. Only the process that holds the data directory's lock may create one."""
 
     def __init__(self, settings: Settings) -> None:
-        repository = Repository(settings.repository)
+        repository = Repository(settings.repository, settings.exclude)
         claim_data_directory(settings.data_dir, repository)
         self._monitoring = Monitoring(settings, repository)
         self._telemetry = self._monitoring.telemetry
@@ -255,7 +255,7 @@ class IndexEngine:
 
     def related(self, path: str, n: int, urls: PageUrls = NO_URLS) -> RelatedPages:
         def nearest(generation: Generation) -> RelatedPages:
-            known = _known_path(generation, path)
+            known = self._known_path(generation, path)
             pages = related_pages(generation, known, n, self._recipe.scale(generation), urls)
             return RelatedPages(known, pages, len(pages), self._manager.freshness(generation))
 
@@ -263,7 +263,7 @@ class IndexEngine:
 
     def inspect_page(self, path: str, urls: PageUrls = NO_URLS) -> PageInspection:
         def inspected(generation: Generation) -> PageInspection:
-            known = _known_path(generation, path)
+            known = self._known_path(generation, path)
             return inspect_page(generation, self.embedder, known, self._manager.freshness(generation), urls)
 
         return self._ask_for_page(path, inspected)
@@ -277,7 +277,12 @@ class IndexEngine:
         return self._ask(listed) or PageList((), 0, self._manager.freshness(None))
 
     def links(self, path: str) -> PageLinks:
-        return self._ask(lambda generation: generation.catalog.pages.links(path)) or PageLinks((), ())
+        def linked(generation: Generation) -> PageLinks:
+            if self._manager.excluded_pages(generation).get(path) == EXCLUDE:  # the reader of a page reads its front matter
+                raise page_excluded(path, EXCLUDE)
+            return generation.catalog.pages.links(path)
+
+        return self._ask(linked) or PageLinks((), ())
 
     def map(self, urls: PageUrls = NO_URLS) -> WikiMap:
         def mapped(generation: Generation | None) -> WikiMap:
@@ -292,6 +297,16 @@ class IndexEngine:
         if found is None:
             raise PageNotFoundError(f"the index has no page {path!r} yet: it is being built")
         return found
+
+    def _known_path(self, generation: Generation, path: str) -> str:
+        """Return a page's path as the index has it, whatever the case; `PageNotFoundError` if it has no such page."""
+        known = generation.catalog.pages.find_path(path)
+        if known is not None:
+            return known
+        for excluded, excluder in self._manager.excluded_pages(generation).items():
+            if page_key(excluded) == page_key(path):
+                raise page_excluded(excluded, excluder)
+        raise page_not_found("the index", path, generation.catalog.blobs())
 
     # The serving generation
 
@@ -355,7 +370,7 @@ class IndexEngine:
 
     def refresh(self, paths: Sequence[str]) -> ReindexStarted:
         def known(generation: Generation) -> tuple[str, ...]:
-            return tuple(_known_path(generation, path) for path in paths)
+            return tuple(self._known_path(generation, path) for path in paths)
 
         found = self._ask(known)
         if found is None:
@@ -379,14 +394,6 @@ def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str |
         facets=found.facets,
         corrections=query.corrections,
     )
-
-
-def _known_path(generation: Generation, path: str) -> str:
-    """Return a page's path as the index has it, whatever the case; `PageNotFoundError` if it has no such page."""
-    known = generation.catalog.pages.find_path(path)
-    if known is None:
-        raise page_not_found("the index", path, generation.catalog.blobs())
-    return known
 
 
 def _store_opener(settings: Settings) -> OpenStore:

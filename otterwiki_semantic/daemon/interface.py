@@ -69,7 +69,7 @@ class IndexService(Protocol):
         ...
 
     def links(self, path: str) -> PageLinks:
-        """Return the links from and to a page; none for a page that the index does not have."""
+        """Return the links from and to a page; none for an unknown page, `PageExcludedError` for one that is left out."""
         ...
 
     def map(self, urls: PageUrls = NO_URLS) -> WikiMap:

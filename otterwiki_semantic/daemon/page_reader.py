@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from otterwiki_semantic.content import Repository
-from otterwiki_semantic.content.pages import page_key, page_not_found, view_page
+from otterwiki_semantic.content.markdown import read_front_matter
+from otterwiki_semantic.content.pages import check_not_excluded, page_excluded, page_key, page_not_found, view_page
 from otterwiki_semantic.core.errors import (
     LimitExceededError,
+    PageExcludedError,
     PageNotFoundError,
     PageUnreadableError,
     RevisionNotFoundError,
@@ -20,6 +22,7 @@ from otterwiki_semantic.core.errors import (
 )
 from otterwiki_semantic.core.parameters import MAX_PATH_CHARACTERS
 from otterwiki_semantic.core.records import NO_URLS, PageLinks, PageRequest, PageUrls, PageView
+from otterwiki_semantic.core.settings import EXCLUDE
 from otterwiki_semantic.core.worker_process import WorkerProcess
 from otterwiki_semantic.daemon.interface import IndexService
 
@@ -31,8 +34,8 @@ _IDLE_SECONDS = 60.0
 class PageReader:
     """Reads the pages of a repository, with the help of its index.
 
-    Errors: `PageNotFoundError`, `RevisionNotFoundError`, `SectionNotFoundError`, `AmbiguousSectionError`, `ParameterError` for
-    lines that the page does not have, `PageUnreadableError`, those of git.
+    Errors: `PageNotFoundError`, also for a page that is excluded from search, `RevisionNotFoundError`, `SectionNotFoundError`,
+    `AmbiguousSectionError`, `ParameterError` for lines that the page does not have, `PageUnreadableError`, those of git.
     """
 
     def __init__(self, index: IndexService, repository: Repository) -> None:
@@ -44,6 +47,8 @@ class PageReader:
         """Return a page as HEAD or a revision has it: whole, or the sections and lines asked for."""
         path, commit, text = self._source(path, request.revision)
         try:
+            if request.revision is not None:
+                self._check_head(path)
             view = self._worker.call(_SECONDS, view_page, path, commit, text, request)
         except LimitExceededError as error:
             raise PageUnreadableError(f"the page {path} cannot be read: parsing it {error}") from error
@@ -59,10 +64,19 @@ class PageReader:
             url=urls.of(path),
         )
 
+    def _check_head(self, path: str) -> None:
+        """Raise `PageExcludedError` for a page that HEAD excludes, whatever it was before."""
+        head = self._repository.head()
+        blob = self._repository.page_blob(head, path) if head else None
+        if blob:
+            check_not_excluded(path, self._worker.call(_SECONDS, read_front_matter, self._text(blob)))
+
     def _links(self, path: str) -> tuple[PageLinks, str]:
         """Return a page's links, and why there are none if the index cannot say: its text is there without them."""
         try:
             return self._index.links(path), ""
+        except PageExcludedError:  # the daemon may have other settings than this process
+            raise
         except SemanticError as error:
             return PageLinks((), ()), f"the index cannot say which pages link here: {error}"
 
@@ -72,7 +86,10 @@ class PageReader:
         commit = self._commit(revision)
         found = ((each, self._repository.page_blob(commit, each)) for each in spellings if commit)
         there, blob = next(((each, blob) for each, blob in found if blob), None) or self._as_spelled(commit, spellings)
-        return there, commit or "", next(self._repository.read_blobs([blob])).decode("utf-8", errors="replace")
+        return there, commit or "", self._text(blob)
+
+    def _text(self, blob: str) -> str:
+        return next(self._repository.read_blobs([blob])).decode("utf-8", errors="replace")
 
     def _commit(self, revision: str | None) -> str | None:
         if revision is None:
@@ -91,6 +108,8 @@ class PageReader:
                 there = path if path in same else same[0]
                 return there, blobs[there]
         path = spellings[-1]
+        if commit and any(page_key(other) == page_key(path) for other in self._repository.excluded_pages(commit)):
+            raise page_excluded(path, EXCLUDE)
         raise page_not_found("the wiki", path, blobs)
 
 

@@ -62,6 +62,7 @@ class StatusReport:
             pending_pages=index.pending_pages,
             head_error=index.error,
             pages=counts.pages,
+            excluded_pages=self._count_excluded(generation),
             chunks=counts.chunks,
             vectors=counts.vectors,
             model=self._recipe.embedder.name,
@@ -80,6 +81,12 @@ class StatusReport:
             reranker=self._reranking.name,
             reranker_is_loading=self._reranking.is_loading,
         )
+
+    def _count_excluded(self, generation: Generation | None) -> int:
+        try:
+            return len(self._manager.excluded_pages(generation)) if generation else 0
+        except RepositoryError:  # reported as the error of HEAD
+            return 0
 
     def _problems(self, generation: Generation | None, failure: Exception | None, index: Freshness) -> list[Problem]:
         rebuilds = self._manager.rebuilds

@@ -5,9 +5,11 @@ from otterwiki_semantic.embedding.base import Matrix as Matrix
 from otterwiki_semantic.embedding.factory import open_embedder as open_embedder
 from otterwiki_semantic.embedding.local.bundled import BundledModel as BundledModel
 from otterwiki_semantic.embedding.local.bundled import is_common_word as is_common_word
+from otterwiki_semantic.embedding.passages import WORDS_ONLY as WORDS_ONLY
 from otterwiki_semantic.embedding.passages import embed_passages as embed_passages
 from otterwiki_semantic.embedding.passages import profile_for as profile_for
 from otterwiki_semantic.embedding.passages import vector_fingerprint as vector_fingerprint
 from otterwiki_semantic.embedding.passages import vector_id as vector_id
+from otterwiki_semantic.embedding.passages import words_only_id as words_only_id
 from otterwiki_semantic.embedding.queries import QueryEmbedder as QueryEmbedder
 from otterwiki_semantic.embedding.queries import mean_vector as mean_vector

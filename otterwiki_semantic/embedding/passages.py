@@ -15,6 +15,8 @@ from otterwiki_semantic.content.chunking import Profile, profile_named
 from otterwiki_semantic.core.records import Chunk, StoredChunk
 from otterwiki_semantic.embedding.base import Embedder, Matrix
 
+WORDS_ONLY = "-"
+"""What the ids of chunks that are never embedded begin with, and no vector's does."""
 RECIPE = 1
 """Raised whenever chunks' vectors are computed differently from the model's."""
 
@@ -32,6 +34,11 @@ def profile_for(embedder: Embedder, chunks: str) -> Profile:
 def vector_id(text: str) -> str:
     """Return the id of a text's vector: a hash of all that is embedded, so that equal texts share one vector."""
     return hashlib.blake2b(text.encode("utf-8", errors="surrogatepass"), digest_size=16).hexdigest()
+
+
+def words_only_id(text: str) -> str:
+    """Return what a chunk has in place of a vector's id if it is never embedded: no vector has this id."""
+    return f"{WORDS_ONLY}{vector_id(text)}"
 
 
 def embed_passages(embedder: Embedder, chunks: Sequence[Chunk | StoredChunk], heading_weight: float) -> Matrix:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from otterwiki_semantic.content import Repository
+from otterwiki_semantic.content.pages import FRONT_MATTER
 from otterwiki_semantic.core.backoff import Backoff, Cooldown
 from otterwiki_semantic.core.errors import (
     CatalogCorruptError,
@@ -22,7 +23,7 @@ from otterwiki_semantic.core.errors import (
     SemanticError,
 )
 from otterwiki_semantic.core.records import Freshness, RebuildStatus
-from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
+from otterwiki_semantic.core.settings import EXCLUDE, MAX_PAGE_BYTES
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.freshness import FreshnessMonitor
 from otterwiki_semantic.indexing.page_loader import PageLoader
@@ -67,6 +68,7 @@ class IndexManager:
         on_synced: Callable[[], None] | None = None,
         max_page_bytes: int = MAX_PAGE_BYTES,
     ) -> None:
+        self._repository = repository
         self._generations = generations
         self._recipe = recipe
         self._model = model
@@ -108,6 +110,9 @@ class IndexManager:
     def start(self) -> None:
         """Open the serving generation, if there is one, and start the jobs."""
         serving = self._open_current()
+        if serving is not None and serving.catalog.is_current:
+            with suppress(SemanticError):  # the sync reports it
+                self.indexer.leave_out_excluded(serving.catalog)
         self._set_serving(serving)
         self._scheduler.start()
         if serving is not None:
@@ -206,6 +211,12 @@ class IndexManager:
         """Return which commit a generation equals, and what is pending."""
         return self._freshness.freshness(generation)
 
+    def excluded_pages(self, generation: Generation) -> dict[str, str]:
+        """Return the pages that are left out, by path, each with what excludes it. Errors: those of git and the catalog."""
+        head = self._repository.head() if self._repository.exclude else None
+        by_setting = self._repository.excluded_pages(head) if head else ()
+        return dict.fromkeys(generation.catalog.excluded_blobs(), FRONT_MATTER) | dict.fromkeys(by_setting, EXCLUDE)
+
     def _commit(self) -> str | None:
         return self.serving.catalog.meta("commit") if self.serving else None
 
@@ -226,6 +237,9 @@ class IndexManager:
     def _can_serve(self, generation: Generation) -> bool:
         if self._recipe.matches(generation):
             return True
+        if not generation.catalog.is_current and generation.catalog.exclude != self._repository.exclude:
+            log.warning("the index is of another version and has other pages than SEMANTIC_EXCLUDE leaves; it is built again")
+            return False
         try:
             measure_recall(generation, [_ANY_QUERY], None, self._recipe.scale(generation))
             return generation.catalog.meta("commit") is not None

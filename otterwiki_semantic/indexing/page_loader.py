@@ -11,11 +11,11 @@ from pathlib import Path
 from otterwiki_semantic.content import PageFile, Repository
 from otterwiki_semantic.content.analysis import detect_language, language_code
 from otterwiki_semantic.content.chunking import ByteCounter, Profile
-from otterwiki_semantic.content.markdown import parse_plain_text, parse_seconds, parse_within_limits
-from otterwiki_semantic.content.pages import make_page
+from otterwiki_semantic.content.markdown import parse_plain_text, parse_seconds, parse_within_limits, read_front_matter
+from otterwiki_semantic.content.pages import make_page, page_indexing
 from otterwiki_semantic.core.errors import LimitExceededError, ModelError
 from otterwiki_semantic.core.languages import ENGLISH
-from otterwiki_semantic.core.records import Document, Page
+from otterwiki_semantic.core.records import Document, Indexed, Page
 from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
 from otterwiki_semantic.core.worker_process import WorkerProcess
 from otterwiki_semantic.embedding import Embedder
@@ -65,6 +65,8 @@ class PageLoader:
             problems.append(f"only its first {len(content):,} of {file.size:,} bytes are indexed")
         text = content.decode("utf-8", errors="replace")
         document, failure = self._parse(file, text)
+        if page_indexing(document.front_matter) is Indexed.NOT:
+            return Page(file.path, file.blob, file.path, None, (), 0, (), indexed=Indexed.NOT)
         page, failure = self._chunked(file, document, text, profile, failure)
         if failure:
             problems.insert(0, f"it is indexed as plain text, because {failure}")
@@ -81,14 +83,22 @@ class PageLoader:
         """Return a page's document, and why it is plain text if the parser failed, or had better not be asked again."""
         crashes = self._crash_log.crashes(file) if self._crash_log else 0
         if crashes >= _MAX_CRASHES:
-            return parse_plain_text(text), f"the index daemon ended {crashes} times in a row while it read the page"
+            return self._plain_text(text), f"the index daemon ended {crashes} times in a row while it read the page"
         try:
             return self._worker.call(parse_seconds(len(text)), parse_within_limits, text), ""
         except LimitExceededError as error:
-            return parse_plain_text(text), f"parsing it {error}"
+            return self._plain_text(text), f"parsing it {error}"
         except Exception as error:
             log.exception("the page %s cannot be parsed", file.path)
-            return parse_plain_text(text), f"the parser failed: {error}"
+            return self._plain_text(text), f"the parser failed: {error}"
+
+    def _plain_text(self, text: str) -> Document:
+        """Return a page as plain text, with its front matter; if not even that can be read, no model gets the text."""
+        try:
+            front_matter = self._worker.call(parse_seconds(0), read_front_matter, text)
+        except Exception:  # noqa: BLE001 - whatever it is, the page is found
+            front_matter = {"search": Indexed.WORDS_ONLY}
+        return replace(parse_plain_text(text), front_matter=front_matter)
 
     def _chunked(self, file: PageFile, document: Document, text: str, profile: Profile, failure: str) -> tuple[Page, str]:
         try:
@@ -97,6 +107,5 @@ class PageLoader:
             return make_page(file.path, file.blob, document, ByteCounter(), profile), failure
         except Exception as error:
             log.exception("the page %s cannot be divided", file.path)
-            return make_page(
-                file.path, file.blob, parse_plain_text(text), ByteCounter(), profile
-            ), f"it cannot be divided: {error}"
+            page = make_page(file.path, file.blob, parse_plain_text(text), ByteCounter(), profile)
+            return replace(page, indexed=page_indexing(document.front_matter)), f"it cannot be divided: {error}"

@@ -54,11 +54,14 @@ def estimate(
     if copies:
         return Estimate(0, disk, free, round(max(chunks * _SECONDS_PER_COPY, _MIN_SECONDS), 1))
     pace = float(serving.catalog.meta(PACE) or _SECONDS_PER_CHUNK)
-    embedding = _seconds_per_text(embedder, serving.catalog.sample_texts(_SAMPLE)) if embeds else 0.0
+    embedding = _seconds_per_text(serving, embedder) if embeds else 0.0
     return Estimate(chunks if embeds else 0, disk, free, round(chunks * (pace + embedding), 1))
 
 
-def _seconds_per_text(embedder: Embedder, texts: Sequence[str]) -> float:
+def _seconds_per_text(serving: Generation, embedder: Embedder) -> float:
+    if not serving.catalog.is_current:  # it may have texts that no model gets any more
+        return _SECONDS_PER_TEXT
+    texts = serving.catalog.sample_texts(_SAMPLE)
     if not texts:
         return 0.0
     start = time.perf_counter()

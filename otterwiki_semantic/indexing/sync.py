@@ -15,9 +15,9 @@ from dataclasses import dataclass, replace
 
 from otterwiki_semantic.content import PageFile, Repository
 from otterwiki_semantic.content.chunking import Profile
-from otterwiki_semantic.core.records import Page
+from otterwiki_semantic.core.records import Indexed, Page
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
-from otterwiki_semantic.embedding import vector_id
+from otterwiki_semantic.embedding import vector_id, words_only_id
 from otterwiki_semantic.indexing.embedding_stage import EmbeddingStage, LocatedChunks
 from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker
@@ -70,15 +70,22 @@ class _Batch:
 
     def __init__(self, pages: list[Page]) -> None:
         self.pages = pages
-        self.vectors = [[vector_id(chunk.text) for chunk in page.chunks] for page in pages]
+        self.vectors = [_vector_ids(page) for page in pages]
         """The vector ids of the chunks of each page."""
         self.chunks = {
             vector: (page.path, chunk)
             for page, vectors in zip(pages, self.vectors, strict=True)
             for chunk, vector in zip(page.chunks, vectors, strict=True)
+            if page.indexed is Indexed.FULLY
         }
+        """Those that are embedded, by the ids of their vectors, each with the path of its page."""
         self.steps: list[Future[None]] = []
         """What embeds those without a vector."""
+
+
+def _vector_ids(page: Page) -> list[str]:
+    identify = words_only_id if page.indexed is Indexed.WORDS_ONLY else vector_id
+    return [identify(chunk.text) for chunk in page.chunks]
 
 
 def changed_pages(repository: Repository, catalog: Catalog, head: str | None) -> tuple[list[PageFile], list[str]]:
@@ -86,7 +93,7 @@ def changed_pages(repository: Repository, catalog: Catalog, head: str | None) ->
     equals = None if catalog.unfinished else catalog.commit
     changes = repository.changes(equals, head) if equals and head else None
     if changes is None:
-        blobs, known = repository.page_blobs(head) if head else {}, catalog.blobs()
+        blobs, known = repository.page_blobs(head) if head else {}, catalog.blobs() | catalog.excluded_blobs()
         others = {path: blob for path, blob in blobs.items() if known.get(path) != blob}
         changes = others, sorted(known.keys() - blobs.keys())
     changed, removed = changes
@@ -118,6 +125,17 @@ class Indexer:
         self.changed_pages = 0
         """Pages indexed or removed since this object was created."""
 
+    def leave_out_excluded(self, catalog: Catalog) -> None:
+        """Remove the pages from a catalog that other patterns exclude than when it was last synced.
+
+        Pages that are no longer excluded are left to the next sync. Errors: those of git and the catalog.
+        """
+        patterns = self._repository.exclude
+        if catalog.exclude != patterns:
+            head = self._repository.head()
+            excluded = self._repository.excluded_pages(head) if head else frozenset[str]()
+            catalog.set_exclude(patterns, sorted(excluded & catalog.blobs().keys()))
+
     def plan(
         self, catalog: Catalog, *, embed: bool = True, retry_unfinished: bool = False, previous: Catalog | None = None
     ) -> SyncPlan | None:
@@ -125,6 +143,7 @@ class Indexer:
 
         Errors: those of git and the catalog.
         """
+        self.leave_out_excluded(catalog)
         head, commit, is_changing = self._repository.head(), catalog.meta("commit"), catalog.is_changing
         if head == commit and not is_changing and not (retry_unfinished and catalog.unfinished):
             return None

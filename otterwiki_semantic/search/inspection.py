@@ -18,11 +18,13 @@ def inspect_page(generation: Generation, model: Embedder, path: str, index: Fres
     reader = generation.catalog.reader
     title, ids = reader.page_chunks(path)
     first = ids[:MOST_CHUNKS]
-    near = _nearest_elsewhere(reader.exact_index(), first, ids)
+    exact = reader.exact_index()
+    near = _nearest_elsewhere(exact, first, ids)
     hits = reader.chunks(list({*first, *(candidate.id for found in near.values() for candidate, _ in found)}))
     tokens = model.input_tokens([hits[chunk].text for chunk in first])
     chunks = tuple(_seen(hits, chunk, count, near.get(chunk), urls) for chunk, count in zip(first, tokens, strict=True))
-    return PageInspection(path, title, model.window, len(ids), chunks, index, urls.of(path))
+    words_only = any(chunk.is_words_only for chunk in exact.candidates(first))
+    return PageInspection(path, title, model.window, len(ids), chunks, index, urls.of(path), words_only)
 
 
 def _nearest_elsewhere(exact: ExactIndex, chunks: list[int], of_page: list[int]) -> dict[int, list[tuple[ChunkRef, float]]]:

@@ -114,19 +114,26 @@ def _eligible(found: CandidateSet, query: Query, options: SearchOptions, catalog
 def _reranked(ranked: list[Candidate], scores: RerankScores) -> list[Candidate]:
     """Return the candidates in the order of a reranker's scores, behind those that the query names.
 
-    Each gets the score that belongs to its new rank: a reranker's scores are of another kind.
+    Each gets the score that belongs to its new rank: a reranker's scores are of another kind. Those that no model may read keep
+    their ranks.
     """
     if not scores:
         return ranked
-    named = [each for each in ranked if each.tier > Tier.SCORE]
-    read = [each for each in ranked if each.tier is Tier.SCORE and each.chunk.vector in scores]
-    unread = [each for each in ranked if each.tier is Tier.SCORE and each.chunk.vector not in scores]
+    readable = [each for each in ranked if _is_readable(each)]
+    read = [each for each in readable if each.chunk.vector in scores]
+    unread = [each for each in readable if each.chunk.vector not in scores]
     places = {each.id: rank for rank, each in enumerate(ranked, 1)}
     inherited = [each.score for each in read]
     order = sorted(read, key=lambda each: -scores[each.chunk.vector])
     for each, score in zip(order, inherited, strict=True):
         each.rank_before, each.rerank_score, each.score = places[each.id], scores[each.chunk.vector], score
-    return [*named, *order, *unread]
+    following = iter([*order, *unread])
+    return [next(following) if _is_readable(each) else each for each in ranked]
+
+
+def _is_readable(candidate: Candidate) -> bool:
+    """Whether a reranker may read and move a candidate."""
+    return candidate.tier is Tier.SCORE and not candidate.chunk.is_words_only
 
 
 def _sorted(
@@ -165,18 +172,15 @@ def _choose(deduplicator: Deduplicator, pages: int, options: SearchOptions, cata
         return chosen
     share = _DIVERSE_PER_RESULT * options.max_chunks_per_page
     considered = list(_limit_per_page(distinct, pages, _DIVERSE_PER_RESULT * options.n, share))
-    vectors, known = catalog.reader.exact_index().vectors([each.id for each in considered])
-    by_id = {each.id: each for each in considered}
-    embedded = [by_id[chunk] for chunk in known]
     order = mmr_order(
-        [each.score for each in embedded],
-        vectors,
-        [each.path for each in embedded],
+        [each.score for each in considered],
+        catalog.reader.exact_index().vectors_or_zeros([each.id for each in considered]),
+        [each.path for each in considered],
         options.diversity,
         options.n,
         options.max_chunks_per_page,
     )
-    return [embedded[position] for position in order]
+    return [considered[position] for position in order]
 
 
 def _limit_per_page(ranked: Iterable[Candidate], pages: int, n: int, max_per_page: int) -> Iterator[Candidate]:
@@ -199,8 +203,8 @@ def _is_exhausted(found: CandidateSet, options: SearchOptions) -> bool:
 
 
 def _shortlist(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog) -> Shortlist:
-    """Return the best chunks for a reranker to read. What the query names needs none: it comes first in any case."""
+    """Return the best chunks for a reranker to read; none that the query names, which come first in any case."""
     distinct = _deduplicator(ranked, options, catalog).distinct()
-    unnamed = list(islice((each for each in distinct if each.tier is Tier.SCORE), _MAX_RERANKED))
-    stored = catalog.reader.chunks([each.id for each in unnamed])
-    return {each.chunk.vector: stored[each.id].text for each in unnamed if each.id in stored}
+    read = list(islice(filter(_is_readable, distinct), _MAX_RERANKED))
+    stored = catalog.reader.chunks([each.id for each in read])
+    return {each.chunk.vector: stored[each.id].text for each in read if each.id in stored}

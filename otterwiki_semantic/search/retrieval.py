@@ -358,12 +358,16 @@ def _compare(candidates: dict[int, Candidate], index: ExactIndex, vector: Matrix
 
 
 def _score(candidates: Collection[Candidate], scale: Scale, ratio: float, floor: float) -> None:
-    # A chunk without a vector (the model failed on it) counts as near as the nearest, or nobody would find it.
-    unknown = max((each.similarity for each in candidates if each.similarity is not None), default=None)
+    nearest = max((scale.to_bundled(each.similarity) for each in candidates if each.similarity is not None), default=None)
+    best = max((each.keyword_score for each in candidates if each.keyword_score is not None), default=0.0)
     for each in candidates:
-        similarity = unknown if each.similarity is None else each.similarity
-        on_scale = None if similarity is None else scale.to_bundled(similarity)
-        each.fused = fused_score(on_scale, floor if each.keyword_score is None else each.keyword_score, ratio)
+        keyword = floor if each.keyword_score is None else each.keyword_score
+        similarity = nearest if each.similarity is None else scale.to_bundled(each.similarity)
+        # A chunk on which the model failed counts as near as the nearest, or nobody would find it. One that is never embedded
+        # counts the less the worse its words match: else it would come before others for a single word.
+        if each.chunk.is_words_only and similarity is not None and best:
+            similarity *= keyword / best
+        each.fused = fused_score(similarity, keyword, ratio)
     credits_of = page_credits((each.path, each.fused) for each in candidates) if ratio < 1 else {}
     for each in candidates:
         each.page_credit = credits_of.get(each.path, 0.0)

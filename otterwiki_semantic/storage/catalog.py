@@ -6,6 +6,7 @@ page, and so does the outbox for ChromaDB, so that after a crash the work simply
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from otterwiki_semantic.storage.page_table import PageTable
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 from otterwiki_semantic.storage.vector_store import StoredVector
 
+_EXCLUDE = "exclude"
 _MERGE = "INSERT INTO keywords (keywords, rank) VALUES ('merge', ?)"
 _MERGED_PER_CHUNK, _MAX_MERGED = 2, 512
 """Pages of FTS5 (4 KB) that are merged for each deleted chunk, and how many at a time, in some 30 ms."""
@@ -112,6 +114,20 @@ class Catalog(SqliteFile):
         """The number of pages that lack vectors: they are found by keywords only, and indexed again later."""
         return int(self.meta("unfinished") or 0)
 
+    @property
+    def exclude(self) -> tuple[str, ...]:
+        """The patterns of pages that are left out."""
+        return schema.decode_list(self.meta(_EXCLUDE) or "[]")
+
+    def set_exclude(self, patterns: Sequence[str], paths: Iterable[str]) -> None:
+        """Set the patterns of pages that are left out, and remove these pages: until `end_change` it equals no commit."""
+        with self.write() as connection:
+            for path in paths:
+                self._delete(connection, path)
+            values = ((_EXCLUDE, json.dumps(patterns)), ("changing", "other pages"))
+            connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", values)
+            connection.execute(schema.NEXT_REVISION)
+
     def begin_change(self, commit: str | None) -> None:
         """Record that pages begin to change towards another commit: until `end_change` the catalog equals none."""
         self.set_meta("changing", commit or "no commit")
@@ -134,6 +150,12 @@ class Catalog(SqliteFile):
     def blobs(self) -> dict[str, str]:
         """Return the blob id of each page, by path."""
         return {row["path"]: row["blob"] for row in self.select("SELECT path, blob FROM pages")}
+
+    def excluded_blobs(self) -> dict[str, str]:
+        """Return the blob id of each page that is left out because of its front matter, by path."""
+        if not self.is_current:
+            return {}
+        return {row["path"]: row["blob"] for row in self.select("SELECT path, blob FROM excluded_pages")}
 
     def updated(self, paths: Sequence[str]) -> dict[str, int]:
         """Return when pages were last changed (Unix time), by path, as far as it is known."""
@@ -174,8 +196,8 @@ class Catalog(SqliteFile):
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('changing', 'the same commit')")
 
     def sample_texts(self, count: int) -> list[str]:
-        """Return the texts of up to `count` random chunks."""
-        sample = "SELECT id FROM chunks ORDER BY RANDOM() LIMIT ?"
+        """Return the texts of up to `count` random chunks that are embedded."""
+        sample = f"SELECT id FROM chunks WHERE {schema.IS_EMBEDDED} ORDER BY RANDOM() LIMIT ?"
         return [row["text"] for row in self.select(f"SELECT text FROM chunks WHERE id IN ({sample})", count)]
 
     def missing_vectors(self, ids: Iterable[str]) -> list[str]:

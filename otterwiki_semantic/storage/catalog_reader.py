@@ -12,7 +12,7 @@ from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.core.records import StoredChunk
-from otterwiki_semantic.embedding import Matrix, vector_id
+from otterwiki_semantic.embedding import WORDS_ONLY, Matrix, vector_id
 from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex, ExactIndexCache, Mask
 from otterwiki_semantic.storage.filters import Filter, FilterMask
 from otterwiki_semantic.storage.page_names import PageNames
@@ -154,7 +154,7 @@ class CatalogReader:
 
 
 def _check_text(path: str, vector: str, text: str) -> None:
-    if vector_id(text) != vector:
+    if vector_id(text) != vector.removeprefix(WORDS_ONLY):
         raise CatalogCorruptError(f"the catalog's text of {path!r} is not the one that was indexed")
 
 

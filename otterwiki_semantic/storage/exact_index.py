@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from otterwiki_semantic.content.analysis.minhash import Signatures, read_signatures
 from otterwiki_semantic.core.errors import CatalogCorruptError
-from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.embedding import WORDS_ONLY, Matrix
 from otterwiki_semantic.storage.schema import decode_vectors, read_revision
 from otterwiki_semantic.storage.sqlite import SqliteFile
 
@@ -49,6 +49,11 @@ class ChunkRef:
     """The path of its page."""
     ordinal: int
     """Its position in the page, from 0."""
+
+    @property
+    def is_words_only(self) -> bool:
+        """Whether it is never embedded."""
+        return self.vector.startswith(WORDS_ONLY)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,6 +114,11 @@ class ExactIndex:
         return self._columns.live
 
     @property
+    def embedded(self) -> Mask:
+        """The mask of the chunks that have a vector."""
+        return self._columns.embedded
+
+    @property
     def last_id(self) -> int:
         """The id of the last chunk; 0 if there is none."""
         return int(self._columns.ids[-1]) if len(self) else 0
@@ -165,6 +175,14 @@ class ExactIndex:
         rows, known = self._find(ids)
         has_one = self._columns.embedded[rows]
         return self._gather(rows[has_one]), [chunk for chunk, has in zip(known, has_one.tolist(), strict=True) if has]
+
+    def vectors_or_zeros(self, ids: Sequence[int]) -> Matrix:
+        """Return the vectors of chunks, one a row; zeros for those that are unknown or have none."""
+        vectors, known = self.vectors(ids)
+        rows = {chunk: row for row, chunk in enumerate(ids)}
+        matrix = np.zeros((len(ids), self.dimension), dtype=np.float32)
+        matrix[[rows[chunk] for chunk in known]] = vectors
+        return matrix
 
     def signatures(self, ids: Sequence[int]) -> Signatures:
         """Return the MinHash signatures of the known chunks, one a row."""

@@ -16,7 +16,8 @@ def suspect_vectors(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
 
 def suspect_page(connection: sqlite3.Connection, path: str) -> None:
     """Record that the vectors of a page's chunks may be garbage: the page is about to be deleted."""
-    connection.execute("INSERT OR IGNORE INTO suspects SELECT vector FROM chunks WHERE path = ?", (path,))
+    vectors = "SELECT vector FROM chunks JOIN vectors ON vectors.id = vector WHERE path = ?"
+    connection.execute(f"INSERT OR IGNORE INTO suspects {vectors}", (path,))
 
 
 def collect_garbage(connection: sqlite3.Connection) -> None:

@@ -14,18 +14,22 @@ from otterwiki_semantic.content.analysis import fold, indexed_text, name_key, sp
 from otterwiki_semantic.content.analysis.minhash import comparison_text, minhash_signature
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import CatalogCorruptError
-from otterwiki_semantic.core.records import Page
-from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.core.records import Indexed, Page
+from otterwiki_semantic.embedding import WORDS_ONLY, Matrix
 from otterwiki_semantic.storage.garbage_collection import suspect_page
 from otterwiki_semantic.storage.sqlite import SqliteFile
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Raised with every change of the tables below: the index is then rebuilt."""
 
 UNFINISHED = ""
 """Stands for the blob of a page that lacks vectors. No blob has this id, so that the page is indexed again."""
 
+IS_EMBEDDED = f"vector NOT GLOB '{WORDS_ONLY}*'"
+"""The condition for chunks that have a vector, or will have one."""
+
 # A new vector takes the `place` of a deleted one. All have the same size, so that places fit; appended rows would leave gaps.
+# `excluded_pages` say in their front matter that they are not to be searched: nothing else of them is kept.
 # The outbox for ChromaDB is `unstored` and `dropped`; `suspects` are vectors that may have become garbage.
 TABLES = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -35,6 +39,7 @@ CREATE TABLE pages (
     category TEXT, tags TEXT NOT NULL, word_count INTEGER NOT NULL, chunk_count INTEGER NOT NULL, path_key TEXT NOT NULL,
     category_key TEXT, updated INTEGER, problem TEXT, language TEXT NOT NULL
 );
+CREATE TABLE excluded_pages (path TEXT PRIMARY KEY, blob TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE page_tags (tag_key TEXT, path TEXT, PRIMARY KEY (tag_key, path)) WITHOUT ROWID;
 CREATE INDEX page_tags_by_path ON page_tags (path);
 CREATE TABLE links (path TEXT, target TEXT, PRIMARY KEY (path, target)) WITHOUT ROWID;
@@ -63,11 +68,12 @@ INSERT INTO meta VALUES ('schema', '{SCHEMA_VERSION}');
 NEXT_REVISION = "UPDATE meta SET value = value + 1 WHERE name = 'revision'"
 """Counts the changes of whatever searches read and cache."""
 
-FIND_INCONSISTENCY = """
+FIND_INCONSISTENCY = f"""
 SELECT CASE
     WHEN (SELECT COUNT(*) FROM chunks) != (SELECT COALESCE(SUM(chunk_count), 0) FROM pages) THEN 'it lacks passages of pages'
     WHEN EXISTS (SELECT id FROM chunks EXCEPT SELECT id FROM keywords_docsize) THEN 'it lacks words of passages'
-    WHEN EXISTS (SELECT vector FROM chunks EXCEPT SELECT id FROM vectors) THEN 'it lacks vectors of passages'
+    WHEN EXISTS (SELECT vector FROM chunks WHERE {IS_EMBEDDED} EXCEPT SELECT id FROM vectors)
+        THEN 'it lacks vectors of passages'
 END"""
 
 _MAX_CACHED_LISTS = 4_000
@@ -84,6 +90,9 @@ def read_revision(database: SqliteFile) -> int:
 
 def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[str]) -> None:
     """Insert a page and its chunks, which have these vectors; the keyword index uses the ids of the chunks."""
+    if page.indexed is Indexed.NOT:
+        connection.execute("INSERT INTO excluded_pages VALUES (?, ?)", (page.path, page.blob))
+        return
     row = (
         *(page.path, page.blob, page.title, page.category, _encode_list(page.tags), page.word_count, len(page.chunks)),
         *(fold(page.path), fold(page.category) if page.category else None, page.updated, page.problem, page.language),
@@ -137,7 +146,7 @@ def delete_page(connection: sqlite3.Connection, path: str) -> int:
     _count_words(connection, (row["text"] for row in connection.execute("SELECT text FROM chunks WHERE path = ?", (path,))), -1)
     connection.execute("DELETE FROM keywords WHERE rowid IN (SELECT id FROM chunks WHERE path = ?)", (path,))
     chunks = connection.execute("DELETE FROM chunks WHERE path = ?", (path,)).rowcount
-    for table in ("pages", "page_tags", "links", "names", "answers"):
+    for table in ("pages", "excluded_pages", "page_tags", "links", "names", "answers"):
         connection.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
     return chunks
 

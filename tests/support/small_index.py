@@ -8,7 +8,7 @@ import numpy as np
 
 from otterwiki_semantic.core.records import Chunk, Page
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.embedding.passages import vector_id
+from otterwiki_semantic.embedding.passages import vector_id, words_only_id
 from otterwiki_semantic.storage import Generation, StoredVector
 
 DIMENSION = 64
@@ -33,6 +33,7 @@ class SmallIndex:
         category: str | None = None,
         tags: tuple[str, ...] = (),
         updated: int | None = None,
+        words_only: bool = False,
     ) -> None:
         """Add a page of chunks, each a text and its cosine similarity to the query; None for one without a vector."""
         prefix = f"[{path}] "
@@ -41,7 +42,7 @@ class SmallIndex:
             Chunk(prefix + text, len(prefix), 0, section, headings, headings, section.lower(), 10 * place + 1, 10 * place + 9)
             for place, (text, _) in enumerate(parts)
         )
-        ids = [vector_id(chunk.text) for chunk in chunks]
+        ids = [words_only_id(chunk.text) if words_only else vector_id(chunk.text) for chunk in chunks]
         embedded = [(chunk, similarity) for chunk, (_, similarity) in zip(ids, parts, strict=True) if similarity is not None]
         self.catalog.add_vectors([StoredVector(chunk, self._vector(similarity)) for chunk, similarity in embedded])
         page = Page(path, f"blob of {path}", path, category, tags, word_count=10, chunks=chunks, updated=updated)

@@ -27,6 +27,8 @@ class OfflineIndex:
     """The commit that it equals; None if none."""
     fingerprint: str | None
     pages: int
+    excluded: int
+    """Pages that are left out because of their front matter."""
     chunks: int
     unfinished: int
     """Pages with passages that lack a vector."""
@@ -83,12 +85,13 @@ def _read(place: Path) -> OfflineIndex:
     uri = f"{(place / _CATALOG).absolute().as_uri()}?mode=ro&immutable=1"  # else SQLite would create files next to it
     with closing(sqlite3.connect(uri, uri=True)) as connection:
         facts = dict(connection.execute("SELECT name, value FROM meta"))
-        pages, chunks = (connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in ("pages", "chunks"))
+        knows_excluded = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'excluded_pages'").fetchone()
+        tables = ("pages", "chunks", *(["excluded_pages"] if knows_excluded else ()))
+        pages, chunks, *excluded = (connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0] for table in tables)
         is_checked = _check(connection)
     commit = None if "changing" in facts else facts.get("commit")
-    return OfflineIndex(
-        place.name, commit, facts.get("fingerprint"), pages, chunks, int(facts.get("unfinished") or 0), is_checked
-    )
+    unfinished = int(facts.get("unfinished") or 0)
+    return OfflineIndex(place.name, commit, facts.get("fingerprint"), pages, sum(excluded), chunks, unfinished, is_checked)
 
 
 def _check(connection: sqlite3.Connection) -> bool:

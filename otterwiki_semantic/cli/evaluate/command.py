@@ -28,7 +28,8 @@ from otterwiki_semantic.cli.evaluate.drafts import draft_questions
 from otterwiki_semantic.cli.evaluate.runs import Run, comparison, failures, measure, plotter, read_run, table
 from otterwiki_semantic.content.chunking import PROFILES
 from otterwiki_semantic.content.markdown import parse_markdown
-from otterwiki_semantic.core.records import MAX_RESULTS, Mode, SearchOptions
+from otterwiki_semantic.content.pages import page_indexing
+from otterwiki_semantic.core.records import MAX_RESULTS, Indexed, Mode, SearchOptions
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.search.evaluation import GAINS, read_judged_queries
 
@@ -157,7 +158,9 @@ def make_command(repository: Path | None, output: Path | None) -> None:
     files = git.pages(head) if head else {}
     contents = git.read_blobs(file.blob for file in files.values())
     pages = zip(files, contents, strict=True)
-    drafts = draft_questions({path: parse_markdown(content.decode("utf-8", errors="replace")).links for path, content in pages})
+    documents = ((path, parse_markdown(content.decode("utf-8", errors="replace"))) for path, content in pages)
+    indexed = ((path, page) for path, page in documents if page_indexing(page.front_matter) is not Indexed.NOT)
+    drafts = draft_questions({path: page.links for path, page in indexed})
     written = json.dumps(drafts, ensure_ascii=False, indent=1)
     if output:
         _write(output, written)

@@ -100,10 +100,18 @@ def parse_seconds(size: int) -> float:
     return max(_MIN_SECONDS, size * _SECONDS_PER_BYTE)
 
 
+def _lines(text: str) -> list[str]:
+    return _LINE_END.sub("\n", text.replace("\0", "\ufffd").removeprefix("\ufeff")).split("\n")
+
+
+def read_front_matter(text: str) -> dict[str, Any]:
+    """Return the front matter of a page, as `parse_markdown` does."""
+    return split_front_matter(_lines(text))[0]
+
+
 def parse_markdown(text: str) -> Document:
     """Parse a page. No input raises an error: if the parser fails, the page is one section of plain paragraphs."""
-    source = _LINE_END.sub("\n", text.replace("\0", "\ufffd").removeprefix("\ufeff"))
-    lines = source.split("\n")
+    lines = _lines(text)
     front_matter, skipped = split_front_matter(lines)
     end = front_matter_end(lines)
     unread = "" if skipped else "\n".join(lines[:end])

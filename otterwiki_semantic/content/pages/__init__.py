@@ -5,7 +5,11 @@ from otterwiki_semantic.content.pages.links import resolve_link as resolve_link
 from otterwiki_semantic.content.pages.outline import find_section as find_section
 from otterwiki_semantic.content.pages.outline import outline as outline
 from otterwiki_semantic.content.pages.outline import short_names as short_names
+from otterwiki_semantic.content.pages.page import FRONT_MATTER as FRONT_MATTER
+from otterwiki_semantic.content.pages.page import check_not_excluded as check_not_excluded
 from otterwiki_semantic.content.pages.page import make_page as make_page
+from otterwiki_semantic.content.pages.page import page_excluded as page_excluded
+from otterwiki_semantic.content.pages.page import page_indexing as page_indexing
 from otterwiki_semantic.content.pages.page import page_name as page_name
 from otterwiki_semantic.content.pages.page import page_not_found as page_not_found
 from otterwiki_semantic.content.pages.page import page_title as page_title

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from otterwiki_semantic.content.analysis.trigrams import nearest_names
 from otterwiki_semantic.content.chunking.chunker import chunk_document, shorten_heading
@@ -12,9 +13,11 @@ from otterwiki_semantic.content.markdown.front_matter import list_field, text_fi
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.links import linked_pages
 from otterwiki_semantic.content.pages.outline import section_word_count
-from otterwiki_semantic.core.errors import PageNotFoundError
-from otterwiki_semantic.core.records import Document, Page
+from otterwiki_semantic.core.errors import PageExcludedError, PageNotFoundError
+from otterwiki_semantic.core.records import Document, Indexed, Page
 
+FRONT_MATTER = "its front matter (search: false)"
+"""What excludes a page that says so itself."""
 _MAX_SUGGESTIONS, _MIN_SIMILARITY = 5, 0.35
 
 
@@ -35,12 +38,29 @@ def page_not_found(where: str, path: str, paths: Iterable[str]) -> PageNotFoundE
     return PageNotFoundError(f"{where} has no page {path!r}{hint}", nearest)
 
 
+def page_excluded(path: str, by: str) -> PageExcludedError:
+    """Return the error for a page that is left out of the index, and by what."""
+    return PageExcludedError(f"the page {path!r} is excluded from search by {by}")
+
+
 def page_title(path: str, document: Document) -> str:
     """Return the front matter's title, else the first heading if it is of level 1, else the page's name."""
     title = text_field(document.front_matter, "title")
     first = next((section for section in document.sections if section.level), None)
     heading = first.heading if first is not None and first.level == 1 else None
     return shorten_heading(title or heading or page_name(path))
+
+
+def page_indexing(front_matter: dict[str, Any]) -> Indexed:
+    """Return what the index is to have of a page: what `search` of its front matter says, else all of it."""
+    value = (text_field(front_matter, "search") or "").lower()
+    return Indexed(value) if value in set(Indexed) else Indexed.FULLY
+
+
+def check_not_excluded(path: str, front_matter: dict[str, Any]) -> None:
+    """Raise `PageExcludedError` for a page whose front matter excludes it."""
+    if page_indexing(front_matter) is Indexed.NOT:
+        raise page_excluded(path, FRONT_MATTER)
 
 
 def page_word_count(document: Document) -> int:
@@ -68,4 +88,5 @@ def make_page(path: str, blob: str, document: Document, counter: TokenCounter, p
         word_count=page_word_count(document),
         chunks=chunk_document(document, title, counter, profile),
         links_to=linked_pages(document.links, path),
+        indexed=page_indexing(document.front_matter),
     )

@@ -14,7 +14,7 @@ from otterwiki_semantic.content.chunking.sizes import count_words
 from otterwiki_semantic.content.markdown.front_matter import json_safe
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.outline import find_section, outline, short_names
-from otterwiki_semantic.content.pages.page import page_name, page_title, page_word_count
+from otterwiki_semantic.content.pages.page import check_not_excluded, page_name, page_title, page_word_count
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.records import OutlineEntry, PagePart, PageRequest, PageView
 
@@ -24,10 +24,12 @@ _LINE = re.compile(r".*?(?:\r\n?|\n|\Z)", re.DOTALL)
 def view_page(path: str, revision: str, text: str, request: PageRequest) -> PageView:
     """Return a page, or the sections and lines asked for, without what git and the index know of it.
 
-    Errors: `SectionNotFoundError`, `AmbiguousSectionError`, `ParameterError` for lines that the page does not have.
+    Errors: `PageExcludedError`, `SectionNotFoundError`, `AmbiguousSectionError`, `ParameterError` for lines that the page does
+    not have.
     """
     lines = [match[0] for match in _LINE.finditer(text) if match[0]] or [""]
     document = parse_markdown(text)
+    check_not_excluded(path, document.front_matter)
     entries, title = outline(document, len(lines)), page_title(path, document)
     parts = [_part(lines, find_section(entries, name, title)) for name in request.section]
     if request.lines is not None:

@@ -85,6 +85,15 @@ class Chunk:
     end_line: int
 
 
+class Indexed(StrEnum):
+    """What the index has of a page; the values are those of `search` in its front matter."""
+
+    FULLY = "true"
+    WORDS_ONLY = "words"
+    """Its words and names, but no vectors: no model gets its text."""
+    NOT = "false"
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page, ready to be indexed."""
@@ -112,6 +121,7 @@ class Page:
     """What the front matter says of the language."""
     problem: str | None = None
     """Why it is not indexed as it should be, or not all of it; a sentence about the page."""
+    indexed: Indexed = Indexed.FULLY
 
 
 @dataclass(frozen=True, slots=True)

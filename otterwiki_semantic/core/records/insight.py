@@ -109,7 +109,7 @@ class ChunkInspection(Struct, frozen=True):
     tokens: int
     """Tokens that the model was given, special ones included."""
     has_vector: bool
-    """False: the model failed on it, so it is found by its words alone."""
+    """False: the model failed on it, or the page is `words_only`; so it is found by its words alone."""
     neighbours: tuple[Neighbour, ...]
     """The nearest 3 passages of other pages, nearest first; none without a vector."""
 
@@ -127,6 +127,8 @@ class PageInspection(Struct, frozen=True, omit_defaults=True):
     index: Freshness
     url: str | None = None
     """The page in the wiki."""
+    words_only: bool = False
+    """Whether no model gets its text, because its front matter says `search: words`."""
 
 
 class MapState(StrEnum):

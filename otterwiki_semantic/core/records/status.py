@@ -160,6 +160,8 @@ class IndexStatus(Struct, frozen=True, kw_only=True):
     head_error: str | None = None
     """Why git cannot say what HEAD is."""
     pages: int
+    excluded_pages: int = 0
+    """Pages of HEAD that are left out."""
     chunks: int
     vectors: int
     model: str

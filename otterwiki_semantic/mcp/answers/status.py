@@ -24,6 +24,7 @@ class StatusAnswer(ToolResponse):
     head_commit: str | None = Field(default=None, description="The wiki's latest commit")
     pending_pages: int = Field(description="Pages still to be indexed")
     pages: int = Field(description="Pages in the index")
+    excluded_pages: int = Field(default=0, description="Pages that are excluded from search")
     passages: int = Field(description="Passages in the index")
     model: str = Field(description="The embedding model")
     rebuild: str = Field(description="The last rebuild: idle, running, done or failed")
@@ -34,7 +35,8 @@ class StatusAnswer(ToolResponse):
         is_new = self.indexed_commit == self.head_commit
         commit = (self.indexed_commit or "nothing yet")[:12]
         freshness = "up to date" if is_new else f"behind by {count(self.pending_pages, 'page')}"
-        size = f"{count(self.pages, 'page')}, {count(self.passages, 'passage')}"
+        excluded = f" ({self.excluded_pages} excluded)" if self.excluded_pages else ""
+        size = f"{count(self.pages, 'page')}{excluded}, {count(self.passages, 'passage')}"
         return [
             f"{self.status}: {size}, at {commit} ({freshness}), model {self.model}",
             f"last rebuild: {self.rebuild}",
@@ -66,6 +68,7 @@ def status_answer(body: Json, max_tokens: int) -> StatusAnswer:
             head_commit=body["head_commit"],
             pending_pages=body["pending_pages"],
             pages=body["pages"],
+            excluded_pages=body.get("excluded_pages", 0),
             passages=body["chunks"],
             model=body["model"],
             rebuild=body["rebuild"]["state"],

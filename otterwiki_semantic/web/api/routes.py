@@ -60,7 +60,7 @@ class _PagePath(PathConverter):
 
 def make_blueprint(index: IndexClient, settings: Settings) -> Blueprint:
     """Return the routes of the API. The caller exempts them from the wiki's CSRF protection, because `auth` checks it."""
-    api = Api(index, PageReader(index, Repository(settings.repository)), settings)
+    api = Api(index, PageReader(index, Repository(settings.repository, settings.exclude)), settings)
     blueprint = Blueprint("semantic_search", __name__, url_prefix="/api/v1")
     blueprint.record_once(lambda state: state.app.url_map.converters.update(page_path=_PagePath))
     by_rule: dict[str, dict[str, tuple[Operation, View]]] = {}

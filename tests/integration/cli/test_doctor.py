@@ -8,10 +8,12 @@ import json
 import os
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -400,6 +402,16 @@ def test_synonyms_need_their_page(tmp_path: Path) -> None:
         assert any(each.what == "synonyms" and each.level is Level.PROBLEM for each in found) == is_wrong
 
 
+def test_excluded_pages_are_counted_and_patterns_without_a_page_named(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "wiki", {"home.md": "# Home", "drafts/a.md": "# A", "drafts/b.md": "# B"})
+    environment = {**PATH, "SEMANTIC_EXCLUDE": "drafts/** Drafts/** home"}
+    *_, counted, idle = check_repository(make_context(environment, {}, repository=repository))
+    assert (counted.level, counted.detail.partition(" pages ")[0]) == (Level.OK, f"{repository}, 1")
+    assert counted.detail.endswith(", without 2 that SEMANTIC_EXCLUDE excludes")
+    assert (idle.level, idle.detail) == (Level.NOTE, "no page's file matches Drafts/**, home of SEMANTIC_EXCLUDE")
+    assert idle.hint
+
+
 @as_root
 def test_a_repository_of_another_user_is_explained(resting: DoctorContext) -> None:
     place = settings_of(resting).repository
@@ -524,6 +536,13 @@ def test_an_index_at_rest_is_read_and_left_as_it_is(resting: DoctorContext) -> N
     assert "its file is intact" in index.detail
     assert files_of(settings_of(resting).data_dir) == before
     assert owners_of(settings_of(resting).data_dir) == []
+
+
+def test_pages_that_exclude_themselves_are_counted_in_an_index_at_rest(resting: DoctorContext) -> None:
+    with closing(sqlite3.connect(catalog_of(resting))) as connection, connection:
+        connection.execute("INSERT INTO excluded_pages VALUES ('diary', 'a blob')")
+    _, index = check_index(resting)
+    assert index.detail.startswith("5 pages (1 excluded by their front matter), 6 passages, ")
 
 
 def test_an_index_that_is_behind_says_so(resting: DoctorContext) -> None:

@@ -234,10 +234,10 @@ _NAMES = st.sampled_from(["a", "b", "d/a", "d/b", "d/e/a", "ü"])
 _TREES = st.lists(st.dictionaries(_NAMES, st.sampled_from(["one", "two", "three"]), max_size=5), min_size=2, max_size=4)
 
 
-@settings(max_examples=15)
-@given(trees=_TREES)
+@settings(max_examples=20)
+@given(trees=_TREES, exclude=st.sampled_from([(), ("d/*.md",), ("d", "ü.md"), ("**/a.md",)]))
 def test_changes_between_any_two_commits_equal_a_comparison_of_every_page(
-    tmp_path_factory: pytest.TempPathFactory, trees: list[dict[str, str]]
+    tmp_path_factory: pytest.TempPathFactory, trees: list[dict[str, str]], exclude: tuple[str, ...]
 ) -> None:
     place = make_repository(tmp_path_factory.mktemp("trees"), {})
     known: dict[str, str] = {}
@@ -246,11 +246,53 @@ def test_changes_between_any_two_commits_equal_a_comparison_of_every_page(
         files: dict[str, str | bytes | None] = {f"{name}.md": None for name in known.keys() - tree.keys()}
         commits.append(commit(place, files | {f"{name}.md": text for name, text in tree.items()}))
         known = tree
-    repository = Repository(place)
+    repository = Repository(place, exclude)
     for since, until in permutations(commits, 2):
         before, after = repository.page_blobs(since), repository.page_blobs(until)
         changed = {path: blob for path, blob in after.items() if before.get(path) != blob}
         assert repository.changes(since, until) == (changed, sorted(before.keys() - after.keys()))
+
+
+EXCLUDABLE = ("drafts.md", "drafts/a.md", "drafts/deep/b.md", "Drafts/c.md", "my notes/d.md", "[x].md", "ü.md", "drafts/a.png")
+
+
+@pytest.mark.parametrize(
+    ("patterns", "excluded"),
+    [
+        (("drafts/**",), {"drafts/a", "drafts/deep/b"}),
+        (("drafts/*.md",), {"drafts/a"}),
+        (("drafts",), {"drafts/a", "drafts/deep/b"}),
+        (("drafts/",), {"drafts/a", "drafts/deep/b"}),
+        (("drafts.md",), {"drafts"}),
+        (("*.md",), {"drafts", "[x]", "ü"}),
+        (("**/*.md",), {name.removesuffix(".md") for name in EXCLUDABLE if name.endswith(".md")}),
+        (("**/deep/**", "my notes/?.md"), {"drafts/deep/b", "my notes/d"}),
+        (("[dD]rafts/[a-c].md",), {"drafts/a", "Drafts/c"}),
+        (("[x].md", "ü.md"), {"[x]", "ü"}),
+        (("nothing/**",), set()),
+    ],
+)
+@pytest.mark.parametrize("kind", ["sha1", "sha256"])
+def test_pages_are_excluded_as_git_matches_paths(
+    tmp_path: Path, patterns: tuple[str, ...], excluded: set[str], kind: str
+) -> None:
+    git(tmp_path, "init", "-q", f"--object-format={kind}")
+    head = commit(tmp_path, dict.fromkeys(EXCLUDABLE, "text"))
+    (tmp_path / "drafts" / "link.md").symlink_to("a.md")
+    head = commit(tmp_path, {})
+    repository, everything = Repository(tmp_path, patterns), Repository(tmp_path).page_blobs(head)
+    assert repository.excluded_pages(head) == excluded
+    assert repository.page_blobs(head).keys() == everything.keys() - excluded
+    for path in everything:
+        assert (repository.page_blob(head, path) is None) == (path in excluded)
+
+
+def test_patterns_are_those_of_the_whole_repository_wherever_git_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = commit(make_repository(tmp_path, {}), {"drafts/a.md": "A", "b.md": "B"})
+    monkeypatch.setenv("GIT_LITERAL_PATHSPECS", "1")
+    assert Repository(tmp_path / "drafts", ("drafts",)).page_blobs(head).keys() == {"b"}
 
 
 def test_commits_that_git_cannot_compare_have_no_changes(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.settings import SETTING_NAMES, read_settings, unencrypted_keys
+from otterwiki_semantic.daemon.protocol import settings_argument, settings_from
 from tests.support.paths import ROOT
 
 REPOSITORY = {"REPOSITORY": "/wiki/repository"}
@@ -67,11 +68,37 @@ def test_flags_are_true_or_false() -> None:
         ("SEMANTIC_CHROMA_URL", "http://localhost:8000/chroma"),
         ("SEMANTIC_CHROMA_URL", "http://localhost:8000?tenant=me"),
         ("SEMANTIC_CHROMA_URL", "http://[1:2]:8000"),
+        ("SEMANTIC_EXCLUDE", "/drafts/**"),
+        ("SEMANTIC_EXCLUDE", "./drafts"),
+        ("SEMANTIC_EXCLUDE", "drafts//a.md"),
+        ("SEMANTIC_EXCLUDE", "home.md ../other.md"),
+        ("SEMANTIC_EXCLUDE", ":(icase)drafts"),
+        ("SEMANTIC_EXCLUDE", "drafts !drafts/a.md"),
+        ("SEMANTIC_EXCLUDE", "drafts/**, private/**"),
+        ("SEMANTIC_EXCLUDE", "drafts/**/\x07"),
+        ("SEMANTIC_EXCLUDE", "'drafts"),
+        ("SEMANTIC_EXCLUDE", "''"),
+        ("SEMANTIC_EXCLUDE", "'drafts\\'"),
     ],
 )
 def test_a_bad_value_is_refused_with_its_name_and_what_is_allowed(name: str, value: str) -> None:
-    with pytest.raises(ConfigError, match=rf"{name} is '{re.escape(value)}'; allowed: "):
+    with pytest.raises(ConfigError, match=rf"{name} is {re.escape(repr(value))}; allowed: "):
         read_settings(REPOSITORY, {name: value})
+
+
+@pytest.mark.parametrize(
+    ("value", "patterns"),
+    [
+        ("drafts/** private/*.md", ("drafts/**", "private/*.md")),
+        ("'old notes/**'\n[x].md", ("old notes/**", "[x].md")),
+        (["drafts/", "old notes/*.md"], ("drafts/", "old notes/*.md")),
+        ("", ()),
+    ],
+)
+def test_patterns_are_separated_by_spaces(value: object, patterns: tuple[str, ...]) -> None:
+    settings = read_settings({**REPOSITORY, "SEMANTIC_EXCLUDE": value}, {})
+    assert settings.exclude == patterns
+    assert settings_from(settings_argument(settings), {}) == settings
 
 
 @pytest.mark.parametrize("value", [True, "true", "TRUE", "1", "yes", "On"])

@@ -99,6 +99,24 @@ def test_the_rerankers_scores_order_all_but_what_the_query_names(index: SmallInd
     assert again.shortlist == {}
 
 
+def test_no_reranker_reads_what_is_never_embedded_and_it_keeps_its_rank(index: SmallIndex) -> None:
+    index.put("best", ("boiler of the house", 0.9))
+    index.put("secret", ("the boiler in the house", None), words_only=True)
+    index.put("worst", ("a boiler", 0.2))
+    first = search(index, "boiler house", rerank=True)
+    assert paths(first) == ["best", "secret", "worst"]
+    assert list(first.shortlist.values()) == ["[best] boiler of the house", "[worst] a boiler"]
+    again = search(index, "boiler house", dict(zip(first.shortlist, (0.1, 0.9), strict=True)), rerank=True)
+    assert paths(again) == ["worst", "secret", "best"]
+
+
+def test_diverse_results_include_what_has_no_vector(index: SmallIndex) -> None:
+    index.put("near", ("boiler and furnace", 0.9))
+    index.put("secret", ("the boiler of the hotel", None), words_only=True)
+    index.put("failed", ("a boiler in a ship", None))
+    assert sorted(paths(search(index, "boiler", diversity=0.5))) == ["failed", "near", "secret"]
+
+
 def test_what_the_reranker_has_not_read_comes_last(index: SmallIndex) -> None:
     for path, similarity in (("a", 0.8), ("b", 0.7), ("c", 0.6)):
         index.put(path, (f"text of {path}", similarity))

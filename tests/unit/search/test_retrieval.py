@@ -8,6 +8,7 @@ from otterwiki_semantic.core.errors import CatalogError
 from otterwiki_semantic.core.records import Filters, Mode, SearchOptions
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.search import Scale, retrieval
+from otterwiki_semantic.search.fusion import fused_score
 from otterwiki_semantic.search.query import filter_of, parse_query
 from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, Tier, retrieve
 from tests.support.small_index import QUERY, SmallIndex
@@ -154,6 +155,29 @@ def test_a_chunk_without_a_vector_counts_as_near_as_the_nearest(index: SmallInde
     found = find(index, "boiler", semantic_ratio=0.999)
     assert on_page(found, "failed").similarity is None
     assert on_page(found, "failed").fused == pytest.approx(on_page(found, "embedded").fused, rel=0.001)
+
+
+def test_a_chunk_that_is_never_embedded_counts_as_near_as_its_words_are_good(index: SmallIndex) -> None:
+    index.put("both", ("the boiler is in the cellar", 0.6))
+    index.put("best words", ("boiler, cellar", None), words_only=True)
+    index.put("one word", ("a cellar door", None), words_only=True)
+    found = find(index, "boiler cellar")
+    best, one = on_page(found, "best words"), on_page(found, "one word")
+    assert best.similarity is one.similarity is None
+    assert best.keyword_rank == 1
+    assert best.fused == pytest.approx(fused_score(0.6, best.keyword_score or 0, 0.5))
+    assert one.keyword_score is not None
+    assert best.keyword_score is not None
+    share = one.keyword_score / best.keyword_score
+    assert one.fused == pytest.approx(fused_score(0.6 * share, one.keyword_score, 0.5))
+    assert paths(found)[-1] == "one word"
+    assert paths(find(index, "boiler cellar", mode=Mode.SEMANTIC)) == ["both"]
+
+
+def test_chunks_that_are_never_embedded_are_ranked_by_words_where_nothing_else_is_found(index: SmallIndex) -> None:
+    index.put("best words", ("boiler, cellar", None), words_only=True)
+    index.put("one word", ("a cellar door in the hall", None), words_only=True)
+    assert paths(find(index, "boiler cellar")) == ["best words", "one word"]
 
 
 def test_similarities_are_fused_on_the_bundled_models_scale(index: SmallIndex) -> None:

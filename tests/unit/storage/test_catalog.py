@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
-from otterwiki_semantic.core.records import Chunk, Page
-from otterwiki_semantic.embedding.passages import vector_id
+from otterwiki_semantic.core.records import Chunk, Indexed, Page
+from otterwiki_semantic.embedding.passages import vector_id, words_only_id
 from otterwiki_semantic.storage.catalog import Catalog, Counts
 from otterwiki_semantic.storage.vector_store import StoredVector
 from tests.support.catalog_reading import hits_of
@@ -54,6 +54,37 @@ def test_a_hit_says_where_it_stands(catalog: Catalog) -> None:
     assert (hit.text, hit.chunk_index, hit.total_chunks) == ("two", 1, 2)
     assert (hit.section, hit.section_path, hit.headings, hit.anchor) == ("S", ("A", "S"), ("S",), "s")
     assert (hit.start_line, hit.end_line, hit.page_word_count) == (2, 3, 10)
+
+
+def test_of_an_excluded_page_only_its_blob_is_kept(catalog: Catalog) -> None:
+    put(catalog, page("a", "one"))
+    assert settle(catalog) == ({"one"}, set())
+    excluded = replace(page("a"), indexed=Indexed.NOT)
+    put(catalog, excluded)
+    assert (catalog.blobs(), catalog.excluded_blobs()) == ({}, {"a": "blob of a"})
+    assert settle(catalog) == (set(), {"one"})
+    assert hits_of(catalog, [vector_id("one")]) == []
+    put(catalog, page("a", "one"))
+    assert (catalog.blobs(), catalog.excluded_blobs()) == ({"a": "blob of a"}, {})
+    put(catalog, excluded)
+    catalog.remove_pages(["a"])
+    assert (catalog.blobs(), catalog.excluded_blobs()) == ({}, {})
+
+
+def test_a_chunk_that_is_never_embedded_lacks_nothing(catalog: Catalog) -> None:
+    put(catalog, page("a", "one"))
+    assert settle(catalog) == ({"one"}, set())
+    catalog.put_pages([(page("a", "one"), [words_only_id("one")])])
+    assert settle(catalog) == (set(), {"one"})
+    put(catalog, page("b", "one"))
+    assert settle(catalog) == ({"one"}, set())
+    catalog.check_copy()
+    index = catalog.reader.exact_index()
+    assert [found.path for found, _ in index.nearest(vector("one").embedding, 5)] == ["b"]
+    assert catalog.sample_texts(5) == ["one"]
+    assert catalog.reader.page_vectors(["a"]) == {}
+    catalog.remove_pages(["a"])
+    assert settle(catalog) == (set(), set())
 
 
 def test_chunks_with_the_same_vector_are_all_found(catalog: Catalog) -> None:

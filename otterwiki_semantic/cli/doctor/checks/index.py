@@ -61,7 +61,8 @@ def _running(settings: Settings, probe: DaemonProbe, daemon: DaemonInfo) -> Iter
 def status_findings(status: IndexStatus) -> Iterator[Finding]:
     """Report the status of a running index."""
     index = status.index
-    detail = f"{status.pages} pages, {status.chunks} passages, model {status.model}, generation {status.generation or 'none'}"
+    pages = f"{status.pages} pages" + (f" ({status.excluded_pages} excluded)" if status.excluded_pages else "")
+    detail = f"{pages}, {status.chunks} passages, model {status.model}, generation {status.generation or 'none'}"
     if index.commit == index.head and not index.pending_pages:
         yield ok("index", f"{detail}; it equals HEAD ({(index.head or 'no commit')[:12]})")
     else:
@@ -95,7 +96,8 @@ def _offline(settings: Settings) -> Iterator[Finding]:
 
 
 def _files(settings: Settings, found: OfflineIndex) -> Iterator[Finding]:
-    detail = f"{found.pages} pages, {found.chunks} passages, generation {found.name}"
+    pages = f"{found.pages} pages" + (f" ({found.excluded} excluded by their front matter)" if found.excluded else "")
+    detail = f"{pages}, {found.chunks} passages, generation {found.name}"
     detail += "; its file is intact" if found.is_checked else "; its file is too large to be checked here"
     yield _compared(settings, found.commit, detail)
     if found.unfinished:

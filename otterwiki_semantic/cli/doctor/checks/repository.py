@@ -16,7 +16,7 @@ from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.hints import SHOW_CAPITALS
 from otterwiki_semantic.core.languages import ENGLISH, SNOWBALL
 from otterwiki_semantic.core.records import PageUrls
-from otterwiki_semantic.core.settings import BUNDLED, read_flag
+from otterwiki_semantic.core.settings import BUNDLED, EXCLUDE, Settings, read_flag
 
 _GIT_SECONDS = 10
 _SAMPLED_PAGES, _SAMPLED_BYTES = 60, 20_000
@@ -41,25 +41,31 @@ def check_repository(context: DoctorContext) -> Iterator[Finding]:
     version = subprocess.run([git, "--version"], capture_output=True, text=True, timeout=_GIT_SECONDS, check=False).stdout
     yield ok("git", f"{version.removeprefix('git version ').strip()}, {git}")
     if context.settings is not None:
-        yield from _repository(context, context.settings.repository)
+        yield from _repository(context, context.settings)
 
 
-def _repository(context: DoctorContext, place: Path) -> Iterator[Finding]:
+def _repository(context: DoctorContext, settings: Settings) -> Iterator[Finding]:
+    place = settings.repository
     if not place.exists():
         yield problem("repository", f"{place} does not exist", "correct REPOSITORY, or mount its file system")
         return
     try:
-        repository = Repository(place)
+        repository = Repository(place, settings.exclude)
         head = repository.head()
         if head is None:
             yield note("repository", f"{place} has no commit yet: there is nothing to index")
             return
-        pages = repository.page_blobs(head)
+        pages, excluded = repository.page_blobs(head), repository.excluded_pages(head)
+        idle = [pattern for pattern in settings.exclude if not repository.matching_pages(head, [pattern])]
     except RepositoryError as error:
         reason = str(error)
         yield problem("repository", reason.splitlines()[0], _hint(place, reason))
         return
-    yield ok("repository", f"{place}, {len(pages)} pages at {head[:12]}")
+    left_out = f", without {len(excluded)} that {EXCLUDE} excludes" if excluded else ""
+    yield ok("repository", f"{place}, {len(pages)} pages at {head[:12]}{left_out}")
+    if idle:
+        detail = f"no page's file matches {', '.join(idle)} of {EXCLUDE}"
+        yield note("repository", detail, "files have their case and end in .md: notes.md, Notes/*.md, **/notes.md, notes/**")
     hidden = [path for path in pages if not PageUrls(retains_case=_retains_case(context)).shows(path)]
     if hidden:
         detail = f"the wiki cannot show {len(hidden)} of them, such as {min(hidden)}: their names have capitals, and"

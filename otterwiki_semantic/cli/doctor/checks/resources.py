@@ -48,7 +48,7 @@ def _needed(settings: Settings) -> float | None:
     from otterwiki_semantic.indexing import estimate
 
     try:
-        repository = Repository(settings.repository)
+        repository = Repository(settings.repository, settings.exclude)
         head = repository.head()
         pages = repository.pages(head).values() if head else ()
         embedder = open_embedder(settings)
