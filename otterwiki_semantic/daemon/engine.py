@@ -117,7 +117,7 @@ class IndexEngine:
             on_synced=self._refresh,
             max_page_bytes=settings.max_page_bytes,
         )
-        self._synonyms = SynonymPage(repository, settings.synonyms)
+        self._synonyms = SynonymPage(Repository(settings.repository), settings.synonyms)  # which may be excluded from search
         self._pinned = PinnedAnswers(self._queries.vector_of)
         self._insights = Insights(settings.data_dir, self._manager.history, keeps_searches=settings.search_log)
         self._map = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from otterwiki_semantic.content.analysis import name_key
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search.query import Query
 from otterwiki_semantic.search.similarity_scale import Scale
-from otterwiki_semantic.storage import Generation
+from otterwiki_semantic.storage import Generation, PinnedQuestion
 
 _SAME_QUESTION = 0.8
 """The least similarity, on the bundled model's scale, of two ways to ask the same."""
@@ -23,9 +23,9 @@ class PinnedAnswers:
         self._embed = embed
         self._vectors: dict[str, Matrix] = {}
 
-    def refresh(self, answers: Sequence[tuple[str, str]]) -> None:
-        """Embed the questions of all pages. Errors: those of `embed`; until then only the same words count."""
-        self._vectors = {question: self._embed(question) for question, _ in answers}
+    def refresh(self, questions: Iterable[PinnedQuestion]) -> None:
+        """Embed questions. Errors: those of `embed`; until then, and if none may be embedded, only the same words count."""
+        self._vectors = {each.text: self._embed(each.text) for each in questions if each.may_be_embedded}
 
     def paths(self, query: Query, vector: Callable[[], Matrix | None], generation: Generation, scale: Scale) -> tuple[str, ...]:
         """Return the pages that are pinned to a query. Errors: those of the catalog."""
@@ -33,7 +33,7 @@ class PinnedAnswers:
         if not answers:
             return ()
         asked, names = vector(), {each.name for each in query.all}
-        return tuple(path for question, path in answers if name_key(question) in names or self._is_same(question, asked, scale))
+        return tuple(each.path for each in answers if name_key(each.text) in names or self._is_same(each.text, asked, scale))
 
     def _is_same(self, question: str, asked: Matrix | None, scale: Scale) -> bool:
         known = self._vectors.get(question)

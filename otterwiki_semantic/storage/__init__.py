@@ -2,6 +2,7 @@
 
 from otterwiki_semantic.storage.catalog import Catalog as Catalog
 from otterwiki_semantic.storage.catalog import Counts as Counts
+from otterwiki_semantic.storage.catalog_reader import PinnedQuestion as PinnedQuestion
 from otterwiki_semantic.storage.chroma.connection import ChromaServer as ChromaServer
 from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore as EmbeddedChromaStore
 from otterwiki_semantic.storage.chroma.mirror import MirrorState as MirrorState

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import CatalogCorruptError
@@ -16,7 +17,7 @@ from otterwiki_semantic.embedding import WORDS_ONLY, Matrix, vector_id
 from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex, ExactIndexCache, Mask
 from otterwiki_semantic.storage.filters import Filter, FilterMask
 from otterwiki_semantic.storage.page_names import PageNames
-from otterwiki_semantic.storage.schema import decode_list, decode_vectors, iso_time, read_revision
+from otterwiki_semantic.storage.schema import IS_EMBEDDED, decode_list, decode_vectors, iso_time, read_revision
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
 _CHECK_BATCH = 1_000
@@ -31,6 +32,15 @@ FROM chunks JOIN pages USING (path)"""
 """After id and vector the columns are in the order of `StoredChunk`."""
 
 
+class PinnedQuestion(NamedTuple):
+    """A question that a page is pinned to."""
+
+    text: str
+    path: str
+    may_be_embedded: bool
+    """Whether models may read the page."""
+
+
 class CatalogReader:
     """Reads chunks, their pages and their vectors. Errors: those of `SqliteFile`."""
 
@@ -42,7 +52,7 @@ class CatalogReader:
         self._caching = threading.Lock()
         self._masks: tuple[ExactIndex | None, dict[Filter, FilterMask]] = None, {}
         self._names: tuple[int, PageNames | None] = -1, None
-        self._answers: tuple[int, tuple[tuple[str, str], ...]] = -1, ()
+        self._answers: tuple[int, tuple[PinnedQuestion, ...]] = -1, ()
 
     def exact_index(self) -> ExactIndex:
         """Return the exact index of the state that the calling thread reads."""
@@ -59,14 +69,17 @@ class CatalogReader:
                 self._names = revision, known
         return known
 
-    def answers(self) -> tuple[tuple[str, str], ...]:
-        """Return the questions that pages are pinned to, each with the page's path; cached until the next revision."""
+    def answers(self) -> tuple[PinnedQuestion, ...]:
+        """Return the questions that pages are pinned to; cached until the next revision."""
         with self._database.snapshot():
             revision = read_revision(self._database)
             known_revision, known = self._answers
             if known_revision != revision:
-                rows = self._database.select("SELECT question, path FROM answers ORDER BY question, path")
-                known = tuple((row["question"], row["path"]) for row in rows)
+                rows = self._database.select(
+                    f"SELECT question, answers.path, {IS_EMBEDDED} FROM answers"
+                    " JOIN chunks ON chunks.path = answers.path AND ordinal = 0 ORDER BY question, answers.path"
+                )
+                known = tuple(PinnedQuestion(question, path, bool(may_be_embedded)) for question, path, may_be_embedded in rows)
                 self._answers = revision, known
         return known
 

@@ -411,3 +411,17 @@ def test_a_page_that_excludes_itself_is_not_read_in_any_revision(settings: Setti
     assert "locksmith" in reader.page("diary", PageRequest(revision=before)).content
     with pytest.raises(PageExcludedError):
         reader.page("diary", PageRequest(revision=hidden_at))
+
+
+def test_no_question_of_words_alone_is_sent_and_it_is_answered_word_for_word(
+    server: ModelServer, settings: Settings, start: Start
+) -> None:
+    answers = {"diary": "Who has the spare key?", "garden": "When are the beds watered?"}
+    pages = {f"{path}.md": f"---\nanswers: {question}\n---\n# {path}\n\nText.\n" for path, question in answers.items()}
+    pages["diary.md"] = pages["diary.md"].replace("---\n", "---\nsearch: words\n", 1)
+    commit(settings.repository, pages)
+    index = start()
+    eventually(lambda: answers["garden"] in sent(server))
+    assert answers["diary"] not in sent(server)
+    for path, question in answers.items():
+        assert index.search([question], SearchOptions())[0].results[0].path == path

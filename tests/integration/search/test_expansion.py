@@ -108,9 +108,9 @@ def test_synonyms_find_what_has_the_other_word(index: IndexEngine) -> None:
     assert find(index, "kitchen", mode=Mode.KEYWORD) == ["staff/kitchen", "glossary"]
 
 
-def test_synonyms_follow_their_page(tmp_path: Path) -> None:
+def test_synonyms_follow_their_page_even_if_it_is_excluded(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repository", PAGES)
-    index = opened(Settings(repository, tmp_path / "index", map=False, synonyms="glossary"))
+    index = opened(Settings(repository, tmp_path / "index", map=False, synonyms="glossary", exclude=("glossary.md",)))
     commit(repository, {"glossary.md": "noshery => kitchen\n"})
     assert find(index, "noshery", mode=Mode.KEYWORD, wait=True)[0] == "staff/kitchen"
     commit(repository, {"glossary.md": None})

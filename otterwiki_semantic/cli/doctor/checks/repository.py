@@ -7,7 +7,7 @@ import pwd
 import shutil
 import subprocess
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
@@ -70,7 +70,7 @@ def _repository(context: DoctorContext, settings: Settings) -> Iterator[Finding]
     if hidden:
         detail = f"the wiki cannot show {len(hidden)} of them, such as {min(hidden)}: their names have capitals, and"
         yield note("repository", f"{detail} RETAIN_PAGE_NAME_CASE is off, unless it is on in its preferences", SHOW_CAPITALS)
-    yield from _synonyms(context, pages)
+    yield from _synonyms(context, {*pages, *excluded})
     yield from _languages(context, repository, sorted(pages.values()))
 
 
@@ -91,7 +91,7 @@ def _languages(context: DoctorContext, repository: Repository, blobs: Sequence[s
         yield note("languages", detail, f"set SEMANTIC_MODEL=multilingual (see docs/models.md) and SEMANTIC_LANGUAGES={codes}")
 
 
-def _synonyms(context: DoctorContext, pages: Iterable[str]) -> Iterator[Finding]:
+def _synonyms(context: DoctorContext, pages: Container[str]) -> Iterator[Finding]:
     page = context.settings.synonyms if context.settings else None
     if page is not None and page not in pages:
         hint = "create it, or correct SEMANTIC_SYNONYMS; upper and lower case are those of its file"
