@@ -70,7 +70,12 @@ def test_a_missing_key_is_mentioned_once(tmp_path: Path) -> None:
     ("name", "value", "logged", "reason"),
     [
         ("SEMANTIC_MODLE", "a-value", *2 * ("unknown setting SEMANTIC_MODLE (did you mean SEMANTIC_MODEL?)",)),
-        ("SEMANTIC_MODEL", "sk-a-key", "SEMANTIC_MODEL is 'sk-a-key'; ", "SEMANTIC_MODEL is not valid; allowed: minilm, multilingual"),
+        (
+            "SEMANTIC_MODEL",
+            "sk-a-key",
+            "SEMANTIC_MODEL is 'sk-a-key'; ",
+            "SEMANTIC_MODEL is not valid; allowed: minilm, multilingual",
+        ),
     ],
 )
 def test_a_bad_setting_turns_search_off_and_nothing_else(

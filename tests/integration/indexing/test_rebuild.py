@@ -551,7 +551,8 @@ def test_a_build_that_its_model_failed_goes_on_when_the_model_works(
         return embed(self, texts)
 
     monkeypatch.setattr(BundledModel, "embed", failing)
-    monkeypatch.setattr("otterwiki_semantic.indexing.promotion._seconds_per_text", lambda *_: 0.0)  # its sample is random
+    # An estimate embeds a random sample.
+    monkeypatch.setattr("otterwiki_semantic.indexing.promotion._seconds_per_text", lambda *_: 0.0)
     monkeypatch.setattr("otterwiki_semantic.indexing.sync._TEXTS_PER_STEP", 8)
     monkeypatch.setattr("otterwiki_semantic.indexing.rebuild.check_complete", refusing)
     index = opened()
