@@ -63,7 +63,7 @@ from otterwiki_semantic.search import (
     SynonymPage,
     expand_query,
     inspect_page,
-    parse_query,
+    query_in_languages,
     related_pages,
     search_chunks,
 )
@@ -175,16 +175,17 @@ class IndexEngine:
 
     def _parse(self, query: str, options: SearchOptions) -> Query:
         """Parse a query, with its variants unless the catalog is of another version or fails, or git does."""
-        serving = self._manager.serving
-        if serving is not None and serving.catalog.is_current:
+        serving, languages = self._manager.serving, self._recipe.languages
+        if serving is not None:
             try:
-                catalog = serving.catalog
-                with catalog.snapshot():
-                    synonyms = self._synonyms.synonyms(catalog.commit)
-                    return expand_query(query, catalog.keywords, synonyms, self._recipe.languages, options)
+                catalog, languages = serving.catalog, serving.languages
+                if catalog.is_current:
+                    with catalog.snapshot():
+                        synonyms = self._synonyms.synonyms(catalog.commit)
+                        return expand_query(query, catalog.keywords, synonyms, languages, options)
             except (CatalogError, RepositoryError) as error:
                 log.warning("a query is asked without synonyms and corrections: %s", error)
-        return parse_query(query, is_draft=options.draft)
+        return query_in_languages(query, languages, is_draft=options.draft)
 
     def _submit(self, queries: Sequence[Query], mode: Mode) -> list[list[Future[Matrix]]]:
         """Begin to embed queries, each with its variants; none if their vectors cannot be used."""

@@ -17,7 +17,7 @@ from otterwiki_semantic.core.files import directory_size
 from otterwiki_semantic.core.records import Estimate, Recall, SearchOptions
 from otterwiki_semantic.embedding import Embedder, Matrix
 from otterwiki_semantic.indexing.recipe import IndexRecipe
-from otterwiki_semantic.search import Scale, parse_query, search_chunks
+from otterwiki_semantic.search import Scale, query_in_languages, search_chunks
 from otterwiki_semantic.search.evaluation import JudgedQuery, answerable, score
 from otterwiki_semantic.storage import Generation, MirrorState
 
@@ -111,7 +111,7 @@ def measure_recall(
     """Return the recall@10 by page (0 to 1) of each judged query; without `embed_query`, of a keyword search."""
     found: list[float] = []
     for judged in queries:
-        query = parse_query(judged.query)
+        query = query_in_languages(judged.query, generation.languages)
         vector = partial(embed_query, query.text) if embed_query else lambda: None
         with generation.catalog.snapshot():
             hits = search_chunks(generation, query, vector, SearchOptions(_RESULTS, 1), scale).hits

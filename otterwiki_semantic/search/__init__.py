@@ -4,6 +4,7 @@
 """
 
 from otterwiki_semantic.search.expansion import expand_query as expand_query
+from otterwiki_semantic.search.expansion import query_in_languages as query_in_languages
 from otterwiki_semantic.search.inspection import inspect_page as inspect_page
 from otterwiki_semantic.search.pinned import PinnedAnswers as PinnedAnswers
 from otterwiki_semantic.search.pipeline import NO_RESULT as NO_RESULT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import product
 
@@ -20,9 +21,18 @@ def expand_query(
     if options.corrections:
         right, corrections = corrected(text, keywords, languages, is_draft=options.draft)
     texts = dict.fromkeys((text, right, *synonyms.variants(right)))
+    return replace(_parsed(texts, languages, is_draft=options.draft), corrections=corrections)
+
+
+def query_in_languages(text: str, languages: tuple[str, ...], *, is_draft: bool = False) -> Query:
+    """Parse a query, with its stems in other languages as its only variants."""
+    return _parsed([text], languages, is_draft=is_draft)
+
+
+def _parsed(texts: Iterable[str], languages: tuple[str, ...], *, is_draft: bool) -> Query:
     distinct: dict[tuple[object, ...], Query] = {}
-    for each, language in product(texts, languages):
-        parsed = parse_query(each, is_draft=options.draft, languages=languages, language=language)
+    for text, language in product(texts, languages):
+        parsed = parse_query(text, is_draft=is_draft, languages=languages, language=language)
         distinct.setdefault((parsed.name, parsed.parts, parsed.wholes), parsed)
     query, *variants = distinct.values()
-    return replace(query, corrections=corrections, variants=tuple(variants))
+    return replace(query, variants=tuple(variants))

@@ -283,7 +283,7 @@ class _KeywordRetriever:
             return found
         # A plain word is an identifier only where it is written as one, such as TargetWords.
         texts = self._reader.chunks([chunk.id for chunk in found])
-        in_parts = WordMatcher(lambda parts, whole: len(parts) > 1 and whole == identifier)
+        in_parts = WordMatcher(lambda parts, whole: len(parts) > 1 and whole == identifier, languages=query.languages)
         written = {chunk for chunk, stored in texts.items() if any(in_parts.spans(stored.text))}
         return [chunk for chunk in found if chunk.id in written]
 

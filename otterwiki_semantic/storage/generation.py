@@ -70,6 +70,11 @@ class Generation:
         """The fingerprint of its vectors; see `embedding.vector_fingerprint`. It never changes, and every search reads it."""
         return self.catalog.meta("recipe")
 
+    @cached_property
+    def languages(self) -> tuple[str, ...]:
+        """The languages that its pages are stemmed in; queries for it have to be stemmed in the same. They never change."""
+        return tuple((self.catalog.meta("languages") or ENGLISH).split(","))
+
     @property
     def vector_store(self) -> VectorStore:
         """The vector store of the moment."""
@@ -173,6 +178,7 @@ class GenerationStore:
         with self._new_directory(fingerprint) as path:
             generation = Generation(path, self._open_store, self._telemetry)
             generation.catalog.set_meta("fingerprint", fingerprint)
+            generation.catalog.set_meta("languages", ",".join(languages))
             generation.catalog.set_meta("recipe", vector_fingerprint(embedder, profile.heading_weight))
         return generation
 

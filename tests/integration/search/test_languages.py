@@ -11,6 +11,12 @@ import pytest
 from otterwiki_semantic.core.records import Answer, Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.indexing.promotion import measure_recall
+from otterwiki_semantic.indexing.rebuild import RebuildJob
+from otterwiki_semantic.search import Scale
+from otterwiki_semantic.search.evaluation import JudgedQuery
+from otterwiki_semantic.search.name_evidence import EXACT_POINTS
+from otterwiki_semantic.storage import GenerationStore
 from tests.support.engines import opened
 from tests.support.live_wiki import eventually, make_repository
 
@@ -22,8 +28,8 @@ PAGES: dict[str, str | bytes] = {
 }
 
 
-def settings(place: Path, *languages: str) -> Settings:
-    return Settings(place / "repository", place / "index", map=False, languages=languages)
+def settings(place: Path, *languages: str, repository: Path | None = None) -> Settings:
+    return Settings(repository or place / "repository", place / "index", map=False, languages=languages)
 
 
 @pytest.fixture(scope="module")
@@ -75,4 +81,43 @@ def test_other_languages_are_indexed_anew_without_the_model(tmp_path: Path) -> N
     index = opened(settings(tmp_path, "en", "de"))
     eventually(lambda: [hit.path for hit in ask(index, "Kellertreppe", corrections=False).results] == ["de/notiz"])
     assert index.status().embedded_texts == 0
+    index.close()
+
+
+WORDS = ("Kellertreppen", "Gartenzwerge", "Wasserpumpen", "Heizungen", "Versicherungen", "Rechnungen")
+GERMAN: dict[str, str | bytes] = {
+    f"page{number}.md": f"# Seite\n\nDie {word} sind bei den Nachbarn zu bekommen, und das ist nicht weit von hier.\n"
+    for number, word in enumerate(WORDS)
+}
+JUDGED = [JudgedQuery(word, (f"page{number}",)) for number, word in enumerate(WORDS)]
+
+
+def test_the_recall_of_an_index_is_measured_in_its_languages(tmp_path: Path) -> None:
+    make_repository(tmp_path / "repository", GERMAN)
+    for languages in (("de",), ("en",), ("en", "de")):
+        index = opened(settings(tmp_path / "-".join(languages), *languages, repository=tmp_path / "repository"))
+        index.close()
+        generation = GenerationStore(tmp_path / "-".join(languages) / "index").open_current()
+        assert generation is not None
+        assert generation.languages == languages
+        assert measure_recall(generation, JUDGED, None, Scale()) == [1.0] * len(JUDGED)
+        generation.close()
+
+
+def test_while_another_index_is_built_the_old_one_is_asked_in_its_languages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_repository(tmp_path / "repository", GERMAN)
+    opened(settings(tmp_path, "en")).close()
+    monkeypatch.setattr(RebuildJob, "is_outdated", lambda *_: False)
+    index = opened(settings(tmp_path, "de"))
+    assert [hit.path for hit in ask(index, "Kellertreppen", corrections=False).results] == ["page0"]
+    index.close()
+
+
+def test_an_identifier_is_recognised_in_its_language(tmp_path: Path) -> None:
+    make_repository(tmp_path / "repository", GERMAN | {"code.md": "# Code\n\nDie Werte sind in TreppenHauswerten zu finden.\n"})
+    index = opened(settings(tmp_path, "de"))
+    (hit,) = ask(index, "treppenhauswerte", corrections=False, explain=True).results
+    assert (hit.path, hit.explain is not None and hit.explain.names >= EXACT_POINTS) == ("code", True)
     index.close()
