@@ -177,8 +177,13 @@ def any_pair(pairs: Iterable[tuple[str, str]]) -> str:
     return " OR ".join(_quoted(" ".join(pair)) for pair in pairs)
 
 
-def all_phrases(phrases: Sequence[Sequence[Word]]) -> str:
-    """Return the expression for passages with every one of these runs of words."""
+def all_phrases(phrases: Sequence[Sequence[Word]], languages: tuple[str, ...] = (ENGLISH,)) -> str:
+    """Return the expression for passages with every one of these runs of words.
+
+    In other languages than English their order is left to `has_phrases`: stems of words typed without accents have no place.
+    """
+    if languages != (ENGLISH,):
+        phrases = [[word] for phrase in phrases for word in phrase]
     return " AND ".join(f"({_phrase(phrase)})" for phrase in phrases)
 
 
@@ -248,9 +253,8 @@ def filter_of(filters: Filters, query: Query) -> Filter:
     conditions = [("instr(chunks.text, ?)", literal) for literal in query.literals]
     # The stems of a phrase are those of the page's language, whichever it is.
     if query.phrases:
-        conditions.append(
-            (f"+chunks.id IN {matching}", " OR ".join(_distinct(f"({all_phrases(each.phrases)})" for each in query.all)))
-        )
+        wanted = _distinct(f"({all_phrases(each.phrases, each.languages)})" for each in query.all)
+        conditions.append((f"+chunks.id IN {matching}", " OR ".join(wanted)))
     if query.without:
         conditions.append(
             (f"+chunks.id NOT IN {matching}", " OR ".join(_distinct(any_phrase(each.without) for each in query.all)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
-from otterwiki_semantic.content.analysis import Word, stem, words
+from otterwiki_semantic.content.analysis import Word, words
 from otterwiki_semantic.core.records import Correction
 from otterwiki_semantic.embedding import is_common_word
 from otterwiki_semantic.search.query import free_text
@@ -28,16 +28,20 @@ def corrected(
     exclusions, identifiers and the word that is still being typed are unchanged.
     """
     typed = list(_plain_words(text, is_draft=is_draft))
-    stems = {word.exact[0]: [stem(word.exact[0], language) for language in languages] for _, word in typed}
-    counts = keywords.frequencies([each for of_word in stems.values() for each in of_word])
+    stems = [_stems(text[start + word.start : start + word.end], languages) for start, word in typed]
+    counts = keywords.frequencies([each for of_word in stems for each in of_word])
     corrections = []
-    for start, word in reversed(typed):
+    for (start, word), of_word in zip(reversed(typed), reversed(stems), strict=True):
         spelled = word.exact[0]
-        is_unknown = not (any(counts[each] for each in stems[spelled]) or is_common_word(spelled))
+        is_unknown = not (any(counts[each] for each in of_word) or is_common_word(spelled))
         if is_unknown and (nearest := _nearest(spelled, keywords)):
             text = text[: start + word.start] + nearest + text[start + word.end :]
             corrections.append(Correction(spelled, nearest))
     return text, tuple(dict.fromkeys(reversed(corrections)))
+
+
+def _stems(word: str, languages: Sequence[str]) -> list[str]:
+    return [stem for language in languages for each in words(word, language) for stem in each.parts]
 
 
 def _plain_words(text: str, *, is_draft: bool) -> Iterator[tuple[int, Word]]:

@@ -23,13 +23,14 @@ _OTHER_NAMES = {"no": "nb"}
 
 @cache
 def function_words(language: str) -> frozenset[str]:
-    """Return the folded words of a language that join others; none for a language without a list."""
+    """Return the words of a language that join others, with and without accents; none for a language without a list."""
     if language == ENGLISH:
         return frozenset(word for line in _ENGLISH for word in line.split())
     from stop_words import LANGUAGE_MAPPING, get_stop_words
 
     code = _OTHER_NAMES.get(language, language)
-    return frozenset(map(fold, get_stop_words(code))) if code in LANGUAGE_MAPPING else frozenset()
+    listed = get_stop_words(code) if code in LANGUAGE_MAPPING else ()
+    return frozenset(form for word in listed for form in (word, fold(word)))
 
 
 def detect_language(texts: Iterable[str], languages: Sequence[str]) -> str:

@@ -2,7 +2,8 @@
 
 Case, accents and compatibility forms are folded (NFKD, Unicode Standard Annex 15). `TargetWords`, ``max_chunks_per_page`` and
 ``10.0.0.5`` are found by consecutive parts and as a whole, however these are joined. Words are stemmed in their page's language
-(Snowball; for English that is Porter, 1980, revised). Scripts written without spaces become bigrams: overlapping pairs of
+(Snowball; for English that is Porter, 1980, revised). Stemmers of other languages need accents, so these are folded afterwards,
+and the stem of the word without them is stored as well. Scripts written without spaces become bigrams: overlapping pairs of
 characters.
 """
 
@@ -41,10 +42,15 @@ _ASCII_WORD = re.compile(r"\b[A-Za-z](?:\+\+|\#)(?!\w)|\w+(?:[-._']\w+)*", re.AS
 _UNSPACED_RUN = regex.compile(rf"([{UNSPACED}][{UNSPACED}\p{{M}}]*)")
 _ALPHANUMERIC = regex.compile(r"[^\W_][\p{L}\p{M}\p{N}]*")
 _NAME_PART = regex.compile(rf"(?<!{_LETTER}){_LANGUAGE}|{_ALPHANUMERIC.pattern}")
+_LETTERS = regex.compile(r"[\p{L}\p{M}]+")
 _CAMEL_CASE = regex.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+[a-z]*")
 _POSSESSIVE = regex.compile(r"['’]s$", regex.IGNORECASE)
 _COMBINING = regex.compile(r"[\u0300-\u036f]")
 _NO_DECOMPOSITION = str.maketrans({"ø": "o", "đ": "d", "ł": "l", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "þ": "th", "ð": "d"})
+
+
+_Analysis = tuple[tuple[str, ...], tuple[str, ...], str, tuple[str, ...]]
+"""The parts, the same before stemming, the whole, and the bare stems of a `Word`."""
 
 
 class Word(NamedTuple):
@@ -59,6 +65,8 @@ class Word(NamedTuple):
     """The parts before stemming."""
     whole: str
     """All parts as one."""
+    bare: tuple[str, ...] = ()
+    """The stems of its parts and its whole as they are typed without accents, where these are different."""
     is_unigram: bool = False
     """Whether it is the last character of a run without spaces, stored once more for searches by a single character."""
 
@@ -71,10 +79,14 @@ def words(text: str, language: str = ENGLISH) -> Iterator[Word]:
 
 
 def indexed_text(text: str, language: str = ENGLISH) -> str:
-    """Return a text as the keyword index stores it: the parts of its words in order, then words of several parts as a whole."""
+    """Return a text as the keyword index stores it: the parts of its words in order, then words of several parts as a whole.
+
+    At the end are the stems of words typed without accents, where these are different.
+    """
     found = list(words(text, language))
     parts = [part for word in found for part in word.parts]
-    return " ".join((*parts, *(word.whole for word in found if len(word.parts) > 1)))
+    wholes = (word.whole for word in found if len(word.parts) > 1)
+    return " ".join((*parts, *wholes, *(stem for word in found for stem in word.bare)))
 
 
 def spelled_words(text: str) -> set[str]:
@@ -96,9 +108,10 @@ def fold(text: str) -> str:
 
 @lru_cache(_CACHED_WORDS)
 def stem(word: str, language: str = ENGLISH) -> str:
-    """Return the stem of a folded word of a language; words of others change little."""
-    is_stemmed = word.isalpha() and (word.isascii() or language != ENGLISH)
-    return str(_stemmer(language).stemWord(word)) if is_stemmed else word
+    """Return the folded stem of a word of a language, in lower case; words of others change little. English ones are folded."""
+    if language == ENGLISH:
+        return str(_stemmer(language).stemWord(word)) if word.isascii() and word.isalpha() else word
+    return fold(_stemmer(language).stemWord(word)) if _LETTERS.fullmatch(word) else fold(word)
 
 
 @cache
@@ -136,14 +149,15 @@ class WordMatcher:
                 yield starts[place], starts[place] + len(spelled)
             elif is_match is None:
                 found = (word for each in self._languages for word in _words_of_scripts(spelled, starts[place], each))
-                yield from sorted({(word.start, word.end) for word in found if self._is_match(word.parts, word.whole)})
+                matching = (word for word in found if self._is_match((*word.parts, *word.bare), word.whole))
+                yield from sorted({(word.start, word.end) for word in matching})
 
     def _matches(self, spelled: str) -> bool:
         """Whether a word of ASCII characters matches."""
         if self._initials is not None and spelled.isalpha() and _is_plain(spelled) and spelled[0].lower() not in self._initials:
             return False
         analyses = (_analysis(spelled, language) for language in self._languages)
-        return any(parts and self._is_match(parts, whole) for parts, _, whole in analyses)
+        return any(parts and self._is_match((*parts, *bare), whole) for parts, _, whole, bare in analyses)
 
 
 @lru_cache(_CACHED_TEXTS)
@@ -169,9 +183,9 @@ def _words_of_scripts(spelled: str, start: int, language: str) -> Iterator[Word]
 
 def _word(spelled: str, start: int, language: str) -> Iterator[Word]:
     """Yield a word without bigrams, unless nothing of it is stored."""
-    parts, exact, whole = _analysis(spelled, language)
+    parts, exact, whole, bare = _analysis(spelled, language)
     if parts:
-        yield Word(start, start + len(spelled), parts, exact, whole)
+        yield Word(start, start + len(spelled), parts, exact, whole, bare)
 
 
 def _bigrams(run: str, start: int) -> Iterator[Word]:
@@ -184,19 +198,26 @@ def _bigrams(run: str, start: int) -> Iterator[Word]:
     yield Word(start + place, start + len(run), (last,), (last,), last, is_unigram=True)
 
 
-def _analysis(word: str, language: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
-    """Return the parts of a word, the same before stemming, and the whole; of a long word without using the cache."""
+def _analysis(word: str, language: str) -> _Analysis:
+    """Return what is in a word; of a long one without using the cache."""
     return _analyse(word, language) if len(word) <= _LONGEST_CACHED_WORD else _analyse.__wrapped__(word, language)
 
 
 @lru_cache(_CACHED_WORDS)
-def _analyse(word: str, language: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+def _analyse(word: str, language: str) -> _Analysis:
     if word.endswith(("+", "#")):
-        language = word.casefold()
-        return (language,), (language,), language
-    word = _POSSESSIVE.sub("", word)
-    exact = tuple(folded for run in _ALPHANUMERIC.findall(word) for part in _split_camel_case(run) if (folded := fold(part)))
-    return tuple(stem(part, language) for part in exact), exact, stem("".join(exact), language)
+        name = word.casefold()
+        return (name,), (name,), name, ()
+    spelled = [part for run in _ALPHANUMERIC.findall(_POSSESSIVE.sub("", word)) for part in _split_camel_case(run)]
+    exact = tuple(filter(None, map(fold, spelled)))
+    stems = tuple(stem(part, language) for part in exact)
+    whole = stem("".join(exact), language)
+    if language == ENGLISH or word.isascii():
+        return stems, exact, whole, ()
+    accented = [unicodedata.normalize("NFKC", part).lower() for part in spelled if fold(part)]
+    parts, accented_whole = tuple(stem(part, language) for part in accented), stem("".join(accented), language)
+    bare = dict.fromkeys((*stems, *((whole,) if len(exact) > 1 else ())))
+    return parts, exact, accented_whole, tuple(each for each in bare if each not in {*parts, accented_whole})
 
 
 def _split_camel_case(word: str) -> list[str]:

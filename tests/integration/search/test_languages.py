@@ -24,6 +24,7 @@ PAGES: dict[str, str | bytes] = {
     "en/well.md": "# The well\n\nThe water comes out of the well, and the pumps are in the shed by the street.\n",
     "de/haus.md": "# Wohnhäuser\n\nDie Häuser stehen an der Straße, und die Schlüssel sind bei den Nachbarn zu bekommen.\n",
     "de/notiz.md": "---\nlang: de-AT\n---\n# Notiz\n\nKellertreppen, Dachböden\n",
+    "fr/choix.md": "# Le choix\n\nLa couleur préférée de nos clients est le vert, et elle est dans le catalogue.\n",
     "fr/maison.md": "# La maison\n\nLes maisons sont près de la rue, et les clefs sont chez les voisins.\n",
 }
 
@@ -56,6 +57,10 @@ def ask(index: IndexEngine, query: str, **options: Any) -> Answer:
         ("maison", "fr/maison"),
         ("voisine", "fr/maison"),
         ('"die Häuser"', "de/haus"),
+        ("préférer", "fr/choix"),
+        ("preferee", "fr/choix"),
+        ('"couleur preferee"', "fr/choix"),
+        ('"couleur préférée"', "fr/choix"),
     ],
 )
 def test_forms_of_words_are_found_in_every_language(index: IndexEngine, query: str, path: str) -> None:
