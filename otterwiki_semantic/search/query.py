@@ -29,6 +29,8 @@ _MOST_PHRASES = 16
 _CURLY = str.maketrans("“”„«»", '"' * 5)
 _LONGEST_NAME = 300
 _MIN_BEGINNING = 4
+_LONGEST_FUNCTION_WORD = 4
+"""The longer ones in the lists of other languages than English include words such as *trabajo* and *estado*."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,12 @@ class Query:
 @cache
 def _function_stems(languages: tuple[str, ...], language: str) -> frozenset[str]:
     """Return the stems of words that join others: no passage is looked for because it has one of them."""
-    return frozenset(stem(word, language) for each in languages for word in function_words(each))
+    return frozenset(
+        stem(word, language)
+        for each in languages
+        for word in function_words(each)
+        if each == ENGLISH or len(word) <= _LONGEST_FUNCTION_WORD
+    )
 
 
 def parse_query(
