@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from otterwiki_semantic.core.errors import RepositoryError
-from otterwiki_semantic.core.records import Commit
+from otterwiki_semantic.core.records import Commit, LastChange
 
 _PAGE = b".md"
 _REGULAR_FILE = b"100"
@@ -182,8 +182,8 @@ class Repository:
         except ValueError:
             raise RepositoryError(f"git lacks objects of {self.directory}; try: git fsck") from None
 
-    def last_changed(self, commit: str, since: str | None = None) -> dict[str, int]:
-        """Return when each page was last changed up to a commit: the time of its last commit, in seconds since 1970.
+    def last_changes(self, commit: str, since: str | None = None) -> dict[str, LastChange]:
+        """Return the last change of each page up to a commit.
 
         With `since`, only pages changed after that commit; but all pages if it is not an ancestor, or there was a merge since,
         which can bring in earlier changes.
@@ -356,14 +356,14 @@ def _is_straight(log: Sequence[_LoggedCommit], since: str, commit: str) -> bool:
     return commit == since
 
 
-def _last_changes(log: Iterable[_LoggedCommit]) -> dict[str, int]:
-    """Return for each page the time of the first of these commits, newest first, that changed it."""
-    times: dict[str, int] = {}
+def _last_changes(log: Iterable[_LoggedCommit]) -> dict[str, LastChange]:
+    """Return for each page the first of these commits, newest first, that changed it."""
+    changes: dict[str, LastChange] = {}
     for commit in log:
         for name in commit.files:
             if (path := _page_path(name)) is not None:
-                times.setdefault(path, commit.time)
-    return times
+                changes.setdefault(path, LastChange(commit.time, commit.id))
+    return changes
 
 
 def _message(stderr: bytes) -> str:

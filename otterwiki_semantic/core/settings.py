@@ -42,6 +42,7 @@ _E5_PROMPTS = {"query_prompt": "query: ", "passage_prompt": "passage: "}
 """What these models were trained with; their files do not say so."""
 PROVIDERS = ("sentence-transformers", "onnx", "openai", "ollama", *CHROMA_PROVIDERS)
 RERANKERS = ("cohere", "cross-encoder")
+VECTOR_SEARCH = ("auto", "exact", "chroma")
 CHUNKS = ("auto", "minilm", "long", "heading2", "fixed")
 _PROVIDERS_OWN_KEYS = (
     ("model", "openai", ("OPENAI_API_KEY",)),
@@ -188,6 +189,7 @@ _CHROMA_NAME = _matching(
     r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]",
     "3 to 512 letters, digits, dots, hyphens and underscores, the first and the last a letter or a digit",
 )
+_VECTOR_SEARCH = _matching("|".join(VECTOR_SEARCH), f"one of: {', '.join(VECTOR_SEARCH)}")
 _CHUNKS = _matching("|".join(CHUNKS), f"one of: {', '.join(CHUNKS)}")
 _MODEL = _model(
     PROVIDERS,
@@ -243,6 +245,9 @@ class Settings:
     chroma_tenant: str = setting(_CHROMA_NAME, "default_tenant", "The tenant on the ChromaDB server.")
     chroma_database: str = setting(_CHROMA_NAME, "default_database", "The database on the ChromaDB server.")
     chroma_ca: Path | None = setting(_READABLE_FILE, None, "Certificates for the ChromaDB server, in PEM format.")
+    chroma_documents: bool = setting(_FLAG, True, "Store texts and metadata in ChromaDB, too.")
+    collection: str = setting(_CHROMA_NAME, "otterwiki", "The name of the collection in ChromaDB.")
+    vector_search: str = setting(_VECTOR_SEARCH, "auto", "What compares vectors: exact search, ChromaDB, or what is faster.")
     sync_interval: float = setting(_number(1, 86_400, "seconds"), 60.0, "Longest time between two checks of HEAD.")
     max_page_bytes: int = setting(
         _number(1_000, 100_000_000, "a whole number", int), MAX_PAGE_BYTES, "Bytes of a page that are indexed."
@@ -272,6 +277,13 @@ SETTING_NAMES = ("OTTERWIKI_API_KEY", "SEMANTIC_DATA_DIR", *SETTINGS)
 """The names of all settings, beside the wiki's own ``REPOSITORY``."""
 SECRETS = {"api_key": "OTTERWIKI_API_KEY"} | {_field(name): name for name, type_ in SETTINGS.items() if type_ is _SECRET}
 """The fields that hold a secret, and the settings they come from."""
+
+
+def read_setting(name: str, environment: Mapping[str, str]) -> Any:
+    """Return the value of one setting, by the name of its field; None if it is not set. `ConfigError` if it is not allowed."""
+    variable = f"{PREFIX}{name.upper()}"
+    value = environment.get(variable)
+    return SETTINGS[variable].read(variable, value) if value else None
 
 
 def read_settings(

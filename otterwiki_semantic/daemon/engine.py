@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -46,12 +47,12 @@ from otterwiki_semantic.core.records import (
     WikiMap,
 )
 from otterwiki_semantic.core.settings import EXCLUDE, Settings
-from otterwiki_semantic.core.telemetry import Failure
+from otterwiki_semantic.core.telemetry import Failure, Telemetry
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.daemon.status import StatusReport
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
-from otterwiki_semantic.embedding import Matrix, QueryEmbedder, mean_vector, open_embedder
+from otterwiki_semantic.embedding import Matrix, QueryEmbedder, mean_vector, model_config, open_embedder
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, RecallGate
 from otterwiki_semantic.search import (
     NO_RESULT,
@@ -70,9 +71,12 @@ from otterwiki_semantic.search import (
 from otterwiki_semantic.search.evaluation import JudgedQuery, read_judged_queries
 from otterwiki_semantic.search.reranking import RerankStage, open_reranker
 from otterwiki_semantic.storage import (
+    EXACT,
+    PUBLIC_LINK,
     ChromaServer,
     ChromaServerStore,
     CollectionOwnership,
+    CollectionSpec,
     EmbeddedChromaStore,
     Generation,
     GenerationStore,
@@ -108,7 +112,7 @@ class IndexEngine:
         gate = RecallGate(self._recipe, partial(_judged_queries, settings.eval_queries), self._queries.vector_of)
         self._manager = IndexManager(
             repository,
-            GenerationStore(settings.data_dir, _store_opener(settings), self._telemetry),
+            _generations(settings, self._telemetry),
             self._recipe,
             self._model,
             gate,
@@ -397,15 +401,25 @@ def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str |
     )
 
 
+def _generations(settings: Settings, telemetry: Telemetry) -> GenerationStore:
+    spec = CollectionSpec(settings.collection, settings.chroma_documents, model_config(settings))
+    exact_up_to = {"auto": EXACT, "exact": math.inf, "chroma": 0.0}[settings.vector_search]
+    return GenerationStore(settings.data_dir, _store_opener(settings), telemetry, spec, exact_up_to)
+
+
 def _store_opener(settings: Settings) -> OpenStore:
     """Return what opens the store of a collection: in a directory, or on a server, where each refill has another name."""
     if settings.chroma_url is None:
-        return EmbeddedChromaStore
+        return partial(EmbeddedChromaStore, link=settings.data_dir / PUBLIC_LINK)
     server = ChromaServer(
         settings.chroma_url, settings.chroma_token, settings.chroma_tenant, settings.chroma_database, settings.chroma_ca
     )
     ownership = CollectionOwnership(settings.data_dir / "chroma-server.json", server.place)
-    return lambda directory, collection: ChromaServerStore(server, f"{collection}-{directory.name}", ownership)
+
+    def open_on_server(directory: Path, spec: CollectionSpec) -> ChromaServerStore:
+        return ChromaServerStore(server, f"{spec.name}-{directory.parent.name}-{directory.name}", ownership, spec)
+
+    return open_on_server
 
 
 def _judged_queries(path: Path | None) -> list[JudgedQuery]:

@@ -94,7 +94,7 @@ class StatusReport:
         if generation is not None:
             refusal = rebuilds.refusal(generation)
             unbuilt = RebuildRefusedError(refusal) if refusal else rebuilds.tracker.error_next_to(generation)
-            found += [generation.mirror.error, unbuilt]
+            found += [generation.mirror.error, generation.mirror.publication_error, unbuilt]
         try:
             self._gate.read_queries()
         except ParameterError as error:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
 
 from otterwiki_semantic.core.settings import BUNDLED, Settings
 from otterwiki_semantic.embedding.base import Embedder
@@ -18,6 +20,15 @@ from otterwiki_semantic.embedding.remote.provider import EmbeddingProvider
 
 _LOCAL: dict[str, Callable[[Settings], Encoder]] = {"onnx": OnnxEncoder, "sentence-transformers": SentenceTransformerEncoder}
 _REMOTE: dict[str, Callable[[Settings], EmbeddingProvider]] = {"ollama": OllamaProvider, "openai": OpenAIProvider}
+
+_DESCRIBED = ("model", "model_window", "query_prompt", "passage_prompt")
+
+
+def model_config(settings: Settings) -> dict[str, Any]:
+    """Return what identifies the model: its name, and other settings that are not the default. No address, key or options."""
+    defaults = {each.name: each.default for each in fields(Settings)}
+    values = {name: getattr(settings, name) for name in _DESCRIBED}
+    return {name: value for name, value in values.items() if name == "model" or value != defaults[name]}
 
 
 def open_embedder(settings: Settings) -> Embedder:

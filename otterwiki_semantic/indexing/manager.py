@@ -44,6 +44,8 @@ _MAX_RETRY_UNREACHABLE_SECONDS = 300.0
 """The same for a model whose server cannot be reached: pages are not to blame."""
 _PUSH_SECONDS, _PAUSE_SECONDS = 0.25, 0.1
 """How long ChromaDB is filled before HEAD is looked at again, and the pause between two turns."""
+_QUIET_SECONDS, _PUSHED_SECONDS = 1.0, 30.0
+"""How long after a change of the index ChromaDB is filled, and the longest time that further changes put this off."""
 _WAKE_COOLDOWN_SECONDS = 1.0
 """How long after a sync that failed waiting searches do not ask for another one."""
 _MEASURED_CHUNKS = 100
@@ -78,7 +80,7 @@ class IndexManager:
         self._stopping = threading.Event()
         should_stop = self._stopping.is_set
         self._loader = PageLoader(repository, recipe.embedder, max_page_bytes, generations.data_dir, recipe.languages)
-        self.indexer = Indexer(repository, recipe, should_stop, _PUSH_SECONDS, telemetry, self._loader)
+        self.indexer = Indexer(repository, recipe, should_stop, telemetry, self._loader)
         self.rebuilds = RebuildJob(repository, generations, recipe, model, gate, should_stop, telemetry, self._loader)
         self._jobs = self.rebuilds.tracker.jobs
         self.progress = ProgressTracker()
@@ -98,6 +100,10 @@ class IndexManager:
         """Guards and announces the changes of what follows."""
         self.serving: Generation | None = None
         """The generation that serves."""
+        self._quiet = Cooldown(_QUIET_SECONDS)
+        self._pushed_lately = Cooldown(_PUSHED_SECONDS)
+        self._has_replaced = False
+        """Whether there may be files of a generation that this one replaced."""
         self._begun = self._ended = 0
         """The numbers of the last sync that began, and of the last one that succeeded."""
         self._pages_to_refresh: set[str] = set()
@@ -114,6 +120,8 @@ class IndexManager:
             with suppress(SemanticError):  # the sync reports it
                 self.indexer.leave_out_excluded(serving.catalog)
         self._set_serving(serving)
+        self._quiet.start()
+        self._pushed_lately.start()
         self._scheduler.start()
         if serving is not None:
             self._scheduler.submit(self._check_catalog)
@@ -319,14 +327,23 @@ class IndexManager:
         start, is_first = time.perf_counter(), generation.catalog.meta("commit") is None
         embed = self._recipe.matches_vectors(generation)
         plan = self.indexer.plan(generation.catalog, embed=embed, retry_unfinished=embed and self._unfinished_backoff.is_due)
-        if plan is None:
-            self.indexer.flush(generation)
-            return
-        with announced(progress, is_build=is_first, indexed=self._indexed):
-            result = self.indexer.sync(generation, plan, progress, self._notify)
-        if is_first:
+        if plan is not None:
+            self._quiet.start()
+            with announced(progress, is_build=is_first, indexed=self._indexed):
+                result = self.indexer.sync(generation, plan, progress)
+            self._notify()
+            self._record(generation, result, time.perf_counter() - start)
+            self._has_replaced |= is_first
+        if not (self._quiet.is_active and self._pushed_lately.is_active):
+            self._push(generation)
+
+    def _push(self, generation: Generation) -> None:
+        """Fill ChromaDB for a moment; once its collection is complete, what it replaced is removed."""
+        self._pushed_lately.start()
+        generation.mirror.push(_PUSH_SECONDS, self.indexer.check_stop)
+        if self._has_replaced and generation.mirror.is_whole and not self.rebuilds.tracker.is_running:
             self._generations.remove_others(generation)
-        self._record(generation, result, time.perf_counter() - start)
+            self._has_replaced = False
 
     def _indexed(self) -> tuple[int, int] | None:
         """Return the numbers of pages and chunks that can be found; None if that cannot be said."""
@@ -383,8 +400,8 @@ class IndexManager:
         if self.equals_head():
             self._telemetry.record_up_to_date()
         serving = self.serving
-        if serving is not None and not serving.mirror.is_current and serving.catalog.is_current:
-            self._scheduler.sync_within(serving.mirror.retry_in + _PAUSE_SECONDS)
+        if serving is not None and not serving.mirror.is_whole and serving.catalog.is_current:
+            self._scheduler.sync_within(serving.mirror.retry_in + max(_PAUSE_SECONDS, self._quiet.remaining))
 
     def _fail(self, error: Exception) -> None:
         if self.is_stopping:
@@ -404,7 +421,7 @@ class IndexManager:
                     return
                 serving.compact()
                 if not (serving.mirror.is_current or serving.mirror.retry_in or self.error):
-                    self._scheduler.sync_within(_PAUSE_SECONDS)
+                    self._scheduler.sync_within(_QUIET_SECONDS)
         except SemanticError as error:
             log.warning("unused space was not returned to the disk: %s", error)
             if isinstance(error, CatalogCorruptError):
@@ -457,12 +474,12 @@ class IndexManager:
                 if self.serving is not serving or not new.catalog.is_in_place:
                     raise IndexUnavailableError("the serving index was replaced while another one was being built")
                 self._generations.set_current(new)
-                new.mirror.resume()
                 self._set_serving(new)
         except BaseException:
             new.destroy()
             raise
         self._corrupt = self._damaged_keywords = None
         log.info("a new index serves: %s", new.name)
-        serving.destroy()
+        serving.close()
+        self._has_replaced = True
         self.wake()

@@ -12,14 +12,14 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 
-from otterwiki_semantic.core.errors import ModelError, RebuildRefusedError, VectorStoreError
+from otterwiki_semantic.core.errors import ModelError, RebuildRefusedError
 from otterwiki_semantic.core.files import directory_size
 from otterwiki_semantic.core.records import Estimate, Recall, SearchOptions
 from otterwiki_semantic.embedding import Embedder, Matrix
 from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.search import Scale, query_in_languages, search_chunks
 from otterwiki_semantic.search.evaluation import JudgedQuery, answerable, score
-from otterwiki_semantic.storage import Generation, MirrorState
+from otterwiki_semantic.storage import Generation
 
 _BYTES_PER_CHUNK = 6_500
 _TEXT_BYTES_PER_CHUNK = 900
@@ -86,23 +86,12 @@ def check_disk_space(wanted: Estimate, place: Path) -> None:
 def check_complete(generation: Generation, allowed: int) -> None:
     """Refuse an index that is not complete.
 
-    Errors: `VectorStoreError` if ChromaDB lacks some of it, or cannot search it; `ModelError` if the model failed on more pages
-    than `allowed` (as many as in the serving index), and on more than one in a hundred.
-
-    A deferred mirror is not checked: the whole catalog was when it was copied, and until ChromaDB is filled, searches compare
-    the catalog's vectors.
+    ChromaDB is filled when the index serves: until then searches compare the catalog's vectors. Errors: `ModelError` if the
+    model failed on more pages than `allowed` (as many as in the serving index), and on more than one in a hundred.
     """
     counts, unfinished = generation.catalog.counts(), generation.catalog.unfinished
     if unfinished > max(1, counts.pages // 100, allowed):
         raise ModelError(f"the embedding model failed on {unfinished} of {counts.pages} pages")
-    if generation.mirror.state is MirrorState.DEFERRED:
-        return
-    if not generation.mirror.is_current:
-        raise generation.mirror.error or VectorStoreError("ChromaDB does not hold the whole new index")
-    found = generation.vector_store.count()
-    if found != counts.vectors:
-        raise VectorStoreError(f"the new index is incomplete: {counts.vectors} vectors, of which ChromaDB holds {found}")
-    generation.mirror.probe()
 
 
 def measure_recall(

@@ -215,8 +215,6 @@ class RebuildJob:
         while plan is not None:
             self.indexer.sync(new, plan, self.tracker.progress)
             plan = self.indexer.plan(new.catalog, previous=previous)
-        if is_continued:
-            self.indexer.flush(new)
 
     def _copy(self, serving: Generation) -> Generation | None:
         """Return a copy of the serving generation; None if the pages have to be read again."""

@@ -7,7 +7,6 @@ each time the pages of the catalog are made equal to those of the commit.
 from __future__ import annotations
 
 import logging
-import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,7 +14,7 @@ from dataclasses import dataclass, replace
 
 from otterwiki_semantic.content import PageFile, Repository
 from otterwiki_semantic.content.chunking import Profile
-from otterwiki_semantic.core.records import Indexed, Page
+from otterwiki_semantic.core.records import Indexed, LastChange, Page
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.embedding import vector_id, words_only_id
 from otterwiki_semantic.indexing.embedding_stage import EmbeddingStage, LocatedChunks
@@ -46,8 +45,8 @@ class SyncPlan:
     changed: Sequence[PageFile]
     """The pages to index, smallest first."""
     removed: Sequence[str]
-    updated: Mapping[str, int]
-    """When pages were last changed (Unix time), as far as that is news."""
+    last_changes: Mapping[str, LastChange]
+    """As far as they are news."""
     profile: Profile
     embed: bool = True
     """Whether missing vectors are embedded."""
@@ -104,7 +103,6 @@ class Indexer:
     """Indexes the pages of one repository: reads, chunks, embeds and stores them, in this order, in batches.
 
     A page with a text that the model fails on is found by its keywords, and is `unfinished` until a later sync succeeds.
-    ChromaDB is filled for `push_seconds` at a time; what is left is left to the next sync or `flush`.
     """
 
     def __init__(
@@ -112,7 +110,6 @@ class Indexer:
         repository: Repository,
         recipe: IndexRecipe,
         should_stop: Callable[[], bool] = lambda: False,
-        push_seconds: float = math.inf,
         telemetry: Telemetry = NO_TELEMETRY,
         loader: PageLoader | None = None,
     ) -> None:
@@ -120,8 +117,7 @@ class Indexer:
         self._recipe = recipe
         self._loader = loader or PageLoader(repository, recipe.embedder)
         self._should_stop = should_stop
-        self._push_seconds = push_seconds
-        self.embedding = EmbeddingStage(recipe.embedder, self._check_stop, telemetry)
+        self.embedding = EmbeddingStage(recipe.embedder, self.check_stop, telemetry)
         self.changed_pages = 0
         """Pages indexed or removed since this object was created."""
 
@@ -147,17 +143,14 @@ class Indexer:
         head, commit, is_changing = self._repository.head(), catalog.meta("commit"), catalog.is_changing
         if head == commit and not is_changing and not (retry_unfinished and catalog.unfinished):
             return None
-        updated = self._repository.last_changed(head, None if is_changing else commit) if head else {}
+        changes = self._repository.last_changes(head, None if is_changing else commit) if head else {}
         changed, removed = changed_pages(self._repository, catalog, head)
-        return SyncPlan(head, changed, removed, updated, self._recipe.profile, embed, previous)
+        return SyncPlan(head, changed, removed, changes, self._recipe.profile, embed, previous)
 
-    def sync(
-        self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker, on_head: Callable[[], None] = lambda: None
-    ) -> SyncResult:
-        """Carry out a plan. Pages appear and disappear whole.
+    def sync(self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker) -> SyncResult:
+        """Carry out a plan. Pages appear and disappear whole; ChromaDB is filled later, by `VectorMirror.push`.
 
-        `on_head` is called when the catalog equals HEAD, before ChromaDB is filled: until then searches use the catalog's
-        vectors. Errors: those of git and the catalog; `Stopped` between two steps.
+        Errors: those of git and the catalog; `Stopped` between two steps.
         """
         catalog, embedder = generation.catalog, self._recipe.embedder
         pages, seconds = self.changed_pages, self.embedding.seconds
@@ -169,18 +162,12 @@ class Indexer:
             self.changed_pages += len(plan.removed)
         self._index(generation, plan, tracker)
         catalog.collect_garbage()
-        catalog.set_updated(plan.updated)
+        catalog.set_last_changes(plan.last_changes)
         if plan.embed and not (embedder.is_calibrated or self.embedding.is_resting):
             note_scale(generation, embedder, plan.profile.heading_weight)
         catalog.end_change(plan.head)
-        on_head()
-        self.flush(generation)
         chunks = tracker.snapshot().chunks_done
         return SyncResult(self.changed_pages - pages, chunks, self.embedding.seconds - seconds)
-
-    def flush(self, generation: Generation) -> None:
-        """Fill ChromaDB for `push_seconds`."""
-        generation.mirror.push(self._push_seconds, self._check_stop)
 
     def _index(self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker) -> None:
         """Store pages in batches, each while the next one is read and embedded."""
@@ -204,13 +191,13 @@ class Indexer:
 
     def _read(self, catalog: Catalog, plan: SyncPlan, tracker: ProgressTracker) -> Iterator[Page]:
         """Read the changed pages and divide them into chunks."""
-        updated = {**catalog.updated([file.path for file in plan.changed]), **plan.updated}
+        changes = {**catalog.last_changes([file.path for file in plan.changed]), **plan.last_changes}
         for file, page in zip(plan.changed, self._loader.load(plan.changed, plan.profile), strict=True):
-            self._check_stop()
+            self.check_stop()
             if page.problem:
                 log.warning("the page %s: %s", page.path, page.problem)
             tracker.page_read(file.size, len(page.chunks))
-            yield replace(page, updated=updated.get(file.path))
+            yield replace(page, last_change=changes.get(file.path))
 
     def _missing(self, batch: _Batch, pending: set[str], plan: SyncPlan, catalog: Catalog) -> list[str]:
         """Return the vectors that neither the catalog nor the previous one has, and that are not pending."""
@@ -231,7 +218,7 @@ class Indexer:
         catalog = generation.catalog
         for step in batch.steps:
             step.result()
-        self._check_stop()
+        self.check_stop()
         generation.mirror.expect_more()
         lacking = set(catalog.missing_vectors(batch.chunks))
         pages = [
@@ -242,7 +229,8 @@ class Indexer:
         self.changed_pages += len(pages)
         tracker.pages_indexed(len(pages), unfinished=sum(page.blob == UNFINISHED for page in pages))
 
-    def _check_stop(self) -> None:
+    def check_stop(self) -> None:
+        """Raise `Stopped` if the work is to stop."""
         if self._should_stop():
             raise Stopped
 

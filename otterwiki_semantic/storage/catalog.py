@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from otterwiki_semantic.core.errors import CatalogCorruptError
-from otterwiki_semantic.core.records import Page
+from otterwiki_semantic.core.records import LastChange, Page
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage import garbage_collection, schema
 from otterwiki_semantic.storage.catalog_reader import CatalogReader
@@ -162,12 +162,19 @@ class Catalog(SqliteFile):
         rows = self.select(f"SELECT path, updated FROM pages WHERE updated IS NOT NULL AND path {IN_LIST}", paths)
         return {row["path"]: row["updated"] for row in rows}
 
-    def set_updated(self, times: Mapping[str, int]) -> None:
-        """Record when pages were last changed (Unix time)."""
+    def last_changes(self, paths: Sequence[str]) -> dict[str, LastChange]:
+        """Return the last changes of pages, by path, as far as they are known."""
+        columns = "path, updated, last_commit"
+        rows = self.select(f"SELECT {columns} FROM pages WHERE updated IS NOT NULL AND path {IN_LIST}", paths)
+        return {path: LastChange(*change) for path, *change in rows}
+
+    def set_last_changes(self, changes: Mapping[str, LastChange]) -> None:
+        """Record the last changes of pages."""
+        update = "UPDATE pages SET updated = ?1, last_commit = ?2 WHERE path = ?3 AND (updated, last_commit) IS NOT (?1, ?2)"
         with self.write() as connection:
-            connection.executemany(
-                "UPDATE pages SET updated = ? WHERE path = ?", ((time, path) for path, time in times.items())
-            )
+            for path, change in changes.items():
+                if connection.execute(update, (*change, path)).rowcount:
+                    schema.mark_stale(connection, path)
             connection.execute(schema.NEXT_REVISION)
 
     def put_pages(self, pages: Iterable[tuple[Page, Sequence[str]]]) -> None:

@@ -26,5 +26,6 @@ def collect_garbage(connection: sqlite3.Connection) -> None:
     connection.execute(f"INSERT OR IGNORE INTO dropped {unused}")
     connection.execute(f"INSERT INTO free_places SELECT place FROM vectors WHERE id IN ({unused})")
     connection.execute(f"DELETE FROM vectors WHERE id IN ({unused})")
-    connection.execute(f"DELETE FROM unstored WHERE vector IN ({unused})")
+    for table in ("unstored", "stale"):
+        connection.execute(f"DELETE FROM {table} WHERE vector IN ({unused})")
     connection.execute("DELETE FROM suspects")

@@ -5,16 +5,19 @@ Layout of the data directory::
 
     current                      the name of the serving generation
     generations/<name>/          catalog.sqlite3 and the ChromaDB directory that the catalog names
+    chroma                       a link to the ChromaDB directory of the last complete collection, for other programs
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -32,11 +35,15 @@ from otterwiki_semantic.storage.chroma.mirror import OpenStore, VectorMirror
 from otterwiki_semantic.storage.exact_index import ChunkRef
 from otterwiki_semantic.storage.filters import FilterMask
 from otterwiki_semantic.storage.schema import SCHEMA_VERSION
-from otterwiki_semantic.storage.vector_store import VectorStore
+from otterwiki_semantic.storage.vector_store import DEFAULT_SPEC, CollectionSpec, VectorStore
 
 _CATALOG = "catalog.sqlite3"
 EXACT = 100_000
 """Up to this many chunks a search is exact: a few milliseconds slower than HNSW, with perfect recall."""
+PUBLIC_LINK = "chroma"
+"""The link in the data directory to the ChromaDB directory that others open."""
+_MODEL = "model"
+"""The fact in a catalog that describes its model: `embedding.model_config`."""
 _PREFIX_LENGTH = 8
 """The name of a generation begins with this many characters of its fingerprint."""
 
@@ -54,11 +61,21 @@ class Nearest(NamedTuple):
 class Generation:
     """One index: its catalog, and the mirror of its vectors in ChromaDB. Errors of the constructor: the catalog's."""
 
-    def __init__(self, path: Path, open_store: OpenStore = EmbeddedChromaStore, telemetry: Telemetry = NO_TELEMETRY) -> None:
+    def __init__(
+        self,
+        path: Path,
+        open_store: OpenStore = EmbeddedChromaStore,
+        telemetry: Telemetry = NO_TELEMETRY,
+        spec: CollectionSpec = DEFAULT_SPEC,
+        exact_up_to: float = EXACT,
+    ) -> None:
         self.path = path
         self.name = path.name
         self.catalog = Catalog(path / _CATALOG)
-        self.mirror = VectorMirror(self.catalog, path, f"otterwiki-{self.name}", open_store, telemetry)
+        model = self.catalog.meta(_MODEL)
+        spec = replace(spec, model=json.loads(model)) if model else spec
+        self.mirror = VectorMirror(self.catalog, path, spec, open_store, telemetry)
+        self._exact_up_to = exact_up_to
 
     @property
     def fingerprint(self) -> str | None:
@@ -83,15 +100,15 @@ class Generation:
     def nearest(self, vector: Matrix, count: int, mask: FilterMask | None = None) -> Nearest:
         """Return about `count` chunks nearest to a vector.
 
-        The search is exact up to 100,000 chunks, and while the mirror is not current. Above that ChromaDB is asked for as many
-        as probably include enough that pass the mask.
+        The search is exact up to `exact_up_to` chunks, and while the mirror is not current. Above that ChromaDB is asked for as
+        many as probably include enough that pass the mask.
         """
         self.mirror.note_search()
         reader = self.catalog.reader
         index = mask.index if mask else reader.exact_index()
         size = mask.size if mask else index.size
         wanted = min(index.size, mask.oversample(count)) if mask and size else count
-        distances = self.mirror.query(vector, wanted) if size > EXACT else None
+        distances = self.mirror.query(vector, wanted) if size > self._exact_up_to else None
         if distances is None:
             found = index.nearest(vector, count, mask.mask if mask else None)
             return Nearest(found, is_whole=len(found) < count)
@@ -134,13 +151,21 @@ class GenerationStore:
     """The generations of one data directory."""
 
     def __init__(
-        self, data_dir: Path, open_store: OpenStore = EmbeddedChromaStore, telemetry: Telemetry = NO_TELEMETRY
+        self,
+        data_dir: Path,
+        open_store: OpenStore = EmbeddedChromaStore,
+        telemetry: Telemetry = NO_TELEMETRY,
+        spec: CollectionSpec = DEFAULT_SPEC,
+        exact_up_to: float = EXACT,
     ) -> None:
+        """`spec` describes the collections of new generations."""
         self.data_dir = data_dir
         self._pointer = data_dir / "current"
         self._root = data_dir / "generations"
         self._open_store = open_store
         self._telemetry = telemetry
+        self._spec = spec
+        self._exact_up_to = exact_up_to
         self._root.mkdir(parents=True, exist_ok=True)
 
     def open_current(self) -> Generation | None:
@@ -167,33 +192,37 @@ class GenerationStore:
 
     def _open(self, path: Path) -> Generation | None:
         try:
-            return Generation(path, self._open_store, self._telemetry)
+            return self._generation(path)
         except CatalogCorruptError as error:
             log.warning("the index is damaged and is built again: %s", error)
             return None
+
+    def _generation(self, path: Path) -> Generation:
+        return Generation(path, self._open_store, self._telemetry, self._spec, self._exact_up_to)
 
     def create(self, embedder: Embedder, profile: Profile, languages: Sequence[str] = (ENGLISH,)) -> Generation:
         """Create an empty generation; it does not serve yet."""
         fingerprint = index_fingerprint(embedder, profile, languages)
         with self._new_directory(fingerprint) as path:
-            generation = Generation(path, self._open_store, self._telemetry)
+            generation = self._generation(path)
             generation.catalog.set_meta("fingerprint", fingerprint)
+            generation.catalog.set_meta(_MODEL, json.dumps(self._spec.model))
             generation.catalog.set_meta("languages", ",".join(languages))
             generation.catalog.set_meta("recipe", vector_fingerprint(embedder, profile.heading_weight))
         return generation
 
     def copy(self, serving: Generation) -> Generation:
-        """Create a generation with a copy of another one's catalog, whose mirror is deferred; it does not serve yet.
+        """Create a generation with a copy of another one's catalog, and an empty mirror; it does not serve yet.
 
         The other one may be read and written in the meantime; a copy of one whose pages are changing is like one after a crash,
         which its next sync repairs. Errors: `CatalogCorruptError` if the copy is not sound.
         """
         with self._new_directory(serving.fingerprint or "") as path:
             serving.catalog.copy_to(path / _CATALOG)
-            generation = Generation(path, self._open_store, self._telemetry)
+            generation = self._generation(path)
             try:
                 generation.catalog.check_copy()
-                generation.mirror.defer()
+                generation.mirror.start_collection()
             except BaseException:
                 generation.catalog.close()
                 raise
@@ -234,15 +263,19 @@ class GenerationStore:
     def remove_others(self, serving: Generation | None, unfinished: str = "") -> None:
         """Remove every generation but the serving one and interrupted builds with the fingerprint `unfinished`.
 
-        Only while none is being built.
+        The one whose collection is published also stays. Only while none is being built.
         """
         self._pointer.with_suffix(".new").unlink(missing_ok=True)
+        kept = {serving.name, self._published()} if serving is not None else set()
         for path in self._root.iterdir():
-            is_kept = unfinished and path.name.startswith(f"{unfinished[:_PREFIX_LENGTH]}-")
-            if not is_kept and (serving is None or path.name != serving.name):
+            is_unfinished = unfinished and path.name.startswith(f"{unfinished[:_PREFIX_LENGTH]}-")
+            if path.name not in kept and not is_unfinished:
                 shutil.rmtree(path, ignore_errors=True)
-        if serving is not None:
-            serving.mirror.remove_leftovers()
+
+    def _published(self) -> str | None:
+        """Return the name of the generation whose collection others find; None if there is none, or it is on a server."""
+        link = self.data_dir / PUBLIC_LINK
+        return link.readlink().parent.name if link.is_symlink() else None
 
 
 def _is_file(path: Path) -> bool:

@@ -3,41 +3,101 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Any
 
-from otterwiki_semantic.storage.schema import decode_vectors
-from otterwiki_semantic.storage.sqlite import SqliteFile
+from otterwiki_semantic.core.records import PageUrls
+from otterwiki_semantic.storage.schema import decode_list, decode_vectors, iso_time
+from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 from otterwiki_semantic.storage.vector_store import StoredVector
 
 _TOMBSTONES = "dead places"
+_UPSERTS = "FROM unstored JOIN vectors ON id = vector"
+_UPDATES = "FROM stale JOIN vectors ON id = vector WHERE vector NOT IN (SELECT vector FROM unstored)"
+_SELECT_RECORDS = f"""
+SELECT vectors.id, embedding, text, path, title, section, section_path, anchor, ordinal, chunk_count, word_count,
+       category, tags, start_line, end_line, updated, last_commit, copies
+FROM vectors
+LEFT JOIN (
+    SELECT vector, text, path, section, section_path, anchor, ordinal, start_line, end_line,
+           ROW_NUMBER() OVER (PARTITION BY vector ORDER BY path, ordinal) AS copy,
+           COUNT(*) OVER (PARTITION BY vector) AS copies
+    FROM chunks WHERE vector {IN_LIST}
+) ON vector = vectors.id AND copy = 1
+LEFT JOIN pages USING (path)
+WHERE vectors.id {IN_LIST}"""
+_URLS = PageUrls(prefix="/")
+_MAX_OTHER_PAGES = 50
 
 
 class Outbox:
-    """Vectors to upsert (table `unstored`) and to delete (table `dropped`), filled by the transactions that change vectors.
+    """Vectors to upsert (table `unstored`), to describe anew (`stale`) and to delete (`dropped`).
 
-    Errors: those of `SqliteFile`.
+    They are filled by the transactions that change vectors and chunks. Errors: those of `SqliteFile`.
     """
 
     def __init__(self, database: SqliteFile) -> None:
         self._database = database
 
     @property
-    def is_empty(self) -> bool:
-        """Whether no vector has to be upserted."""
-        return not self.upserts(1)
+    def has_upserts(self) -> bool:
+        """Whether a vector has to be upserted."""
+        return bool(self._database.select(f"SELECT 1 {_UPSERTS} LIMIT 1"))
 
-    def __len__(self) -> int:
-        """Return how many vectors have to be upserted."""
-        return int(self._database.select("SELECT COUNT(*) AS vectors FROM unstored JOIN vectors ON id = vector")[0]["vectors"])
+    def count(self) -> tuple[int, int]:
+        """Return how many vectors have to be upserted, and how many have outdated metadata."""
+        return tuple(self._database.select(f"SELECT (SELECT COUNT(*) {_UPSERTS}), (SELECT COUNT(*) {_UPDATES})")[0])
 
-    def upserts(self, limit: int) -> list[StoredVector]:
-        """Return up to `limit` vectors that have to be upserted."""
-        return _decode(self._database.select("SELECT id, embedding FROM unstored JOIN vectors ON id = vector LIMIT ?", limit))
+    def upserts(self, limit: int, *, documents: bool = True) -> list[StoredVector]:
+        """Return up to `limit` vectors that have to be upserted, with texts and metadata if the store has `documents`."""
+        return self._records(f"SELECT id {_UPSERTS} LIMIT ?", limit, documents=documents)
+
+    def updates(self, limit: int) -> list[StoredVector]:
+        """Return up to `limit` vectors that the store holds with outdated metadata."""
+        return self._records(f"SELECT id {_UPDATES} LIMIT ?", limit, documents=True)
+
+    def _records(self, select_ids: str, limit: int, *, documents: bool) -> list[StoredVector]:
+        ids = [row["id"] for row in self._database.select(select_ids, limit)]
+        if not ids:
+            return []
+        if not documents:
+            return _decode(self._database.select(f"SELECT id, embedding FROM vectors WHERE id {IN_LIST}", ids))
+        rows = self._database.select(_SELECT_RECORDS, ids, ids)
+        pages = self._pages([row["id"] for row in rows if (row["copies"] or 0) > 1])
+        embeddings = decode_vectors([row["embedding"] for row in rows])
+        return [
+            StoredVector(row["id"], embedding, row["text"], _metadata(row, pages[row["id"]]))
+            for row, embedding in zip(rows, embeddings, strict=True)
+        ]
+
+    def _pages(self, ids: Sequence[str]) -> dict[str, list[str]]:
+        """Return the paths of all pages that contain these vectors' texts, in order."""
+        found = defaultdict[str, list[str]](list)
+        if ids:
+            statement = f"SELECT DISTINCT vector, path FROM chunks WHERE vector {IN_LIST} ORDER BY path"
+            for vector, path in self._database.select(statement, ids):
+                found[vector].append(path)
+        return found
 
     def mark_upserted(self, vectors: Iterable[StoredVector]) -> None:
-        """Record that the store holds these vectors."""
+        """Record that the store holds these vectors and their metadata."""
+        self._remove(vectors, "unstored", "stale")
+
+    def mark_updated(self, vectors: Iterable[StoredVector]) -> None:
+        """Record that the store has the metadata of these vectors."""
+        self._remove(vectors, "stale")
+
+    def _remove(self, vectors: Iterable[StoredVector], *tables: str) -> None:
+        ids = [(vector.id,) for vector in vectors]
         with self._database.write() as connection:
-            connection.executemany("DELETE FROM unstored WHERE vector = ?", ((vector.id,) for vector in vectors))
+            for table in tables:
+                connection.executemany(f"DELETE FROM {table} WHERE vector = ?", ids)
+
+    def discard_updates(self) -> None:
+        """Forget what metadata is outdated, for a store that has none."""
+        with self._database.write() as connection:
+            connection.execute("DELETE FROM stale")
 
     def deletes(self, limit: int) -> list[str]:
         """Return up to `limit` ids that have to be deleted, without those that are in use again."""
@@ -97,3 +157,30 @@ class Outbox:
 
 def _decode(rows: Iterable[sqlite3.Row]) -> list[StoredVector]:
     return [StoredVector(vector, decode_vectors([embedding])[0]) for vector, embedding in rows]
+
+
+def _metadata(row: sqlite3.Row, pages: Sequence[str]) -> dict[str, Any] | None:
+    """Return what others read of a vector's chunk, or of the first one of several with the same text.
+
+    None if no page has it yet. A key without a value is None; lists are not empty.
+    """
+    if row["path"] is None:
+        return None
+    return {
+        "page_path": row["path"],
+        "title": row["title"],
+        "section": row["section"],
+        "section_path": list(decode_list(row["section_path"])) or None,
+        "anchor": row["anchor"],
+        "chunk_index": row["ordinal"],
+        "total_chunks": row["chunk_count"],
+        "page_word_count": row["word_count"],
+        "category": row["category"],
+        "tags": list(decode_list(row["tags"])) or None,
+        "start_line": row["start_line"],
+        "end_line": row["end_line"],
+        "url": _URLS.of(row["path"], row["anchor"]),
+        "updated": iso_time(row["updated"]),
+        "commit": row["last_commit"],
+        "other_pages": [path for path in pages if path != row["path"]][:_MAX_OTHER_PAGES] or None,
+    }

@@ -19,7 +19,7 @@ from otterwiki_semantic.embedding import WORDS_ONLY, Matrix
 from otterwiki_semantic.storage.garbage_collection import suspect_page
 from otterwiki_semantic.storage.sqlite import SqliteFile
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Raised with every change of the tables below: the index is then rebuilt."""
 
 UNFINISHED = ""
@@ -30,14 +30,14 @@ IS_EMBEDDED = f"vector NOT GLOB '{WORDS_ONLY}*'"
 
 # A new vector takes the `place` of a deleted one. All have the same size, so that places fit; appended rows would leave gaps.
 # `excluded_pages` say in their front matter that they are not to be searched: nothing else of them is kept.
-# The outbox for ChromaDB is `unstored` and `dropped`; `suspects` are vectors that may have become garbage.
+# The outbox for ChromaDB is `unstored`, `stale` (metadata) and `dropped`; `suspects` are vectors that may have become garbage.
 TABLES = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 INSERT INTO meta VALUES ('revision', '0');
 CREATE TABLE pages (
     number INTEGER PRIMARY KEY AUTOINCREMENT, path TEXT NOT NULL UNIQUE, blob TEXT NOT NULL, title TEXT NOT NULL,
     category TEXT, tags TEXT NOT NULL, word_count INTEGER NOT NULL, chunk_count INTEGER NOT NULL, path_key TEXT NOT NULL,
-    category_key TEXT, updated INTEGER, problem TEXT, language TEXT NOT NULL
+    category_key TEXT, updated INTEGER, last_commit TEXT, problem TEXT, language TEXT NOT NULL
 );
 CREATE TABLE excluded_pages (path TEXT PRIMARY KEY, blob TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE page_tags (tag_key TEXT, path TEXT, PRIMARY KEY (tag_key, path)) WITHOUT ROWID;
@@ -60,6 +60,7 @@ CREATE INDEX chunks_by_vector ON chunks (vector);
 CREATE TABLE vectors (place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, embedding BLOB NOT NULL);
 CREATE TABLE free_places (place INTEGER PRIMARY KEY);
 CREATE TABLE unstored (vector TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE stale (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE suspects (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE dropped (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 INSERT INTO meta VALUES ('schema', '{SCHEMA_VERSION}');
@@ -95,7 +96,8 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
         return
     row = (
         *(page.path, page.blob, page.title, page.category, _encode_list(page.tags), page.word_count, len(page.chunks)),
-        *(fold(page.path), fold(page.category) if page.category else None, page.updated, page.problem, page.language),
+        *(fold(page.path), fold(page.category) if page.category else None, *(page.last_change or (None, None))),
+        *(page.problem, page.language),
     )
     number = _insert_row(connection, "pages", row)
     tags = {fold(tag) for tag in page.tags}
@@ -122,6 +124,7 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
             "INSERT INTO keywords (rowid, title, headings, body) VALUES (?, ?, ?, ?)",
             (chunk_id, title_words, heading_words, body),
         )
+    mark_stale(connection, page.path)
 
 
 def _names(page: Page) -> Iterator[tuple[str, str, int]]:
@@ -143,12 +146,18 @@ def _insert_row(connection: sqlite3.Connection, table: str, values: tuple[object
 def delete_page(connection: sqlite3.Connection, path: str) -> int:
     """Delete a page and its chunks, whose vectors become candidates for garbage collection; returns the number of chunks."""
     suspect_page(connection, path)
+    mark_stale(connection, path)
     _count_words(connection, (row["text"] for row in connection.execute("SELECT text FROM chunks WHERE path = ?", (path,))), -1)
     connection.execute("DELETE FROM keywords WHERE rowid IN (SELECT id FROM chunks WHERE path = ?)", (path,))
     chunks = connection.execute("DELETE FROM chunks WHERE path = ?", (path,)).rowcount
     for table in ("pages", "excluded_pages", "page_tags", "links", "names", "answers"):
         connection.execute(f"DELETE FROM {table} WHERE path = ?", (path,))
     return chunks
+
+
+def mark_stale(connection: sqlite3.Connection, path: str) -> None:
+    """Record that ChromaDB's metadata of a page's chunks may be outdated."""
+    connection.execute(f"INSERT OR IGNORE INTO stale SELECT vector FROM chunks WHERE path = ? AND {IS_EMBEDDED}", (path,))
 
 
 def _count_words(connection: sqlite3.Connection, texts: Iterable[str], count: int) -> None:

@@ -1,14 +1,15 @@
-"""A vector store: a ChromaDB collection of ids and unit vectors, searched by cosine distance."""
+"""A vector store: a ChromaDB collection of unit vectors with their texts and metadata, searched by cosine distance."""
 
 from __future__ import annotations
 
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -25,12 +26,33 @@ _WRITTEN_IDS, _LISTED_IDS = 100, 5_000
 """Ids of one request. ChromaDB takes 5,461, but replaces only some 100 a second, and a server has to answer in time."""
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class StoredVector:
-    """A vector with its id."""
+    """A vector with its id, and what others read of its chunk: the text and the metadata, if the collection has them."""
 
     id: str
     embedding: Matrix
+    document: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    """Without a value, a key is None."""
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionSpec:
+    """What a collection is to be, other than its vectors."""
+
+    name: str = "otterwiki"
+    """The name by which others open it."""
+    has_documents: bool = True
+    """Whether it has texts and metadata."""
+    model: Mapping[str, Any] = field(default_factory=dict)
+    """The model, as `embedding.model_config` describes it; empty if it is not to be named."""
+
+
+DEFAULT_SPEC = CollectionSpec()
 
 
 class VectorStore(ABC):
@@ -40,28 +62,63 @@ class VectorStore(ABC):
     fails.
     """
 
-    def __init__(self, place: str, name: str) -> None:
+    def __init__(self, place: str, spec: CollectionSpec) -> None:
         self.place = place
         """Where the database is, for messages."""
-        self.name = name
-        """The name of the collection."""
+        self.spec = spec
         self.max_results = sys.maxsize
         """How many vectors a request may ask for."""
         self._opening = threading.Lock()
         self._is_closed = False
 
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name of the collection now: its public one once it is published."""
+
     def upsert(self, vectors: Sequence[StoredVector]) -> None:
         """Store vectors, replacing those with the same ids."""
         with self._collection("store vectors") as collection:
-            for start in range(0, len(vectors), _WRITTEN_IDS):
-                part = vectors[start : start + _WRITTEN_IDS]
-                collection.upsert([vector.id for vector in part], np.stack([vector.embedding for vector in part]))
+            for part in _in_parts(vectors):
+                embeddings = np.stack([vector.embedding for vector in part])
+                collection.upsert([vector.id for vector in part], embeddings, **self._contents(part))
+
+    def update(self, vectors: Sequence[StoredVector]) -> None:
+        """Replace the metadata of vectors; unknown ids are ignored. The graph of the vectors stays as it is.
+
+        An id is a hash of the text, which never changes; with texts, ChromaDB would also embed them.
+        """
+        with self._collection("store metadata") as collection:
+            for part in _in_parts(vectors):
+                collection.update([vector.id for vector in part], metadatas=[_metadata(vector) for vector in part])
+
+    def _contents(self, vectors: Sequence[StoredVector]) -> dict[str, Any]:
+        if not self.spec.has_documents:
+            return {}
+        documents = [each.document for each in vectors]
+        return {"metadatas": [_metadata(vector) for vector in vectors], "documents": documents}
+
+    def describe(self, facts: Mapping[str, str | int]) -> None:
+        """Set the facts in the collection's metadata that readers see, besides the model."""
+        with self._collection("describe the collection") as collection:
+            collection.modify(metadata={**self._own_metadata(), **facts})
+
+    def _own_metadata(self) -> dict[str, Any]:
+        """Return the metadata that the collection always has."""
+        return {"model": self.spec.model["model"]} if self.spec.model else {}
+
+    @cached_property
+    def _embedding_function(self) -> Any:
+        """What embeds the queries of those who open the collection."""
+        from otterwiki_semantic.embedding.chroma_function import WikiEmbeddingFunction
+
+        return WikiEmbeddingFunction(**self.spec.model) if self.spec.model else None
 
     def delete(self, ids: Sequence[str]) -> None:
         """Delete vectors; unknown ids are ignored."""
         with self._collection("delete vectors") as collection:
-            for start in range(0, len(ids), _WRITTEN_IDS):
-                collection.delete(list(ids[start : start + _WRITTEN_IDS]))
+            for part in _in_parts(ids):
+                collection.delete(list(part))
 
     def query(self, vector: Matrix, count: int) -> dict[str, float]:
         """Return the ids of the `count` nearest vectors with their cosine distances, nearest first; all if there are fewer."""
@@ -84,6 +141,10 @@ class VectorStore(ABC):
         """Return the number of vectors."""
         with self._collection("count vectors") as collection:
             return collection.count()
+
+    @abstractmethod
+    def publish(self) -> None:
+        """Let others find the collection in its public place, by its public name."""
 
     @abstractmethod
     def close(self) -> None:
@@ -126,3 +187,12 @@ class VectorStore(ABC):
     def _check_open(self) -> None:
         if self._is_closed:
             raise VectorStoreError(f"{self.place} is closed")
+
+
+def _metadata(vector: StoredVector) -> Any:
+    return vector.metadata
+
+
+def _in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), _WRITTEN_IDS):
+        yield items[start : start + _WRITTEN_IDS]

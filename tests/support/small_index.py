@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from otterwiki_semantic.core.records import Chunk, Page
+from otterwiki_semantic.core.records import Chunk, LastChange, Page
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.passages import vector_id, words_only_id
 from otterwiki_semantic.storage import Generation, StoredVector
@@ -45,7 +45,16 @@ class SmallIndex:
         ids = [words_only_id(chunk.text) if words_only else vector_id(chunk.text) for chunk in chunks]
         embedded = [(chunk, similarity) for chunk, (_, similarity) in zip(ids, parts, strict=True) if similarity is not None]
         self.catalog.add_vectors([StoredVector(chunk, self._vector(similarity)) for chunk, similarity in embedded])
-        page = Page(path, f"blob of {path}", path, category, tags, word_count=10, chunks=chunks, updated=updated)
+        page = Page(
+            path,
+            f"blob of {path}",
+            path,
+            category,
+            tags,
+            word_count=10,
+            chunks=chunks,
+            last_change=None if updated is None else LastChange(updated, "a commit"),
+        )
         self.catalog.put_pages([(page, ids)])
 
     def break_keywords(self) -> None:

@@ -49,7 +49,9 @@ class Bench:
     def sync(self, generation: Generation | None = None, previous: Generation | None = None) -> list[str]:
         """Sync, and give the passages that were embedded for it."""
         self.model.texts.clear()
-        sync(self.indexer, generation or self.generation, self.tracker, previous=previous.catalog if previous else None)
+        generation = generation or self.generation
+        sync(self.indexer, generation, self.tracker, previous=previous.catalog if previous else None)
+        generation.mirror.push()
         return [text for text in self.model.texts if text.startswith("[")]
 
     def snippets(self, generation: Generation | None = None) -> dict[str, list[str]]:
@@ -65,6 +67,7 @@ class Bench:
         """What an index built now from nothing holds."""
         fresh = self.generations.create(self.model, self.profile)
         sync(self.indexer, fresh)
+        fresh.mirror.push()
         snippets = self.snippets(fresh)
         fresh.destroy()
         return snippets

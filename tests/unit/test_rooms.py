@@ -12,6 +12,7 @@ PUBLIC_MODULES = {
     "content.analysis.minhash",  # needs NumPy, which a wiki worker does without
     "daemon.page_reader",  # needs the parser, which the command line does without
     "daemon.engine",  # the heavy half, for the daemon itself and for a command that builds an index of its own
+    "embedding.chroma_function",  # needs ChromaDB
     "search.evaluation",  # not a part of searching
 }
 """Modules outside of `core` that other rooms import by their own names."""

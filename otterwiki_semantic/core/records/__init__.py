@@ -5,6 +5,7 @@ from otterwiki_semantic.core.records.document import BlockKind as BlockKind
 from otterwiki_semantic.core.records.document import Chunk as Chunk
 from otterwiki_semantic.core.records.document import Document as Document
 from otterwiki_semantic.core.records.document import Indexed as Indexed
+from otterwiki_semantic.core.records.document import LastChange as LastChange
 from otterwiki_semantic.core.records.document import Line as Line
 from otterwiki_semantic.core.records.document import Link as Link
 from otterwiki_semantic.core.records.document import Page as Page

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from otterwiki_semantic.core.languages import ENGLISH
 
@@ -94,6 +94,15 @@ class Indexed(StrEnum):
     NOT = "false"
 
 
+class LastChange(NamedTuple):
+    """The last commit that changed a page."""
+
+    time: int
+    """In seconds since 1970."""
+    commit: str
+    """The commit's id."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """A page, ready to be indexed."""
@@ -109,8 +118,7 @@ class Page:
     chunks: tuple[Chunk, ...]
     links_to: tuple[str, ...] = ()
     """The pages it links to, each once, as `page_key` names them, whether they exist or not."""
-    updated: int | None = None
-    """When a commit last changed it, in seconds since 1970."""
+    last_change: LastChange | None = None
     aliases: tuple[str, ...] = ()
     """Other names, from the front matter."""
     answers: tuple[str, ...] = ()

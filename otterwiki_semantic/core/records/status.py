@@ -90,6 +90,15 @@ class ChromaFill(Struct, frozen=True):
     state: ChromaState
     pending: int
     """Vectors that it is known to lack."""
+    count: int | None = None
+    """Vectors that it holds, as counted after the last write; null: not counted yet."""
+    outdated: int = 0
+    """Vectors whose metadata there is not up to date."""
+    collection: str | None = None
+    complete_at: str | None = None
+    """When it last held exactly what the index has (ISO 8601, UTC)."""
+    complete_commit: str | None = None
+    """The commit that it equalled then."""
 
 
 class RebuildStatus(Progress, frozen=True, kw_only=True):

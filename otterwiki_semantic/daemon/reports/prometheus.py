@@ -15,7 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOptions
+from otterwiki_semantic.core.records import Answer, ChromaState, Mode, RebuildState, SearchOptions
 from otterwiki_semantic.core.telemetry import EmbeddingKind, Failure, IndexState, Telemetry
 from otterwiki_semantic.search.reranking import NONE_CONFIGURED
 
@@ -145,6 +145,17 @@ def _families(state: IndexState) -> Iterator[Metric]:
     yield _gauge("pages", "Pages in the index.", status.pages)
     yield _gauge("chunks", "Passages in the index.", status.chunks)
     yield _gauge("vectors", "Vectors in the index.", status.vectors)
+    if status.chroma is not None:
+        if status.chroma.count is not None:
+            yield _gauge(
+                "chroma_vectors", "Vectors in the ChromaDB collection, as counted after the last write.", status.chroma.count
+            )
+        yield _gauge("chroma_pending_vectors", "Vectors that the ChromaDB collection lacks.", status.chroma.pending)
+        yield _gauge(
+            "chroma_outdated_vectors", "Vectors with outdated metadata in the ChromaDB collection.", status.chroma.outdated
+        )
+        usable = status.chroma.state is not ChromaState.RESTING
+        yield _gauge("chroma_up", "Whether ChromaDB can be used.", float(usable))
     yield _gauge("pending_pages", "Pages whose content in HEAD is not indexed yet.", status.index.pending_pages)
     yield _gauge("unfinished_pages", "Pages found by keywords only, because the model failed on them.", state.unfinished_pages)
     if state.commits_behind is not None:

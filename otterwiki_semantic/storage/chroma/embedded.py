@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from otterwiki_semantic.core.errors import VectorStoreError
-from otterwiki_semantic.storage.vector_store import HNSW, VectorStore
+from otterwiki_semantic.storage.vector_store import HNSW, CollectionSpec, VectorStore
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -20,13 +20,35 @@ log = logging.getLogger(__name__)
 
 
 class EmbeddedChromaStore(VectorStore):
-    """A persistent collection in a directory of its own, which no other process may have open."""
+    """A persistent collection in a directory of its own, which no other process may have open while this one writes.
 
-    def __init__(self, directory: Path, collection: str) -> None:
-        super().__init__(str(directory), collection)
+    `link` is the public place: a symbolic link to the directory of the published collection.
+    """
+
+    def __init__(self, directory: Path, spec: CollectionSpec, link: Path | None = None) -> None:
+        super().__init__(str(directory), spec)
         self.directory = directory
+        self._link = link
         self._client: Client | None = None
         self._opened: Collection | None = None
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    def publish(self) -> None:
+        if self._link is None:
+            return
+        target = os.path.relpath(self.directory, self._link.parent)
+        if self._link.is_symlink() and str(self._link.readlink()) == target:
+            return
+        new = self._link.with_suffix(".new")
+        try:
+            new.unlink(missing_ok=True)
+            new.symlink_to(target)
+            new.replace(self._link)
+        except OSError as error:
+            log.warning("%s does not lead to the collection: %s", self._link, error)
 
     def close(self) -> None:
         with self._opening:
@@ -63,7 +85,10 @@ class EmbeddedChromaStore(VectorStore):
                 settings = Settings(anonymized_telemetry=False, chroma_otel_collection_endpoint="")
                 self._client = cast("Client", chromadb.PersistentClient(self.place, settings=settings))
                 self._opened = self._client.get_or_create_collection(
-                    self.name, configuration={"hnsw": HNSW}, embedding_function=None
+                    self.name,
+                    configuration={"hnsw": HNSW},
+                    metadata=self._own_metadata() or None,
+                    embedding_function=self._embedding_function,
                 )
             return self._opened
 

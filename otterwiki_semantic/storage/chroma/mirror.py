@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import math
 import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from datetime import UTC, datetime
 from enum import Enum, auto
 from pathlib import Path
 
@@ -19,13 +23,14 @@ from otterwiki_semantic.core.errors import (
     CatalogError,
     SemanticError,
     VectorStoreError,
+    VectorStoreRefusedError,
     VectorStoreUnreachableError,
 )
 from otterwiki_semantic.core.records import ChromaFill, ChromaState
 from otterwiki_semantic.core.telemetry import Failure, Telemetry
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage.catalog import Catalog
-from otterwiki_semantic.storage.vector_store import StoredVector, VectorStore
+from otterwiki_semantic.storage.vector_store import CollectionSpec, StoredVector, VectorStore
 
 _REST_SECONDS = 30.0
 """How long a store is left alone that cannot be reached, or breaks again and again."""
@@ -45,8 +50,11 @@ _PROBES, _PROBED_RESULTS = 16, 10
 _SAME = 1e-3
 """Cosine distance below which two vectors are the same except for rounding."""
 
-OpenStore = Callable[[Path, str], VectorStore]
-"""Returns the store for a directory and the name of a collection; it is opened on first use."""
+_DIRECTORY, _SPEC, _WHOLE = "chroma", "chroma spec", "chroma whole"
+"""Facts in the catalog: the directory of the collection, what it was made to be, and when it was last whole."""
+
+OpenStore = Callable[[Path, CollectionSpec], VectorStore]
+"""Returns the store for a directory; it is opened on first use."""
 
 log = logging.getLogger(__name__)
 
@@ -62,8 +70,6 @@ class MirrorState(Enum):
     """The store holds every vector of the catalog: searches may use it."""
     RESTING = auto()
     """The store failed and is left alone for a while."""
-    DEFERRED = auto()
-    """The store is left alone until the generation serves."""
 
 
 class VectorMirror:
@@ -72,42 +78,55 @@ class VectorMirror:
     ==========  =========  ==========================  =============  ============  ==========  =======================
     State       verify()   push()                      expect_more()  unreachable   broken      otherwise
     ==========  =========  ==========================  =============  ============  ==========  =======================
-    UNVERIFIED  FILLING    verifies, then as FILLING                  RESTING       UNVERIFIED  defer(): DEFERRED
+    UNVERIFIED  FILLING    verifies, then as FILLING                  RESTING       UNVERIFIED
     FILLING                CURRENT once it lacks none                 RESTING       UNVERIFIED
     CURRENT                stays CURRENT               FILLING        RESTING       UNVERIFIED  compact(): UNVERIFIED
     RESTING                                                                                     after 30 s: UNVERIFIED
-    DEFERRED                                                                                    resume(): UNVERIFIED
     ==========  =========  ==========================  =============  ============  ==========  =======================
 
-    A broken store is replaced by an empty one; if that happens twice within 30 s the new one also rests. Safe for several
-    threads, of which one at a time pushes.
+    A broken store is replaced by an empty one; if that happens twice within 30 s the new one also rests. A collection is
+    published, and the one before it removed, once it is whole: current, with all metadata, and without what was deleted. Safe
+    for several threads, of which one at a time pushes.
     """
 
-    def __init__(self, catalog: Catalog, directory: Path, collection: str, open_store: OpenStore, telemetry: Telemetry) -> None:
+    def __init__(
+        self, catalog: Catalog, directory: Path, spec: CollectionSpec, open_store: OpenStore, telemetry: Telemetry
+    ) -> None:
         self._catalog = catalog
         self._directory = directory
-        self._collection = collection
+        self._spec = spec
         self._open_store = open_store
         self._telemetry = telemetry
         self._writing = threading.Lock()
         self._state = MirrorState.UNVERIFIED
         self.error: SemanticError | None = None
         """Why the store is not used now; None if it is, or will be in a moment."""
+        self.publication_error: SemanticError | None = None
+        """Why the collection does not have its public name; None if it has, or will."""
+        self._count: int | None = None
+        self._whole_at: tuple[str | None] | None = None
+        """The commit that the store was whole at, since it was last written to."""
         self._seal = _Seal(catalog)
         self._rest = Cooldown(_REST_SECONDS)
         self._replaced_lately = Cooldown(_REST_SECONDS)
         self._searched_lately = Cooldown(_SEARCHED_SECONDS)
         self._verified_lately = Cooldown(_STEADY_SECONDS)
-        self.store = self._open(catalog.meta("chroma") or self._new_directory())
+        self.store = self._open(catalog.meta(_DIRECTORY) or self._new_directory())
         """The store of the moment; a broken one is replaced."""
+        if catalog.is_current and catalog.meta(_SPEC) != self._spec_digest():
+            self.start_collection()
 
     def _open(self, directory: str) -> VectorStore:
-        return self._open_store(self._directory / directory, self._collection)
+        return self._open_store(self._directory / directory, self._spec)
 
     def _new_directory(self) -> str:
         name = f"chroma-{uuid.uuid4().hex[:8]}"
-        self._catalog.set_meta("chroma", name)
+        self._catalog.set_meta(_DIRECTORY, name)
+        self._catalog.set_meta(_SPEC, self._spec_digest())
         return name
+
+    def _spec_digest(self) -> str:
+        return hashlib.sha256(json.dumps(asdict(self._spec), sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def state(self) -> MirrorState:
@@ -125,12 +144,27 @@ class VectorMirror:
     def fill(self) -> ChromaFill:
         """How much of the catalog the store holds."""
         state = {MirrorState.CURRENT: ChromaState.READY, MirrorState.RESTING: ChromaState.RESTING}.get(self.state)
-        return ChromaFill(state or ChromaState.FILLING, len(self._catalog.outbox))
+        pending, outdated = self._catalog.outbox.count() if self._catalog.is_current else (0, 0)
+        whole_at, _, whole_commit = (self._catalog.meta(_WHOLE) or "").partition(" ")
+        return ChromaFill(
+            state=state or ChromaState.FILLING,
+            pending=pending,
+            count=self._count,
+            outdated=outdated,
+            collection=self.store.name,
+            complete_at=whole_at or None,
+            complete_commit=whole_commit or None,
+        )
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the store holds exactly what the catalog has."""
+        return self.is_current and self._whole_at == (self._catalog.commit,)
 
     @property
     def retry_in(self) -> float:
-        """Seconds for which the store is left alone: 0 if it may be used, infinity if it is DEFERRED."""
-        return {MirrorState.DEFERRED: math.inf, MirrorState.RESTING: self._rest.remaining}.get(self.state, 0.0)
+        """Seconds for which the store is left alone; 0 if it may be used."""
+        return self._rest.remaining if self.state is MirrorState.RESTING else 0.0
 
     def note_search(self) -> None:
         """Let writes make way for searches for the next two seconds."""
@@ -177,7 +211,9 @@ class VectorMirror:
                 raise VectorStoreError(f"ChromaDB does not find its own vector {vector.id} ({self.store.place})")
 
     def push(self, seconds: float = math.inf, check_stop: Callable[[], None] = lambda: None) -> None:
-        """Send the outbox to the store: upserts for up to `seconds`, then deletes. A failing store is handled, not raised.
+        """Send the outbox to the store: upserts and updates for up to `seconds`, then deletes.
+
+        A failing store is handled, not raised.
 
         `check_stop` is called before every write, and may raise to end the work.
         """
@@ -188,6 +224,9 @@ class VectorMirror:
             while time.monotonic() < end and self._is_open and (vectors := self._next_upserts()):
                 check_stop()
                 self._upsert(vectors)
+            while time.monotonic() < end and self._is_open and (vectors := self._catalog.outbox.updates(self._batch)):
+                check_stop()
+                self._update(vectors)
             while self._is_open and (ids := self._catalog.outbox.deletes(_DELETES)):
                 check_stop()
                 self._delete(ids)
@@ -200,21 +239,38 @@ class VectorMirror:
     def _is_open(self) -> bool:
         return self.state in {MirrorState.FILLING, MirrorState.CURRENT}
 
+    @property
+    def _batch(self) -> int:
+        return _UPSERTS_WHILE_SEARCHED if self._searched_lately.is_active else _UPSERTS
+
     def _next_upserts(self) -> list[StoredVector]:
-        limit = _UPSERTS_WHILE_SEARCHED if self._searched_lately.is_active else _UPSERTS
-        return self._catalog.outbox.upserts(limit)
+        return self._catalog.outbox.upserts(self._batch, documents=self._spec.has_documents)
 
     def _upsert(self, vectors: list[StoredVector]) -> None:
-        start = time.monotonic()
-        with self._writing:
-            self._seal.breach()
+        with self._yielding(vectors):
             self.store.upsert(vectors)
             self._catalog.outbox.mark_upserted(vectors)
+
+    def _update(self, vectors: list[StoredVector]) -> None:
+        with self._yielding(vectors):
+            if self._spec.has_documents:
+                self.store.update(vectors)
+            self._catalog.outbox.mark_updated(vectors)
+
+    @contextmanager
+    def _yielding(self, vectors: list[StoredVector]) -> Iterator[None]:
+        """Write in the block, then pause for as long as that took if somebody searches."""
+        start = time.monotonic()
+        with self._writing:
+            self._whole_at = None
+            self._seal.breach()
+            yield
         if self._searched_lately.is_active and len(vectors) == _UPSERTS_WHILE_SEARCHED:
             time.sleep(time.monotonic() - start)
 
     def _delete(self, ids: list[str]) -> None:
         with self._writing:
+            self._whole_at = None
             self._seal.breach()
             self.store.delete(ids)
             self._catalog.outbox.mark_deleted(ids)
@@ -223,12 +279,35 @@ class VectorMirror:
         with self._writing:
             if not self._is_open:
                 return
-            self._state = MirrorState.CURRENT if self._catalog.outbox.is_empty else MirrorState.FILLING
+            self._state = MirrorState.FILLING if self._catalog.outbox.has_upserts else MirrorState.CURRENT
             self.error = None
+            self._count = self.store.count()
             if self._state is MirrorState.CURRENT:
+                if not (self.is_whole or self._catalog.outbox.updates(1)):
+                    self._publish()
                 self._seal.close(self.store.manifest)
                 if not self._verified_lately.is_active:
                     self._seal.forget_crashes()
+
+    def _publish(self) -> None:
+        """Let others find the collection, which is whole, and say so in it."""
+        commit = self._catalog.commit
+        self._whole_at = (commit,)
+        if commit is None:
+            return
+        vectors = self._catalog.outbox.sample_sent(1)
+        facts: dict[str, str | int] = {"commit": commit, **({"dimension": len(vectors[0].embedding)} if vectors else {})}
+        self._seal.breach()
+        self.store.describe(facts)
+        try:
+            self.store.publish()
+            self.publication_error = None
+        except VectorStoreRefusedError as error:
+            if self.publication_error is None:
+                log.warning("%s", error)
+            self.publication_error = error
+        self._remove_leftovers()
+        self._catalog.set_meta(_WHOLE, f"{datetime.now(UTC).isoformat(timespec='seconds')} {commit}")
 
     def expect_more(self) -> None:
         """Stop using the store for searches: the outbox is about to get more vectors."""
@@ -269,40 +348,33 @@ class VectorMirror:
         with self._writing:
             if self.store is not store:
                 return False
-            self._start_collection()
+            self.start_collection()
         store.destroy()
         return True
 
-    def _start_collection(self) -> None:
+    def start_collection(self) -> None:
+        """Start an empty collection, to be filled with all vectors; the one before stays for others until then."""
         self._state = MirrorState.UNVERIFIED
+        self._whole_at = self._count = None
         self._catalog.outbox.refill()
         self._seal.breach()
         self._seal.forget_crashes()
         self.store = self._open(self._new_directory())
 
-    def defer(self) -> None:
-        """Start an empty collection, and leave it alone until `resume`; for a generation that does not serve yet."""
-        with self._writing:
-            self._start_collection()
-            self._state = MirrorState.DEFERRED
-
-    def resume(self) -> None:
-        """Let the next push fill a store that was deferred."""
-        if self._state is MirrorState.DEFERRED:
-            self._state = MirrorState.UNVERIFIED
-
     def compact(self) -> None:
-        """Replace a collection with many tombstones by an empty one."""
+        """Refill a collection with many tombstones, in another place."""
         tombstones = self._catalog.outbox.tombstones
         limit = max(_MAX_TOMBSTONES, _MAX_TOMBSTONES_SHARE * self._catalog.counts().vectors)
         if tombstones > limit and self.is_current:
             log.info("ChromaDB still takes space for %d deleted vectors; it is refilled from the catalog", tombstones)
-            self.replace(self.store)
+            with self._writing:
+                self.store.close()
+                self.start_collection()
 
-    def remove_leftovers(self) -> None:
-        """Remove the directories of replaced collections that a crash left behind."""
+    def _remove_leftovers(self) -> None:
+        """Remove the directories of the collections before this one."""
         for directory in self._directory.glob("chroma-*"):
-            if directory.name != self._catalog.meta("chroma"):
+            if directory.name != self._catalog.meta(_DIRECTORY):
                 shutil.rmtree(directory, ignore_errors=True)
 
     def close(self) -> None:

@@ -34,6 +34,8 @@ class _Record(msgspec.Struct):
     """The inode of the data directory that created it; a copy has another one."""
     marks: list[str]
     """The tokens that it may have: the last one, and one that is just being written."""
+    created_as: str = ""
+    """The name that a published collection had before."""
 
 
 _Records = dict[str, dict[str, _Record]]
@@ -78,6 +80,18 @@ class CollectionOwnership:
             if self._tokens(name) != [self._token]:
                 self._record(name, [self._token])
 
+    def publish(self, name: str, public: str) -> None:
+        """Record that a collection is about to get its public name."""
+        with self._changing:
+            self._here[public] = _Record(self._inode(), self._tokens(name), name)
+            self._here.pop(name, None)
+            self._write()
+            self._used = self._used - {name} | {public}
+
+    def is_published(self, name: str, public: str) -> bool:
+        """Whether a collection that was created with one name has got a public one."""
+        return public in self._here and self._here[public].created_as == name
+
     def forget(self, name: str) -> None:
         """Record that a collection is gone, or owned by another data directory."""
         with self._changing:
@@ -111,7 +125,8 @@ class CollectionOwnership:
         return self._here[name].marks if name in self._here else []
 
     def _record(self, name: str, tokens: list[str]) -> None:
-        self._here[name] = _Record(self._inode(), tokens)
+        known = self._here.get(name)
+        self._here[name] = _Record(self._inode(), tokens, known.created_as if known else "")
         self._write()
 
     def _inode(self) -> int:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedError
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage.chroma.connection import ChromaServer
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
-from otterwiki_semantic.storage.vector_store import HNSW, StoredVector, VectorStore
+from otterwiki_semantic.storage.vector_store import DEFAULT_SPEC, HNSW, CollectionSpec, StoredVector, VectorStore
 
 if TYPE_CHECKING:
     from chromadb.api.collection_configuration import CreateCollectionConfiguration
@@ -41,17 +41,51 @@ class ChromaServerStore(VectorStore):
     unchanged, and the next call tries again. A plain `VectorStoreError` if ChromaDB itself reports an error, and from the first
     call that finds the collection gone, or owned by another wiki. One that is gone is created again by the next call: `count`
     then returns 0, and searches raise until something has been stored.
+
+    It is created with a name of its own, and gets the public one when it is published.
     """
 
-    def __init__(self, server: ChromaServer, collection: str, ownership: CollectionOwnership) -> None:
-        super().__init__(server.url, collection)
+    def __init__(
+        self, server: ChromaServer, created_as: str, ownership: CollectionOwnership, spec: CollectionSpec = DEFAULT_SPEC
+    ) -> None:
+        super().__init__(server.url, spec)
         self._server = server
+        self._created_as = created_as
         self._ownership = ownership
         self._api: FastAPI | None = None
         self._opened: Collection | None = None
         self._is_lost = False
         self._trusted = Cooldown(_TRUSTED_SECONDS)
-        ownership.use(collection)
+        ownership.use(self.name)
+
+    @property
+    def name(self) -> str:
+        is_published = self._ownership.is_published(self._created_as, self.spec.name)
+        return self.spec.name if is_published else self._created_as
+
+    def publish(self) -> None:
+        """Give the collection its public name; one of this data directory that has it is deleted.
+
+        `VectorStoreRefusedError` if the collection with this name is not this wiki's.
+        """
+        from chromadb.errors import NotFoundError
+
+        if self.name == self.spec.name:
+            return
+        with self._collection("publish the collection") as collection:
+            api = cast("FastAPI", self._api)
+            with suppress(NotFoundError):
+                if not self._ownership.may_claim(self.spec.name, self._get(api, self.spec.name).metadata):
+                    raise VectorStoreRefusedError(
+                        f"ChromaDB at {self.place} has a collection {self.spec.name} that is not this wiki's, whose own is"
+                        f" {self.name}: set SEMANTIC_COLLECTION to another name"
+                    )
+                api.delete_collection(self.spec.name, self._server.tenant, self._server.database)
+            self._ownership.publish(self._created_as, self.spec.name)
+            collection.modify(name=self.spec.name)
+
+    def _own_metadata(self) -> dict[str, Any]:
+        return {**super()._own_metadata(), **self._ownership.claim(self.name)}
 
     def upsert(self, vectors: Sequence[StoredVector]) -> None:
         super().upsert(vectors)
@@ -98,7 +132,7 @@ class ChromaServerStore(VectorStore):
             self._remove([self.name])
 
     def remove_strays(self) -> Sequence[str]:
-        strays = [name for name in self._ownership.strays() if name != self.name]
+        strays = [name for name in self._ownership.strays() if name not in {self.name, self.spec.name}]
         if strays and not self._is_closed:
             self._remove(strays)
         return [name for name in strays if not self._ownership.knows(name)]
@@ -138,23 +172,24 @@ class ChromaServerStore(VectorStore):
 
     def _claim(self, api: FastAPI) -> CollectionModel:
         """Return the collection, created if it does not exist, with the token of this process."""
-        metadata = self._ownership.claim(self.name)
+        metadata = self._own_metadata()
         model = self._get_or_create(api, metadata)
         if not self._ownership.may_claim(self.name, model.metadata):
             raise self._taken_error()
         if not self._ownership.holds(model.metadata):
+            metadata = {**(model.metadata or {}), **metadata}
             api._modify(model.id, new_metadata=metadata, tenant=self._server.tenant, database=self._server.database)
         self._ownership.confirm(self.name)
         return model
 
-    def _get_or_create(self, api: FastAPI, metadata: dict[str, str]) -> CollectionModel:
+    def _get_or_create(self, api: FastAPI, metadata: dict[str, Any]) -> CollectionModel:
         """Return the collection; a missing database is created, and a server without HNSW is asked for SPANN."""
         from chromadb.errors import ChromaError
 
         def create(configuration: CreateCollectionConfiguration) -> CollectionModel:
             return api.create_collection(
                 self.name,
-                configuration=configuration,
+                configuration={**configuration, "embedding_function": self._embedding_function},
                 metadata=metadata,
                 get_or_create=True,
                 tenant=self._server.tenant,

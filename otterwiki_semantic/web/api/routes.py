@@ -234,7 +234,8 @@ class Api:
         It is public, and without private data.
         """
         try:
-            status = self._index.status()
+            status: IndexStatus | None = self._index.status()
         except SemanticError:
-            return json_response(ChromaStatus("error", None, 0), 503)
-        return json_response(ChromaStatus("ok", status.collection, status.chunks))
+            status = None
+        found = ChromaStatus.of(status.chroma if status else None)
+        return json_response(found, 200 if found.status == "ok" else 503)

@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from otterwiki_semantic.core.parameters import Parameter, Schema, parameters_of
-from otterwiki_semantic.core.records import Answer, Mode
+from otterwiki_semantic.core.records import Answer, ChromaFill, ChromaState, Mode
 
 
 class Answers(Struct, frozen=True):
@@ -22,7 +22,31 @@ class ChromaStatus(Struct, frozen=True):
     status: Literal["ok", "error"]
     collection: str | None
     document_count: int
+    """What the collection holds, as counted after the last write."""
     backend_type: Literal["chroma"] = "chroma"
+    pending: int = 0
+    """Texts of the index that the collection lacks."""
+    outdated: int = 0
+    """Texts whose metadata in the collection is not up to date."""
+    complete_at: str | None = None
+    """When the collection last held exactly what the index has (ISO 8601, UTC)."""
+    complete_commit: str | None = None
+    """The commit that it equalled then."""
+
+    @classmethod
+    def of(cls, fill: ChromaFill | None) -> ChromaStatus:
+        """Return the state of a collection; None stands for no index."""
+        if fill is None or fill.state is ChromaState.RESTING:
+            return cls("error", fill.collection if fill else None, 0)
+        return cls(
+            status="ok",
+            collection=fill.collection,
+            document_count=fill.count or 0,
+            pending=fill.pending,
+            outdated=fill.outdated,
+            complete_at=fill.complete_at,
+            complete_commit=fill.complete_commit,
+        )
 
 
 class OpenApi(Struct, frozen=True):

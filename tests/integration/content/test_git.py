@@ -125,7 +125,7 @@ def updated(place: Path, since: str | None = None) -> dict[str, int]:
     repository = Repository(place)
     head = repository.head()
     assert head is not None
-    return repository.last_changed(head, since)
+    return {path: change.time for path, change in repository.last_changes(head, since).items()}
 
 
 def test_a_page_was_last_changed_by_the_last_commit_that_touched_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,7 +177,7 @@ def test_pages_with_odd_names_have_their_times(tmp_path: Path) -> None:
     repository = Repository(tmp_path)
     head = repository.head()
     assert head is not None
-    assert set(repository.last_changed(head)) == set(repository.pages(head)) == {name.strip("/") for name in names}
+    assert set(repository.last_changes(head)) == set(repository.pages(head)) == {name.strip("/") for name in names}
 
 
 def test_a_merge_that_keeps_our_side_leaves_the_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,7 +332,7 @@ def test_nothing_that_a_repository_configures_is_run(tmp_path: Path) -> None:
     assert head
     assert set(repository.pages(head)) == {"a", "b"}
     assert repository.changes(first, head) is not None
-    assert set(repository.last_changed(head)) == set(repository.last_changed(head, first)) | {"b"}
+    assert set(repository.last_changes(head)) == set(repository.last_changes(head, first)) | {"b"}
     assert repository.last_commit(head, "a") is not None
     assert list(repository.read_blobs(repository.page_blobs(head).values())) == [b"AA", b"B"]
     assert repository.root == place

@@ -204,4 +204,4 @@ def test_a_clone_with_less_of_the_history_is_the_same_wiki(
     bench.indexer = Indexer(repository, bench.recipe, lambda: bench.stop)
     assert bench.sync() == []
     assert bench.snippets() == bench.afresh()
-    assert repository.last_changed(repository.head() or "").keys() == bench.snippets().keys()
+    assert repository.last_changes(repository.head() or "").keys() == bench.snippets().keys()

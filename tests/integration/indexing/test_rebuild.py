@@ -270,7 +270,7 @@ def test_a_full_rebuild_reads_every_page_and_embeds_nothing(opened: Open, pages_
     assert len(pages_read) == PAGES
     assert (status.embedded_texts, status.rebuild.copies) == (0, False)
     assert status.rebuild.pages_done == PAGES
-    assert serving(index).mirror.is_current, "ChromaDB holds all of it before it serves"
+    eventually(lambda: serving(index).mirror.is_whole)
 
 
 def test_what_was_committed_meanwhile_is_in_the_copy(place: Path, opened: Open, pages_read: list[str]) -> None:
@@ -331,16 +331,15 @@ def test_a_copy_of_pages_that_are_changing_is_put_right(place: Path) -> None:
     old.catalog.remove_pages(["p001"])
     new = keeper._generations.copy(old)
     assert new.catalog.commit is None
-    assert new.mirror.state is MirrorState.DEFERRED
+    assert new.mirror.state is MirrorState.UNVERIFIED
     assert sync(keeper.indexer, new, previous=old.catalog)
     assert new.catalog.commit == Repository(place / "repository").head()
     assert new.catalog.counts().pages == PAGES + 1
     assert keeper.indexer.embedding.texts == 1
     new.catalog.check_copy()
     assert list(new.path.glob("chroma-*")) == [], "it is left alone until it serves"
-    new.mirror.resume()
-    keeper.indexer.flush(new)
     check_complete(new, 0)
+    new.mirror.push()
     assert new.vector_store.count() == PAGES + 1
     for generation in (new, old):
         generation.close()

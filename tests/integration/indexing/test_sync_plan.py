@@ -33,7 +33,7 @@ class Bench:
             (Page(file.path, UNFINISHED if file.path in lacking else file.blob, file.path, None, (), 1, ()), ())
             for file in plan.changed
         )
-        self.catalog.set_updated(plan.updated)
+        self.catalog.set_last_changes(plan.last_changes)
         self.catalog.end_change(plan.head)
 
 
@@ -53,7 +53,7 @@ def test_a_first_sync_indexes_every_page_smallest_first(bench: Bench) -> None:
     plan = bench.indexer.plan(bench.catalog)
     assert plan is not None
     assert (plan.head, paths(plan), plan.removed) == (bench.repository.head(), ["short", "long"], [])
-    assert plan.updated.keys() == {"short", "long"}
+    assert plan.last_changes.keys() == {"short", "long"}
     assert (plan.embed, plan.previous) == (True, None)
 
 
@@ -68,7 +68,7 @@ def test_only_what_differs_is_planned(bench: Bench) -> None:
     plan = bench.indexer.plan(bench.catalog, embed=False, previous=bench.catalog)
     assert plan is not None
     assert (sorted(paths(plan)), list(plan.removed)) == (["new", "short"], ["long"])
-    assert plan.updated.keys() >= {"new", "short"}
+    assert plan.last_changes.keys() >= {"new", "short"}
     assert (plan.embed, plan.previous) == (False, bench.catalog)
 
 

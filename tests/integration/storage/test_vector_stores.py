@@ -18,7 +18,7 @@ from otterwiki_semantic.storage.chroma.connection import ChromaServer
 from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore
-from otterwiki_semantic.storage.vector_store import StoredVector, VectorStore
+from otterwiki_semantic.storage.vector_store import CollectionSpec, StoredVector, VectorStore
 from tests.support.running_chroma import GuardedChroma, RunningChroma
 from tests.support.vectors import stored, unit_rows
 
@@ -68,7 +68,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 
     def make(name: str) -> VectorStore:
         if request.param == "embedded":
-            made.append(EmbeddedChromaStore(tmp_path / name, name))
+            made.append(EmbeddedChromaStore(tmp_path / name, CollectionSpec(name)))
         elif request.param == "server":
             made.append(on_server(request.getfixturevalue("shared_server").url, f"{name}-{test}", tmp_path))
         else:
@@ -171,7 +171,7 @@ def test_a_destroyed_store_leaves_nothing(store: Store) -> None:
 
 
 def test_a_damaged_database_is_an_error_of_ours(tmp_path: Path) -> None:
-    vectors = EmbeddedChromaStore(tmp_path, "otterwiki-test")
+    vectors = EmbeddedChromaStore(tmp_path, CollectionSpec("otterwiki-test"))
     (vectors.directory / "chroma.sqlite3").write_bytes(b"garbage" * 1000)
     with pytest.raises(VectorStoreError, match="ChromaDB could not"):
         vectors.count()

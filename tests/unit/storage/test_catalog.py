@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
-from otterwiki_semantic.core.records import Chunk, Indexed, Page
+from otterwiki_semantic.core.records import Chunk, Indexed, LastChange, Page
 from otterwiki_semantic.embedding.passages import vector_id, words_only_id
 from otterwiki_semantic.storage.catalog import Catalog, Counts
 from otterwiki_semantic.storage.vector_store import StoredVector
@@ -277,7 +277,7 @@ def test_words_names_tags_and_links_follow_their_page(catalog: Catalog, tmp_path
 def test_a_page_without_a_known_time_has_none(catalog: Catalog) -> None:
     put(catalog, page("a", "one"))
     put(catalog, page("b", "two"))
-    catalog.set_updated({"a": 0, "gone": 5})
+    catalog.set_last_changes({"a": LastChange(0, "first"), "gone": LastChange(5, "second")})
     assert [hit.updated for hit in hits_of(catalog, map(vector_id, ["one", "two"]))] == ["1970-01-01T00:00:00+00:00", None]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.storage.catalog import Catalog
 from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.chroma.mirror import MirrorState, VectorMirror
-from otterwiki_semantic.storage.vector_store import StoredVector
+from otterwiki_semantic.storage.vector_store import CollectionSpec, StoredVector
 
 
 class Store(EmbeddedChromaStore):
@@ -40,12 +39,12 @@ class Bench:
         self.now = 1_000.0
         self.catalog = Catalog(place / "catalog.sqlite3")
         self.stores: list[Store] = []
-        self.mirror = VectorMirror(self.catalog, place, "otterwiki-test", self._open, NO_TELEMETRY)
+        self.mirror = VectorMirror(self.catalog, place, CollectionSpec("otterwiki-test"), self._open, NO_TELEMETRY)
         self.mirror._rest = Cooldown(30.0, lambda: self.now)
         self.mirror._replaced_lately = Cooldown(30.0, lambda: self.now)
 
-    def _open(self, directory: Path, collection: str) -> Store:
-        self.stores.append(Store(directory, collection))
+    def _open(self, directory: Path, spec: CollectionSpec) -> Store:
+        self.stores.append(Store(directory, spec))
         return self.stores[-1]
 
     def add(self, *numbers: int) -> None:
@@ -96,10 +95,10 @@ def test_a_mirror_is_current_once_its_outbox_is_empty(bench: Bench) -> None:
     bench.add(1, 2, 3)
     bench.mirror.push(seconds=0)
     assert bench.state() is MirrorState.FILLING
-    assert bench.mirror.fill == ChromaFill(ChromaState.FILLING, 3)
+    assert bench.mirror.fill == ChromaFill(ChromaState.FILLING, 3, 0, collection="otterwiki-test")
     bench.mirror.push()
     assert bench.state() is MirrorState.CURRENT
-    assert bench.mirror.fill == ChromaFill(ChromaState.READY, 0)
+    assert bench.mirror.fill == ChromaFill(ChromaState.READY, 0, 3, collection="otterwiki-test")
     assert list(bench.mirror.query(unit(2), 1) or ()) == ["v2"]
 
 
@@ -116,7 +115,7 @@ def test_a_store_that_cannot_be_reached_rests_and_is_verified_again(current: Ben
     assert current.mirror.query(unit(1), 1) is None
     assert current.state() is MirrorState.RESTING
     assert current.mirror.retry_in == 30.0
-    assert current.mirror.fill == ChromaFill(ChromaState.RESTING, 0)
+    assert current.mirror.fill == ChromaFill(ChromaState.RESTING, 0, 3, collection="otterwiki-test")
     assert str(current.mirror.error) == "it is down"
     current.stores[-1].failure = None
     current.mirror.push()
@@ -185,20 +184,6 @@ def test_a_push_ends_when_it_is_told_to(bench: Bench) -> None:
     assert len(bench.stores) == 1, "a store that was closed also fails, and is not replaced"
 
 
-def test_a_deferred_mirror_is_left_alone_until_it_is_resumed(current: Bench) -> None:
-    current.mirror.defer()
-    assert (current.state(), current.mirror.retry_in) == (MirrorState.DEFERRED, math.inf)
-    current.mirror.push()
-    assert current.state() is MirrorState.DEFERRED
-    assert not Path(current.mirror.store.place).exists()
-    current.mirror.resume()
-    assert current.state() is MirrorState.UNVERIFIED
-    current.mirror.push()
-    assert current.mirror.is_current
-    current.mirror.resume()
-    assert current.mirror.is_current, "only a deferred one is resumed"
-
-
 def test_what_a_store_lacks_or_has_needlessly_is_put_right(current: Bench, caplog: pytest.LogCaptureFixture) -> None:
     current.close()
     again = Bench(current.place)
@@ -250,7 +235,11 @@ def test_a_collection_with_many_tombstones_is_replaced(current: Bench, monkeypat
     assert current.catalog.outbox.tombstones == 0
 
 
-def test_what_a_crash_left_of_a_replaced_collection_is_removed(current: Bench) -> None:
-    (current.place / "chroma-00000000").mkdir()
-    current.mirror.remove_leftovers()
-    assert [str(path) for path in current.place.glob("chroma-*")] == [current.mirror.store.place]
+def test_what_a_crash_left_of_a_replaced_collection_is_removed_once_the_new_one_is_whole(bench: Bench) -> None:
+    (bench.place / "chroma-00000000").mkdir()
+    bench.mirror.push()
+    assert (bench.place / "chroma-00000000").exists(), "the catalog equals no commit yet"
+    bench.catalog.end_change("a commit")
+    bench.mirror.push()
+    assert bench.mirror.is_whole
+    assert [str(path) for path in bench.place.glob("chroma-*")] == [bench.mirror.store.place]

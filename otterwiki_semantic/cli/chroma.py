@@ -1,0 +1,101 @@
+"""`chroma`: where the ChromaDB collection is, how to open it, and a copy of it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from otterwiki_semantic.cli.common import equals_head, follow, index_options, open_index, settings_from_options
+from otterwiki_semantic.core.errors import IndexUnavailableError
+from otterwiki_semantic.core.records import IndexStatus
+from otterwiki_semantic.core.settings import Settings
+
+_HOW_TO_OPEN = """\
+import chromadb
+import otterwiki_semantic.chroma  # the embedding function of the collection
+
+client = {client}
+collection = client.get_collection("{name}")
+found = collection.query(query_texts=["how is the heating vented"], n_results=5)
+for path, text in zip(found["metadatas"][0], found["documents"][0]):
+    print(path["page_path"], path["section"], text[:80], sep=" | ")
+"""
+
+
+@click.group("chroma", invoke_without_command=True)
+@index_options
+@click.pass_context
+def chroma_command(context: click.Context, repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
+    """Show where the ChromaDB collection is, and ten lines of Python that open it.
+
+    With SEMANTIC_CHROMA_URL it can be read at any time. A collection in a directory must not be opened by another process while
+    the wiki writes to it: copy it with `chroma export`.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    settings = settings_from_options(repository, data_dir)
+    with open_index(repository, data_dir) as index:
+        facts = _facts(settings, follow(index, "indexing", lambda status: status.progress, equals_head))
+    if as_json:
+        click.echo(json.dumps(facts, indent=2))
+        return
+    for name, value in facts.items():
+        click.echo(f"{name.replace('_', ' ') + ':':<17}{'-' if value is None else value}")
+    click.echo(f"\n{_HOW_TO_OPEN.format(client=_client(settings), name=facts['collection'])}", nl=False)
+
+
+def _facts(settings: Settings, status: IndexStatus) -> dict[str, Any]:
+    fill = status.chroma
+    if fill is None:
+        raise IndexUnavailableError("there is no index yet; build it with: otterwiki-semantic index")
+    return {
+        "place": settings.chroma_url or str(settings.data_dir / "chroma"),
+        "collection": fill.collection,
+        "model": status.model,
+        "records": fill.count,
+        "missing": fill.pending,
+        "outdated": fill.outdated,
+        "complete_at": fill.complete_at,
+        "complete_commit": fill.complete_commit,
+    }
+
+
+def _client(settings: Settings) -> str:
+    if settings.chroma_url is None:
+        return 'chromadb.PersistentClient("DIR")  # DIR: written by `otterwiki-semantic chroma export DIR`'
+    secure, _, address = settings.chroma_url.partition("://")
+    host, _, port = address.rpartition(":") if address.rpartition(":")[2].isdigit() else (address, "", "443")
+    options = [f'host="{host}", port={port}, ssl={secure == "https"}']
+    if (settings.chroma_tenant, settings.chroma_database) != ("default_tenant", "default_database"):
+        options.append(f'tenant="{settings.chroma_tenant}", database="{settings.chroma_database}"')
+    if settings.chroma_token:
+        options.append('headers={"Authorization": "Bearer …"}')
+    return f"chromadb.HttpClient({', '.join(options)})"
+
+
+@chroma_command.command("export")
+@index_options
+@click.argument("directory", type=click.Path(path_type=Path))
+def export_command(repository: Path | None, data_dir: Path | None, directory: Path, *, as_json: bool) -> None:
+    """Write a consistent copy of the collection, with texts and metadata, to a new directory, while the wiki runs."""
+    from otterwiki_semantic.storage import export_collection
+
+    settings = settings_from_options(repository, data_dir)
+    with open_index(repository, data_dir) as index:
+        status = follow(index, "indexing", lambda status: status.progress, equals_head)
+        catalog = settings.data_dir / "generations" / str(status.generation) / "catalog.sqlite3"
+        with click.progressbar(length=1, label="exporting", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+
+            def show(done: int, total: int) -> None:
+                bar.length = total
+                bar.update(done - bar.pos)
+
+            count = export_collection(catalog, directory, settings.collection, show)
+    if as_json:
+        click.echo(json.dumps({"directory": str(directory), "collection": settings.collection, "records": count}, indent=2))
+    else:
+        click.echo(f"{count} records in the collection {settings.collection} in {directory}")

@@ -1,0 +1,67 @@
+"""The model of a collection as one of ChromaDB's embedding functions, so that others can ask the collection in words."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from chromadb.api.types import Documents, EmbeddingFunction, Embeddings, Space
+from chromadb.utils.embedding_functions import register_embedding_function
+
+from otterwiki_semantic.core.settings import Settings, read_setting
+from otterwiki_semantic.embedding.base import Embedder
+from otterwiki_semantic.embedding.factory import open_embedder
+
+_FROM_ENVIRONMENT = ("model_key", "model_url", "model_options", "threads")
+
+
+@register_embedding_function
+class WikiEmbeddingFunction(EmbeddingFunction[Documents]):
+    """Embeds texts with the model that a wiki's collection was made with.
+
+    Where a model's server is, and the key for it, are read from the environment (`SEMANTIC_MODEL_URL`, `SEMANTIC_MODEL_KEY`,
+    `SEMANTIC_MODEL_OPTIONS`): a collection must not choose who gets a key. Nothing is loaded or asked before the first text.
+    Errors: `ConfigError` for a setting that is not valid; `ModelError` if the model cannot be used.
+    """
+
+    def __init__(self, **config: Any) -> None:
+        self._config: Mapping[str, Any] = config
+
+    def __call__(self, input: Documents) -> Embeddings:  # noqa: A002 - ChromaDB's name
+        """Return the vectors of passages."""
+        return list(self._embedder.embed(list(input)))
+
+    def embed_query(self, input: Documents) -> Embeddings:  # noqa: A002 - ChromaDB's name
+        """Return the vectors of queries."""
+        return list(self._embedder.embed_queries(list(input), interactive=False))
+
+    @cached_property
+    def _embedder(self) -> Embedder:
+        self._directory = TemporaryDirectory(prefix="otterwiki-semantic-")  # what the model's server says of itself
+        directory = Path(self._directory.name)
+        given = {name: value for name in _FROM_ENVIRONMENT if (value := read_setting(name, os.environ)) is not None}
+        embedder = open_embedder(Settings(repository=directory, data_dir=directory, **{**self._config, **given}))
+        embedder.prepare()
+        return embedder
+
+    @staticmethod
+    def name() -> str:
+        """Return the name by which ChromaDB knows it."""
+        return "otterwiki-semantic"
+
+    @staticmethod
+    def build_from_config(config: dict[str, Any]) -> WikiEmbeddingFunction:
+        """Return the function that a collection's configuration describes."""
+        return WikiEmbeddingFunction(**config)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return what the collection's configuration is to say: `model_config`."""
+        return dict(self._config)
+
+    def default_space(self) -> Space:
+        """Return the distance between its vectors."""
+        return "cosine"

@@ -1,0 +1,65 @@
+"""A copy of the collection in a directory of its own, for other programs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from otterwiki_semantic.core.errors import IndexUnavailableError, SemanticError
+from otterwiki_semantic.storage.catalog import Catalog
+from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
+from otterwiki_semantic.storage.vector_store import CollectionSpec
+
+_BATCH = 100
+
+
+def export_collection(
+    catalog_path: Path, directory: Path, name: str, progress: Callable[[int, int], None] = lambda done, total: None
+) -> int:
+    """Write one state of the index as a ChromaDB database with texts and metadata; return the number of records.
+
+    The catalog may be in use. `progress` gets the number of records written, and of all. Errors: `SemanticError` if the directory
+    is not empty; those of the catalog and of ChromaDB. After an error nothing is left behind.
+    """
+    if directory.exists() and any(directory.iterdir()):
+        raise SemanticError(f"{directory} is not empty: name a new directory")
+    part = directory.with_name(f"{directory.name}.part")
+    if part.exists():
+        raise SemanticError(f"{part} exists: another export is writing it, or was killed; remove it")
+    with TemporaryDirectory(prefix="otterwiki-semantic-") as place:
+        copy = Path(place) / catalog_path.name
+        with closing(Catalog(catalog_path)) as source:
+            source.copy_to(copy)
+        part.mkdir(parents=True)
+        try:
+            with closing(Catalog(copy)) as catalog:
+                count = _fill(catalog, part, name, progress)
+            if directory.exists():
+                directory.rmdir()
+            part.rename(directory)
+        except BaseException:
+            shutil.rmtree(part, ignore_errors=True)
+            raise
+    return count
+
+
+def _fill(catalog: Catalog, directory: Path, name: str, progress: Callable[[int, int], None]) -> int:
+    commit = catalog.meta("commit")
+    if not catalog.is_current or commit is None:
+        raise IndexUnavailableError("the index is not complete yet; wait for it with: otterwiki-semantic index")
+    spec = replace(CollectionSpec(name), model=json.loads(catalog.meta("model") or "{}"))
+    catalog.outbox.refill()
+    total, done, dimension = catalog.outbox.count()[0], 0, 0
+    with closing(EmbeddedChromaStore(directory, spec)) as store:
+        while vectors := catalog.outbox.upserts(_BATCH):
+            store.upsert(vectors)
+            catalog.outbox.mark_upserted(vectors)
+            done, dimension = done + len(vectors), len(vectors[0].embedding)
+            progress(done, total)
+        store.describe({"commit": commit, **({"dimension": dimension} if dimension else {})})
+    return done
