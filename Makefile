@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-models lint format docs bench bench-deps chaos model clean
+.PHONY: help run test test-fast test-chroma test-models lint format docs bench bench-deps chaos model clean
 
 help: ## Show what there is to make
 	@echo "Times are those of two cores; the first use of a command also installs what it needs, in a minute."
@@ -44,6 +44,9 @@ docs: $(VENV)/.for-test ## Write the tables of parameters into docs/ (1 s)
 	@$(BIN)/python -m tools.reference_tables
 
 ##@ Prove more
+
+test-chroma: $(VENV)/.for-test ## Test search and the API with ChromaDB in place of exact search (2 min)
+	SEMANTIC_VECTOR_SEARCH=chroma $(BIN)/python -m pytest -n 2 tests/integration/search tests/integration/web
 
 test-models: $(VENV)/.for-test ## Install PyTorch and original weights; `make test` then also tests models that need them (1 min)
 	$(BIN)/pip install --quiet --disable-pip-version-check torch==2.13.0

@@ -38,6 +38,15 @@ def pytest_configure() -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(_MEMORY))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def ask_chroma() -> Iterator[None]:
+    """With SEMANTIC_VECTOR_SEARCH=chroma, let engines in this process ask ChromaDB, too, as `make test-chroma` does."""
+    with pytest.MonkeyPatch.context() as patch:
+        if os.environ.get("SEMANTIC_VECTOR_SEARCH") == "chroma":
+            patch.setattr("otterwiki_semantic.daemon.engine.EXACT", 0)
+        yield
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]

@@ -157,7 +157,7 @@ def _open(repository: Path, data_dir: Path, pages: int, chroma_url: str | None) 
         chunks = wait_until_settled(index, _LONGEST_SECONDS).chunks
         seconds = time.perf_counter() - start
         asked = questions(3 * (_WARM_UP + _QUESTIONS), pages, _SEED)
-        with patch("otterwiki_semantic.storage.generation.EXACT", 0):
+        with patch.object(index._manager.serving, "_exact_up_to", 0):
             by_chroma = _times(index, asked[0::3], Mode.HYBRID)
         memory = resident()
         usual = _times(index, asked[1::3], Mode.HYBRID)

@@ -86,7 +86,8 @@ def reindex_command(repository: Path | None, data_dir: Path | None, *, as_json: 
         if estimate is not None:
             size, seconds = estimate.disk_bytes / 1e6, estimate.seconds
             click.echo(f"embedding {estimate.texts} passages; about {size:.0f} MB and {seconds:.0f} s", err=True)
-        status = follow(index, "rebuilding", lambda status: status.rebuild, _rebuild_is_done)
+        follow(index, "rebuilding", lambda status: status.rebuild, _rebuild_is_done)
+        status = follow(index, "filling ChromaDB", _progress, equals_head)
     _print_status(status, as_json=as_json)
 
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
+import weakref
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any
 
 from chromadb.api.types import Documents, EmbeddingFunction, Embeddings, Space
 from chromadb.utils.embedding_functions import register_embedding_function
 
+from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.settings import Settings, read_setting
 from otterwiki_semantic.embedding.base import Embedder
-from otterwiki_semantic.embedding.factory import open_embedder
+from otterwiki_semantic.embedding.factory import MODEL_CONFIG, open_embedder
 
 _FROM_ENVIRONMENT = ("model_key", "model_url", "model_options", "threads")
 
@@ -30,6 +33,8 @@ class WikiEmbeddingFunction(EmbeddingFunction[Documents]):
 
     def __init__(self, **config: Any) -> None:
         self._config: Mapping[str, Any] = config
+        if unknown := config.keys() - MODEL_CONFIG:
+            raise ConfigError(f"an embedding function of a wiki has no {', '.join(sorted(unknown))}")
 
     def __call__(self, input: Documents) -> Embeddings:  # noqa: A002 - ChromaDB's name
         """Return the vectors of passages."""
@@ -41,8 +46,8 @@ class WikiEmbeddingFunction(EmbeddingFunction[Documents]):
 
     @cached_property
     def _embedder(self) -> Embedder:
-        self._directory = TemporaryDirectory(prefix="otterwiki-semantic-")  # what the model's server says of itself
-        directory = Path(self._directory.name)
+        directory = Path(mkdtemp(prefix="otterwiki-semantic-"))  # for what the model's server says of itself
+        weakref.finalize(self, shutil.rmtree, directory, ignore_errors=True)
         given = {name: value for name in _FROM_ENVIRONMENT if (value := read_setting(name, os.environ)) is not None}
         embedder = open_embedder(Settings(repository=directory, data_dir=directory, **{**self._config, **given}))
         embedder.prepare()

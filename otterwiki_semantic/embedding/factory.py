@@ -21,13 +21,13 @@ from otterwiki_semantic.embedding.remote.provider import EmbeddingProvider
 _LOCAL: dict[str, Callable[[Settings], Encoder]] = {"onnx": OnnxEncoder, "sentence-transformers": SentenceTransformerEncoder}
 _REMOTE: dict[str, Callable[[Settings], EmbeddingProvider]] = {"ollama": OllamaProvider, "openai": OpenAIProvider}
 
-_DESCRIBED = ("model", "model_window", "query_prompt", "passage_prompt")
+MODEL_CONFIG = ("model", "model_window", "query_prompt", "passage_prompt")
 
 
 def model_config(settings: Settings) -> dict[str, Any]:
     """Return what identifies the model: its name, and other settings that are not the default. No address, key or options."""
     defaults = {each.name: each.default for each in fields(Settings)}
-    values = {name: getattr(settings, name) for name in _DESCRIBED}
+    values = {name: getattr(settings, name) for name in MODEL_CONFIG}
     return {name: value for name, value in values.items() if name == "model" or value != defaults[name]}
 
 

@@ -5,8 +5,8 @@ from otterwiki_semantic.storage.catalog import Counts as Counts
 from otterwiki_semantic.storage.catalog_reader import PinnedQuestion as PinnedQuestion
 from otterwiki_semantic.storage.chroma.connection import ChromaServer as ChromaServer
 from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore as EmbeddedChromaStore
-from otterwiki_semantic.storage.chroma.mirror import OpenStore as OpenStore
 from otterwiki_semantic.storage.chroma.export import export_collection as export_collection
+from otterwiki_semantic.storage.chroma.mirror import OpenStore as OpenStore
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership as CollectionOwnership
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore as ChromaServerStore
 from otterwiki_semantic.storage.data_directory import claim_data_directory as claim_data_directory

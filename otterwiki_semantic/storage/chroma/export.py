@@ -17,14 +17,15 @@ from otterwiki_semantic.storage.vector_store import CollectionSpec
 
 _BATCH = 100
 
+Progress = Callable[[int, int], None]
+"""Gets the number of records written, and of all."""
 
-def export_collection(
-    catalog_path: Path, directory: Path, name: str, progress: Callable[[int, int], None] = lambda done, total: None
-) -> int:
+
+def export_collection(catalog_path: Path, directory: Path, name: str, progress: Progress | None = None) -> int:
     """Write one state of the index as a ChromaDB database with texts and metadata; return the number of records.
 
-    The catalog may be in use. `progress` gets the number of records written, and of all. Errors: `SemanticError` if the directory
-    is not empty; those of the catalog and of ChromaDB. After an error nothing is left behind.
+    The catalog may be in use. Errors: `SemanticError` if the directory is not empty; those of the catalog and of ChromaDB;
+    nothing is left behind then.
     """
     if directory.exists() and any(directory.iterdir()):
         raise SemanticError(f"{directory} is not empty: name a new directory")
@@ -48,7 +49,7 @@ def export_collection(
     return count
 
 
-def _fill(catalog: Catalog, directory: Path, name: str, progress: Callable[[int, int], None]) -> int:
+def _fill(catalog: Catalog, directory: Path, name: str, progress: Progress | None) -> int:
     commit = catalog.meta("commit")
     if not catalog.is_current or commit is None:
         raise IndexUnavailableError("the index is not complete yet; wait for it with: otterwiki-semantic index")
@@ -60,6 +61,7 @@ def _fill(catalog: Catalog, directory: Path, name: str, progress: Callable[[int,
             store.upsert(vectors)
             catalog.outbox.mark_upserted(vectors)
             done, dimension = done + len(vectors), len(vectors[0].embedding)
-            progress(done, total)
+            if progress is not None:
+                progress(done, total)
         store.describe({"commit": commit, **({"dimension": dimension} if dimension else {})})
     return done

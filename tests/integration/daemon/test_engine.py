@@ -173,9 +173,9 @@ def test_an_index_made_another_way_serves_until_the_new_one_is_whole(settings: S
 
 
 def test_searches_go_on_while_broken_chroma_is_filled_again(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otterwiki_semantic.storage.generation.EXACT", 0)
     serving = index._manager.serving
     assert serving is not None
+    monkeypatch.setattr(serving, "_exact_up_to", 0)
     before = index.search(["vegetables"], SearchOptions(5, 2))[0].results
     broken = serving.vector_store
     broken.close()

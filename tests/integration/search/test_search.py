@@ -14,7 +14,6 @@ from otterwiki_semantic.core.records import Answer, Filters, Hit, Mode, SearchOp
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.storage import generation
 from otterwiki_semantic.storage.vector_store import VectorStore
 from tests.support.live_wiki import commit, eventually, is_settled, make_repository
 
@@ -578,7 +577,7 @@ def test_chromadb_finds_what_comparing_every_passage_finds(
         return query(store, vector, count)
 
     monkeypatch.setattr(VectorStore, "query", counted)
-    monkeypatch.setattr(generation, "EXACT", 0)
+    monkeypatch.setattr(index._manager.serving, "_exact_up_to", 0)
     assert find(index, "water", n=20, filters=filters, mode=mode) == exact
     assert asked
 
