@@ -7,12 +7,12 @@ from typing import Any
 
 from otterwiki_semantic.content.analysis.trigrams import nearest_names
 from otterwiki_semantic.content.chunking.chunker import chunk_document, shorten_heading
-from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.chunking.sizes import TokenCounter
 from otterwiki_semantic.content.markdown.front_matter import list_field, text_field
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.links import linked_pages
 from otterwiki_semantic.content.pages.outline import section_word_count
+from otterwiki_semantic.core.chunk_profiles import Profile
 from otterwiki_semantic.core.errors import PageExcludedError, PageNotFoundError
 from otterwiki_semantic.core.records import Document, Indexed, Page
 
