@@ -331,7 +331,7 @@ def fallback_settings(
 
 
 def legacy_settings(wiki_config: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> LegacySettings:
-    """Return which of the earlier plugin's variables are taken as settings, and what to say of each."""
+    """Return which variables of earlier searches are taken as settings, and what to say of each."""
     return from_legacy_variables(environment, _given(wiki_config, environment), _accepts)
 
 
