@@ -140,12 +140,9 @@ class _Report:
                 self._seen.add(text)
                 self._tokens_to_embed += count
 
-    def _rows(self) -> list[Row]:
-        return [row for page in self.pages for row in page["chunks"]]
-
     def to_dict(self) -> Row:
         """Return the report for programs."""
-        rows = self._rows()
+        rows = [row for page in self.pages for row in page["chunks"]]
         return {
             "model": self._embedder.name,
             "window": self._embedder.window,

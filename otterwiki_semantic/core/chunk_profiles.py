@@ -50,7 +50,7 @@ class Profile:
     repeats_paragraphs: bool = False
     """Whether the overlap consists of whole paragraphs."""
     max_size: int = 0
-    """A section of at most this size is a single chunk, if the window holds it; no chunk within a section is larger.
+    """A section of at most this size is a single chunk, if the window holds it; no chunk is larger, but for whole pages.
 
     0 for the target, which an overlap or a merged end may exceed.
     """

@@ -76,10 +76,12 @@ class Packer:
         """Return the last segments of a chunk that belong to one text with `following`, as many as the profile allows."""
         profile = self._profile
         most = min(profile.overlap, profile.max_size - following.size) if profile.max_size else profile.overlap
+        if most <= 0:
+            return []
         taken: list[Segment] = []
         size = 0
         for segment in reversed(segments):
-            if most <= 0 or not self._is_one_text(segment, following):
+            if not self._is_one_text(segment, following):
                 break
             if size + segment.size > most:
                 if not taken:

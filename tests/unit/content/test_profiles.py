@@ -182,7 +182,7 @@ def test_a_section_of_1500_characters_is_not_divided() -> None:
 
 
 @pytest.mark.parametrize("source", [sentences(50), sentences(52), " ".join("x" * size for size in range(300, 1000, 50))])
-def test_no_chunk_within_a_section_exceeds_the_maximum(source: str) -> None:
+def test_no_chunk_exceeds_the_maximum(source: str) -> None:
     profile = replace(SECTIONS, overlap=600, min_size=500, max_size=1000)
     unlimited = chunks_of(source, profile=replace(profile, max_size=0))
     assert max(len(body(chunk)) for chunk in unlimited) > 1000, "an overlap or a merged end makes one larger"
