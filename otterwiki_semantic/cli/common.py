@@ -18,6 +18,7 @@ from otterwiki_semantic.core.records import ChromaState, IndexStatus, Progress, 
 from otterwiki_semantic.core.settings import Settings, read_settings
 from otterwiki_semantic.daemon import IndexClient, IndexService
 
+NO_COMMIT = "HEAD has no commit yet, so there is nothing to index: commit the pages, or check out a branch that has them"
 _POLL_SECONDS = 0.1
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import click
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.cli.chroma import chroma_command
-from otterwiki_semantic.cli.common import equals_head, follow, index_options, open_index, wait_for_reranker
+from otterwiki_semantic.cli.common import NO_COMMIT, equals_head, follow, index_options, open_index, wait_for_reranker
 from otterwiki_semantic.cli.doctor.command import doctor_command
 from otterwiki_semantic.cli.mcp import mcp_command
 from otterwiki_semantic.cli.options import parameter_options
@@ -22,24 +23,22 @@ from otterwiki_semantic.core.parameters import QueryText, parse_parameters
 from otterwiki_semantic.core.records import Answer, Hit, IndexStatus, Progress, RebuildState, SearchOptions
 from otterwiki_semantic.core.serialization import to_builtins
 
-_NO_COMMIT = "HEAD has no commit yet, so there is nothing to index: commit the pages, or check out a branch that has them"
-_EVAL = "eval"
+_LAZY = {"chunks": "otterwiki_semantic.cli.chunks:chunks_command", "eval": "otterwiki_semantic.cli.evaluate.command:evaluate"}
 
 
 class _Commands(click.Group):
     """Prints errors of this package as one line, and exits with code 1.
 
-    The dependencies of `eval` are imported on use, because `doctor` must work if a package is missing.
+    The dependencies of some commands are imported on use, because `doctor` must work if a package is missing.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*super().list_commands(ctx), _EVAL])
+        return sorted([*super().list_commands(ctx), *_LAZY])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name == _EVAL:
-            from otterwiki_semantic.cli.evaluate.command import evaluate
-
-            return evaluate
+        if cmd_name in _LAZY:
+            command: click.Command = resolve_name(_LAZY[cmd_name])
+            return command
         return super().get_command(ctx, cmd_name)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -144,7 +143,7 @@ def _print_status(status: IndexStatus, *, as_json: bool) -> None:
         return
     index = status.index
     if index.head is None and index.commit is None:
-        click.echo(_NO_COMMIT)
+        click.echo(NO_COMMIT)
         return
     commit = (index.commit or "nothing yet")[:12]
     head = (
@@ -172,7 +171,7 @@ def _print_answer(answer: Answer) -> None:
         pending = answer.index.pending_pages
         click.echo(f"The index is behind by {pending} pages. To wait for it: otterwiki-semantic index", err=True)
     elif not answer.results:
-        click.echo("Nothing was found." if answer.index.head else _NO_COMMIT, err=True)
+        click.echo("Nothing was found." if answer.index.head else NO_COMMIT, err=True)
     elif not answer.confident:
         click.echo("Nothing relevant was found; these are the nearest passages.", err=True)
 

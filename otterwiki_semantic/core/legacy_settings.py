@@ -1,12 +1,13 @@
-"""The variables of the earlier plugin for this wiki, otterwiki-semantic-search, as settings of this one.
+"""The variables of searches that this plugin replaces, as its settings.
 
-They are those of its README and of its newest code, which could also keep vectors in FAISS and use other models.
+Those of the earlier plugin for this wiki, otterwiki-semantic-search, are the ones of its README and of its newest code, which
+could also keep vectors in FAISS and use other models. Other searches name sizes of chunks, and a model of an Ollama server.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 EARLIER_PACKAGE = "otterwiki_semantic_search"
@@ -29,35 +30,41 @@ _NOT_NEEDED = {
     "BEDROCK_EMBED_DIMENSIONS": "the model's own number of dimensions is used",
 }
 """Variables of the earlier plugin, and why one that becomes no setting is not needed."""
-_VARIABLES = (*_NOT_NEEDED, "CHROMA_SYNC_INTERVAL")
+_CHUNK_SIZES = {"DOCUMENT_CHUNK_SIZE": "target", "DOCUMENT_CHUNK_OVERLAP": "overlap"}
+"""Variables of other searches, in characters, and the sizes of a chunk profile that they are."""
+_OLLAMA_MODEL = "OLLAMA_EMBEDDING_MODEL"
+_OF_OTHER_SEARCHES = (*_CHUNK_SIZES, _OLLAMA_MODEL)
+_VARIABLES = (*_NOT_NEEDED, "CHROMA_SYNC_INTERVAL", *_OF_OTHER_SEARCHES)
 
 
 @dataclass(frozen=True, slots=True)
 class LegacySettings:
-    """The earlier plugin's variables as settings, by name, and a line about each for the log."""
+    """The variables of earlier searches as settings, by name, and a line about each for the log."""
 
     settings: dict[str, str]
     notices: tuple[str, ...]
 
 
 _Meaning = tuple[tuple[str, ...], dict[str, str]]
-"""Some of the earlier plugin's variables, and what they mean: settings with their values, the most important one first."""
+"""Some variables, and what they mean: settings with their values, the most important one first."""
 
 
 def from_legacy_variables(
     environment: Mapping[str, str], configured: Mapping[str, str], accepts: Callable[[str, str], bool]
 ) -> LegacySettings:
-    """Return what the earlier plugin's variables mean here, and what to say of each.
+    """Return what the variables of earlier searches mean here, and what to say of each.
 
-    A setting that is `configured` wins. `accepts` returns whether a setting takes a value; others are ignored with a notice.
+    A setting that is `configured` wins, then the earlier plugin's variables. `accepts` returns whether a setting takes
+    a value; others are ignored with a notice.
     """
     given = {name: value for name in _VARIABLES if (value := environment.get(name, "").strip())}
     settings: dict[str, str] = {}
     notices: dict[tuple[str, ...], str] = {}
     for variables, meant in _meanings(given, environment):
         name = next(iter(meant))
-        if configured.get(name):
-            notices[variables] = f"ignored, because {name} is set"
+        if configured.get(name) or name in settings:
+            by = "set" if configured.get(name) else f"that of {EARLIER_DISTRIBUTION}"
+            notices[variables] = f"ignored, because {name} is {by}"
         elif not all(accepts(*each) for each in meant.items()):
             notices[variables] = f"ignored, because it makes no {name}"
         else:
@@ -66,9 +73,11 @@ def from_legacy_variables(
             notices[variables] = f"used as {shown}; set that instead"
     explained = {name for names in notices for name in names}
     notices |= {(name,): f"not needed: {_NOT_NEEDED[name]}" for name in given if name not in explained}
-    return LegacySettings(
-        settings, tuple(f"{', '.join(names)} (of {EARLIER_DISTRIBUTION}): {what}" for names, what in notices.items())
-    )
+    return LegacySettings(settings, tuple(f"{', '.join(names)} ({_origin(names)}): {what}" for names, what in notices.items()))
+
+
+def _origin(names: Sequence[str]) -> str:
+    return "of another search" if names[0] in _OF_OTHER_SEARCHES else f"of {EARLIER_DISTRIBUTION}"
 
 
 def _meanings(given: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[_Meaning]:
@@ -77,6 +86,11 @@ def _meanings(given: Mapping[str, str], environment: Mapping[str, str]) -> Itera
         yield ("CHROMA_SYNC_INTERVAL",), {"SEMANTIC_SYNC_INTERVAL": seconds}
     if _keeps_in_faiss(given):
         yield from _model(given, environment)
+    if variables := tuple(name for name in _CHUNK_SIZES if name in given):
+        sizes = ",".join(f"{_CHUNK_SIZES[name]}={given[name]}" for name in variables)
+        yield variables, {"SEMANTIC_CHUNKS": f"sections:{sizes}"}
+    if model := given.get(_OLLAMA_MODEL):
+        yield (_OLLAMA_MODEL,), {"SEMANTIC_MODEL": f"ollama:{model}"}
 
 
 def _server(given: Mapping[str, str]) -> Iterator[_Meaning]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from otterwiki_semantic.core.chunk_profiles import AUTO, EXAMPLE, PROFILES, profile_named
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.languages import ENGLISH, SNOWBALL
 from otterwiki_semantic.core.legacy_settings import LegacySettings, from_legacy_variables
@@ -43,7 +44,6 @@ _E5_PROMPTS = {"query_prompt": "query: ", "passage_prompt": "passage: "}
 PROVIDERS = ("sentence-transformers", "onnx", "openai", "ollama", *CHROMA_PROVIDERS)
 RERANKERS = ("cohere", "cross-encoder")
 VECTOR_SEARCH = ("auto", "exact", "chroma")
-CHUNKS = ("auto", "minilm", "long", "heading2", "fixed")
 _PROVIDERS_OWN_KEYS = (
     ("model", "openai", ("OPENAI_API_KEY",)),
     ("reranker", "cohere", ("COHERE_API_KEY", "CO_API_KEY")),
@@ -174,6 +174,15 @@ def _patterns(value: str) -> tuple[str, ...]:
     return patterns
 
 
+def _chunks(value: str) -> str:
+    _check(value.partition(":")[0] in {AUTO, *PROFILES})
+    try:
+        profile_named(value, window=1)
+    except ConfigError as error:
+        raise _RefusedError(f"is {value!r}: {error}") from None
+    return value
+
+
 def _readable_file(value: str) -> Path:
     path = Path(value).absolute()
     _check(path.is_file() and os.access(path, os.R_OK))
@@ -190,7 +199,7 @@ _CHROMA_NAME = _matching(
     "3 to 512 letters, digits, dots, hyphens and underscores, the first and the last a letter or a digit",
 )
 _VECTOR_SEARCH = _matching("|".join(VECTOR_SEARCH), f"one of: {', '.join(VECTOR_SEARCH)}")
-_CHUNKS = _matching("|".join(CHUNKS), f"one of: {', '.join(CHUNKS)}")
+_CHUNKS = SettingType(f"{AUTO}, or {', '.join(PROFILES)}, with or without sizes, such as {EXAMPLE}", _chunks)
 _MODEL = _model(
     PROVIDERS,
     f"{BUNDLED}, {', '.join(PRESETS)}, or provider:model, such as ollama:mxbai-embed-large;"
@@ -235,7 +244,7 @@ class Settings:
     )
     query_prompt: str | None = setting(_TEXT, None, "Text before each query; by default what the model wants.")
     passage_prompt: str | None = setting(_TEXT, None, "Text before each passage; by default what the model wants.")
-    chunks: str = setting(_CHUNKS, "auto", "The chunk profile; `auto` follows the model.")
+    chunks: str = setting(_CHUNKS, AUTO, "The chunk profile, maybe with sizes; `auto` follows the model.")
     threads: int = setting(_number(0, 256, "a whole number", int), 0, "Texts embedded at a time; 0 is one for each processor.")
     reranker: str | None = setting(_RERANKER, None, "The reranking model; none by default.")
     reranker_key: str | None = setting(_SECRET, None, "The key for the reranker's server.")
@@ -334,7 +343,7 @@ def fallback_settings(
 
 
 def legacy_settings(wiki_config: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> LegacySettings:
-    """Return which of the earlier plugin's variables are taken as settings, and what to say of each."""
+    """Return which variables of earlier searches are taken as settings, and what to say of each."""
     return from_legacy_variables(environment, _given(wiki_config, environment), _accepts)
 
 

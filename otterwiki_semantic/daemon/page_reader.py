@@ -11,7 +11,7 @@ from msgspec import structs
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.content.markdown import read_front_matter
-from otterwiki_semantic.content.pages import check_not_excluded, page_excluded, page_key, page_not_found, view_page
+from otterwiki_semantic.content.pages import check_not_excluded, find_page, page_excluded, page_not_found, view_page
 from otterwiki_semantic.core.errors import (
     LimitExceededError,
     PageExcludedError,
@@ -102,13 +102,10 @@ class PageReader:
     def _as_spelled(self, commit: str | None, spellings: Sequence[str]) -> tuple[str, str]:
         """Return the path of a page as the commit spells it, and the id of its blob; `PageNotFoundError` if there is none."""
         blobs = self._repository.page_blobs(commit) if commit else {}
-        for path in spellings:
-            same = sorted(other for other in blobs if page_key(other) == page_key(path))
-            if same:
-                there = path if path in same else same[0]
-                return there, blobs[there]
         path = spellings[-1]
-        if commit and any(page_key(other) == page_key(path) for other in self._repository.excluded_pages(commit)):
+        if there := find_page(spellings[0], blobs):
+            return there, blobs[there]
+        if commit and find_page(path, self._repository.excluded_pages(commit)):
             raise page_excluded(path, EXCLUDE)
         raise page_not_found("the wiki", path, blobs)
 

@@ -8,6 +8,7 @@ from otterwiki_semantic.embedding.local.bundled import BundledModel as BundledMo
 from otterwiki_semantic.embedding.local.bundled import is_common_word as is_common_word
 from otterwiki_semantic.embedding.passages import WORDS_ONLY as WORDS_ONLY
 from otterwiki_semantic.embedding.passages import embed_passages as embed_passages
+from otterwiki_semantic.embedding.passages import heading_path as heading_path
 from otterwiki_semantic.embedding.passages import profile_for as profile_for
 from otterwiki_semantic.embedding.passages import vector_fingerprint as vector_fingerprint
 from otterwiki_semantic.embedding.passages import vector_id as vector_id

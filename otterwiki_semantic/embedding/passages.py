@@ -41,9 +41,14 @@ def words_only_id(text: str) -> str:
     return f"{WORDS_ONLY}{vector_id(text)}"
 
 
+def heading_path(chunk: Chunk | StoredChunk) -> str:
+    """Return a chunk's heading path as it is embedded beside the chunk's text; empty if it has none."""
+    return chunk.text[: chunk.prefix_length].strip(" []")
+
+
 def embed_passages(embedder: Embedder, chunks: Sequence[Chunk | StoredChunk], heading_weight: float) -> Matrix:
     """Return the unit vectors of chunks (len(chunks) x dimension); a heading path that several share is embedded once."""
-    paths = [chunk.text[: chunk.prefix_length].strip(" []") for chunk in chunks]
+    paths = [heading_path(chunk) for chunk in chunks]
     distinct = [path for path in dict.fromkeys(paths) if path]
     vectors = embedder.embed([*(chunk.text for chunk in chunks), *distinct])
     texts, by_path = vectors[: len(chunks)], dict(zip(distinct, vectors[len(chunks) :], strict=True))

@@ -1,6 +1,7 @@
 """Bring an index to git's HEAD and keep it there: syncs, rebuilds, promotion."""
 
 from otterwiki_semantic.indexing.manager import IndexManager as IndexManager
+from otterwiki_semantic.indexing.page_loader import PageLoader as PageLoader
 from otterwiki_semantic.indexing.progress import now as now
 from otterwiki_semantic.indexing.promotion import RecallGate as RecallGate
 from otterwiki_semantic.indexing.promotion import estimate as estimate

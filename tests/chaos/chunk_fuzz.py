@@ -10,9 +10,9 @@ from random import Random
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
-from otterwiki_semantic.content.chunking.profiles import PROFILES, Profile
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.page import read_page
+from otterwiki_semantic.core.chunk_profiles import PROFILES, Profile
 from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.chaos.fuzzing import Batch, Finding, attempt

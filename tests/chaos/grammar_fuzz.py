@@ -9,8 +9,8 @@ from random import Random
 from time import process_time
 
 from otterwiki_semantic.content.chunking import ByteCounter
-from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.pages import read_page
+from otterwiki_semantic.core.chunk_profiles import Profile
 from otterwiki_semantic.core.errors import LimitExceededError
 from otterwiki_semantic.core.worker_process import WorkerProcess
 from tests.chaos.fuzzing import Batch, Finding

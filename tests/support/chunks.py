@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from otterwiki_semantic.content.chunking import TokenCounter, chunk_document
-from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.markdown.parser import parse_markdown
+from otterwiki_semantic.core.chunk_profiles import Profile
 from otterwiki_semantic.core.records import Chunk, Document
 
 MINILM = Profile()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.pages.page import read_page
+from otterwiki_semantic.core.chunk_profiles import Profile
 from otterwiki_semantic.core.records import Page
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.support.live_wiki import commit, git, make_repository

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.git import Repository
+from otterwiki_semantic.core.chunk_profiles import Profile
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.indexing.progress import ProgressTracker

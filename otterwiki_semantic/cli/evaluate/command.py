@@ -26,9 +26,10 @@ from otterwiki_semantic.cli.common import (
 )
 from otterwiki_semantic.cli.evaluate.drafts import draft_questions
 from otterwiki_semantic.cli.evaluate.runs import Run, comparison, failures, measure, plotter, read_run, table
-from otterwiki_semantic.content.chunking import PROFILES
+from otterwiki_semantic.content.chunking import profile_named
 from otterwiki_semantic.content.markdown import parse_markdown
 from otterwiki_semantic.content.pages import page_indexing
+from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.records import MAX_RESULTS, Indexed, Mode, SearchOptions
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.search.evaluation import GAINS, read_judged_queries
@@ -51,6 +52,17 @@ class _Minimum(click.ParamType[tuple[str, float]]):
         return self.fail(
             f"{value!r} is not METRIC=VALUE with a value from 0 to 1 and one of the metrics {', '.join(GAINS)}", param, ctx
         )
+
+
+class _ChunkProfile(click.ParamType[str]):
+    name = "PROFILE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            profile_named(str(value), window=1)
+        except ConfigError as error:
+            self.fail(str(error), param, ctx)
+        return str(value)
 
 
 class _EvalGroup(click.Group):
@@ -80,8 +92,8 @@ def evaluate() -> None:
     "--chunks",
     "profiles",
     multiple=True,
-    type=click.Choice(list(PROFILES)),
-    help="Build an index with this chunk profile and use it; repeat to compare profiles.",
+    type=_ChunkProfile(),
+    help="Build an index with this chunk profile, such as long or long:target=400, and use it; repeat to compare profiles.",
 )
 @click.option("--compare", type=_file, help="Compare with an earlier run's file (see --output).")
 @click.option(

@@ -2,9 +2,8 @@
 
 from otterwiki_semantic.content.chunking.chunker import chunk_document as chunk_document
 from otterwiki_semantic.content.chunking.chunker import shorten_heading as shorten_heading
-from otterwiki_semantic.content.chunking.profiles import PROFILES as PROFILES
-from otterwiki_semantic.content.chunking.profiles import Profile as Profile
-from otterwiki_semantic.content.chunking.profiles import profile_named as profile_named
 from otterwiki_semantic.content.chunking.sizes import ByteCounter as ByteCounter
 from otterwiki_semantic.content.chunking.sizes import TokenCounter as TokenCounter
 from otterwiki_semantic.content.chunking.sizes import count_words as count_words
+from otterwiki_semantic.core.chunk_profiles import Profile as Profile
+from otterwiki_semantic.core.chunk_profiles import profile_named as profile_named

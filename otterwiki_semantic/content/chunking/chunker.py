@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from otterwiki_semantic.content.chunking.grouping import Group, split_sections
 from otterwiki_semantic.content.chunking.packer import Packer
-from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.chunking.sizes import TokenCounter
 from otterwiki_semantic.content.chunking.splitter import (
     Segment,
@@ -24,6 +24,7 @@ from otterwiki_semantic.content.chunking.splitter import (
     split_block,
     split_in_half,
 )
+from otterwiki_semantic.core.chunk_profiles import Profile
 from otterwiki_semantic.core.records import Chunk, Document, Section
 
 _LONGEST_HEADING = 300
@@ -70,19 +71,23 @@ class _Chunker:
             if self._fits(page, profile.whole_page):
                 yield from self._chunks_of(page, profile.whole_page)
                 return
-        for group in split_sections(sections, profile.boundaries, profile, lambda group: self._fits(group, profile.target)):
-            yield from self._chunks_of(group, profile.target)
+        whole = profile.max_size or profile.target
+        for group in split_sections(sections, profile.boundaries, profile, lambda group: self._fits(group, whole)):
+            yield from self._chunks_of(group, whole)
 
     def _fits(self, group: Group, max_size: int) -> bool:
         """Whether a single chunk holds these sections."""
         if group.size > max_size:
             return False
         max_tokens = self._max_tokens(group)
-        return fit([segment for block in self._blocks(group, max_tokens) for segment in block], max_size, max_tokens)
+        return fit(list(chain.from_iterable(self._blocks(group, max_tokens))), max_size, max_tokens)
 
-    def _chunks_of(self, group: Group, max_size: int) -> Iterator[Chunk]:
+    def _chunks_of(self, group: Group, whole: int) -> Iterator[Chunk]:
+        """Yield the chunks of these sections: a single one of at most the size `whole`, if it holds them."""
         max_tokens = self._max_tokens(group)
-        for segments in self._packer.pack(list(self._blocks(group, max_tokens)), max_size, max_tokens):
+        blocks = list(self._blocks(group, max_tokens))
+        is_whole = fit(list(chain.from_iterable(blocks)), whole, max_tokens)
+        for segments in self._packer.pack(blocks, whole if is_whole else self._profile.target, max_tokens):
             yield from self._finish(segments)
 
     def _max_tokens(self, group: Group) -> int:

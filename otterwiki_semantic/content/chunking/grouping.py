@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from otterwiki_semantic.content.chunking.profiles import Profile
-from otterwiki_semantic.content.chunking.sizes import Unit, section_size
+from otterwiki_semantic.content.chunking.sizes import section_size
+from otterwiki_semantic.core.chunk_profiles import Profile, Unit
 from otterwiki_semantic.core.records import Section
 
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import dropwhile
 
-from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.chunking.sizes import TokenCounter
 from otterwiki_semantic.content.chunking.splitter import PARAGRAPH, Segment, fit, measure, tail, total_tokens
+from otterwiki_semantic.core.chunk_profiles import Profile
 
 
 class _ChunkBuilder:
@@ -59,7 +59,7 @@ class Packer:
                 if not chunk.has_room_for([segment]):
                     chunk = self._begin_chunk(chunks, segment)
                 chunk.add(segment)
-        return [chunk.segments for chunk in _merge_short_end(chunks, self._profile.min_size)]
+        return [chunk.segments for chunk in _merge_short_end(chunks, self._profile)]
 
     def _begin_chunk(self, chunks: list[_ChunkBuilder], following: Segment) -> _ChunkBuilder:
         """Append a chunk that begins with the end of the last one, if `following` still fits behind it."""
@@ -73,16 +73,19 @@ class Packer:
         return chunk
 
     def _overlap(self, segments: Sequence[Segment], following: Segment) -> list[Segment]:
-        """Return the last segments of a chunk that belong to one text with `following`, up to the profile's overlap."""
+        """Return the last segments of a chunk that belong to one text with `following`, as many as the profile allows."""
         profile = self._profile
+        most = min(profile.overlap, profile.max_size - following.size) if profile.max_size else profile.overlap
+        if most <= 0:
+            return []
         taken: list[Segment] = []
         size = 0
         for segment in reversed(segments):
             if not self._is_one_text(segment, following):
                 break
-            if size + segment.size > profile.overlap:
+            if size + segment.size > most:
                 if not taken:
-                    taken = measure([tail(segment, profile.overlap, profile.unit)], self._counter, profile.unit)
+                    taken = measure([tail(segment, most, profile.unit)], self._counter, profile.unit)
                 break
             taken.append(segment)
             size += segment.size
@@ -98,12 +101,13 @@ class Packer:
         return before.section is following.section and not before.is_heading and not following.is_heading
 
 
-def _merge_short_end(chunks: list[_ChunkBuilder], min_size: int) -> list[_ChunkBuilder]:
+def _merge_short_end(chunks: list[_ChunkBuilder], profile: Profile) -> list[_ChunkBuilder]:
     """Return the chunks with new text; a last one with little of it is merged with the one before it, if that has room."""
     chunks = [chunk for chunk in chunks if chunk.new]
-    if len(chunks) > 1 and chunks[-1].new_size < min_size:
+    if len(chunks) > 1 and chunks[-1].new_size < profile.min_size:
         last, before = chunks[-1], chunks[-2]
-        if before.tokens + total_tokens(last.new) <= before.max_tokens:
+        is_too_large = profile.max_size and before.size + last.new_size > profile.max_size
+        if not is_too_large and before.tokens + total_tokens(last.new) <= before.max_tokens:
             for segment in last.new:
                 before.add(segment)
             chunks.pop()

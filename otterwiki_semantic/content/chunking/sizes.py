@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from enum import StrEnum
 from typing import Protocol
 
+from otterwiki_semantic.core.chunk_profiles import Unit
 from otterwiki_semantic.core.records import Section
 
 _WORD_CHARACTER = re.compile(r"\w")
@@ -25,13 +25,6 @@ class ByteCounter:
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(text.encode("utf-8", errors="surrogatepass")) for text in texts]
-
-
-class Unit(StrEnum):
-    """What a profile's sizes are counted in."""
-
-    WORDS = "words"
-    CHARACTERS = "characters"
 
 
 def count_words(text: str) -> int:

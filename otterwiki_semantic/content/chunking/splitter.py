@@ -7,7 +7,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from otterwiki_semantic.content.chunking.sizes import TokenCounter, Unit, text_size
+from otterwiki_semantic.content.chunking.sizes import TokenCounter, text_size
+from otterwiki_semantic.core.chunk_profiles import Unit
 from otterwiki_semantic.core.records import Block, BlockKind, Section
 
 PARAGRAPH = "\n\n"

@@ -7,6 +7,7 @@ from otterwiki_semantic.content.pages.outline import outline as outline
 from otterwiki_semantic.content.pages.outline import short_names as short_names
 from otterwiki_semantic.content.pages.page import FRONT_MATTER as FRONT_MATTER
 from otterwiki_semantic.content.pages.page import check_not_excluded as check_not_excluded
+from otterwiki_semantic.content.pages.page import find_page as find_page
 from otterwiki_semantic.content.pages.page import make_page as make_page
 from otterwiki_semantic.content.pages.page import page_excluded as page_excluded
 from otterwiki_semantic.content.pages.page import page_indexing as page_indexing

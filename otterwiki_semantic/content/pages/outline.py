@@ -13,7 +13,8 @@ from functools import lru_cache
 from otterwiki_semantic.content.analysis.tokenizer import fold, name_key
 from otterwiki_semantic.content.analysis.trigrams import trigram_similarity
 from otterwiki_semantic.content.chunking.chunker import shorten_heading
-from otterwiki_semantic.content.chunking.sizes import Unit, count_words, section_size
+from otterwiki_semantic.content.chunking.sizes import count_words, section_size
+from otterwiki_semantic.core.chunk_profiles import Unit
 from otterwiki_semantic.core.errors import AmbiguousSectionError, SectionNotFoundError
 from otterwiki_semantic.core.records import Document, OutlineEntry, Section
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from otterwiki_semantic.content.analysis.trigrams import nearest_names
 from otterwiki_semantic.content.chunking.chunker import chunk_document, shorten_heading
-from otterwiki_semantic.content.chunking.profiles import Profile
 from otterwiki_semantic.content.chunking.sizes import TokenCounter
 from otterwiki_semantic.content.markdown.front_matter import list_field, text_field
 from otterwiki_semantic.content.markdown.parser import parse_markdown
-from otterwiki_semantic.content.pages.links import linked_pages
+from otterwiki_semantic.content.pages.links import linked_pages, page_key
 from otterwiki_semantic.content.pages.outline import section_word_count
+from otterwiki_semantic.core.chunk_profiles import Profile
 from otterwiki_semantic.core.errors import PageExcludedError, PageNotFoundError
 from otterwiki_semantic.core.records import Document, Indexed, Page
 
@@ -24,6 +24,16 @@ _MAX_SUGGESTIONS, _MIN_SIMILARITY = 5, 0.35
 def page_name(path: str) -> str:
     """Return the last part of a page's path."""
     return path.rsplit("/", 1)[-1]
+
+
+def find_page(path: str, paths: Collection[str]) -> str | None:
+    """Return the page with this path, with or without ``.md``, as it is or in another spelling; None if there is none."""
+    wanted = path.strip("/")
+    for spelling in (wanted, wanted.removesuffix(".md")):
+        same = sorted(other for other in paths if page_key(other) == page_key(spelling))
+        if same:
+            return spelling if spelling in same else same[0]
+    return None
 
 
 def page_not_found(where: str, path: str, paths: Iterable[str]) -> PageNotFoundError:

@@ -309,6 +309,7 @@ def test_a_mean_that_is_too_low_fails(repository: Path, judged: Path) -> None:
         ('[{"query": "x", "relevant": ["home"], "exclude": ["Home"]}]', (), "leaves out every relevant page"),
         ('[{"query": "x", "relevant": ["home"]}]', ("--plot", "picture.txt"), "must end in .png or .svg"),
         ('[{"query": "x", "relevant": ["home"]}]', ("--chunks", "long", "--data-dir", "x"), "cannot be combined"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--chunks", "long:target=1"), "target is '1'; allowed: a whole number of"),
     ],
 )
 def test_what_cannot_be_measured_is_told(

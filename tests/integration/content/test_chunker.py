@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from otterwiki_semantic.content.chunking import chunk_document
-from otterwiki_semantic.content.chunking.profiles import AUTO, PROFILES, Profile, profile_named
 from otterwiki_semantic.content.markdown.parser import parse_markdown
+from otterwiki_semantic.core.chunk_profiles import AUTO, PROFILES, Profile, profile_named
 from otterwiki_semantic.core.records import Chunk, Document
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from tests.support.chunks import MINILM, body, chunks_of, is_subsequence, new_text, page_words, sentences, shown_path
@@ -20,7 +20,9 @@ from tests.support.markdown_strategies import PAGES, RAW, WORDS
 
 def shrunk(profile: Profile, by: int) -> Profile:
     """Return a profile whose sizes are small enough to divide generated pages."""
-    sizes = {name: getattr(profile, name) // by for name in ("window", "target", "min_size", "overlap", "whole_page")}
+    sizes = {
+        name: getattr(profile, name) // by for name in ("window", "target", "min_size", "overlap", "whole_page", "max_size")
+    }
     return replace(profile, **sizes)
 
 
@@ -38,6 +40,19 @@ def test_every_profile_keeps_the_promises_of_chunks(model: BundledModel, name: s
     assert is_subsequence([word for word in page_words(document) if len(word) < 50], found)
     assert all(stands_where_it_says(chunk, document) for chunk in chunks)
     assert all(repeats_the_end_of(before, following) for before, following in pairwise(chunks))
+    assert not profile.max_size or all(len(body(chunk)) <= profile.max_size for chunk in chunks)
+
+
+@pytest.mark.parametrize("value", ["minilm:min=0,overlap=0", "fixed:target=100,overlap=99,max=100", "heading2:page=9000"])
+@settings(max_examples=40)
+@given(source=PAGES | RAW)
+def test_no_sizes_lose_a_word(model: BundledModel, value: str, source: str) -> None:
+    document = parse_markdown(source)
+    profile = profile_named(value, 254)
+    chunks = chunk_document(document, "Title", model, profile)
+    assert all(tokens <= profile.window for tokens in model.count_tokens([chunk.text for chunk in chunks]))
+    found = [word for chunk in chunks for text in (shown_path(chunk), new_text(chunk)) for word in text.split()]
+    assert is_subsequence([word for word in page_words(document) if len(word) < 50], found)
 
 
 def stands_where_it_says(chunk: Chunk, document: Document) -> bool:

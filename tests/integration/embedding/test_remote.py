@@ -14,8 +14,8 @@ from threading import Event, Thread
 import numpy as np
 import pytest
 
-from otterwiki_semantic.content.chunking.profiles import profile_named
 from otterwiki_semantic.content.pages.page import read_page
+from otterwiki_semantic.core.chunk_profiles import profile_named
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY
 from otterwiki_semantic.embedding.base import Embedder

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from otterwiki_semantic.content.chunking import Profile
-from otterwiki_semantic.content.chunking.profiles import profile_named
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.page import make_page
+from otterwiki_semantic.core.chunk_profiles import profile_named
 from otterwiki_semantic.core.errors import ModelError, RebuildRefusedError
 from otterwiki_semantic.core.records import Answer, IndexStatus, Mode, Page, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 
 from otterwiki_semantic.content.chunking import ByteCounter, chunk_document, count_words
-from otterwiki_semantic.content.chunking.profiles import PROFILES, Profile
 from otterwiki_semantic.content.markdown.parser import parse_markdown
+from otterwiki_semantic.core.chunk_profiles import PROFILES, Profile
 from tests.support.chunks import body, chunks_of, is_subsequence, new_text, page_words, sentences, shown_path
 from tests.support.markdown_strategies import PAGES, RAW
 

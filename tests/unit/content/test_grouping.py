@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from otterwiki_semantic.content.chunking.grouping import Group, divide, merge_stubs, split_sections
-from otterwiki_semantic.content.chunking.profiles import PROFILES, Profile
-from otterwiki_semantic.content.chunking.sizes import Unit
+from otterwiki_semantic.core.chunk_profiles import PROFILES, Profile, Unit
 from otterwiki_semantic.core.records import Block, BlockKind, Line, Section
 
 GARDEN = ("1 Garden 20", "2 Beds 900", "2 Tools 1200", "3 Saws 1500", "2 Links 40")

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.content.chunking.sizes import ByteCounter, Unit, count_words
+from otterwiki_semantic.content.chunking.sizes import ByteCounter, count_words
 from otterwiki_semantic.content.chunking.splitter import PARAGRAPH, Segment, join, measure, split_block, split_in_half, tail
+from otterwiki_semantic.core.chunk_profiles import Unit
 from otterwiki_semantic.core.records import Block, BlockKind, Line, Section
 
 SECTION = Section(1, "Heading", "heading", ("Heading",), 1, 9, ())

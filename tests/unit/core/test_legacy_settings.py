@@ -1,4 +1,4 @@
-"""What the earlier plugin was told is understood, and this plugin's own settings win."""
+"""What earlier searches were told is understood, and this plugin's own settings win."""
 
 from __future__ import annotations
 
@@ -70,6 +70,39 @@ def test_an_interval_that_makes_no_sense_stops_no_start(value: str, seconds: flo
     assert len(legacy_settings(WIKI, environment).notices) == bool(value)
 
 
+@pytest.mark.parametrize(
+    ("environment", "chunks"),
+    [
+        ({"DOCUMENT_CHUNK_SIZE": "1000", "DOCUMENT_CHUNK_OVERLAP": "200"}, "sections:target=1000,overlap=200"),
+        ({"DOCUMENT_CHUNK_SIZE": "2500"}, "sections:target=2500"),
+        ({"DOCUMENT_CHUNK_OVERLAP": "0"}, "sections:overlap=0"),
+        ({"DOCUMENT_CHUNK_SIZE": "1000", "DOCUMENT_CHUNK_OVERLAP": "1000"}, "auto"),
+        ({"DOCUMENT_CHUNK_SIZE": "large"}, "auto"),
+        ({"DOCUMENT_CHUNK_SIZE": "10"}, "auto"),
+    ],
+)
+def test_chunk_sizes_of_other_searches_are_taken(environment: dict[str, str], chunks: str) -> None:
+    assert read_settings(WIKI, environment).chunks == chunks
+    (notice,) = legacy_settings(WIKI, environment).notices
+    said = "ignored, because it makes no SEMANTIC_CHUNKS" if chunks == "auto" else f"used as SEMANTIC_CHUNKS={chunks}; set that"
+    assert f"{', '.join(environment)} (of another search): {said}" in notice
+
+
+def test_the_model_of_ollama_is_taken() -> None:
+    ollama = {"OLLAMA_EMBEDDING_MODEL": "nomic-embed-text"}
+    assert read_settings(WIKI, ollama).model == "ollama:nomic-embed-text"
+    (notice,) = legacy_settings(WIKI, ollama).notices
+    assert notice.endswith("(of another search): used as SEMANTIC_MODEL=ollama:nomic-embed-text; set that instead")
+    assert read_settings(WIKI, ollama | {"SEMANTIC_MODEL": "minilm"}).model == "minilm"
+
+
+def test_the_model_of_the_earlier_plugin_wins_over_that_of_other_searches() -> None:
+    both = {"VECTOR_BACKEND": "faiss", "EMBEDDING_MODEL": "onnx", "OLLAMA_EMBEDDING_MODEL": "nomic-embed-text"}
+    assert read_settings(WIKI, both).model == "minilm"
+    notices = "\n".join(legacy_settings(WIKI, both).notices)
+    assert "OLLAMA_EMBEDDING_MODEL (of another search): ignored, because SEMANTIC_MODEL is that of otterwiki" in notices
+
+
 def test_this_plugins_own_settings_win() -> None:
     earlier = {"CHROMADB_HOST": "old", "CHROMA_SYNC_INTERVAL": "30"}
     settings = read_settings({**WIKI, "SEMANTIC_CHROMA_URL": "http://new:8000"}, earlier | {"SEMANTIC_SYNC_INTERVAL": "45"})
@@ -78,6 +111,9 @@ def test_this_plugins_own_settings_win() -> None:
     assert "CHROMADB_HOST" in server
     assert "ignored, because SEMANTIC_CHROMA_URL is set" in server
     assert "used as SEMANTIC_SYNC_INTERVAL=30" in interval
+    assert read_settings({**WIKI, "SEMANTIC_CHUNKS": "long"}, {"DOCUMENT_CHUNK_SIZE": "1000"}).chunks == "long"
+    (sizes,) = legacy_settings({**WIKI, "SEMANTIC_CHUNKS": "long"}, {"DOCUMENT_CHUNK_SIZE": "1000"}).notices
+    assert "ignored, because SEMANTIC_CHUNKS is set" in sizes
 
 
 def test_what_was_never_told_is_not_spoken_of() -> None:

@@ -55,6 +55,7 @@ def test_flags_are_true_or_false() -> None:
         ("SEMANTIC_SYNC_INTERVAL", "soon"),
         ("SEMANTIC_SYNC_INTERVAL", "0"),
         ("SEMANTIC_SYNC_INTERVAL", "nan"),
+        ("SEMANTIC_CHUNKS", "short"),
         ("SEMANTIC_THREADS", "1.5"),
         ("SEMANTIC_THREADS", "-1"),
         ("SEMANTIC_SEARCH_LOG", "maybe"),

@@ -1,0 +1,137 @@
+"""Chunk profiles: the parameters of the chunker, as ``SEMANTIC_CHUNKS`` gives them, and which of them suit a model."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, fields, replace
+from enum import StrEnum
+from typing import Any
+
+from otterwiki_semantic.core.errors import ConfigError
+
+CHUNKING_VERSION = 2
+"""To be raised with every change that makes different chunks of the same text: indexes are then rebuilt."""
+AUTO = "auto"
+_LONG_WINDOW = 1_000
+_EVERY_LEVEL = 6
+_ALWAYS_NAMED = 6
+"""Fields that every fingerprint contains; the others are added by name where they differ from their defaults, so names stay."""
+
+
+class Unit(StrEnum):
+    """What a profile's sizes are counted in."""
+
+    WORDS = "words"
+    CHARACTERS = "characters"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The parameters of the chunker. Sizes are in `unit`."""
+
+    name: str = "minilm"
+    window: int = 254
+    """The most tokens of a chunk, heading path included; the model's window without its special tokens."""
+    target: int = 150
+    """The size of a full chunk, overlap included."""
+    min_size: int = 50
+    """Smaller sections are merged with a neighbour, as is a last chunk with less new text."""
+    overlap: int = 35
+    """The most that a chunk repeats of the previous one."""
+    heading_weight: float = 0.2
+    """The heading path's share in a chunk's vector: see `embedding.passages`."""
+    unit: Unit = Unit.WORDS
+    boundaries: tuple[int, ...] = (_EVERY_LEVEL,)
+    """Heading levels to divide a page at: always at the first, at the next ones what is still too large for one chunk.
+
+    Empty to divide by size alone.
+    """
+    whole_page: int = 0
+    """A page of at most this size is a single chunk, if the window holds it."""
+    repeats_paragraphs: bool = False
+    """Whether the overlap consists of whole paragraphs."""
+    max_size: int = 0
+    """A section of at most this size is a single chunk, if the window holds it; no chunk is larger, but for whole pages.
+
+    0 for the target, which an overlap or a merged end may exceed.
+    """
+
+    @property
+    def prefix_window(self) -> int:
+        """The most tokens that the heading path may take: a quarter of the window."""
+        return self.window // 4
+
+    @property
+    def fingerprint(self) -> str:
+        """Identifies the profile and the version of the chunker."""
+        values = astuple(self)
+        others = zip(fields(self)[_ALWAYS_NAMED:], values[_ALWAYS_NAMED:], strict=True)
+        named = (f"{field.name}={value}" for field, value in others if value != field.default)
+        return "/".join(map(str, (CHUNKING_VERSION, *values[:_ALWAYS_NAMED], *named)))
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The numbers that can be set, by their names in ``SEMANTIC_CHUNKS``."""
+        return {name: getattr(self, field) for name, field in _SIZES.items()}
+
+
+PROFILES = {
+    profile.name: profile
+    for profile in (
+        Profile(),
+        Profile("long", target=500, min_size=150, overlap=100, whole_page=600, repeats_paragraphs=True),
+        Profile("sections", target=1_000, min_size=100, overlap=200, unit=Unit.CHARACTERS, max_size=1_500),
+        Profile("heading2", target=2_048, min_size=300, overlap=200, unit=Unit.CHARACTERS, boundaries=(2, 3), max_size=6_000),
+        Profile("fixed", target=1_000, min_size=100, overlap=200, unit=Unit.CHARACTERS, boundaries=()),
+    )
+}
+_SIZES = {"target": "target", "overlap": "overlap", "min": "min_size", "max": "max_size", "page": "whole_page"}
+_LARGEST = 100_000
+_SMALLEST_TARGET = {Unit.WORDS: 20, Unit.CHARACTERS: 100}
+EXAMPLE = "sections:target=1000,overlap=200"
+
+
+def profile_named(chunks: str, window: int) -> Profile:
+    """Return the profile that ``SEMANTIC_CHUNKS`` means, for a model with this window, in tokens without the special ones.
+
+    ``name:target=1000,overlap=200`` is the profile of this name with other sizes. ``auto`` is `long` for a window of 1,000
+    tokens or more, else `minilm`. Errors: `ConfigError` for an unknown name, or sizes that make no sense.
+    """
+    if chunks == AUTO:
+        chunks = "long" if window >= _LONG_WINDOW else "minilm"
+    name, colon, numbers = chunks.partition(":")
+    if name == AUTO:
+        raise ConfigError(f"{AUTO} takes no sizes, because it stands for several profiles; name one of: {', '.join(PROFILES)}")
+    if name not in PROFILES:
+        raise ConfigError(f"there is no chunk profile {name!r}; there are: {', '.join((AUTO, *PROFILES))}")
+    profile = PROFILES[name]
+    return replace(profile, window=window, **(_sizes(profile, numbers) if colon else {}))
+
+
+def _sizes(profile: Profile, numbers: str) -> dict[str, Any]:
+    """Return the fields that ``target=1000,overlap=200`` sets. A maximum that is not given is at least the target."""
+    given: dict[str, int] = {}
+    for part in numbers.split(","):
+        name, _, value = (each.strip() for each in part.partition("="))
+        if name not in _SIZES or name in given:
+            problem = "is given twice" if name in given else "is no size"
+            raise ConfigError(f"{name!r} {problem}; the sizes are {', '.join(_SIZES)}, as in {EXAMPLE}")
+        given[name] = _size(profile, name, value)
+    if profile.max_size and "target" in given:
+        given.setdefault("max", max(profile.max_size, given["target"]))
+    sizes = profile.sizes | given
+    _check(sizes["overlap"] < sizes["target"], sizes, "overlap", "less than the target")
+    _check(sizes["min"] <= sizes["target"], sizes, "min", "at most the target")
+    _check(not sizes["max"] or sizes["max"] >= sizes["target"], sizes, "max", "at least the target")
+    return {_SIZES[name]: size for name, size in given.items()}
+
+
+def _size(profile: Profile, name: str, value: str) -> int:
+    least = _SMALLEST_TARGET[profile.unit] if name in {"target", "max"} else 0
+    if not (value.isascii() and value.isdigit() and least <= int(value) <= _LARGEST):
+        raise ConfigError(f"{name} is {value!r}; allowed: a whole number of {profile.unit}, {least} to {_LARGEST}")
+    return int(value)
+
+
+def _check(is_allowed: object, sizes: dict[str, int], name: str, allowed: str) -> None:
+    if not is_allowed:
+        raise ConfigError(f"{name} is {sizes[name]} with a target of {sizes['target']}; allowed: {allowed}")
