@@ -98,6 +98,7 @@ class ResultBuilder:
             similarity=None if distance is None else _rounded(1 - distance),
             section=chunk.section,
             section_path=chunk.section_path,
+            breadcrumb=_breadcrumb(chunk),
             headings=tuple(dict.fromkeys(heading for part in run for heading in part.headings)),
             anchor=chunk.anchor,
             start_line=chunk.start_line,
@@ -137,6 +138,11 @@ class ResultBuilder:
             relevance=_rounded(candidate.relevance),
             rerank=_score(candidate.rank_before, candidate.rerank_score),
         )
+
+
+def _breadcrumb(chunk: StoredChunk) -> str:
+    headings = chunk.section_path[1:] if chunk.section_path[:1] == (chunk.title,) else chunk.section_path
+    return " > ".join((chunk.title, *headings))
 
 
 def _score(rank: int | None, score: float | None) -> RetrieverScore:

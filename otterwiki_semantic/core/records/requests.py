@@ -136,6 +136,9 @@ class SearchRequest:
         QueryText(), 'A question or words. "Exact words" must occur in a passage, a -word must not.', name="q"
     )
     options: SearchOptions = nested()
+    compat: bool = parameter(
+        Flag(), "Answer as the earlier plugin did: `distance` is never null, `section_path` is text.", default=False
+    )
 
 
 @dataclass(frozen=True, slots=True)

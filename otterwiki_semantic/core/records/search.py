@@ -64,6 +64,8 @@ class Hit(DescribedPage, frozen=True):
     """The heading above the passage."""
     section_path: tuple[str, ...]
     """The headings from the outermost to `section`."""
+    breadcrumb: str
+    """The page's title and these headings as one text, `Page > Heading`; a first heading that is the title stands once."""
     headings: tuple[str, ...]
     """All headings whose sections have a part in `text`."""
     anchor: str

@@ -110,7 +110,7 @@ def test_every_route_and_method_is_documented(app: Flask, document: Schema) -> N
 def test_every_parameter_is_documented(document: Schema) -> None:
     options = {each.name for each in parameters_of(SearchOptions)}
     path = document["paths"]["/semantic-search"]
-    assert {parameter["name"] for parameter in path["get"]["parameters"]} == {"q", *options}
+    assert {parameter["name"] for parameter in path["get"]["parameters"]} == {"q", "compat", *options}
     body = path["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert set(body["properties"]) == {"queries", *options}
     undescribed = [
@@ -150,6 +150,7 @@ def closed(schema: Any) -> Any:
     [
         ("GET", "/semantic-search?q=radiator&n=50", 200, None),
         ("GET", "/semantic-search?q=radiator&n=50&context=3&facets=true&explain=true", 200, None),
+        ("GET", "/semantic-search?q=radiator&compat=true&explain=true", 200, None),
         ("POST", "/semantic-search", 200, {"queries": ["frost", "siren"], "mode": "keyword", "context": 1, "explain": True}),
         ("GET", "/semantic-search?q=", 422, None),
         ("GET", "/semantic-search/status", 200, None),
