@@ -192,6 +192,14 @@ def test_every_field_of_an_answer_is_documented(
     assert [error.message for error in jsonschema_rs.Draft202012Validator(whole).iter_errors(reply.json)] == []
 
 
+def test_the_fields_of_the_earlier_plugins_types_are_described_anew(document: Schema) -> None:
+    plain, compat = (document["components"]["schemas"][name]["properties"] for name in ("Hit", "CompatHit"))
+    assert set(plain) == set(compat)
+    assert {name for name in plain if plain[name] != compat[name]} == {"distance", "section_path"}
+    assert (compat["distance"]["type"], compat["section_path"]["type"]) == ("number", "string")
+    assert "`Page > Heading`" in compat["section_path"]["description"]
+
+
 def test_points_of_the_map_have_every_documented_field(wiki: LiveWiki, document: Schema) -> None:
     eventually(lambda: wiki.api("GET", "/semantic-search/map").json["points"])
     found = wiki.api("GET", "/semantic-search/map").json
