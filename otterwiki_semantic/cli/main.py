@@ -192,7 +192,7 @@ def _print_hit(hit: Hit) -> None:
         read = f", reranked {_number(why.rerank.score)} (rank {why.rerank.rank} before)" if why.rerank.rank else ""
         parts = (("page", why.page_credit), ("names", why.names), ("links", why.links), ("recency", why.recency))
         more = "".join(f" + {name} {points:.2f}" for name, points in parts if points or name == "page")
-        click.echo(f"    {why.rule}: {', '.join(sides)}, fused {why.fused:.2f}{more}{read}")
+        click.echo(f"    {why.rule}: {', '.join(sides)}, fused {why.fused:.4g}{more}{read}")
     click.echo()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import click
@@ -23,6 +24,12 @@ from otterwiki_semantic.core.errors import ConfigError
     "--allowed-origin", "origins", multiple=True, metavar="ORIGIN", help="With --http: a web origin that may send requests."
 )
 @click.option("--allow-reindex", is_flag=True, help="Let agents reindex the wiki.")
+@click.option(
+    "--aliases",
+    "has_aliases",
+    is_flag=True,
+    help="Offer the tools also as search_markdown and, with --allow-reindex, as reindex_documents and update_files.",
+)
 @click.pass_context
 def mcp_command(
     ctx: click.Context,
@@ -34,6 +41,7 @@ def mcp_command(
     origins: tuple[str, ...],
     *,
     allow_reindex: bool,
+    has_aliases: bool,
 ) -> None:
     """Serve a wiki to agents over the Model Context Protocol.
 
@@ -44,12 +52,13 @@ def mcp_command(
     _check_installed()
     from otterwiki_semantic.mcp import LocalBackend, RestBackend, http_access, serve
 
+    serve_wiki = partial(serve, allow_reindex=allow_reindex, has_aliases=has_aliases)
     access = http_access(address, _environment("MCP_AUTH_TOKEN"), hosts, origins) if address else None
     if repository is None:
-        serve(RestBackend(url or "", _environment("OTTERWIKI_API_KEY")), access, allow_reindex=allow_reindex)
+        serve_wiki(RestBackend(url or "", _environment("OTTERWIKI_API_KEY")), access)
         return
     with open_index(repository, data_dir) as index:
-        serve(LocalBackend(index, repository_from_option(repository)), access, allow_reindex=allow_reindex)
+        serve_wiki(LocalBackend(index, repository_from_option(repository)), access)
 
 
 def _check(ctx: click.Context, url: str | None, repository: Path | None, data_dir: Path | None) -> None:

@@ -90,8 +90,8 @@ def _property(schema: Schema, *, is_optional: bool) -> Schema:
 
 
 def _field_descriptions(record: type[msgspec.Struct]) -> dict[str, str]:
-    """Return the string below each field of a record that has one, by the field's name."""
-    classes = record.__mro__[: record.__mro__.index(msgspec.Struct)]
+    """Return the string below each field of a record that has one, by the field's name; a subclass describes it anew."""
+    classes = reversed(record.__mro__[: record.__mro__.index(msgspec.Struct)])
     return {
         field.target.id: " ".join(below.value.value.split())
         for each in classes

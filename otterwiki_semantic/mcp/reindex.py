@@ -1,4 +1,4 @@
-"""The tool `reindex`, the only one that changes something."""
+"""The tool `reindex`, the only one that changes something, whatever it is called."""
 
 from __future__ import annotations
 
@@ -19,22 +19,27 @@ _MAX_FAILURES = 20
 _POLL_SECONDS = 0.25
 _PAGES_SECONDS = 30.0
 """Longest wait for pages, which may have to wait for a sync of many others."""
-_MAX_PAGES = 100
+MAX_PAGES = 100
 
 Report = Callable[[float, float, str], Awaitable[None]]
 
 
-def add_reindex(server: MCPServer[None], wiki: WikiBackend) -> None:
-    """Add the tool `reindex`."""
-    notes = ToolAnnotations(
-        title="Index again", read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+def reindex_notes(title: str) -> ToolAnnotations:
+    """Return what clients are told of a tool that indexes again."""
+    return ToolAnnotations(
+        title=title, read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
 
-    @server.tool(title="Index again", annotations=notes)
+
+def add_reindex(server: MCPServer[None], wiki: WikiBackend) -> None:
+    """Add the tool `reindex`."""
+    notes = reindex_notes("Index again")
+
+    @server.tool(title=notes.title, annotations=notes)
     async def reindex(
         ctx: Context[Any, Any],
         pages: Annotated[
-            list[str] | None, Field(max_length=_MAX_PAGES, description="Paths of pages to index again; none: build a new index")
+            list[str] | None, Field(max_length=MAX_PAGES, description="Paths of pages to index again; none: build a new index")
         ] = None,
         full: Annotated[bool, Field(description="Read all pages again, including unchanged ones; not with pages")] = False,
     ) -> Annotated[CallToolResult, ReindexAnswer]:
@@ -47,12 +52,11 @@ def add_reindex(server: MCPServer[None], wiki: WikiBackend) -> None:
                 raise BackendError("pages is empty; leave it out to index everything", "invalid_parameter")
             if pages and full:
                 raise BackendError("full and pages cannot be combined", "invalid_parameter")
-            answer = await _follow(wiki, pages or (), full, ctx.report_progress)
-            return answer.result()
+            return (await follow_reindex(wiki, pages or (), full=full, report=ctx.report_progress)).result()
 
 
-async def _follow(wiki: WikiBackend, pages: Sequence[str], full: bool, report: Report) -> ReindexAnswer:
-    """Wait for a reindex: for a rebuild without a limit, for pages up to `_PAGES_SECONDS`."""
+async def follow_reindex(wiki: WikiBackend, pages: Sequence[str], *, full: bool, report: Report) -> ReindexAnswer:
+    """Start a reindex and wait for it: for a rebuild without a limit, for pages up to `_PAGES_SECONDS`."""
     start, started = time.monotonic(), await wiki.reindex(pages, full=full)
     failures = 0
     while True:

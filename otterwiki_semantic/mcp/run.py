@@ -23,7 +23,7 @@ from otterwiki_semantic.mcp.stdio import serve_stdio
 PATH = "/mcp"
 
 
-def serve(wiki: WikiBackend, access: HttpAccess | None, *, allow_reindex: bool) -> None:
+def serve(wiki: WikiBackend, access: HttpAccess | None, *, allow_reindex: bool, has_aliases: bool) -> None:
     """Serve a wiki until the input ends or the process is stopped; over HTTP if `access` is given.
 
     Errors: `ConfigError` if the address cannot be bound.
@@ -32,11 +32,10 @@ def serve(wiki: WikiBackend, access: HttpAccess | None, *, allow_reindex: bool) 
     os.environ.setdefault("PYDANTIC_ERRORS_INCLUDE_URL", "0")
     # Before the SDK configures logging: plain lines on standard error, without the content of requests.
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    anyio.run(_serve, wiki, access, allow_reindex)
+    anyio.run(_serve, make_server(wiki, allow_reindex=allow_reindex, has_aliases=has_aliases), access)
 
 
-async def _serve(wiki: WikiBackend, access: HttpAccess | None, allow_reindex: bool) -> None:
-    server = make_server(wiki, allow_reindex=allow_reindex)
+async def _serve(server: MCPServer[None], access: HttpAccess | None) -> None:
     if access is None:
         # The thread that reads the input cannot be interrupted, so Ctrl-C kills the process.
         signal.signal(signal.SIGINT, signal.SIG_DFL)

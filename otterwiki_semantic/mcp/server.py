@@ -8,6 +8,7 @@ from mcp.server.mcpserver import MCPServer
 from pydantic import Field
 
 from otterwiki_semantic import __version__
+from otterwiki_semantic.mcp.aliases import add_reindex_aliases, add_search_alias
 from otterwiki_semantic.mcp.backend import WikiBackend
 from otterwiki_semantic.mcp.budget import DEFAULT_MAX_TOKENS
 from otterwiki_semantic.mcp.reindex import add_reindex
@@ -15,8 +16,8 @@ from otterwiki_semantic.mcp.resources import add_resources
 from otterwiki_semantic.mcp.tools import add_tools
 
 
-def make_server(wiki: WikiBackend, *, allow_reindex: bool = False) -> MCPServer[None]:
-    """Return the server of a wiki; it has the tool `reindex` only if that is allowed."""
+def make_server(wiki: WikiBackend, *, allow_reindex: bool = False, has_aliases: bool = False) -> MCPServer[None]:
+    """Return the server of a wiki; it has the tool `reindex` only if that is allowed, and aliases of what it has on request."""
     server: MCPServer[None] = MCPServer(
         "otterwiki-semantic",
         title="An Otter Wiki",
@@ -29,6 +30,10 @@ def make_server(wiki: WikiBackend, *, allow_reindex: bool = False) -> MCPServer[
     add_tools(server, wiki)
     if allow_reindex:
         add_reindex(server, wiki)
+    if has_aliases:
+        add_search_alias(server, wiki)
+    if has_aliases and allow_reindex:
+        add_reindex_aliases(server, wiki)
     add_resources(server, wiki)
 
     @server.prompt(title="Research a question in the wiki")

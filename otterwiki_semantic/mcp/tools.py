@@ -27,16 +27,21 @@ class _NotesRequest(PageListRequest):
     limit: int = parameter(Integer(1, 1_000), "Number of pages.", 100)
 
 
+def reading_notes(title: str) -> ToolAnnotations:
+    """Return what clients are told of a tool that only reads."""
+    return ToolAnnotations(
+        title=title, read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+    )
+
+
 def add_tools(server: MCPServer[None], wiki: WikiBackend) -> None:
     """Add the read-only tools."""
 
     def reads(title: str, record: type | None = None, *, without: Collection[str] = ()) -> Callable[[Tool], None]:
-        notes = ToolAnnotations(
-            title=title, read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-        )
+        notes = reading_notes(title)
         return lambda tool: server.add_tool(with_parameters(tool, record, without), title=title, annotations=notes)
 
-    @reads("Search the wiki", SearchRequest, without=("semantic_ratio", "facets", "explain", "wait_seconds", "draft"))
+    @reads("Search the wiki", SearchRequest, without=("semantic_ratio", "facets", "explain", "wait_seconds", "draft", "compat"))
     async def semantic_search(q: str, max_tokens: int, **options: Any) -> SearchAnswer:
         """Find passages of the wiki that answer a question, by meaning and by keywords, most relevant first.
 

@@ -17,6 +17,8 @@ from otterwiki_semantic.storage import Catalog, KeywordIndex
 
 _JOINED_SHARE = 0.7
 """A neighbour is joined if its score is at least this share of the best one's."""
+_JOINED_RANK_SHARE = 0.9
+"""The same if scores are reciprocal ranks: as many words are shown on the judged wikis."""
 _MAX_DISTANCE = 2
 """Chunks between a result and a neighbour that may be joined to it."""
 
@@ -71,7 +73,8 @@ class ResultBuilder:
         """Return the candidates that may be joined to results: nearly as good as the best, and close to one in its page."""
         steps = [step for step in range(-_MAX_DISTANCE, _MAX_DISTANCE + 1) if step]
         close = {(each.path, each.chunk.ordinal + step) for each in chosen for step in steps}
-        threshold = _JOINED_SHARE * max((each.score for each in self.ranked), default=0.0)
+        share = _JOINED_RANK_SHARE if self.found.is_rank_fused else _JOINED_SHARE
+        threshold = share * max((each.score for each in self.ranked), default=0.0)
         near = [each for each in self.ranked if (each.path, each.chunk.ordinal) in close and each.score >= threshold > 0]
         return sorted(near, key=lambda each: -each.score)
 
@@ -95,6 +98,7 @@ class ResultBuilder:
             similarity=None if distance is None else _rounded(1 - distance),
             section=chunk.section,
             section_path=chunk.section_path,
+            breadcrumb=_breadcrumb(chunk),
             headings=tuple(dict.fromkeys(heading for part in run for heading in part.headings)),
             anchor=chunk.anchor,
             start_line=chunk.start_line,
@@ -134,6 +138,11 @@ class ResultBuilder:
             relevance=_rounded(candidate.relevance),
             rerank=_score(candidate.rank_before, candidate.rerank_score),
         )
+
+
+def _breadcrumb(chunk: StoredChunk) -> str:
+    headings = chunk.section_path[1:] if chunk.section_path[:1] == (chunk.title,) else chunk.section_path
+    return " > ".join((chunk.title, *headings))
 
 
 def _score(rank: int | None, score: float | None) -> RetrieverScore:

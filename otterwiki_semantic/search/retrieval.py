@@ -5,16 +5,16 @@ from __future__ import annotations
 import logging
 import math
 import time
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import accumulate, chain
 
 from otterwiki_semantic.content.analysis import WordMatcher
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
-from otterwiki_semantic.core.records import Mode, SearchOptions
+from otterwiki_semantic.core.records import Fusion, Mode, SearchOptions
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.search.fusion import PAIR_WEIGHT, fused_score, page_credits
+from otterwiki_semantic.search.fusion import COSINE_WEIGHT, PAIR_WEIGHT, fused_score, page_credits, reciprocal_rank_scores
 from otterwiki_semantic.search.name_evidence import EXACT_POINTS, LINK_POINTS, NO_FEATURES, Features, NameEvidence
 from otterwiki_semantic.search.query import Query, any_of, any_pair
 from otterwiki_semantic.search.relevance import inverse_frequency, word_weights
@@ -33,6 +33,8 @@ _RECENCY_POINTS, _HALF_LIFE_SECONDS = EXACT_POINTS, 180 * 86_400
 
 QueryVector = Callable[[], Matrix | None]
 """Returns the vector of a query, and may wait for it; None if the model failed."""
+Evidence = Mapping[int, tuple[float | None, float]]
+"""What a chunk's similarity and its words count, by its id."""
 
 log = logging.getLogger(__name__)
 
@@ -114,6 +116,8 @@ class CandidateSet:
     """The number of chunks in the index."""
     word_weights: tuple[dict[str, float], ...]
     """The weight of each word of the query, and of each of its variants."""
+    is_rank_fused: bool = False
+    """Whether scores are reciprocal ranks, which are all close to each other."""
     degraded: str | None = None
     """Which retriever failed, and why."""
     is_keyword_index_corrupt: bool = False
@@ -157,10 +161,12 @@ def retrieve(
         if degraded or options.mode is not Mode.KEYWORD:
             is_complete &= _add_nearest(candidates, generation, embedded, limit, words.mask())
         _compare(candidates, words.index, embedded)
-    _add_name_evidence(candidates, generation, found.name_weights, ratio)
+    is_rank_fused = options.fusion is Fusion.RRF and 0 < ratio < 1
+    _add_name_evidence(candidates, generation, found.name_weights, _DEFAULT_RATIO if is_rank_fused else ratio)
     if options.recency:
         _add_recency(candidates.values(), generation, options.recency)
-    _score(candidates.values(), scale, ratio, found.floor)
+    score = _score_by_ranks if is_rank_fused else _score
+    score(candidates.values(), _evidence(candidates.values(), scale, found.floor), ratio)
     _place_first(candidates.values(), found.titled, Tier.EXACT_TITLE)
     _place_first(candidates.values(), frozenset(query.pinned), Tier.PINNED_ANSWER)
     return CandidateSet(
@@ -168,6 +174,7 @@ def retrieve(
         is_complete=is_complete,
         index_size=len(words.index),
         word_weights=found.word_weights,
+        is_rank_fused=is_rank_fused,
         degraded=degraded,
         is_keyword_index_corrupt=is_corrupt,
     )
@@ -357,9 +364,10 @@ def _compare(candidates: dict[int, Candidate], index: ExactIndex, vector: Matrix
         candidates[chunk].similarity = similarity
 
 
-def _score(candidates: Collection[Candidate], scale: Scale, ratio: float, floor: float) -> None:
+def _evidence(candidates: Collection[Candidate], scale: Scale, floor: float) -> Evidence:
     nearest = max((scale.to_bundled(each.similarity) for each in candidates if each.similarity is not None), default=None)
     best = max((each.keyword_score for each in candidates if each.keyword_score is not None), default=0.0)
+    evidence = {}
     for each in candidates:
         keyword = floor if each.keyword_score is None else each.keyword_score
         similarity = nearest if each.similarity is None else scale.to_bundled(each.similarity)
@@ -367,11 +375,37 @@ def _score(candidates: Collection[Candidate], scale: Scale, ratio: float, floor:
         # counts the less the worse its words match: else it would come before others for a single word.
         if each.chunk.is_words_only and similarity is not None and best:
             similarity *= keyword / best
-        each.fused = fused_score(similarity, keyword, ratio)
-    credits_of = page_credits((each.path, each.fused) for each in candidates) if ratio < 1 else {}
+        evidence[each.id] = similarity, keyword
+    return evidence
+
+
+def _score(candidates: Collection[Candidate], evidence: Evidence, ratio: float) -> None:
     for each in candidates:
-        each.page_credit = credits_of.get(each.path, 0.0)
+        each.fused = fused_score(*evidence[each.id], ratio)
+    if ratio < 1:
+        _add_page_credit(candidates, {each.id: each.fused for each in candidates})
+    for each in candidates:
         each.score = each.fused + each.page_credit + each.name_points + each.link_points + each.recency_points
+
+
+def _score_by_ranks(candidates: Collection[Candidate], evidence: Evidence, ratio: float) -> None:
+    """Fuse the rankings that meaning alone and words alone would give; the points are in the ranks, and add nothing more."""
+    _add_page_credit(candidates, {chunk: keyword for chunk, (_, keyword) in evidence.items()})
+    by_meaning, by_words = {}, {}
+    for each in candidates:
+        similarity, keyword = evidence[each.id]
+        by_meaning[each.id] = COSINE_WEIGHT * (similarity or 0.0) + each.recency_points
+        by_words[each.id] = keyword + each.page_credit + each.name_points + each.link_points + each.recency_points
+    scores = reciprocal_rank_scores(by_meaning, by_words, ratio)
+    for each in candidates:
+        each.fused = each.score = scores[each.id]
+        each.page_credit = each.name_points = each.link_points = each.recency_points = 0.0
+
+
+def _add_page_credit(candidates: Collection[Candidate], scores: Mapping[int, float]) -> None:
+    credits_of = page_credits((each.path, scores[each.id]) for each in candidates)
+    for each in candidates:
+        each.page_credit = credits_of[each.path]
 
 
 def _add_name_evidence(

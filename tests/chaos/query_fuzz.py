@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.records import Answer, Filters, Hit, Mode, SearchOptions
+from otterwiki_semantic.core.records import Answer, Filters, Fusion, Hit, Mode, SearchOptions
 from otterwiki_semantic.core.serialization import decode, encode
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
@@ -178,6 +178,7 @@ def _options(random: Random) -> SearchOptions:
         max_chunks_per_page=random.randint(1, 5),
         mode=mode,
         semantic_ratio=random.choice((None, *_RATIOS)) if mode is Mode.HYBRID else None,
+        fusion=random.choice(tuple(Fusion)),
         filters=random.choice(_FILTERS),
         min_similarity=random.choice((None, None, None, 0.3)),
         diversity=random.choice((0.0, 0.0, 0.5, 1.0)),

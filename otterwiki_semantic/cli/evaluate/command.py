@@ -30,7 +30,7 @@ from otterwiki_semantic.content.chunking import profile_named
 from otterwiki_semantic.content.markdown import parse_markdown
 from otterwiki_semantic.content.pages import page_indexing
 from otterwiki_semantic.core.errors import ConfigError
-from otterwiki_semantic.core.records import MAX_RESULTS, Indexed, Mode, SearchOptions
+from otterwiki_semantic.core.records import MAX_RESULTS, Fusion, Indexed, Mode, SearchOptions
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.search.evaluation import GAINS, read_judged_queries
 
@@ -87,6 +87,13 @@ def evaluate() -> None:
     type=click.Choice([mode.value for mode in Mode]),
     help="Search mode; repeat to compare modes.",
 )
+@click.option(
+    "--fusion",
+    "fusions",
+    multiple=True,
+    type=click.Choice([fusion.value for fusion in Fusion]),
+    help="How hybrid rankings are fused; repeat to compare both. [default: sum]",
+)
 @click.option("--rerank", is_flag=True, help="Rerank the best passages of each query.")
 @click.option(
     "--chunks",
@@ -107,6 +114,7 @@ def run_command(
     data_dir: Path | None,
     queries: Path,
     modes: tuple[str, ...],
+    fusions: tuple[str, ...],
     profiles: tuple[str, ...],
     compare: Path | None,
     least: tuple[tuple[str, float], ...],
@@ -124,10 +132,10 @@ def run_command(
     if profiles and data_dir:
         raise click.UsageError("--chunks and --data-dir cannot be combined: --chunks builds its own indexes")
     judged = read_judged_queries(queries)
-    wanted = [Mode(mode) for mode in dict.fromkeys(modes)] or [Mode.HYBRID]
+    rankings = _rankings(modes, fusions)
     indexes: list[str | None] = [*dict.fromkeys(profiles)] or [None]
-    names = [_run_name(chunks, mode, wanted) for chunks in indexes for mode in wanted]
-    earlier = {name: read_run(compare, name) for name in names} if compare else {}
+    names = {(chunks, label): _run_name(chunks, label, len(rankings)) for chunks in indexes for label in rankings}
+    earlier = {name: read_run(compare, name) for name in names.values()} if compare else {}
     draw = plotter(plot) if plot else None
     for path in filter(None, (output, plot)):
         _check_writable(path)
@@ -137,9 +145,9 @@ def run_command(
         with _index_to_evaluate(repository, data_dir, chunks) as (index, facts):
             if rerank:
                 wait_for_reranker(index)
-            for mode in wanted:
-                name, options = _run_name(chunks, mode, wanted), SearchOptions(ranked, 1, mode, rerank=rerank)
-                runs.append(measure(index, name, judged, options) | facts)
+            for label, (mode, fusion) in rankings.items():
+                options = SearchOptions(ranked, 1, mode, fusion=fusion, rerank=rerank)
+                runs.append(measure(index, names[chunks, label], judged, options) | facts)
     _warn_of_degraded(runs)
     written = json.dumps({"runs": runs}, ensure_ascii=False, indent=1)
     click.echo(written if as_json else table(runs))
@@ -202,11 +210,23 @@ def _warn_of_degraded(runs: Sequence[Run]) -> None:
             click.echo(f"{run['name']}: {count} answers are degraded: {reasons[0]}", err=True)
 
 
-def _run_name(chunks: str | None, mode: Mode, modes: Sequence[Mode]) -> str:
-    """Return the name of a run: its mode, its chunk profile, or both if several of both are compared."""
+def _rankings(modes: Sequence[str], fusions: Sequence[str]) -> dict[str, tuple[Mode, Fusion]]:
+    """Return the rankings to measure by name; only a hybrid one is fused, and named after its fusion if there are several."""
+    wanted = [Fusion(fusion) for fusion in dict.fromkeys(fusions)] or [Fusion.SUM]
+    rankings = {}
+    for mode in [Mode(mode) for mode in dict.fromkeys(modes)] or [Mode.HYBRID]:
+        if mode is not Mode.HYBRID or len(wanted) == 1:
+            rankings[mode.value] = mode, wanted[0]
+        else:
+            rankings |= {f"{mode} {fusion}": (mode, fusion) for fusion in wanted}
+    return rankings
+
+
+def _run_name(chunks: str | None, ranking: str, rankings: int) -> str:
+    """Return the name of a run: its ranking, its chunk profile, or both if several of both are compared."""
     if chunks is None:
-        return mode.value
-    return chunks if len(modes) == 1 else f"{chunks} {mode}"
+        return ranking
+    return chunks if rankings == 1 else f"{chunks} {ranking}"
 
 
 @contextmanager

@@ -33,6 +33,7 @@ from otterwiki_semantic.core.records.pages import PageView as PageView
 from otterwiki_semantic.core.records.requests import MAX_RESULTS as MAX_RESULTS
 from otterwiki_semantic.core.records.requests import BatchRequest as BatchRequest
 from otterwiki_semantic.core.records.requests import Filters as Filters
+from otterwiki_semantic.core.records.requests import Fusion as Fusion
 from otterwiki_semantic.core.records.requests import Mode as Mode
 from otterwiki_semantic.core.records.requests import OutlineRequest as OutlineRequest
 from otterwiki_semantic.core.records.requests import PageListRequest as PageListRequest

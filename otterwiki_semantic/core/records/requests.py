@@ -37,6 +37,13 @@ class Mode(StrEnum):
     KEYWORD = "keyword"
 
 
+class Fusion(StrEnum):
+    """How a hybrid ranking fuses meaning and words: by their scores, or by their ranks (reciprocal rank fusion)."""
+
+    SUM = "sum"
+    RRF = "rrf"
+
+
 class Sort(StrEnum):
     """The order of the results: the most relevant first, or of those that are relevant the most recently changed first."""
 
@@ -70,6 +77,11 @@ class SearchOptions:
     mode: Mode = parameter(Choice(Mode), "Rank by meaning and words, by meaning alone, or by words alone.", Mode.HYBRID)
     semantic_ratio: float | None = parameter(
         Number(0, 1), "Share of meaning in a hybrid ranking, 0.5 by default; refused in other modes.", None
+    )
+    fusion: Fusion = parameter(
+        Choice(Fusion),
+        "How a hybrid ranking fuses meaning and words: `sum` adds their scores, `rrf` their reciprocal ranks.",
+        Fusion.SUM,
     )
     filters: Filters = nested(Filters())
     sort: Sort = parameter(
@@ -124,6 +136,9 @@ class SearchRequest:
         QueryText(), 'A question or words. "Exact words" must occur in a passage, a -word must not.', name="q"
     )
     options: SearchOptions = nested()
+    compat: bool = parameter(
+        Flag(), "Answer as the earlier plugin did: `distance` is never null, `section_path` is text.", default=False
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,9 @@ class Explanation(Struct, frozen=True):
     keyword: RetrieverScore
     """By BM25 of the words, plus half that of pairs of words next to each other."""
     fused: float
-    """The weighted sum of both scores."""
+    """The weighted sum of both scores, or with `fusion=rrf` of their reciprocal ranks."""
     page_credit: float
-    """What other passages of the page add to it."""
+    """What other passages of the page add to it; with `fusion=rrf` nothing, as names, links and recency."""
     rule: str
     """What placed it: `score`, `exact title`, `pinned answer`, `reranker`, `diversity` or `updated`."""
     coverage: float
@@ -64,6 +64,8 @@ class Hit(DescribedPage, frozen=True):
     """The heading above the passage."""
     section_path: tuple[str, ...]
     """The headings from the outermost to `section`."""
+    breadcrumb: str
+    """The page's title and these headings as one text, `Page > Heading`; a first heading that is the title stands once."""
     headings: tuple[str, ...]
     """All headings whose sections have a part in `text`."""
     anchor: str

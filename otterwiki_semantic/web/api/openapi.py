@@ -68,7 +68,7 @@ def _document(api: type) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for made in operations:
         paths.setdefault(made.path, {})[made.method.lower()] = _operation(made)
-    schemas = json_schemas({ErrorAnswer, *(made.answer for made in operations)})
+    schemas = json_schemas({ErrorAnswer, *(record for made in operations for record in _answers(made))})
     return {
         "openapi": _OPENAPI,
         "info": {
@@ -108,7 +108,14 @@ def _request(made: Operation) -> dict[str, Any]:
 
 
 def _content(made: Operation) -> dict[str, Any]:
-    return {METRICS_TYPE: {"schema": {"type": "string"}}} if made.answer is str else _json(_reference(made.answer))
+    if made.answer is str:
+        return {METRICS_TYPE: {"schema": {"type": "string"}}}
+    first, *others = map(_reference, _answers(made))
+    return _json({"anyOf": [first, *others]} if others else first)
+
+
+def _answers(made: Operation) -> tuple[type, ...]:
+    return (made.answer,) if made.variant is None else (made.answer, made.variant)
 
 
 def _without_error_body(made: Operation, success: dict[str, Any]) -> dict[str, Any]:

@@ -58,6 +58,8 @@ class Operation:
     access: Access
     alias: str | None = None
     """A second path."""
+    variant: type | None = None
+    """The record that it answers with instead if a parameter asks for it."""
     takes: type | None = None
     """The record of its parameters."""
     body: Literal["required", "optional"] | None = None

@@ -35,6 +35,7 @@ from otterwiki_semantic.core.records import (
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import IndexClient, IndexService
 from otterwiki_semantic.daemon.page_reader import PageReader
+from otterwiki_semantic.web.api.compat import CompatAnswer, compatible
 from otterwiki_semantic.web.api.openapi import METRICS_TYPE, openapi_document
 from otterwiki_semantic.web.api.operations import Access, Operation, View, answer, check_size, json_response, operations_of
 from otterwiki_semantic.web.api.schemas import Answers, ChromaStatus, OpenApi
@@ -113,9 +114,11 @@ class Api:
         self._pages = pages
         self._has_metrics = settings.metrics
 
-    @Operation("GET", "/semantic-search", "search", Answer, Access.READERS, takes=SearchRequest)
-    def search(self, asked: SearchRequest) -> bytes:
+    @Operation("GET", "/semantic-search", "search", Answer, Access.READERS, variant=CompatAnswer, takes=SearchRequest)
+    def search(self, asked: SearchRequest) -> bytes | CompatAnswer:
         """Search."""
+        if asked.compat:
+            return compatible(self._index.search([asked.query], asked.options, page_urls())[0])
         answers = self._index.fetch_json(IndexService.search, [asked.query], asked.options, page_urls())
         return answers[1:-1]  # the only one of a list
 

@@ -220,6 +220,17 @@ def test_a_ranking_is_measured(repository: Path, judged: Path) -> None:
     assert "hybrid" in picture.read_text() or "path" in picture.read_text()
 
 
+def test_fusions_are_compared(repository: Path, judged: Path) -> None:
+    both = ("--fusion", "sum", "--fusion", "rrf")
+    answer = evaluate(repository, judged, "--mode", "hybrid", "--mode", "keyword", *both, "--json")
+    assert answer.returncode == 0, answer.stderr
+    assert [run["name"] for run in json.loads(answer.stdout)["runs"]] == ["hybrid sum", "hybrid rrf", "keyword"]
+    before = repository.parent / "sum.json"
+    assert evaluate(repository, judged, "--output", before).returncode == 0
+    answer = evaluate(repository, judged, "--fusion", "rrf", "--compare", before)
+    assert "hybrid against hybrid before" in answer.stdout, answer.stderr
+
+
 def test_chunk_profiles_are_compared(repository: Path, judged: Path, tmp_path: Path) -> None:
     written = repository.parent / "profiles.json"
     chosen = ("--chunks", "minilm", "--chunks", "fixed", "--mode", "semantic", "--mode", "keyword")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote
 
@@ -287,6 +287,48 @@ def test_reindexing_has_to_be_allowed(wiki: LiveWiki) -> None:
     with to_wiki(wiki).connected() as agent:
         assert "reindex" not in agent.ask(names)
         assert "Unknown tool" in agent.error("reindex")
+
+
+ALIASES = {"search_markdown", "reindex_documents", "update_files"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [(("--allow-reindex",), set()), (("--aliases",), {"search_markdown"}), (("--aliases", "--allow-reindex"), ALIASES)],
+)
+def test_aliases_are_offered_on_request_of_what_is_allowed(
+    wiki: LiveWiki, arguments: tuple[str, ...], expected: set[str]
+) -> None:
+    async def look(client: Client) -> set[str]:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools if tool.name in ALIASES}
+        for name, tool in tools.items():
+            assert tool.title
+            assert tool.output_schema
+            assert tool.description
+            assert tool.annotations is not None
+            assert tool.annotations.read_only_hint == (name == "search_markdown")
+        return set(tools)
+
+    with to_wiki(wiki, *arguments).connected() as agent:
+        assert agent.ask(look) == expected
+        for name in ALIASES - expected:
+            assert "Unknown tool" in agent.error(name)
+
+
+@pytest.mark.parametrize("connect", [to_wiki, to_repository])
+def test_an_alias_answers_as_the_tool_that_it_stands_for(wiki: LiveWiki, connect: Callable[..., Server]) -> None:
+    with connect(wiki, "--aliases", "--allow-reindex").connected() as agent:
+        found = agent.result("search_markdown", query="air in a radiator", num_results=2)
+        assert found == agent.result("semantic_search", query="air in a radiator", n=2)
+        assert len(found["results"]) == 2
+        assert "num_results" in agent.error("search_markdown", query="air", num_results=51)
+        updated = agent.result("update_files", file_paths=["garden.md", "house/heating"])
+        assert (updated["state"], updated["pages"]) == ("done", 2)
+        assert "no page 'nowhere'" in agent.error("update_files", file_paths=["nowhere.md"])
+        assert "file_paths" in agent.error("update_files", file_paths=[])
+        rebuilt = agent.result("reindex_documents")
+        assert rebuilt["state"] == "done"
+        assert rebuilt["pages"] > 2
 
 
 def test_twenty_calls_at_once_are_all_answered(agent: Agent) -> None:

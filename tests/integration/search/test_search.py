@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from otterwiki_semantic.core.errors import ModelError, PageNotFoundError
-from otterwiki_semantic.core.records import Answer, Filters, Hit, Mode, SearchOptions, Sort
+from otterwiki_semantic.core.records import Answer, Filters, Fusion, Hit, Mode, SearchOptions, Sort
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
@@ -178,8 +178,9 @@ def test_the_ratio_leads_from_one_mode_to_the_other(index: IndexEngine) -> None:
     assert find(index, query, semantic_ratio=0.0)[0] != find(index, query, semantic_ratio=1.0)[0]
 
 
-def test_an_explanation_adds_up(index: IndexEngine) -> None:
-    for hit in ask(index, "water from the well", explain=True, n=20).results:
+@pytest.mark.parametrize("fusion", Fusion)
+def test_an_explanation_adds_up(index: IndexEngine, fusion: Fusion) -> None:
+    for hit in ask(index, "water from the well", explain=True, n=20, fusion=fusion).results:
         why = hit.explain
         assert why is not None
         assert hit.score == pytest.approx(why.fused + why.page_credit + why.names + why.links)

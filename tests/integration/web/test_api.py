@@ -69,6 +69,7 @@ def test_an_answer_has_every_field(client: FlaskClient) -> None:
         "tags": ["winter", "pipes"],
         "section": "Bleeding a radiator",
         "section_path": ["Heating", "Bleeding a radiator"],
+        "breadcrumb": "Heating > Bleeding a radiator",
         "anchor": "bleeding-a-radiator",
         "url": "/house/heating#bleeding-a-radiator",
         "start_line": 17,
@@ -81,6 +82,21 @@ def test_an_answer_has_every_field(client: FlaskClient) -> None:
         "relevant": True,
         "also_on": [],
     }
+
+
+@pytest.mark.parametrize("flag", ["1", "true"])
+def test_an_answer_for_clients_of_the_earlier_plugin_has_its_types(client: FlaskClient, flag: str) -> None:
+    parameters = {"q": "bleeding a radiator that gurgles", "n": 3, "explain": "true", "facets": "true"}
+    body, compat = search(client, **parameters).json, search(client, **parameters, compat=flag).json
+    assert body is not None
+    assert compat is not None
+    assert [hit["section_path"] for hit in compat["results"]] == [hit["breadcrumb"] for hit in body["results"]]
+    assert compat["results"][0]["section_path"] == "Heating > Bleeding a radiator"
+    for hit in (*body["results"], *compat["results"]):
+        assert isinstance(hit.pop("distance"), float)
+        hit.pop("section_path")
+    assert compat == body
+    assert search(client, q="radiator", compat="false").json == search(client, q="radiator").json
 
 
 def test_the_url_leads_to_the_heading_as_the_wiki_renders_it(client: FlaskClient) -> None:

@@ -110,7 +110,7 @@ def test_every_route_and_method_is_documented(app: Flask, document: Schema) -> N
 def test_every_parameter_is_documented(document: Schema) -> None:
     options = {each.name for each in parameters_of(SearchOptions)}
     path = document["paths"]["/semantic-search"]
-    assert {parameter["name"] for parameter in path["get"]["parameters"]} == {"q", *options}
+    assert {parameter["name"] for parameter in path["get"]["parameters"]} == {"q", "compat", *options}
     body = path["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert set(body["properties"]) == {"queries", *options}
     undescribed = [
@@ -150,6 +150,7 @@ def closed(schema: Any) -> Any:
     [
         ("GET", "/semantic-search?q=radiator&n=50", 200, None),
         ("GET", "/semantic-search?q=radiator&n=50&context=3&facets=true&explain=true", 200, None),
+        ("GET", "/semantic-search?q=radiator&compat=true&explain=true", 200, None),
         ("POST", "/semantic-search", 200, {"queries": ["frost", "siren"], "mode": "keyword", "context": 1, "explain": True}),
         ("GET", "/semantic-search?q=", 422, None),
         ("GET", "/semantic-search/status", 200, None),
@@ -189,6 +190,14 @@ def test_every_field_of_an_answer_is_documented(
     )
     whole = schema | {"components": closed(document["components"])}
     assert [error.message for error in jsonschema_rs.Draft202012Validator(whole).iter_errors(reply.json)] == []
+
+
+def test_the_fields_of_the_earlier_plugins_types_are_described_anew(document: Schema) -> None:
+    plain, compat = (document["components"]["schemas"][name]["properties"] for name in ("Hit", "CompatHit"))
+    assert set(plain) == set(compat)
+    assert {name for name in plain if plain[name] != compat[name]} == {"distance", "section_path"}
+    assert (compat["distance"]["type"], compat["section_path"]["type"]) == ("number", "string")
+    assert "`Page > Heading`" in compat["section_path"]["description"]
 
 
 def test_points_of_the_map_have_every_documented_field(wiki: LiveWiki, document: Schema) -> None:

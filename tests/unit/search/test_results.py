@@ -3,6 +3,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from otterwiki_semantic.core.records import PageUrls, SearchOptions
 from otterwiki_semantic.search import Scale
 from otterwiki_semantic.search.query import parse_query
@@ -39,6 +41,16 @@ def test_a_hit_shows_its_chunk_and_why_it_matches(index: SmallIndex) -> None:
     assert (hit.start_line, hit.end_line, hit.chunk_index, hit.total_chunks, hit.page_word_count) == (1, 9, 0, 1, 10)
     assert (hit.similarity, hit.distance, hit.score) == (0.5, 0.5, 0.5)
     assert (hit.also_on, hit.url, hit.explain) == (("b", "c"), "/wiki/house/a#heating", None)
+
+
+@pytest.mark.parametrize(
+    ("path", "section", "breadcrumb"),
+    [("heating", "Frost", "heating > Frost"), ("heating", "heating", "heating"), ("heating", "", "heating")],
+)
+def test_the_breadcrumb_leads_from_the_title_down(index: SmallIndex, path: str, section: str, breadcrumb: str) -> None:
+    index.put(path, ("the boiler", 0.5), section=section)
+    (each,) = candidates(index, 0.5)
+    assert builder(index, [each]).hits([each], {})[0].breadcrumb == breadcrumb
 
 
 def test_a_chunk_without_a_similarity_has_no_distance(index: SmallIndex) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from otterwiki_semantic.core.errors import CatalogError
-from otterwiki_semantic.core.records import Filters, Mode, SearchOptions
+from otterwiki_semantic.core.records import Filters, Fusion, Mode, SearchOptions
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.search import Scale, retrieval
 from otterwiki_semantic.search.fusion import fused_score
@@ -81,6 +81,59 @@ def test_the_semantic_ratio_decides_which_retriever_counts(index: SmallIndex, ra
     index.put("meaning", ("a furnace heats the house", 0.8))
     index.put("neither", ("tomatoes grow in the garden", 0.0))
     assert paths(find(index, "boiler", semantic_ratio=ratio))[0] == first
+
+
+def put_words_and_meanings(index: SmallIndex) -> None:
+    """Add a page that only words find, one that both find second, and those that only meaning finds."""
+    index.put("first by words", ("boiler boiler boiler, boiler", 0.0))
+    index.put("second by both", ("a boiler is one of the things that heat a house in the winter", 0.7))
+    index.put("first by meaning", ("a furnace heats the house", 0.72))
+    index.put("third by meaning", ("a stove heats the house", 0.2))
+
+
+def test_fused_ranks_are_those_of_words_and_of_meaning_alone(index: SmallIndex) -> None:
+    put_words_and_meanings(index)
+    found = find(index, "boiler", fusion=Fusion.RRF)
+    meaning, words = (paths(find(index, "boiler", mode=mode)) for mode in (Mode.SEMANTIC, Mode.KEYWORD))
+    assert words == ["first by words", "second by both"]
+    assert meaning == ["first by meaning", "second by both", "third by meaning", "first by words"]
+    scores = {each.path: each.score for each in found.candidates}
+    assert scores == {
+        "first by words": pytest.approx(1 / 61 + 1 / 64),
+        "second by both": pytest.approx(1 / 62 + 1 / 62),
+        "first by meaning": pytest.approx(1 / 63 + 1 / 61),
+        "third by meaning": pytest.approx(1 / 63 + 1 / 63),
+    }
+    assert paths(found)[0] == "first by meaning"
+    assert all(each.fused == each.score for each in found.candidates)
+
+
+@pytest.mark.parametrize(
+    "options", [{"mode": Mode.SEMANTIC}, {"mode": Mode.KEYWORD}, {"semantic_ratio": 0.0}, {"vector": None}]
+)
+def test_a_ranking_of_one_kind_is_not_fused(index: SmallIndex, options: dict[str, Any]) -> None:
+    put_words_and_meanings(index)
+    fused, added = (find(index, "boiler", fusion=fusion, **options).candidates for fusion in (Fusion.RRF, Fusion.SUM))
+    assert [(each.path, each.score) for each in fused] == [(each.path, each.score) for each in added]
+
+
+def test_names_come_first_and_count_as_words_however_ranks_are_fused(index: SmallIndex) -> None:
+    index.put("boiler", ("see the manual", 0.0))
+    index.put("often", ("boiler boiler boiler", 0.9))
+    found = find(index, "boiler", fusion=Fusion.RRF)
+    assert paths(found) == ["boiler", "often"]
+    assert found.candidates[0].tier is Tier.EXACT_TITLE
+    index.put("gas boiler manual", ("where it is", 0.0))
+    index.put("other", ("boiler", 0.0))
+    found = find(index, "boiler installation", fusion=Fusion.RRF)
+    assert paths(found).index("gas boiler manual") < paths(found).index("other")
+
+
+def test_a_page_that_is_not_embedded_on_purpose_ranks_by_its_words_in_fused_ranks(index: SmallIndex) -> None:
+    index.put("kept", ("boiler boiler boiler, boiler", None), words_only=True)
+    index.put("near", ("a furnace heats the house", 0.9))
+    index.put("far", ("tomatoes grow in the garden", 0.1))
+    assert paths(find(index, "boiler", fusion=Fusion.RRF))[0] == "kept"
 
 
 def test_other_chunks_of_a_page_add_to_its_score(index: SmallIndex) -> None:

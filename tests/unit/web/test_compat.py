@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from otterwiki_semantic.core.records import Answer, Freshness, Hit
+from otterwiki_semantic.core.serialization import decode, encode
+from otterwiki_semantic.web.api.compat import compatible
+
+
+@pytest.fixture
+def hit() -> Hit:
+    """A result that words found, on a page that no model gets."""
+    return Hit(
+        name="diary",
+        path="diary",
+        title="Diary",
+        category=None,
+        tags=("own",),
+        snippet="[Diary > May] Rain.",
+        prefix_length=14,
+        overlap_length=0,
+        distance=None,
+        section="May",
+        section_path=("May",),
+        breadcrumb="Diary > May",
+        headings=("May",),
+        anchor="may",
+        start_line=3,
+        end_line=5,
+        chunk_index=0,
+        total_chunks=1,
+        page_word_count=1,
+        text="Rain.",
+        text_start_line=3,
+        text_end_line=5,
+        updated=None,
+        score=4.0,
+        relevant=True,
+        highlights=((14, 18),),
+        also_on=(),
+        similarity=None,
+    )
+
+
+def test_an_unknown_distance_is_the_largest_one(hit: Hit) -> None:
+    answer = Answer("rain", (hit,), 1, confident=True, index=Freshness(None, None, 0))
+    plain, compat = (decode(encode(each), dict) for each in (answer, compatible(answer)))
+    assert (plain["results"][0]["distance"], compat["results"][0]["distance"]) == (None, 2.0)
+    assert compat["results"][0]["similarity"] is None, "it is not made up"
+    differences = {"distance": 2.0, "section_path": "Diary > May"}
+    assert compat == plain | {"results": [plain["results"][0] | differences]}
+
+
+def test_a_known_distance_is_kept(hit: Hit) -> None:
+    near = msgspec.structs.replace(hit, distance=0.25, similarity=0.75)
+    answer = Answer("rain", (near,), 1, confident=True, index=Freshness(None, None, 0))
+    assert compatible(answer).results[0].distance == 0.25
