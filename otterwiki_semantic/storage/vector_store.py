@@ -68,6 +68,8 @@ class VectorStore(ABC):
         self.spec = spec
         self.max_results = sys.maxsize
         """How many vectors a request may ask for."""
+        self.takes_lists = True
+        """Whether lists may be stored as metadata; ChromaDB before 1.5 takes texts and numbers only."""
         self._opening = threading.Lock()
         self._is_closed = False
 
@@ -90,13 +92,17 @@ class VectorStore(ABC):
         """
         with self._collection("store metadata") as collection:
             for part in _in_parts(vectors):
-                collection.update([vector.id for vector in part], metadatas=[_metadata(vector) for vector in part])
+                collection.update([vector.id for vector in part], metadatas=self._metadata(part))
 
     def _contents(self, vectors: Sequence[StoredVector]) -> dict[str, Any]:
         if not self.spec.has_documents:
             return {}
-        documents = [each.document for each in vectors]
-        return {"metadatas": [_metadata(vector) for vector in vectors], "documents": documents}
+        return {"metadatas": self._metadata(vectors), "documents": [each.document for each in vectors]}
+
+    def _metadata(self, vectors: Sequence[StoredVector]) -> Any:
+        if self.takes_lists:
+            return [each.metadata for each in vectors]
+        return [each.metadata and {name: _joined(value) for name, value in each.metadata.items()} for each in vectors]
 
     def describe(self, facts: Mapping[str, str | int]) -> None:
         """Set the facts in the collection's metadata that readers see, besides the model."""
@@ -189,8 +195,8 @@ class VectorStore(ABC):
             raise VectorStoreError(f"{self.place} is closed")
 
 
-def _metadata(vector: StoredVector) -> Any:
-    return vector.metadata
+def _joined(value: Any) -> Any:
+    return ", ".join(value) if isinstance(value, list) else value
 
 
 def _in_parts(items: Sequence[T]) -> Iterator[Sequence[T]]:

@@ -7,7 +7,7 @@ checked when the collection is opened, every ten seconds after that, and before 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -88,8 +88,27 @@ class ChromaServerStore(VectorStore):
         return {**super()._own_metadata(), **self._ownership.claim(self.name)}
 
     def upsert(self, vectors: Sequence[StoredVector]) -> None:
-        super().upsert(vectors)
+        self._write(super().upsert, vectors)
         self._is_lost = False
+
+    def update(self, vectors: Sequence[StoredVector]) -> None:
+        self._write(super().update, vectors)
+
+    def _write(self, write: Callable[[Sequence[StoredVector]], None], vectors: Sequence[StoredVector]) -> None:
+        """Write vectors with their metadata; a server that refuses it is given texts in place of lists."""
+        from chromadb.errors import ChromaError
+
+        try:
+            write(vectors)
+        except VectorStoreError as error:
+            if self._is_lost or not (self.takes_lists and isinstance(error.__cause__, ChromaError)):
+                raise
+            self.takes_lists = False
+            try:
+                write(vectors)
+            except VectorStoreError:
+                self.takes_lists = True
+                raise
 
     def delete(self, ids: Sequence[str]) -> None:
         self._trusted.stop()
