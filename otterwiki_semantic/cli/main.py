@@ -90,6 +90,24 @@ def reindex_command(repository: Path | None, data_dir: Path | None, *, as_json: 
     _print_status(status, as_json=as_json)
 
 
+@main.command("rollback")
+@index_options
+def rollback_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
+    """Return to the index that the last change of model, chunk profile or languages replaced, with its settings.
+
+    Nothing is embedded but what has changed since. The settings stay in force until others are configured; another rollback
+    returns to the newer index.
+    """
+    with open_index(repository, data_dir) as index:
+        wanted = index.roll_back().generation
+
+        def is_back(status: IndexStatus) -> bool:
+            return status.generation == wanted and equals_head(status)
+
+        status = follow(index, "returning", _progress, is_back)
+    _print_status(status, as_json=as_json)
+
+
 @main.command("status")
 @index_options
 def status_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:

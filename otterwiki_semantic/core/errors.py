@@ -141,6 +141,12 @@ class RebuildRunningError(SemanticError):
     code = "reindex_running"
 
 
+class RollbackError(SemanticError):
+    """There is no earlier index to return to."""
+
+    code = "no_rollback"
+
+
 class RebuildRefusedError(SemanticError):
     """A rebuild cannot begin because the disk has no room for it, or its result is not good enough to serve."""
 

@@ -7,7 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
 from ipaddress import IPv6Address
 from pathlib import Path
@@ -273,6 +273,14 @@ class Settings:
 
 
 EXCLUDE = f"{PREFIX}EXCLUDE"
+INDEX_SETTINGS = ("model", "model_url", "model_window", "query_prompt", "passage_prompt", "chunks", "languages")
+"""The fields that decide what an index is made of, except for what may be secret."""
+
+
+def index_settings(settings: Settings) -> dict[str, Any]:
+    """Return the settings that decide what an index is made of, as JSON has them."""
+    values = {name: getattr(settings, name) for name in INDEX_SETTINGS}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items() if value is not None}
 
 
 def _field(name: str) -> str:
@@ -286,6 +294,12 @@ SETTING_NAMES = ("OTTERWIKI_API_KEY", "SEMANTIC_DATA_DIR", *SETTINGS)
 """The names of all settings, beside the wiki's own ``REPOSITORY``."""
 SECRETS = {"api_key": "OTTERWIKI_API_KEY"} | {_field(name): name for name, type_ in SETTINGS.items() if type_ is _SECRET}
 """The fields that hold a secret, and the settings they come from."""
+
+
+def with_index_settings(settings: Settings, values: Mapping[str, Any]) -> Settings:
+    """Return settings with what decides about an index taken from another place, as `index_settings` wrote it there."""
+    given: dict[str, Any] = {name: values.get(name) for name in INDEX_SETTINGS}
+    return replace(settings, **{**given, "languages": tuple(given["languages"] or (ENGLISH,))})
 
 
 def read_setting(name: str, environment: Mapping[str, str]) -> Any:

@@ -90,6 +90,7 @@ class IndexClient:
     insight = _remote(IndexService.insight)
     inspect_page = _remote(IndexService.inspect_page)
     reindex = _remote(IndexService.reindex)
+    roll_back = _remote(IndexService.roll_back)
     refresh = _remote(IndexService.refresh)
     job = _remote(IndexService.job)
     pages = _remote(IndexService.pages)

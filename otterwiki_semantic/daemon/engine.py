@@ -46,10 +46,11 @@ from otterwiki_semantic.core.records import (
     SearchOptions,
     WikiMap,
 )
-from otterwiki_semantic.core.settings import EXCLUDE, Settings
+from otterwiki_semantic.core.settings import EXCLUDE, Settings, index_settings, with_index_settings
 from otterwiki_semantic.core.telemetry import Failure, Telemetry
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
+from otterwiki_semantic.daemon.rollback import RollbackFile, SwapWatch, begin_watch
 from otterwiki_semantic.daemon.status import StatusReport
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
 from otterwiki_semantic.embedding import Matrix, QueryEmbedder, mean_vector, model_config, open_embedder
@@ -99,6 +100,8 @@ class IndexEngine:
     """An `IndexService` that answers itself. Only the process that holds the data directory's lock may create one."""
 
     def __init__(self, settings: Settings) -> None:
+        self._rollback = RollbackFile(settings)
+        settings = self._rollback.effective(settings)
         repository = Repository(settings.repository, settings.exclude)
         claim_data_directory(settings.data_dir, repository)
         self._monitoring = Monitoring(settings, repository)
@@ -120,7 +123,12 @@ class IndexEngine:
             self._telemetry,
             on_synced=self._refresh,
             max_page_bytes=settings.max_page_bytes,
+            recipe_of=partial(_recipe_of, settings),
+            on_replaced=begin_watch,
         )
+        self._watch = SwapWatch(lambda reason: self._manager.run_in_background(partial(self._roll_back_automatically, reason)))
+        self.must_reopen = False
+        """Whether the index is to be opened again, with other settings: it was rolled back."""
         self._synonyms = SynonymPage(Repository(settings.repository), settings.synonyms)  # which may be excluded from search
         self._pinned = PinnedAnswers(self._queries.vector_of)
         self._insights = Insights(settings.data_dir, self._manager.history, keeps_searches=settings.search_log)
@@ -130,7 +138,14 @@ class IndexEngine:
             else None
         )
         self._status = StatusReport(
-            self._manager, self._recipe, self._model, gate, self._queries, self._reranking, self._insights
+            self._manager,
+            self._recipe,
+            self._model,
+            gate,
+            self._queries,
+            self._reranking,
+            self._insights,
+            self._rollback.status,
         )
 
     def start(self) -> None:
@@ -175,6 +190,9 @@ class IndexEngine:
         if options.counts:
             self._insights.record_search(answers, options.mode, seconds)
         self._monitoring.record_search(answers, options, seconds)
+        serving = self._manager.serving
+        if serving is not None and options.counts and not self._model.why_keywords_only(serving):
+            self._watch.record(serving, answers, seconds)
         return answers
 
     def _parse(self, query: str, options: SearchOptions) -> Query:
@@ -370,6 +388,20 @@ class IndexEngine:
     def reindex(self, *, full: bool = False) -> RebuildStatus:
         return self._manager.reindex(full=full)
 
+    def roll_back(self, reason: str = "an administrator asked for it") -> ReindexStarted:
+        previous = self._manager.roll_back()
+        self._rollback.write(previous.settings, reason)
+        self.must_reopen = True
+        return ReindexStarted("started", generation=previous.name)
+
+    def _roll_back_automatically(self, reason: str) -> None:
+        try:
+            self.roll_back(reason)
+        except SemanticError as error:
+            log.warning("searches are worse than before (%s), and the index is not rolled back: %s", reason, error)
+        else:
+            log.warning("the index was rolled back: %s", reason)
+
     def job(self, job: str) -> RebuildStatus:
         return self._manager.job(job)
 
@@ -401,10 +433,17 @@ def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str |
     )
 
 
+def _recipe_of(settings: Settings, generation: Generation) -> IndexRecipe:
+    """Return the recipe of a generation that was made with other settings."""
+    own = with_index_settings(settings, generation.settings)
+    return IndexRecipe(open_embedder(own), own.chunks, own.languages)
+
+
 def _generations(settings: Settings, telemetry: Telemetry) -> GenerationStore:
-    spec = CollectionSpec(settings.collection, settings.chroma_documents, model_config(settings))
+    facts = index_settings(settings)
+    spec = CollectionSpec(settings.collection, settings.chroma_documents, model_config(facts))
     exact_up_to = {"auto": EXACT, "exact": math.inf, "chroma": 0.0}[settings.vector_search]
-    return GenerationStore(settings.data_dir, _store_opener(settings), telemetry, spec, exact_up_to)
+    return GenerationStore(settings.data_dir, _store_opener(settings), telemetry, spec, exact_up_to, facts)
 
 
 def _store_opener(settings: Settings) -> OpenStore:

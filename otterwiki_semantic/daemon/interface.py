@@ -56,6 +56,13 @@ class IndexService(Protocol):
         """
         ...
 
+    def roll_back(self) -> ReindexStarted:
+        """Let the index serve again that the last change of model or profile replaced, with its settings.
+
+        The index daemon starts again for this. Errors: `RollbackError` if there is none; `RebuildRunningError`.
+        """
+        ...
+
     def refresh(self, paths: Sequence[str]) -> ReindexStarted:
         """Read and divide some pages again in the background. `PageNotFoundError` if one is missing."""
         ...

@@ -107,6 +107,11 @@ class _Opening:
             raise self._error
         return cast("IndexService", self._index)
 
+    @property
+    def must_reopen(self) -> bool:
+        """Whether the index is to be opened again, by another daemon."""
+        return self._index is not None and self._index.must_reopen
+
     def close(self) -> None:
         if self._index is not None:
             self._index.close()
@@ -232,7 +237,13 @@ def _watch(server: _Server, lock: IO[str]) -> None:
         else:
             time.sleep(_WATCH_SECONDS)
         unused = not starter_lives and not server.users and time.monotonic() - server.last_use > _GRACE_SECONDS
-        if unused or server.index.failure or not _is_in_place(lock) or not Path(str(server.server_address)).exists():
+        if (
+            unused
+            or server.index.failure
+            or server.index.must_reopen
+            or not _is_in_place(lock)
+            or not Path(str(server.server_address)).exists()
+        ):
             server.end()
             return
 

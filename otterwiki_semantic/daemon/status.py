@@ -7,7 +7,7 @@ import os
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.errors import CatalogError, ParameterError, RebuildRefusedError, RepositoryError
 from otterwiki_semantic.core.hints import SHOW_CAPITALS, problem
-from otterwiki_semantic.core.records import Freshness, IndexStatus, PageUrls, Problem
+from otterwiki_semantic.core.records import Freshness, IndexStatus, PageUrls, PreviousIndex, Problem, Rollback
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.embedding import QueryEmbedder
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, RecallGate
@@ -32,6 +32,7 @@ class StatusReport:
         queries: QueryEmbedder,
         reranking: RerankStage,
         insights: Insights,
+        rollback: Rollback | None = None,
     ) -> None:
         self._manager = manager
         self._recipe = recipe
@@ -40,6 +41,7 @@ class StatusReport:
         self._queries = queries
         self._reranking = reranking
         self._insights = insights
+        self._rollback = rollback
 
     def status(self, urls: PageUrls) -> IndexStatus:
         """Return the status of the serving generation, or of the index without one if its catalog fails."""
@@ -78,6 +80,8 @@ class StatusReport:
             version=__version__,
             problems=(*self._problems(generation, failure, index), *_not_shown(generation, urls)),
             is_outdated=generation is not None and manager.rebuilds.is_outdated(generation),
+            previous=_previous(manager.previous),
+            rollback=self._rollback,
             reranker=self._reranking.name,
             reranker_is_loading=self._reranking.is_loading,
         )
@@ -102,6 +106,11 @@ class StatusReport:
         found += [self._queries.last_failure, self._reranking.error]
         shown = [problem(error) for error in found if error is not None]
         shown += self._insights.problems()
+        if self._rollback is not None:
+            message = f"SEMANTIC_MODEL={self._rollback.configured_model} is configured, but not in use: {self._rollback.reason}"
+            shown.append(
+                Problem(message, "configure other settings and restart the wiki; or go back: otterwiki-semantic rollback")
+            )
         if self._model.error is not None:  # what it means for pages and queries is shown as well
             shown.append(problem(self._model.error))
         if generation is not None:
@@ -120,6 +129,13 @@ class StatusReport:
         why = next((stage.error for stage in stages if stage.error), "see owner.log")
         message = f"{unfinished} pages are found by keywords only, because the model failed: {why}"
         return [Problem(message, _RETRIED_SOON if stages[0].is_resting else _RETRIED)]
+
+
+def _previous(generation: Generation | None) -> PreviousIndex | None:
+    if generation is None:
+        return None
+    settings = generation.settings
+    return PreviousIndex(generation.name, str(settings.get("model")), str(settings.get("chunks")), generation.catalog.commit)
 
 
 def _bad_pages(generation: Generation) -> list[Problem]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import fields
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from otterwiki_semantic.core.settings import BUNDLED, Settings
@@ -24,11 +23,9 @@ _REMOTE: dict[str, Callable[[Settings], EmbeddingProvider]] = {"ollama": OllamaP
 MODEL_CONFIG = ("model", "model_window", "query_prompt", "passage_prompt")
 
 
-def model_config(settings: Settings) -> dict[str, Any]:
-    """Return what identifies the model: its name, and other settings that are not the default. No address, key or options."""
-    defaults = {each.name: each.default for each in fields(Settings)}
-    values = {name: getattr(settings, name) for name in MODEL_CONFIG}
-    return {name: value for name, value in values.items() if name == "model" or value != defaults[name]}
+def model_config(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what identifies the model, of `core.settings.index_settings`: no address, key or options."""
+    return {name: settings[name] for name in MODEL_CONFIG if name in settings}
 
 
 def open_embedder(settings: Settings) -> Embedder:

@@ -20,6 +20,7 @@ from otterwiki_semantic.core.errors import (
     CatalogError,
     IndexUnavailableError,
     RebuildRunningError,
+    RollbackError,
     SemanticError,
 )
 from otterwiki_semantic.core.records import Freshness, RebuildStatus
@@ -69,7 +70,10 @@ class IndexManager:
         telemetry: Telemetry = NO_TELEMETRY,
         on_synced: Callable[[], None] | None = None,
         max_page_bytes: int = MAX_PAGE_BYTES,
+        recipe_of: Callable[[Generation], IndexRecipe] | None = None,
+        on_replaced: Callable[[Generation, Generation], None] = lambda new, replaced: None,  # noqa: ARG005
     ) -> None:
+        """`recipe_of` returns the recipe of a generation that was made with other settings."""
         self._repository = repository
         self._generations = generations
         self._recipe = recipe
@@ -77,6 +81,8 @@ class IndexManager:
         self._gate = gate
         self._telemetry = telemetry
         self._on_synced = on_synced
+        self._recipe_of = recipe_of
+        self._on_replaced = on_replaced
         self._stopping = threading.Event()
         should_stop = self._stopping.is_set
         self._loader = PageLoader(repository, recipe.embedder, max_page_bytes, generations.data_dir, recipe.languages)
@@ -100,10 +106,14 @@ class IndexManager:
         """Guards and announces the changes of what follows."""
         self.serving: Generation | None = None
         """The generation that serves."""
+        self.previous: Generation | None = None
+        """The generation that it replaced, with another recipe; None: there is none to return to."""
         self._quiet = Cooldown(_QUIET_SECONDS)
         self._pushed_lately = Cooldown(_PUSHED_SECONDS)
         self._has_replaced = False
         """Whether there may be files of a generation that this one replaced."""
+        self._has_rolled_back = False
+        """Whether another generation is to serve when the index is opened again, which is soon."""
         self._begun = self._ended = 0
         """The numbers of the last sync that began, and of the last one that succeeded."""
         self._pages_to_refresh: set[str] = set()
@@ -120,6 +130,8 @@ class IndexManager:
             with suppress(SemanticError):  # the sync reports it
                 self.indexer.leave_out_excluded(serving.catalog)
         self._set_serving(serving)
+        if serving is not None:
+            self.previous = self._generations.open_previous(serving)
         self._quiet.start()
         self._pushed_lately.start()
         self._scheduler.start()
@@ -134,8 +146,9 @@ class IndexManager:
         self._loader.close()
         self._scheduler.stop(timeout)
         has_ended = self._changing.acquire(timeout=timeout)
-        if self.serving is not None:
-            self.serving.close()
+        for generation in (self.serving, self.previous):
+            if generation is not None:
+                generation.close()
         if has_ended:
             self._changing.release()
 
@@ -319,7 +332,7 @@ class IndexManager:
         if generation is self._corrupt or not generation.catalog.is_in_place:
             raise CatalogCorruptError(f"{generation.catalog.path} is damaged, or has gone")
         is_being_replaced = generation is self._damaged_keywords and self.rebuilds.tracker.is_running
-        if is_being_replaced or not generation.catalog.is_current:
+        if is_being_replaced or self._has_rolled_back or not generation.catalog.is_current:
             return
         if not self._generations.is_current(generation):
             self._generations.set_current(generation)
@@ -342,8 +355,60 @@ class IndexManager:
         self._pushed_lately.start()
         generation.mirror.push(_PUSH_SECONDS, self.indexer.check_stop)
         if self._has_replaced and generation.mirror.is_whole and not self.rebuilds.tracker.is_running:
+            if self.previous is not None:
+                self.previous.mirror.start_collection()
+                self._generations.remove_collections(self.previous)
             self._generations.remove_others(generation)
             self._has_replaced = False
+        if self.previous is not None:
+            self._follow(self.previous, generation)
+
+    def run_in_background(self, work: Callable[[], None]) -> None:
+        """Run some work in the background now."""
+        self._scheduler.submit(work)
+
+    def _follow(self, previous: Generation, serving: Generation) -> None:
+        """Bring the previous generation to HEAD by words; only vectors that the serving one has are taken over.
+
+        What changed is embedded if it serves again. One whose recipe is not known for certain stays as it is until then.
+        """
+        try:
+            if self._recipe_of is None or previous.catalog.commit == serving.catalog.commit:
+                return
+            recipe = self._recipe_of(previous)
+            if not recipe.matches(previous):
+                return
+            loader = self._loader.with_model(recipe.embedder, recipe.languages)
+            indexer = Indexer(self._repository, recipe, self._stopping.is_set, loader=loader)
+            shared = serving.catalog if previous.vector_fingerprint == serving.vector_fingerprint else None
+            plan = indexer.plan(previous.catalog, embed=False, previous=shared)
+            if plan is not None:
+                indexer.sync(previous, plan, ProgressTracker())
+        except SemanticError as error:
+            log.warning("the index that was replaced cannot follow the wiki, and is removed: %s", error)
+            self._forget_previous()
+
+    def _forget_previous(self) -> None:
+        previous, self.previous = self.previous, None
+        self._generations.set_previous(None)
+        if previous is not None:
+            previous.destroy()
+
+    def roll_back(self) -> Generation:
+        """Let the previous generation serve when the index is opened again, and keep the serving one; return the previous one.
+
+        Errors: `RollbackError` if there is none; `RebuildRunningError`.
+        """
+        self.rebuilds.tracker.check_idle()
+        with self._changing:
+            previous, serving = self.previous, self.serving
+            if previous is None or serving is None or not previous.catalog.is_current:
+                raise RollbackError("there is no earlier index to return to: none of another model or profile was replaced")
+            self._has_rolled_back = True
+            self._generations.set_previous(serving)
+            self._generations.set_current(previous)
+            log.warning("the index %s is to serve again, in place of %s", previous.name, serving.name)
+            return previous
 
     def _indexed(self) -> tuple[int, int] | None:
         """Return the numbers of pages and chunks that can be found; None if that cannot be said."""
@@ -473,6 +538,10 @@ class IndexManager:
                     raise Stopped
                 if self.serving is not serving or not new.catalog.is_in_place:
                     raise IndexUnavailableError("the serving index was replaced while another one was being built")
+                is_kept = not self._recipe.matches(serving) and serving.catalog.is_current and bool(serving.settings)
+                if is_kept:
+                    self._on_replaced(new, serving)
+                    self._generations.set_previous(serving)
                 self._generations.set_current(new)
                 self._set_serving(new)
         except BaseException:
@@ -480,6 +549,13 @@ class IndexManager:
             raise
         self._corrupt = self._damaged_keywords = None
         log.info("a new index serves: %s", new.name)
-        serving.close()
+        if is_kept:
+            serving.mirror.close()
+            with self._changing:
+                before, self.previous = self.previous, serving
+            if before is not None:
+                before.destroy()
+        else:
+            serving.close()
         self._has_replaced = True
         self.wake()

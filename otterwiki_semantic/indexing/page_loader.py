@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -45,6 +46,12 @@ class PageLoader:
         self._worker = WorkerProcess()
         self._languages = languages
         self.max_bytes = max_bytes
+
+    def with_model(self, embedder: Embedder, languages: Sequence[str]) -> PageLoader:
+        """Return one for another model and languages; both share the process that parses."""
+        other = copy(self)
+        other._embedder, other._languages = embedder, languages
+        return other
 
     def load(self, files: Sequence[PageFile], profile: Profile) -> Iterator[Page]:
         """Yield the page of each file. Its `problem` says what of it is not indexed as it should be. Errors: those of git."""

@@ -4,6 +4,7 @@ Each is in a directory of its own. A new one is built next to the serving one an
 Layout of the data directory::
 
     current                      the name of the serving generation
+    previous                     the name of the one that it replaced, if that is kept
     generations/<name>/          catalog.sqlite3 and the ChromaDB directory that the catalog names
     chroma                       a link to the ChromaDB directory of the last complete collection, for other programs
 """
@@ -15,20 +16,20 @@ import json
 import logging
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from otterwiki_semantic.content.analysis import ANALYSIS_VERSION
 from otterwiki_semantic.content.chunking import Profile
 from otterwiki_semantic.core.errors import CatalogCorruptError
-from otterwiki_semantic.core.files import write_atomically
+from otterwiki_semantic.core.files import directory_size, write_atomically
 from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
-from otterwiki_semantic.embedding import Embedder, Matrix, vector_fingerprint
+from otterwiki_semantic.embedding import Embedder, Matrix, model_config, vector_fingerprint
 from otterwiki_semantic.storage.catalog import Catalog
 from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.chroma.mirror import OpenStore, VectorMirror
@@ -42,8 +43,8 @@ EXACT = 100_000
 """Up to this many chunks a search is exact: a few milliseconds slower than HNSW, with perfect recall."""
 PUBLIC_LINK = "chroma"
 """The link in the data directory to the ChromaDB directory that others open."""
-_MODEL = "model"
-"""The fact in a catalog that describes its model: `embedding.model_config`."""
+_SETTINGS = "settings"
+"""The fact in a catalog that says which settings it was made with."""
 _PREFIX_LENGTH = 8
 """The name of a generation begins with this many characters of its fingerprint."""
 
@@ -72,8 +73,10 @@ class Generation:
         self.path = path
         self.name = path.name
         self.catalog = Catalog(path / _CATALOG)
-        model = self.catalog.meta(_MODEL)
-        spec = replace(spec, model=json.loads(model)) if model else spec
+        self.settings: dict[str, Any] = json.loads(self.catalog.meta(_SETTINGS) or "{}")
+        """The settings that it was made with, as `core.settings.index_settings`; empty if it is new, or of an older version."""
+        if self.settings:
+            spec = replace(spec, model=model_config(self.settings))
         self.mirror = VectorMirror(self.catalog, path, spec, open_store, telemetry)
         self._exact_up_to = exact_up_to
 
@@ -157,10 +160,13 @@ class GenerationStore:
         telemetry: Telemetry = NO_TELEMETRY,
         spec: CollectionSpec = DEFAULT_SPEC,
         exact_up_to: float = EXACT,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """`spec` describes the collections of new generations."""
+        """`spec` describes the collections of new generations, and `settings` what they are made with."""
         self.data_dir = data_dir
         self._pointer = data_dir / "current"
+        self._previous_pointer = data_dir / "previous"
+        self._settings = settings or {}
         self._root = data_dir / "generations"
         self._open_store = open_store
         self._telemetry = telemetry
@@ -173,10 +179,7 @@ class GenerationStore:
 
         None if there is none, or it is corrupt; the reason is logged.
         """
-        try:
-            name = self._pointer.read_text(encoding="ascii").strip()
-        except (OSError, ValueError):
-            name = ""
+        name = _read_name(self._pointer)
         if name and _is_file(self._root / name / _CATALOG):
             return self._open(self._root / name)
         catalogs = sorted(self._root.glob(f"*/{_CATALOG}"), key=lambda path: path.stat().st_mtime, reverse=True)
@@ -206,7 +209,8 @@ class GenerationStore:
         with self._new_directory(fingerprint) as path:
             generation = self._generation(path)
             generation.catalog.set_meta("fingerprint", fingerprint)
-            generation.catalog.set_meta(_MODEL, json.dumps(self._spec.model))
+            generation.catalog.set_meta(_SETTINGS, json.dumps(self._settings))
+            generation.settings = dict(self._settings)
             generation.catalog.set_meta("languages", ",".join(languages))
             generation.catalog.set_meta("recipe", vector_fingerprint(embedder, profile.heading_weight))
         return generation
@@ -243,12 +247,27 @@ class GenerationStore:
         """Make this generation the serving one."""
         write_atomically(self._pointer, f"{generation.name}\n")
 
+    def set_previous(self, generation: Generation | None) -> None:
+        """Keep a generation that was replaced, so that it can be returned to; None: keep none."""
+        if generation is None:
+            self._previous_pointer.unlink(missing_ok=True)
+        else:
+            write_atomically(self._previous_pointer, f"{generation.name}\n")
+
+    def open_previous(self, serving: Generation) -> Generation | None:
+        """Open the generation that was kept when another one replaced it; None if there is none that can be returned to."""
+        name = _read_name(self._previous_pointer)
+        if not name or name == serving.name or not _is_file(self._root / name / _CATALOG):
+            return None
+        generation = self._open(self._root / name)
+        if generation is not None and (not generation.settings or generation.catalog.meta("commit") is None):
+            generation.close()
+            return None
+        return generation
+
     def is_current(self, generation: Generation) -> bool:
         """Whether the next start opens this generation."""
-        try:
-            return self._pointer.read_text(encoding="ascii").strip() == generation.name
-        except (OSError, ValueError):
-            return False
+        return _read_name(self._pointer) == generation.name
 
     def open_unfinished(self, fingerprint: str, serving: Generation) -> Generation | None:
         """Open what an interrupted build with this fingerprint left next to the serving generation; None if there is none."""
@@ -263,19 +282,40 @@ class GenerationStore:
     def remove_others(self, serving: Generation | None, unfinished: str = "") -> None:
         """Remove every generation but the serving one and interrupted builds with the fingerprint `unfinished`.
 
-        The one whose collection is published also stays. Only while none is being built.
+        The one whose collection is published also stays, and the previous one, if the disk has room for another of its size.
+        Only while none is being built.
         """
         self._pointer.with_suffix(".new").unlink(missing_ok=True)
-        kept = {serving.name, self._published()} if serving is not None else set()
+        previous = _read_name(self._previous_pointer)
+        if previous and shutil.disk_usage(self._root).free < directory_size(self._root / previous):
+            log.warning("the disk has no room to keep the index that was replaced, %s", previous)
+            self.set_previous(None)
+            previous = ""
+        kept = {serving.name, self._published(), previous} if serving is not None else set()
         for path in self._root.iterdir():
             is_unfinished = unfinished and path.name.startswith(f"{unfinished[:_PREFIX_LENGTH]}-")
             if path.name not in kept and not is_unfinished:
+                shutil.rmtree(path, ignore_errors=True)
+
+    def remove_collections(self, generation: Generation) -> None:
+        """Remove the collections of a generation that does not serve, except for a published one."""
+        link = self.data_dir / PUBLIC_LINK
+        for path in generation.path.glob("chroma-*"):
+            if not (link.is_symlink() and link.resolve() == path.resolve()):
                 shutil.rmtree(path, ignore_errors=True)
 
     def _published(self) -> str | None:
         """Return the name of the generation whose collection others find; None if there is none, or it is on a server."""
         link = self.data_dir / PUBLIC_LINK
         return link.readlink().parent.name if link.is_symlink() else None
+
+
+def _read_name(pointer: Path) -> str:
+    """Return the name of the generation in a pointer file; empty if there is none."""
+    try:
+        return pointer.read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
 
 
 def _is_file(path: Path) -> bool:

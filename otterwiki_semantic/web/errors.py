@@ -27,6 +27,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     "section_unknown": (404, "the page has no such section; `sections` lists its sections, nearest first"),
     "method_not_allowed": (405, "the route does not support the method; the header Allow lists those it does"),
     "reindex_running": (409, "a rebuild is running"),
+    "no_rollback": (409, "there is no earlier index"),
     "too_large": (413, "the body is too large"),
     "uri_too_long": (414, "the query string is too long"),
     "section_ambiguous": (422, "several sections have the name; `sections` lists their full names"),

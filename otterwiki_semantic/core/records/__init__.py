@@ -60,6 +60,7 @@ from otterwiki_semantic.core.records.status import ChromaState as ChromaState
 from otterwiki_semantic.core.records.status import Estimate as Estimate
 from otterwiki_semantic.core.records.status import Freshness as Freshness
 from otterwiki_semantic.core.records.status import IndexStatus as IndexStatus
+from otterwiki_semantic.core.records.status import PreviousIndex as PreviousIndex
 from otterwiki_semantic.core.records.status import Problem as Problem
 from otterwiki_semantic.core.records.status import Progress as Progress
 from otterwiki_semantic.core.records.status import RebuildState as RebuildState
@@ -67,3 +68,4 @@ from otterwiki_semantic.core.records.status import RebuildStatus as RebuildStatu
 from otterwiki_semantic.core.records.status import Recall as Recall
 from otterwiki_semantic.core.records.status import ReindexStarted as ReindexStarted
 from otterwiki_semantic.core.records.status import ReindexStatus as ReindexStatus
+from otterwiki_semantic.core.records.status import Rollback as Rollback

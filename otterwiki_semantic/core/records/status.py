@@ -155,6 +155,28 @@ _STATES_OF_EARLIER_PLUGIN: dict[RebuildState, Literal["idle", "in_progress", "co
 }
 
 
+class PreviousIndex(Struct, frozen=True):
+    """The index that was replaced by the last change of model, chunk profile or languages, to which one can return."""
+
+    generation: str
+    model: str
+    """As SEMANTIC_MODEL names it."""
+    chunks: str
+    commit: str | None
+    """The commit that it equals."""
+
+
+class Rollback(Struct, frozen=True):
+    """The return to an index with other settings than the configured ones."""
+
+    at: str
+    """When (ISO 8601, UTC)."""
+    reason: str
+    model: str
+    """The model in use, as SEMANTIC_MODEL names it."""
+    configured_model: str
+
+
 class IndexStatus(Struct, frozen=True, kw_only=True):
     """What the index holds and its state."""
 
@@ -192,6 +214,10 @@ class IndexStatus(Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
     is_outdated: bool = False
     """Whether an index of another model or chunk profile is being built."""
+    previous: PreviousIndex | None = None
+    """The index that `rollback` returns to; null: none."""
+    rollback: Rollback | None = None
+    """Only if searches use an index of other settings than the configured ones."""
     reranker: str | None = None
     reranker_is_loading: bool = False
     """Whether answers are not reranked yet."""
@@ -212,3 +238,5 @@ class ReindexStarted(Struct, frozen=True, omit_defaults=True):
     """Only if single pages were named: their paths."""
     job: str | None = None
     """The job's id, for `GET /reindex/status`."""
+    generation: str | None = None
+    """Only for a rollback: the index that serves in a moment."""

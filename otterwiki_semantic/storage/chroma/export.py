@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from otterwiki_semantic.core.errors import IndexUnavailableError, SemanticError
+from otterwiki_semantic.embedding import model_config
 from otterwiki_semantic.storage.catalog import Catalog
 from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.vector_store import CollectionSpec
@@ -53,7 +54,7 @@ def _fill(catalog: Catalog, directory: Path, name: str, progress: Progress | Non
     commit = catalog.meta("commit")
     if not catalog.is_current or commit is None:
         raise IndexUnavailableError("the index is not complete yet; wait for it with: otterwiki-semantic index")
-    spec = replace(CollectionSpec(name), model=json.loads(catalog.meta("model") or "{}"))
+    spec = replace(CollectionSpec(name), model=model_config(json.loads(catalog.meta("settings") or "{}")))
     catalog.outbox.refill()
     total, done, dimension = catalog.outbox.count()[0], 0, 0
     with closing(EmbeddedChromaStore(directory, spec)) as store:

@@ -207,11 +207,13 @@ class Api:
         takes=ReindexRequest,
         body="optional",
         in_query=("full",),
-        errors=("page_unknown", "reindex_running", "disk_full"),
+        errors=("page_unknown", "reindex_running", "no_rollback", "disk_full"),
         status=202,
     )
     def reindex(self, asked: ReindexRequest) -> ReindexStarted:
         """Build a new index next to the serving one."""
+        if asked.rollback:
+            return self._index.roll_back()
         if asked.pages:
             return self._index.refresh(asked.pages)
         rebuild = self._index.reindex(full=asked.full)

@@ -84,15 +84,21 @@ class _Views:
         ), status
 
     def reindex(self) -> ResponseReturnValue:
-        """Start a rebuild; a GET, which comes from the login page, redirects to the form."""
+        """Start a rebuild, or return to the earlier index; a GET, which comes from the login page, redirects to the form."""
         if request.method != "POST":
             return redirect(url_for("semantic_admin.index"))
         try:
-            self._service.reindex(full=parse_parameters(ReindexRequest, {"full": request.form.get("full")}).full)
+            asked = parse_parameters(ReindexRequest, {name: request.form.get(name) for name in ("full", "rollback")})
+            if asked.rollback:
+                self._service.roll_back()
+                message = "The earlier index serves in a moment, with the settings that it was made with."
+            else:
+                self._service.reindex(full=asked.full)
+                message = "A new index is being built; the current one serves until it is done."
         except SemanticError as error:
             flash(str(error), "alert-danger")
         else:
-            flash("A new index is being built; the current one serves until it is done.", "alert-success")
+            flash(message, "alert-success")
         return redirect(url_for("semantic_admin.index"))
 
     def _state(self) -> dict[str, Any]:

@@ -94,6 +94,23 @@ def test_a_full_rebuild_is_waited_for(repository: Path) -> None:
     )
 
 
+def test_a_rollback_serves_the_index_of_the_settings_before(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("index", "--repository", repository)
+    before = json.loads(run("status", "--repository", repository, "--json").stdout)["generation"]
+    refused = run("rollback", "--repository", repository)
+    assert (refused.returncode, "there is no earlier index" in refused.stderr) == (1, True)
+    log = repository.with_name("repository-semantic") / "owner.log"
+    eventually(lambda: log.read_text().endswith("ended\n"))  # it has the settings that it was started with
+    monkeypatch.setenv("SEMANTIC_CHUNKS", "fixed")
+    run("index", "--repository", repository)
+    answer = run("rollback", "--repository", repository, "--json")
+    assert answer.returncode == 0, answer.stderr
+    status = json.loads(answer.stdout)
+    assert (status["generation"], status["embedded_texts"], status["rollback"]["model"]) == (before, 0, "minilm")
+    shown = run("status", "--repository", repository)
+    assert "is configured, but not in use: an administrator asked for it" in shown.stdout
+
+
 def test_a_search_can_wait_for_what_was_just_committed(repository: Path) -> None:
     run("index", "--repository", repository)
     commit(repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})

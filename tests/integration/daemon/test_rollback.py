@@ -1,0 +1,171 @@
+"""The return to the index that another one replaced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from msgspec import structs
+
+from otterwiki_semantic.core.errors import RollbackError
+from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOptions
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.rollback import SearchSummary, begin_watch
+from otterwiki_semantic.storage import Generation
+from tests.support.engines import opened
+from tests.support.live_wiki import commit, eventually, head_of, make_repository
+from tests.support.model_servers import ModelServer, serving
+
+BEES: dict[str, str | bytes | None] = {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"}
+
+
+class Wiki:
+    """A repository, the configured settings, and the index that is open."""
+
+    def __init__(self, place: Path, pages: dict[str, str | bytes]) -> None:
+        self.settings = Settings(make_repository(place / "repository", pages), place / "index", sync_interval=1, map=False)
+        self.index = opened(self.settings)
+
+    def configure(self, settings: Settings) -> None:
+        """Open the index with other settings, and wait until the index that they ask for serves."""
+        self.settings = settings
+        self.reopen()
+        eventually(lambda: not self.index.status().is_outdated and self.index.status().previous)
+
+    def reopen(self) -> None:
+        self.index.close()
+        self.index = opened(self.settings)
+
+    def roll_back(self) -> str:
+        """Roll back, and open the index again as the daemon does; returns the name of the generation."""
+        wanted = self.index.roll_back().generation
+        assert self.index.must_reopen
+        self.reopen()
+        assert wanted == self.index.status().generation
+        return wanted or ""
+
+    def ask(self, query: str) -> Answer:
+        return self.index.search([query], SearchOptions(1, 1, Mode.SEMANTIC))[0]
+
+    @property
+    def serving(self) -> Generation:
+        generation = self.index._manager.serving
+        assert generation is not None
+        return generation
+
+
+@pytest.fixture
+def wiki(tmp_path: Path, handbook: dict[str, str | bytes]) -> Iterator[Wiki]:
+    made = Wiki(tmp_path, handbook)
+    yield made
+    made.index.close()
+
+
+def test_there_is_nothing_to_return_to_at_first(wiki: Wiki) -> None:
+    assert wiki.index.status().previous is None
+    with pytest.raises(RollbackError, match="there is no earlier index"):
+        wiki.index.roll_back()
+    wiki.index.reindex(full=True)
+    eventually(lambda: wiki.index.status().rebuild.state is RebuildState.DONE)
+    assert wiki.index.status().previous is None, "the same settings make the same index"
+
+
+def test_a_rollback_embeds_nothing_and_the_index_has_followed_the_wiki(wiki: Wiki) -> None:
+    old = wiki.serving.name
+    wiki.configure(replace(wiki.settings, chunks="fixed"))
+    head = commit(wiki.settings.repository, BEES)
+    previous = wiki.index._manager.previous
+    assert previous is not None
+    eventually(lambda: previous.catalog.commit == head)
+    assert wiki.roll_back() == old
+    status = wiki.index.status()
+    assert (status.indexed_commit, status.embedded_texts) == (head, 0)
+    assert status.rollback is not None
+    assert (status.rollback.reason, status.is_outdated) == ("an administrator asked for it", False)
+    (problem,) = status.problems
+    assert "otterwiki-semantic rollback" in problem.hint
+    answer = wiki.ask("insects that make honey")
+    assert (answer.results[0].path, answer.degraded) == ("bees", None)
+    new = status.previous
+    assert new is not None
+    assert new.chunks == "fixed"
+    assert wiki.roll_back() == new.generation
+    assert (wiki.index.status().rollback, wiki.index.status().problems) == (None, ())
+
+
+def test_a_rollback_from_a_models_server_needs_it_no_longer_and_back_costs_nothing(wiki: Wiki) -> None:
+    server = ModelServer()
+    with serving(server):
+        options = {"model": "openai:words", "model_url": f"{server.url}/v1", "model_key": "sk-secret-0123456789"}
+        wiki.configure(replace(wiki.settings, **options))  # type: ignore[arg-type]
+        assert wiki.ask("the boiler in the cellar").degraded is None
+        wiki.roll_back()
+    answer = wiki.ask("vegetables")
+    assert (answer.results[0].path, answer.degraded) == ("garden", None)
+    assert wiki.index.status().model == "all-MiniLM-L6-v2"
+    with serving(server):
+        wiki.roll_back()
+        assert wiki.ask("the boiler in the cellar").degraded is None
+        assert wiki.index.status().embedded_texts == 0
+    assert "sk-secret" not in (wiki.settings.data_dir / "current").read_text()
+    assert not list(wiki.settings.data_dir.glob("rollback.json"))
+
+
+def test_other_settings_end_a_rollback(wiki: Wiki) -> None:
+    wiki.configure(replace(wiki.settings, chunks="fixed"))
+    wiki.roll_back()
+    wiki.settings = replace(wiki.settings, chunks="long")
+    wiki.reopen()
+    eventually(lambda: wiki.serving.settings["chunks"] == "long")
+    assert wiki.index.status().rollback is None
+
+
+def test_a_record_of_a_rollback_that_cannot_be_read_is_ignored(wiki: Wiki, caplog: pytest.LogCaptureFixture) -> None:
+    (wiki.settings.data_dir / "rollback.json").write_text("{")
+    wiki.reopen()
+    assert "cannot be read" in caplog.text
+    assert wiki.ask("vegetables").results[0].path == "garden"
+
+
+@pytest.mark.parametrize(
+    ("before", "seconds", "why"),
+    [
+        (SearchSummary(0.0, 0.1), 0.6, "95 % of 200 searches took up to 600 ms, and 100 ms before"),
+        (SearchSummary(0.0, 0.1), 0.15, None),
+        (SearchSummary(0.0, 0.001), 0.1, None),
+    ],
+    ids=["slower", "a little slower", "fast enough"],
+)
+def test_searches_that_become_much_worse_roll_back(wiki: Wiki, before: SearchSummary, seconds: float, why: str | None) -> None:
+    old = wiki.serving
+    wiki.index._watch._compare(old, before)
+    wiki.configure(replace(wiki.settings, chunks="fixed"))
+    begin_watch(wiki.serving, wiki.index._manager.previous or old)
+    answers = [wiki.ask("vegetables")] * 10
+    for _ in range(20):
+        wiki.index._watch.record(wiki.serving, answers, seconds * 10)
+    if why is None:
+        assert wiki.serving.catalog.meta("searches before") is None
+        assert not wiki.index.must_reopen
+        return
+    eventually(lambda: wiki.index.must_reopen)
+    wiki.reopen()
+    status = wiki.index.status().rollback
+    assert status is not None
+    assert status.reason == why
+
+
+def test_degraded_answers_roll_back(wiki: Wiki) -> None:
+    wiki.index._watch._compare(wiki.serving, SearchSummary(0.0, 0.1))
+    wiki.configure(replace(wiki.settings, chunks="fixed"))
+    bad = structs.replace(wiki.ask("vegetables"), degraded="the model failed")
+    for _ in range(20):
+        wiki.index._watch.record(wiki.serving, [bad] * 10, 0.01)
+    eventually(lambda: wiki.index.must_reopen)
+    wiki.reopen()
+    status = wiki.index.status()
+    assert status.rollback is not None
+    assert status.rollback.reason == "100% of 200 answers were degraded, and 0% before"
+    assert status.indexed_commit == head_of(wiki.settings.repository)
