@@ -110,7 +110,7 @@ class IndexManager:
         """The generation that it replaced, with another recipe; None: there is none to return to."""
         self._quiet = Cooldown(_QUIET_SECONDS)
         self._pushed_lately = Cooldown(_PUSHED_SECONDS)
-        self._has_replaced = False
+        self._has_replaced = True
         """Whether there may be files of a generation that this one replaced."""
         self._has_rolled_back = False
         """Whether another generation is to serve when the index is opened again, which is soon."""

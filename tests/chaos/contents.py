@@ -16,13 +16,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 _LOGS = {"owner.log", "owner.log.1"}
-_KEPT = {"current", "generations", "reading", "repository.json", "model.json", "start.lock", "owner.lock"} | _LOGS
+_KEPT = {
+    "current",
+    "previous",
+    "chroma",
+    "generations",
+    "reading",
+    "repository.json",
+    "model.json",
+    "start.lock",
+    "owner.lock",
+} | _LOGS
 CATALOG = ("catalog.sqlite3", "catalog.sqlite3-wal", "catalog.sqlite3-shm")
-_OWN_FACTS = {"chroma", "chroma files", "dead places", "revision", "seconds per chunk", "similarity scale"}
+_OWN_FACTS = {
+    "chroma",
+    "chroma files",
+    "chroma whole",
+    "searches",
+    "dead places",
+    "revision",
+    "seconds per chunk",
+    "similarity scale",
+}
 """Facts of the catalog's `meta` that two equal indexes have each for itself."""
 _NUMBERS = {"chunks": {"id", "page"}, "pages": {"number"}}
 """Columns that only count."""
-_PASSING = ("suspects", "dropped")
+_PASSING = ("suspects", "dropped", "stale")
 """Tables of what is left to do: nothing, in an index that equals a commit."""
 _OF_VECTORS = {"vectors", "free_places"}
 _KEYWORDS = """
@@ -47,6 +66,8 @@ class Contents:
     rows: Mapping[str, Counter[str]] = field(default_factory=dict)
     vectors: Mapping[str, bytes] = field(default_factory=dict)
     embeddings: Mapping[str, Floats] = field(default_factory=dict)
+    records: Mapping[str, str] = field(default_factory=dict)
+    """The texts and metadata in ChromaDB."""
     faults: tuple[str, ...] = ()
 
 
@@ -66,7 +87,9 @@ def differences(found: Contents, expected: Contents) -> list[str]:
         for name in found.embeddings.keys() & expected.embeddings.keys()
         if not np.allclose(found.embeddings[name], expected.embeddings[name], rtol=0, atol=_ROUNDING)
     ]
-    return said + _named("ChromaDB has another vector for", moved)
+    said += _named("ChromaDB has another vector for", moved)
+    other = [name for name in found.records.keys() & expected.records.keys() if found.records[name] != expected.records[name]]
+    return said + _named("ChromaDB has another text or other metadata for", other)
 
 
 def read_contents(data_dir: Path) -> Contents:
@@ -77,7 +100,9 @@ def read_contents(data_dir: Path) -> Contents:
         current = (data_dir / "current").read_text(encoding="ascii").strip()
     except FileNotFoundError:
         return Contents(faults=(*faults, "no generation serves"))
-    faults += _named("a generation that does not serve:", (path.name for path in generations if path.name != current))
+    previous = data_dir / "previous"
+    kept = {current, previous.read_text().strip() if previous.exists() else current}
+    faults += _named("a generation that nobody needs:", (path.name for path in generations if path.name not in kept))
     if current not in {path.name for path in generations}:
         return Contents(faults=(*faults, f"the serving generation {current} is gone"))
     with tempfile.TemporaryDirectory() as place:
@@ -95,10 +120,10 @@ def _read_generation(directory: Path, faults: list[str]) -> Contents:
         (chroma,) = catalog.execute("SELECT value FROM meta WHERE name = 'chroma'").fetchone()
     faults += _named("stray in the generation:", (path.name for path in others if path.name != chroma))
     if not (directory / chroma).is_dir():
-        return Contents(rows, vectors, {}, (*faults, f"ChromaDB's directory {chroma} is gone"))
+        return Contents(rows, vectors, faults=(*faults, f"ChromaDB's directory {chroma} is gone"))
     faults += _faults_of_files(directory / chroma)
-    embeddings, unfound = _read_collection(directory / chroma)
-    return Contents(rows, vectors, embeddings, (*faults, *unfound))
+    embeddings, records, unfound = _read_collection(directory / chroma)
+    return Contents(rows, vectors, embeddings, records, (*faults, *unfound))
 
 
 def _tables(catalog: sqlite3.Connection) -> list[str]:
@@ -144,8 +169,8 @@ def _faults_of_files(chroma: Path) -> list[str]:
     return faults + ([f"ChromaDB has several graphs: {', '.join(graphs)}"] if len(graphs) > 1 else [])
 
 
-def _read_collection(directory: Path) -> tuple[dict[str, Floats], list[str]]:
-    """Return the vectors of ChromaDB, and what a search does not find of them however often it is opened.
+def _read_collection(directory: Path) -> tuple[dict[str, Floats], dict[str, str], list[str]]:
+    """Return the vectors of ChromaDB, their texts and metadata, and what a search does not find however often it is opened.
 
     Whenever ChromaDB opens a small collection it builds its graph anew, at random, and now and then leaves a vector out.
     """
@@ -154,12 +179,14 @@ def _read_collection(directory: Path) -> tuple[dict[str, Floats], list[str]]:
             copy = Path(place) / "chroma"
             shutil.copytree(directory, copy)
             with _collection(copy) as collection:
-                everything = collection.get(include=["embeddings"])
+                everything = collection.get(include=["embeddings", "documents", "metadatas"])
                 embeddings = dict(zip(everything["ids"], everything["embeddings"], strict=True))
+                parts = (everything[part] for part in ("ids", "documents", "metadatas"))
+                records = {each: f"{text}; {sorted((facts or {}).items())}" for each, text, facts in zip(*parts, strict=True)}
                 unfound = _faults_of_graph(collection, embeddings)
         if not unfound:
             break
-    return embeddings, unfound
+    return embeddings, records, unfound
 
 
 @contextmanager

@@ -68,7 +68,7 @@ class Laboratory:
         shutil.copytree(self.repository / ".git", place / "repository" / ".git")
         data_dir = place / "index"
         if scenario.built:
-            shutil.copytree(self._index(persists=persists), data_dir)
+            shutil.copytree(self._index(persists=persists), data_dir, symlinks=True)
             if scenario.spoil:
                 scenario.spoil(data_dir)
         else:

@@ -96,7 +96,8 @@ def _is_whole(status: IndexStatus) -> bool:
     """Return whether an index says that it equals HEAD, and that nothing is left to do."""
     is_equal = status.index.commit == status.index.head and status.index.pending_pages == 0
     is_idle = status.last_sync is not None and status.rebuild.state is not RebuildState.RUNNING
-    return is_settled(status) and is_equal and is_idle
+    is_filled = status.chroma is not None and status.chroma.complete_commit == status.index.commit
+    return is_settled(status) and is_equal and is_idle and is_filled
 
 
 def search(index: IndexService, queries: Sequence[str]) -> list[list[Passage]]:

@@ -134,6 +134,11 @@ def add_to_chroma(data_dir: Path) -> None:
         collection.upsert(ids=["more"], embeddings=np.ones((1, 384), dtype=np.float32))
 
 
+def change_metadata_in_chroma(data_dir: Path) -> None:
+    with chroma(data_dir) as collection:
+        collection.update(ids=collection.get()["ids"][:1], metadatas=[{"page_path": "elsewhere"}])
+
+
 def lose_from_chroma(data_dir: Path) -> None:
     with chroma(data_dir) as collection:
         collection.delete(ids=collection.get()["ids"][:1])
@@ -181,9 +186,10 @@ SABOTAGE: dict[Callable[[Path], None], str] = {
     say_it_is_changing: "the catalog is said to be changing",
     add_to_chroma: "ChromaDB has in vain more",
     lose_from_chroma: "ChromaDB lacks",
+    change_metadata_in_chroma: "ChromaDB has another text or other metadata for",
     change_in_chroma: "ChromaDB has another vector for",
     lose_chroma: "ChromaDB's directory",
-    leave_a_generation: "a generation that does not serve: left-over",
+    leave_a_generation: "a generation that nobody needs: left-over",
     leave_a_collection: "stray in the generation: chroma-00000000",
     leave_a_pointer: "stray in the data directory: current.new",
     lose_the_pointer: "no generation serves",

@@ -6,6 +6,7 @@ import hashlib
 import logging
 import os
 import shutil
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -48,7 +49,9 @@ class EmbeddedChromaStore(VectorStore):
             new.symlink_to(target)
             new.replace(self._link)
         except OSError as error:
-            log.warning("%s does not lead to the collection: %s", self._link, error)
+            log.warning("%s does not lead to the collection: %s; remove what is there", self._link, error)
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
 
     def close(self) -> None:
         with self._opening:
