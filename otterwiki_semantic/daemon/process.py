@@ -107,6 +107,10 @@ class _Opening:
             raise self._error
         return cast("IndexService", self._index)
 
+    def note_idle(self) -> None:
+        if self._index is not None:
+            self._index.note_idle()
+
     def close(self) -> None:
         if self._index is not None:
             self._index.close()
@@ -132,6 +136,9 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         with self._counting:
             self.users += change
             self.last_use = time.monotonic()
+            is_idle = not self.users
+        if is_idle:
+            self.index.note_idle()
 
     def end(self) -> None:
         """Shut down without blocking the calling thread."""
@@ -227,7 +234,7 @@ def _watch(server: _Server, lock: IO[str]) -> None:
             readable, _, _ = select.select([LIFELINE], [], [], _WATCH_SECONDS)
             if readable:
                 starter_lives = False
-                server.last_use = time.monotonic()
+                server.count_user(0)
                 _release_terminal()
         else:
             time.sleep(_WATCH_SECONDS)
