@@ -163,6 +163,12 @@ class IndexEngine:
         self._reranking.close()
         self._queries.close()
 
+    def note_idle(self) -> None:
+        """Record that the last client has gone, after which this process may be killed at any moment."""
+        serving = self._manager.serving
+        if serving is not None:
+            serving.mirror.note_idle()
+
     def _refresh(self) -> None:
         """Bring what is derived from the index up to date with it."""
         try:

@@ -112,6 +112,10 @@ class _Opening:
         """Whether the index is to be opened again, by another daemon."""
         return self._index is not None and self._index.must_reopen
 
+    def note_idle(self) -> None:
+        if self._index is not None:
+            self._index.note_idle()
+
     def close(self) -> None:
         if self._index is not None:
             self._index.close()
@@ -137,6 +141,9 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
         with self._counting:
             self.users += change
             self.last_use = time.monotonic()
+            is_idle = not self.users
+        if is_idle:
+            self.index.note_idle()
 
     def end(self) -> None:
         """Shut down without blocking the calling thread."""
@@ -232,7 +239,7 @@ def _watch(server: _Server, lock: IO[str]) -> None:
             readable, _, _ = select.select([LIFELINE], [], [], _WATCH_SECONDS)
             if readable:
                 starter_lives = False
-                server.last_use = time.monotonic()
+                server.count_user(0)
                 _release_terminal()
         else:
             time.sleep(_WATCH_SECONDS)

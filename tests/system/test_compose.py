@@ -137,6 +137,12 @@ def test_the_image_installs_extras_that_there_are_from_files_that_it_is_given() 
     assert {setup["metadata"]["license_files"], setup["metadata"]["long_description"].removeprefix("file: ")} <= given
 
 
+def test_every_builder_notices_that_the_package_has_changed() -> None:
+    steps = (ROOT / "docker" / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    assert "COPY --from=package /package /package" in steps
+    assert not any("--mount" in step for step in steps), "Podman takes such a step from its cache, whatever is mounted"
+
+
 def test_the_wiki_is_healthy_while_it_answers(live: LiveWiki) -> None:
     port = IMAGE_PORTS["always"]
     asked = " ".join(service("wiki")["healthcheck"]["test"])

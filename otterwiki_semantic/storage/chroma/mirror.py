@@ -377,6 +377,15 @@ class VectorMirror:
             if directory.name != self._catalog.meta(_DIRECTORY):
                 shutil.rmtree(directory, ignore_errors=True)
 
+    def note_idle(self) -> None:
+        """Forget earlier crashes if the store is current: the last client used it and left, so its files crash nobody.
+
+        A process in a container may be killed before it can close the store, because the container's first process has ended.
+        """
+        with self._writing, suppress(CatalogError):
+            if self.is_current:
+                self._seal.forget_crashes()
+
     def close(self) -> None:
         """Close the store; failures are ignored."""
         with self._writing, suppress(CatalogError, VectorStoreError):

@@ -222,6 +222,19 @@ def test_files_that_crashed_three_processes_in_a_row_are_not_opened(current: Ben
     again.close()
 
 
+def test_a_process_that_is_killed_after_its_last_client_left_did_not_crash(current: Bench) -> None:
+    current.close()
+    again = Bench(current.place)
+    again.catalog.set_meta("deaths", "2")
+    again.mirror.note_idle()
+    assert again.catalog.meta("deaths") == "2", "it has not opened the files yet"
+    again.mirror.push()
+    assert again.catalog.meta("deaths") == "3"
+    again.mirror.note_idle()
+    assert again.catalog.meta("deaths") is None
+    again.close()
+
+
 def test_a_collection_with_many_tombstones_is_replaced(current: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("otterwiki_semantic.storage.chroma.mirror._MAX_TOMBSTONES", 1)
     current.add(*range(10, 13))
