@@ -292,8 +292,8 @@ class VectorMirror:
     def _publish(self) -> None:
         """Let others find the collection, which is whole, and say so in it."""
         commit = self._catalog.commit
-        self._whole_at = (commit,)
         if commit is None:
+            self._whole_at = (commit,)
             return
         vectors = self._catalog.outbox.sample_sent(1)
         facts: dict[str, str | int] = {"commit": commit, **({"dimension": len(vectors[0].embedding)} if vectors else {})}
@@ -308,6 +308,7 @@ class VectorMirror:
             self.publication_error = error
         self._remove_leftovers()
         self._catalog.set_meta(_WHOLE, f"{datetime.now(UTC).isoformat(timespec='seconds')} {commit}")
+        self._whole_at = (commit,)
 
     def expect_more(self) -> None:
         """Stop using the store for searches: the outbox is about to get more vectors."""
