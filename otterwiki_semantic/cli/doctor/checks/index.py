@@ -11,7 +11,7 @@ from otterwiki_semantic.cli.doctor.offline_index import OfflineIndex, read_offli
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import CatalogCorruptError, ModelError, RepositoryError, SemanticError
 from otterwiki_semantic.core.hints import problem as status_problem
-from otterwiki_semantic.core.records import IndexStatus, RebuildState
+from otterwiki_semantic.core.records import ChromaFill, ChromaState, IndexStatus, RebuildState
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import DaemonInfo, DaemonProbe, settings_fingerprint
 
@@ -72,12 +72,24 @@ def status_findings(status: IndexStatus) -> Iterator[Finding]:
             f"{detail}; {behind}, {index.pending_pages} pages are pending",
             "no action needed, unless a problem follows",
         )
+    if status.chroma is not None and status.chroma.state is not ChromaState.RESTING:
+        yield _collection(status.chroma)
     reported = {each.message for each in status.problems}
     yield from (problem("index", each.message, each.hint) for each in status.problems)
     if status.last_error and status.last_error not in reported:
         yield problem("index", f"the last error: {status.last_error}", _SEE_LOG)
     if status.rebuild.state is RebuildState.FAILED and status.rebuild.error not in reported:
         yield problem("rebuild", str(status.rebuild.error), status.rebuild.hint or _SEE_LOG)
+
+
+def _collection(fill: ChromaFill) -> Finding:
+    counted = "not counted yet" if fill.count is None else f"{fill.count} records"
+    detail = f"{fill.collection}: {counted}"
+    if not (fill.pending or fill.outdated):
+        return ok("collection", f"{detail}, complete")
+    last = f"last complete at {(fill.complete_commit or '')[:12]}" if fill.complete_commit else "never complete yet"
+    lacks = f"it lacks {fill.pending}, and {fill.outdated} are outdated; {last}"
+    return note("collection", f"{detail}; {lacks}", "no action needed: it is filled after each change; searches do without")
 
 
 def _offline(settings: Settings) -> Iterator[Finding]:
