@@ -36,7 +36,7 @@ class SyncRecord(Struct, frozen=True):
         force_setattr(self, "cure", self.hint)
 
 
-Share = Annotated[float, Meta(ge=0, le=1)]
+_Share = Annotated[float, Meta(ge=0, le=1)]
 
 
 class QualityRecord(Struct, frozen=True, kw_only=True):
@@ -55,13 +55,13 @@ class QualityRecord(Struct, frozen=True, kw_only=True):
     """Judged queries that were asked."""
     unanswerable: int
     """Those of which no relevant page exists."""
-    recall_at_10: Share
+    recall_at_10: _Share
     """Share of the relevant pages among the first 10."""
-    precision_at_10: Share
+    precision_at_10: _Share
     """Share of relevant pages in the first 10."""
-    mrr: Share
+    mrr: _Share
     """Reciprocal rank of the first relevant page, 0 beyond rank 10."""
-    zero_result_rate: Share
+    zero_result_rate: _Share
     """Share of the queries without any result."""
 
 

@@ -82,12 +82,15 @@ class QualityMonitor:
             generation = self._manager.stable_generation()
             if generation is None or not self._gate.recipe.matches_vectors(generation) or not self._backoff.is_due:
                 return
-            queries = self._gate.read_queries()
+            try:
+                queries = self._gate.read_queries()
+            except ParameterError:  # reported in the status
+                return
             wait = self._seconds_until_due(generation, queries)
             if wait <= 0:
                 wait = self._evaluate(generation, queries)
             self._manager.reschedule_background(wait, self._evaluate_if_due, _SLOT)
-        except (ParameterError, Stopped):  # the status reports queries that cannot be read
+        except Stopped:
             return
         except Exception as error:  # noqa: BLE001 - the outermost frame of the job
             self._fail(error)

@@ -97,6 +97,16 @@ def test_the_figures_are_those_of_an_evaluation_by_hand(settings: Settings, ques
     assert "otterwiki_semantic_quality_queries 3.0" in metrics
 
 
+def test_pages_pinned_to_a_question_are_found_as_in_a_search(settings: Settings, questions: Path, start: Open) -> None:
+    pinned = "---\nanswers: colour of the moon\n---\n# Chairs\n\nThey stand in the office.\n"
+    commit(settings.repository, {"chairs.md": pinned})
+    questions.write_text('[{"query": "the moon\'s colour", "relevant": ["chairs"]}]')
+    index = start()
+    assert index.search(["the moon's colour"], SearchOptions())[0].results[0].path == "chairs"
+    (record,) = records(index, 1)
+    assert record.mrr == 1.0
+
+
 def test_nothing_counts_as_a_search(start: Open) -> None:
     index = start(search_log=True)
     records(index, 1)
