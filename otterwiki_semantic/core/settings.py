@@ -268,7 +268,9 @@ class Settings:
     map: bool = setting(_FLAG, True, "Make a map of the wiki.")
     search_log: bool = setting(_FLAG, False, "Log searches.")
     slow_search: float = setting(_number(0, 3_600_000, "milliseconds"), 1000.0, "Searches this slow are logged.")
-    eval_queries: Path | None = setting(_READABLE_FILE, None, "Judged queries that a new index has to answer as well.")
+    eval_queries: Path | None = setting(
+        _READABLE_FILE, None, "Judged queries, asked daily; a new index has to answer them as well."
+    )
     metrics: bool = setting(_FLAG, True, "Keep metrics for Prometheus.")
 
 

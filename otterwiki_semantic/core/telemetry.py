@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from otterwiki_semantic.core.errors import MetricsError
-from otterwiki_semantic.core.records import Answer, IndexStatus, SearchOptions
+from otterwiki_semantic.core.records import Answer, IndexStatus, QualityRecord, SearchOptions
 
 MISSING = (
     'prometheus-client is not installed: pip install "otterwiki-semantic[metrics]", then stop the wiki and start it ten '
@@ -52,6 +52,8 @@ class IndexState:
     """Queries whose vectors were cached."""
     cache_misses: int
     """Queries that had to be embedded."""
+    quality: QualityRecord | None = None
+    """The last evaluation with judged queries; None if there was none."""
 
 
 class Telemetry:

@@ -50,6 +50,7 @@ from otterwiki_semantic.core.settings import EXCLUDE, Settings, index_settings, 
 from otterwiki_semantic.core.telemetry import Failure, Telemetry
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
+from otterwiki_semantic.daemon.reports.quality import QualityMonitor
 from otterwiki_semantic.daemon.rollback import RollbackFile, SwapWatch, begin_watch
 from otterwiki_semantic.daemon.status import StatusReport
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
@@ -59,6 +60,7 @@ from otterwiki_semantic.search import (
     NO_RESULT,
     PinnedAnswers,
     Query,
+    QueryVector,
     RerankScores,
     SearchResult,
     Shortlist,
@@ -88,6 +90,10 @@ from otterwiki_semantic.storage import (
 
 _SEARCH_SLOTS = 2
 """More searches at a time take the interpreter from each other: four threads answer 109 a second, two at a time 145."""
+_PAGES = SearchOptions(n=20, max_chunks_per_page=1, rerank=False)
+"""Ranks pages."""
+_REST_FACTOR = 4
+"""How much longer than its work a background search rests."""
 _CLOSE_SECONDS = 8.0
 _SUCCESSOR_SECONDS = 2.0
 
@@ -112,7 +118,7 @@ class IndexEngine:
         self._reranking = RerankStage(open_reranker(settings), self._telemetry)
         self._recipe = IndexRecipe(self.embedder, settings.chunks, settings.languages)
         self._model = ModelStatus(self._recipe)
-        gate = RecallGate(self._recipe, partial(_judged_queries, settings.eval_queries), self._queries.vector_of)
+        gate = RecallGate(self._recipe, partial(_judged_queries, settings.eval_queries), self._search_in_background)
         self._manager = IndexManager(
             repository,
             _generations(settings, self._telemetry),
@@ -131,7 +137,10 @@ class IndexEngine:
         """Whether the index is to be opened again, with other settings: it was rolled back."""
         self._synonyms = SynonymPage(Repository(settings.repository), settings.synonyms)  # which may be excluded from search
         self._pinned = PinnedAnswers(self._queries.vector_of)
-        self._insights = Insights(settings.data_dir, self._manager.history, keeps_searches=settings.search_log)
+        self._quality = (
+            QualityMonitor(settings.data_dir / "quality.json", gate, self._manager) if settings.eval_queries else None
+        )
+        self._insights = Insights(settings.data_dir, self._manager.history, self._quality, keeps_searches=settings.search_log)
         self._map = (
             WikiMapBuilder(settings.data_dir / "map.json", self._manager.stable_generation, self._manager.reschedule_background)
             if settings.map
@@ -175,6 +184,8 @@ class IndexEngine:
             self._pinned.refresh(self._ask(lambda each: each.catalog.reader.answers() if each.catalog.is_current else ()) or ())
         except SemanticError as error:
             log.warning("questions that pages are pinned to are only found word for word: %s", error)
+        if self._quality is not None:
+            self._quality.refresh()
         if self._map is not None:
             self._map.refresh_if_due()
 
@@ -183,7 +194,8 @@ class IndexEngine:
     def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
         if options.wait:
             self._manager.wait_until_head(options.wait_seconds)
-        parsed = [self._parse(query, options) for query in queries]
+        serving = self._manager.serving
+        parsed = [self._parse(query, options, serving) for query in queries]
         pending = self._submit(parsed, options.mode)
         start = time.perf_counter()
         try:
@@ -201,12 +213,12 @@ class IndexEngine:
             self._watch.record(serving, answers, seconds)
         return answers
 
-    def _parse(self, query: str, options: SearchOptions) -> Query:
+    def _parse(self, query: str, options: SearchOptions, generation: Generation | None) -> Query:
         """Parse a query, with its variants unless the catalog is of another version or fails, or git does."""
-        serving, languages = self._manager.serving, self._recipe.languages
-        if serving is not None:
+        languages = self._recipe.languages
+        if generation is not None:
             try:
-                catalog, languages = serving.catalog, serving.languages
+                catalog, languages = generation.catalog, generation.languages
                 if catalog.is_current:
                     with catalog.snapshot():
                         synonyms = self._synonyms.synonyms(catalog.commit)
@@ -250,17 +262,13 @@ class IndexEngine:
         def answers(generation: Generation) -> list[tuple[Answer, Shortlist]]:
             index = self._manager.freshness(generation)
             keywords_only = self._model.why_keywords_only(generation)
-            scale = self._recipe.scale(generation)
             if not pending:  # another generation may have taken over since
                 pending.extend(self._submit(queries, options.mode))
             given = pending if pending and not keywords_only else [[]] * len(queries)
             vectors = [partial(mean_vector, of_query) for of_query in given]
-            pinned = [self._pinned.paths(*each, generation, scale) for each in zip(queries, vectors, strict=True)]
+            scores = rerank_scores or [{}] * len(queries)
             found = [
-                search_chunks(generation, replace(query, pinned=pages), vector, options, scale, scores, urls)
-                for query, pages, vector, scores in zip(
-                    queries, pinned, vectors, rerank_scores or [{}] * len(queries), strict=True
-                )
+                self._search_generation(generation, *each, options, urls) for each in zip(queries, vectors, scores, strict=True)
             ]
             if any(each.is_keyword_index_corrupt for each in found):
                 self._manager.mark_keyword_index_damaged(generation)
@@ -269,6 +277,34 @@ class IndexEngine:
 
         with self._search_slots:
             return self._ask(answers)
+
+    def _search_generation(
+        self,
+        generation: Generation,
+        query: Query,
+        vector: QueryVector,
+        rerank_scores: RerankScores,
+        options: SearchOptions,
+        urls: PageUrls = NO_URLS,
+    ) -> SearchResult:
+        scale = self._recipe.scale(generation)
+        pinned = self._pinned.paths(query, vector, generation, scale)
+        return search_chunks(generation, replace(query, pinned=pinned), vector, options, scale, rerank_scores, urls)
+
+    def _search_in_background(self, generation: Generation, text: str) -> SearchResult:
+        """Search a generation for pages, serving or not, as for a user but without a reranker; nothing counts it.
+
+        Rest afterwards, so as to use a fifth of one core at most. Errors: `Stopped`; those of the model, of the catalog and of
+        ChromaDB.
+        """
+        start = time.thread_time()
+        query = self._parse(text, _PAGES, generation)
+        texts = dict.fromkeys(each.text for each in query.all)
+        vector = self._queries.embed(list(texts)) if self._recipe.matches_vectors(generation) else None
+        with self._search_slots, generation.catalog.snapshot():
+            found = self._search_generation(generation, query, lambda: vector, {}, _PAGES)
+        self._manager.pause(_REST_FACTOR * (time.thread_time() - start))
+        return found
 
     def _needs_vectors(self, mode: Mode) -> bool:
         """Whether to embed queries: not if the vectors cannot be used, nor on a server for a keyword search."""
@@ -389,7 +425,8 @@ class IndexEngine:
         return self._insights.insight()
 
     def metrics(self) -> str:
-        return self._monitoring.metrics(self.status(), self._manager, *self._queries.cache_hits_and_misses)
+        quality = self._quality.latest if self._quality else None
+        return self._monitoring.metrics(self.status(), self._manager, quality, *self._queries.cache_hits_and_misses)
 
     def reindex(self, *, full: bool = False) -> RebuildStatus:
         return self._manager.reindex(full=full)

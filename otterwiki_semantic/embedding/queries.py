@@ -50,6 +50,10 @@ class QueryEmbedder:
         """Return the vector of a query. Errors: those of `Embedder`."""
         return self._cached(query, self._embedder.fingerprint)
 
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the vector of a query with its variants; not cached, not counted. Errors: those of `Embedder`."""
+        return _mean(list(self._embedder.embed_queries(texts)))
+
     def report_failure(self, pending_vectors: Sequence[Future[Matrix]]) -> str | None:
         """Return why vectors could not be computed, and log it if that is new; None if they could."""
         if not pending_vectors:
@@ -95,7 +99,11 @@ def mean_vector(pending_vectors: Sequence[Future[Matrix]]) -> Matrix | None:
     """
     if not pending_vectors or any(map(_error, pending_vectors)):
         return None
-    first, *others = (pending.result() for pending in pending_vectors)
+    return _mean([pending.result() for pending in pending_vectors])
+
+
+def _mean(vectors: Sequence[Matrix]) -> Matrix:
+    first, *others = vectors
     if not others:
         return first
     total: Matrix = np.sum([first, *others], axis=0)

@@ -23,19 +23,19 @@ from otterwiki_semantic.core.errors import (
     RollbackError,
     SemanticError,
 )
-from otterwiki_semantic.core.records import Freshness, RebuildStatus
+from otterwiki_semantic.core.records import Freshness, RebuildStatus, SearchOptions
 from otterwiki_semantic.core.settings import EXCLUDE, MAX_PAGE_BYTES
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.freshness import FreshnessMonitor
 from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker, announced, now
-from otterwiki_semantic.indexing.promotion import PACE, RecallGate, measure_recall
+from otterwiki_semantic.indexing.promotion import PACE, RecallGate
 from otterwiki_semantic.indexing.rebuild import RebuildJob
 from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
 from otterwiki_semantic.indexing.scheduler import Scheduler
 from otterwiki_semantic.indexing.sync import Indexer, Stopped, SyncResult
 from otterwiki_semantic.indexing.sync_history import SyncHistory, log_sync
-from otterwiki_semantic.search.evaluation import JudgedQuery
+from otterwiki_semantic.search import query_in_languages, search_chunks
 from otterwiki_semantic.storage import Generation, GenerationStore
 
 _RETRY_SECONDS, _MAX_RETRY_SECONDS = 1.0, 60.0
@@ -51,7 +51,7 @@ _WAKE_COOLDOWN_SECONDS = 1.0
 """How long after a sync that failed waiting searches do not ask for another one."""
 _MEASURED_CHUNKS = 100
 """The chunks of a sync from which on its pace is recorded."""
-_ANY_QUERY = JudgedQuery("a question", ("a page",))
+_ANY_QUERY = "a question"
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,6 @@ class IndexManager:
         self._generations = generations
         self._recipe = recipe
         self._model = model
-        self._gate = gate
         self._telemetry = telemetry
         self._on_synced = on_synced
         self._recipe_of = recipe_of
@@ -171,9 +170,14 @@ class IndexManager:
         """Ask for a sync in a moment."""
         self._scheduler.wake()
 
-    def reschedule_background(self, seconds: float, work: Callable[[], None]) -> None:
+    def reschedule_background(self, seconds: float, work: Callable[[], None], slot: str = "background") -> None:
         """Run some work in the background after a pause; see `Scheduler.reschedule_background`."""
-        self._scheduler.reschedule_background(seconds, work)
+        self._scheduler.reschedule_background(seconds, work, slot)
+
+    def pause(self, seconds: float) -> None:
+        """Let work in the background rest. Errors: `Stopped` as soon as `stop` is called."""
+        if self._stopping.wait(seconds):
+            raise Stopped
 
     def refresh_pages(self, paths: Collection[str]) -> RebuildStatus:
         """Ask for a sync that indexes these pages again although they are unchanged; return the job."""
@@ -262,7 +266,9 @@ class IndexManager:
             log.warning("the index is of another version and has other pages than SEMANTIC_EXCLUDE leaves; it is built again")
             return False
         try:
-            measure_recall(generation, [_ANY_QUERY], None, self._recipe.scale(generation))
+            query, scale = query_in_languages(_ANY_QUERY, generation.languages), self._recipe.scale(generation)
+            with generation.catalog.snapshot():
+                search_chunks(generation, query, lambda: None, SearchOptions(), scale)
             return generation.catalog.meta("commit") is not None
         except SemanticError as error:
             log.warning(
@@ -449,15 +455,6 @@ class IndexManager:
             self._unfinished_backoff.failed(_MAX_RETRY_UNREACHABLE_SECONDS if is_unreachable else None)
         else:
             self._unfinished_backoff.reset()
-        self._scheduler.submit(self._record_recall)
-
-    def _record_recall(self) -> None:
-        """Record the index's recall while its model is still available."""
-        try:
-            if self.serving is not None:
-                self._gate.record(self.serving)
-        except Exception as error:  # noqa: BLE001 - nothing depends on it
-            log.warning("the index was not judged: %s", error)
 
     def _succeed(self) -> None:
         self.last_sync, self.error = now(), None

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 
 from otterwiki_semantic.core.errors import ModelError, RebuildRefusedError
 from otterwiki_semantic.core.files import directory_size
-from otterwiki_semantic.core.records import Estimate, Recall, SearchOptions
-from otterwiki_semantic.embedding import Embedder, Matrix
+from otterwiki_semantic.core.records import Estimate, Recall
+from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.indexing.recipe import IndexRecipe
-from otterwiki_semantic.search import Scale, query_in_languages, search_chunks
-from otterwiki_semantic.search.evaluation import JudgedQuery, answerable, score
+from otterwiki_semantic.search import SearchResult
+from otterwiki_semantic.search.evaluation import RECALL, JudgedQuery, Metrics, answerable, fingerprint, score
 from otterwiki_semantic.storage import Generation
 
 _BYTES_PER_CHUNK = 6_500
@@ -28,13 +26,12 @@ _SECONDS_PER_CHUNK, _SECONDS_PER_TEXT, _SECONDS_PER_COPY = 0.004, 0.01, 0.0002
 _MIN_SECONDS = 0.1
 _SAMPLE = 8
 _DISK_MARGIN = 1.2
-_RESULTS = 20
 _MAX_LOSS = 0.1
 """Share of recall@10 that a new index may lose."""
 PACE = "seconds per chunk"
 
-EmbedQuery = Callable[[str], Matrix]
-"""Returns the vector of a query."""
+Search = Callable[[Generation, str], SearchResult]
+"""Searches a generation, serving or not, for the pages that answer a query."""
 
 
 def estimate(
@@ -94,28 +91,13 @@ def check_complete(generation: Generation, allowed: int) -> None:
         raise ModelError(f"the embedding model failed on {unfinished} of {counts.pages} pages")
 
 
-def measure_recall(
-    generation: Generation, queries: Sequence[JudgedQuery], embed_query: EmbedQuery | None, scale: Scale
-) -> list[float]:
-    """Return the recall@10 by page (0 to 1) of each judged query; without `embed_query`, of a keyword search."""
-    found: list[float] = []
-    for judged in queries:
-        query = query_in_languages(judged.query, generation.languages)
-        vector = partial(embed_query, query.text) if embed_query else lambda: None
-        with generation.catalog.snapshot():
-            hits = search_chunks(generation, query, vector, SearchOptions(_RESULTS, 1), scale).hits
-        found.append(score(judged, (hit.path for hit in hits))["recall@10"])
-    return found
-
-
 def _cached_recall(generation: Generation, queries: Sequence[JudgedQuery]) -> list[float] | None:
     cached = generation.catalog.meta(_cache_key(queries))
     return None if cached is None else [float(value) for value in json.loads(cached)]
 
 
 def _cache_key(queries: Sequence[JudgedQuery]) -> str:
-    digest = hashlib.sha256(repr(list(queries)).encode("utf-8", errors="surrogatepass")).hexdigest()[:16]
-    return f"recall@10 {digest}"
+    return f"recall@10 {fingerprint(queries)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +106,14 @@ class RecallGate:
 
     recipe: IndexRecipe
     read_queries: Callable[[], Sequence[JudgedQuery]]
-    embed_query: EmbedQuery
+    search: Search
 
-    def record(self, generation: Generation) -> None:
-        """Record the recall of an index once, while its model is available."""
-        queries = self.read_queries()
-        if queries and self.recipe.matches_vectors(generation) and _cached_recall(generation, queries) is None:
-            self._recall(generation, queries)
+    def measure(self, generation: Generation, queries: Sequence[JudgedQuery]) -> list[Metrics]:
+        """Ask judged queries, and return the metrics of each; recall is also recorded, while the model is available."""
+        rows = [score(judged, (hit.path for hit in self.search(generation, judged.query).hits)) for judged in queries]
+        if self.recipe.matches_vectors(generation) and generation.catalog.is_current:
+            generation.catalog.set_meta(_cache_key(queries), json.dumps([row[RECALL] for row in rows]))
+        return rows
 
     def compare(self, serving: Generation, new: Generation, queries: Sequence[JudgedQuery]) -> Recall | None:
         """Return the mean recall of both for the queries that still have a page; None if there are none."""
@@ -142,13 +125,8 @@ class RecallGate:
 
     def _recall(self, generation: Generation, queries: Sequence[JudgedQuery]) -> list[float]:
         """Return what an index achieves, or what it achieved while its model was available."""
-        scale = self.recipe.scale(generation)
-        if not self.recipe.matches_vectors(generation):
-            return _cached_recall(generation, queries) or measure_recall(generation, queries, None, scale)
-        recall = measure_recall(generation, queries, self.embed_query, scale)
-        if generation.catalog.is_current:
-            generation.catalog.set_meta(_cache_key(queries), json.dumps(recall))
-        return recall
+        cached = None if self.recipe.matches_vectors(generation) else _cached_recall(generation, queries)
+        return cached or [row[RECALL] for row in self.measure(generation, queries)]
 
 
 def check_recall(found: Recall, queries: int) -> None:

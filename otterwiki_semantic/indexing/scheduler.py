@@ -13,7 +13,7 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 
-_SYNC, _BACKGROUND = "sync", "background"
+_SYNC = "sync"
 _THREADS = 5
 _WAKE_DELAY = timedelta(milliseconds=50)
 """A save calls several hooks before its user gets an answer: one sync, a moment later, serves them all and delays nobody."""
@@ -76,11 +76,11 @@ class Scheduler:
         if not self._stopped.is_set():
             self._scheduler.add_job(work)
 
-    def reschedule_background(self, seconds: float, work: Callable[[], None]) -> None:
-        """Run some work in the background after a pause, in place of what was to run there; there is a single slot."""
+    def reschedule_background(self, seconds: float, work: Callable[[], None], slot: str = "background") -> None:
+        """Run some work in the background after a pause, in place of what was to run in the same slot."""
         if not self._stopped.is_set():
             moment = datetime.now(UTC) + timedelta(seconds=seconds)
-            self._scheduler.add_job(work, "date", run_date=moment, id=_BACKGROUND, replace_existing=True)
+            self._scheduler.add_job(work, "date", run_date=moment, id=slot, replace_existing=True)
 
     def stop(self, timeout: float) -> None:
         """Start nothing more, and wait up to `timeout` seconds for a running sync."""

@@ -15,6 +15,7 @@ from otterwiki_semantic.search.pipeline import search_chunks as search_chunks
 from otterwiki_semantic.search.query import Query as Query
 from otterwiki_semantic.search.query import parse_query as parse_query
 from otterwiki_semantic.search.related import related_pages as related_pages
+from otterwiki_semantic.search.retrieval import QueryVector as QueryVector
 from otterwiki_semantic.search.similarity_scale import Scale as Scale
 from otterwiki_semantic.search.similarity_scale import note_scale as note_scale
 from otterwiki_semantic.search.similarity_scale import noted_scale as noted_scale

@@ -6,6 +6,7 @@ and Kekäläinen, 2002); the mean difference of two rankings with a paired boots
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,9 +25,13 @@ GAINS = ("ndcg", "mrr", *(f"recall@{k}" for k in CUTOFFS), *(f"precision@{k}" fo
 """Of each query, by page, at 10 ranks unless named otherwise; 1 is best."""
 LOSSES = ("zero", "flagged")
 """Of each query: 1 if there is no result, and 1 if none counts as relevant; 0 is best."""
+RECALL = "recall@10"
 _DEPTH = 10
 _RESAMPLES = 10_000
 _INTERVAL = 0.95
+
+Metrics = dict[str, float]
+"""The metrics of one query, or their means over several, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,12 @@ def answerable(questions: Sequence[JudgedQuery], paths: Iterable[str]) -> list[i
     return [position for position, judged in enumerate(questions) if not known.isdisjoint(judged.relevant)]
 
 
-def score(judged: JudgedQuery, ranking: Iterable[str], *, confident: bool = True) -> dict[str, float]:
+def fingerprint(questions: Sequence[JudgedQuery]) -> str:
+    """Return what identifies judged questions, in their order."""
+    return hashlib.sha256(repr(list(questions)).encode("utf-8", errors="surrogatepass")).hexdigest()[:16]
+
+
+def score(judged: JudgedQuery, ranking: Iterable[str], *, confident: bool = True) -> Metrics:
     """Return the metrics of one ranking of pages (their paths, best first); a path that comes again does not count."""
     pages = [path for path in dict.fromkeys(map(_key, ranking)) if path not in judged.exclude]
     ranks = [rank for rank, path in enumerate(pages, 1) if path in judged.relevant]
@@ -108,7 +118,7 @@ def score(judged: JudgedQuery, ranking: Iterable[str], *, confident: bool = True
     }
 
 
-def means(rows: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def means(rows: Sequence[Mapping[str, Any]]) -> Metrics:
     """Return the mean of each metric over the queries."""
     return {metric: fmean(row[metric] for row in rows) for metric in (*GAINS, *LOSSES)}
 

@@ -21,7 +21,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki, which notes searches; its own browser has the administrator's session."""
     place = tmp_path_factory.mktemp("admin")
     repository = make_repository(place / "repository", demo_pages())
-    with LiveWiki(repository, place / "index", SEMANTIC_SEARCH_LOG="true") as live:
+    judged = place / "queries.json"
+    judged.write_text('[{"query": "zigbee", "relevant": ["services/automation"]}, {"query": "a <b>", "relevant": ["nowhere"]}]')
+    with LiveWiki(repository, place / "index", SEMANTIC_SEARCH_LOG="true", SEMANTIC_EVAL_QUERIES=str(judged)) as live:
         live.wait_until_indexed()
         live.log_in()
         yield live
@@ -33,6 +35,7 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
     site.search("zigbee")
     eventually(lambda: site.api("GET", "/semantic-search/insight").json["unanswered"], why="the question is noted")
     eventually(lambda: site.api("GET", "/semantic-search/insight").json["syncs"], why="the sync is listed")
+    eventually(lambda: site.api("GET", "/semantic-search/insight").json["quality"], why="the judged queries are asked")
     with opened(chromium, site, look, is_member=True) as page:
         page.goto(site.url + ADMIN)
         status = site.status()
@@ -42,6 +45,9 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
             expect(facts).to_contain_text(value)
         expect(page.get_by_role("region", name="Recent changes").locator("tbody tr").last).to_contain_text(str(status["pages"]))
         expect(page.get_by_role("img", name="Latency of searches")).to_be_visible()
+        expect(page.get_by_role("img", name="Quality of answers")).to_be_visible()
+        expect(page.get_by_role("region", name="Judged queries").locator("tbody tr").last).to_contain_text("0.500")
+        expect(page.locator("#index-work")).to_contain_text("1 of the 2 queries are not in the index")
         expect(page.locator(".semantic-unanswered")).to_contain_text("constitutional law of rome <b>")
         picture(page, f"index-{look}")
         if look != "plain":
@@ -95,6 +101,7 @@ def test_nothing_is_kept_of_searches_unless_it_is_switched_on(site: LiveWiki, tm
         text = quiet.get(ADMIN).text
         assert "SEMANTIC_SEARCH_LOG=true" in text
         assert "constitutional" not in text
+        assert "No judged queries are configured" in text
 
 
 @pytest.mark.parametrize("look", ["light", "dark", "phone", "plain"])

@@ -13,6 +13,7 @@ from functools import cache
 from itertools import count, product
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from tests.support.live_wiki import KEY, LiveWiki, Reply, eventually, make_repository
 from tests.support.paths import ROOT
@@ -31,11 +32,11 @@ class Server:
     workers: int
     command: tuple[str, ...]
 
-    def wiki(self, repository: Path, data_dir: Path, *, plugin: bool = True) -> LiveWiki:
+    def wiki(self, repository: Path, data_dir: Path, *, plugin: bool = True, **settings: Any) -> LiveWiki:
         (data_dir.parent / f"{data_dir.name}.sqlite").write_bytes(database())
         command = [part.replace("{workers}", str(self.workers)) for part in self.command]
         without = "" if plugin else "1"
-        return LiveWiki(repository, data_dir, command=command, PYTHONPATH=str(ROOT), WITHOUT_PLUGIN=without)
+        return LiveWiki(repository, data_dir, command=command, PYTHONPATH=str(ROOT), WITHOUT_PLUGIN=without, **settings)
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -70,14 +71,18 @@ def labels_of(series: Series) -> dict[str, set[str]]:
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str | bytes]) -> Iterator[Served]:
     place = tmp_path_factory.mktemp("monitored")
-    with WORKERS.wiki(make_repository(place / "repository", handbook), place / "index") as live:
+    judged = place / "queries.json"
+    judged.write_text('[{"query": "bleeding a radiator", "relevant": ["house/heating"]}]')
+    repository = make_repository(place / "repository", handbook)
+    with WORKERS.wiki(repository, place / "index", SEMANTIC_EVAL_QUERIES=str(judged)) as live:
         live.wait_until_indexed()
         yield Served(WORKERS, live)
 
 
 @pytest.fixture(scope="module")
 def scraped(served: Served) -> Series:
-    """What is there after each worker was asked three questions, a page was saved, and it was found."""
+    """What is there after each worker was asked three questions, a page was saved, and it was found; and the judged query."""
+    eventually(lambda: ("quality_queries", frozenset()) in parsed(served.live.request("GET", ROUTE).text))
     for question, mode in (("frost", "hybrid"), ("zyxwvut qwrtp", "keyword"), ("siren", "semantic")):
         served.ask_each(f"/api/v1/semantic-search?q={question.replace(' ', '+')}&mode={mode}")
     served.ask_each("/api/v1/semantic-search?q=sire&draft=true")
@@ -118,6 +123,9 @@ def test_what_the_index_holds_and_did_is_told(scraped: Series) -> None:
     asked = sum(count for (name, _), count in scraped.items() if name in {"searches_total", "draft_searches_total"})
     assert misses + value(scraped, "query_cache_hits_total") == asked
     assert value(scraped, "rebuild_state", state="idle") == 1
+    assert value(scraped, "quality_queries") == value(scraped, "quality_recall_at_10_ratio") == 1
+    assert value(scraped, "quality_precision_at_10_ratio") == 0.1
+    assert 0 <= time.time() - value(scraped, "quality_last_evaluation_timestamp_seconds") < 600
     assert value(scraped, "process_resident_memory_bytes") > 1 << 26, "the model is in that process"
 
 

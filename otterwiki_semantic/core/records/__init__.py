@@ -17,6 +17,7 @@ from otterwiki_semantic.core.records.insight import MapPoint as MapPoint
 from otterwiki_semantic.core.records.insight import MapState as MapState
 from otterwiki_semantic.core.records.insight import Neighbour as Neighbour
 from otterwiki_semantic.core.records.insight import PageInspection as PageInspection
+from otterwiki_semantic.core.records.insight import QualityRecord as QualityRecord
 from otterwiki_semantic.core.records.insight import SearchHour as SearchHour
 from otterwiki_semantic.core.records.insight import SyncRecord as SyncRecord
 from otterwiki_semantic.core.records.insight import UnansweredQuery as UnansweredQuery

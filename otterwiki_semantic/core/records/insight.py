@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from otterwiki_semantic.core.records.status import Freshness
@@ -33,6 +34,35 @@ class SyncRecord(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         force_setattr(self, "cure", self.hint)
+
+
+_Share = Annotated[float, Meta(ge=0, le=1)]
+
+
+class QualityRecord(Struct, frozen=True, kw_only=True):
+    """How well the serving index answered the judged queries, ranking pages. The figures are means over the queries, 0 to 1."""
+
+    finished: str
+    """ISO 8601 in UTC."""
+    seconds: float
+    commit: str | None
+    """The commit the index equalled."""
+    model: str
+    generation: str
+    recipe: str
+    """Identifies how the index was built: model, chunk profile, analysis of words, schema."""
+    queries: int
+    """Judged queries that were asked."""
+    unanswerable: int
+    """Those of which no relevant page exists."""
+    recall_at_10: _Share
+    """Share of the relevant pages among the first 10."""
+    precision_at_10: _Share
+    """Share of relevant pages in the first 10."""
+    mrr: _Share
+    """Reciprocal rank of the first relevant page, 0 beyond rank 10."""
+    zero_result_rate: _Share
+    """Share of the queries without any result."""
 
 
 class SearchHour(Struct, frozen=True):
@@ -79,6 +109,10 @@ class Insight(Struct, frozen=True):
     """The hours of the last 7 days that had searches, oldest first."""
     unanswered: tuple[UnansweredQuery, ...]
     """The 50 queries that found nothing relevant most often in 90 days."""
+    has_judged_queries: bool = False
+    """Whether judged queries are configured (`SEMANTIC_EVAL_QUERIES`)."""
+    quality: tuple[QualityRecord, ...] = ()
+    """The last 400 evaluations with them, newest first."""
 
 
 class Neighbour(Struct, frozen=True, omit_defaults=True):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from otterwiki_semantic.core.files import directory_size
 from otterwiki_semantic.core.records import Answer, Insight, Mode, Problem
+from otterwiki_semantic.daemon.reports.quality import QualityMonitor
 from otterwiki_semantic.daemon.reports.search_log import NAME, SearchLog, remove_searches
 from otterwiki_semantic.indexing import SyncHistory, now
 
@@ -19,9 +20,12 @@ _HINT = f"make sure that the wiki's user may write to {NAME} in the data directo
 class Insights:
     """Collects the insight; searches are logged only with `keeps_searches`."""
 
-    def __init__(self, data_dir: Path, syncs: SyncHistory, *, keeps_searches: bool) -> None:
+    def __init__(
+        self, data_dir: Path, syncs: SyncHistory, quality: QualityMonitor | None = None, *, keeps_searches: bool
+    ) -> None:
         self._data_dir = data_dir
         self._syncs = syncs
+        self._quality = quality
         self._keeps_searches = keeps_searches
         self._searches: SearchLog | None = None
         self._started = now()
@@ -59,10 +63,16 @@ class Insights:
             keeps_searches=self._searches is not None,
             searches=self._searches.hours(until) if self._searches else (),
             unanswered=self._searches.unanswered(until) if self._searches else (),
+            has_judged_queries=self._quality is not None,
+            quality=self._quality.newest_first() if self._quality else (),
         )
 
     def problems(self) -> list[Problem]:
-        """Return why searches are not logged, or an earlier log is not deleted."""
+        """Return why reports are not kept, or an earlier search log is not deleted."""
+        found = [self._quality.problem] if self._quality and self._quality.problem else []
+        return found + self._search_log_problems()
+
+    def _search_log_problems(self) -> list[Problem]:
         if self._undeleted is not None:
             return [Problem(f"the earlier search log cannot be deleted: {self._undeleted}", _HINT)]
         if self._searches is not None and self._searches.error is not None:

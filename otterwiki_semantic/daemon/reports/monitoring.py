@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import CatalogError
-from otterwiki_semantic.core.records import Answer, IndexStatus, SearchOptions
+from otterwiki_semantic.core.records import Answer, IndexStatus, QualityRecord, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, IndexState, Telemetry, logfmt
 from otterwiki_semantic.indexing import IndexManager
@@ -35,13 +35,16 @@ class Monitoring:
         self.telemetry.record_search(answers, options, seconds)
         self._slow_searches.record(answers, options, seconds)
 
-    def metrics(self, status: IndexStatus, manager: IndexManager, cache_hits: int, cache_misses: int) -> str:
+    def metrics(
+        self, status: IndexStatus, manager: IndexManager, quality: QualityRecord | None, cache_hits: int, cache_misses: int
+    ) -> str:
         """Return the metrics in Prometheus's text format. Errors: `MetricsError` if none are kept."""
         unfinished, index = 0, status.index
         with suppress(CatalogError):
             unfinished = manager.serving.catalog.unfinished if manager.serving else 0
         behind = self._commits_behind(index.commit, index.head) if index.error is None else None
-        return self.telemetry.render(IndexState(status, unfinished, manager.equals_head(), behind, cache_hits, cache_misses))
+        is_equal = manager.equals_head()
+        return self.telemetry.render(IndexState(status, unfinished, is_equal, behind, cache_hits, cache_misses, quality))
 
     def _count_behind(self, commit: str | None, head: str | None) -> int | None:
         """Count the commits of HEAD that are not indexed; at least 1 if the two differ, as after HEAD was reset."""

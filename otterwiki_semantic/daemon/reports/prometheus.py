@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from enum import StrEnum
 from typing import TypeVar
 
@@ -15,7 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from otterwiki_semantic.core.records import Answer, ChromaState, Mode, RebuildState, SearchOptions
+from otterwiki_semantic.core.records import Answer, ChromaState, Mode, QualityRecord, RebuildState, SearchOptions
 from otterwiki_semantic.core.telemetry import EmbeddingKind, Failure, IndexState, Telemetry
 from otterwiki_semantic.search.reranking import NONE_CONFIGURED
 
@@ -162,10 +163,22 @@ def _families(state: IndexState) -> Iterator[Metric]:
         yield _gauge("behind_commits", "Commits of HEAD not indexed; counted up to 1,000.", state.commits_behind)
     yield _counter("query_cache_hits", "Queries whose vectors were cached.", state.cache_hits)
     yield _counter("query_cache_misses", "Queries that had to be embedded.", state.cache_misses)
+    if state.quality is not None:
+        yield from _quality(state.quality)
     rebuild = GaugeMetricFamily(f"{PREFIX}_rebuild_state", "The last rebuild: 1 for its current state.", labels=["state"])
     for each in RebuildState:
         rebuild.add_metric([each.value], float(status.rebuild.state is each))
     yield rebuild
+
+
+def _quality(last: QualityRecord) -> Iterator[Metric]:
+    yield _gauge("quality_queries", "Judged queries of the last evaluation.", last.queries)
+    yield _gauge("quality_recall_at_10_ratio", "Share of the relevant pages among the first 10.", last.recall_at_10)
+    yield _gauge("quality_precision_at_10_ratio", "Share of relevant pages in the first 10.", last.precision_at_10)
+    yield _gauge("quality_mean_reciprocal_rank", "Mean of 1 / rank of the first relevant page.", last.mrr)
+    yield _gauge("quality_zero_result_ratio", "Share of judged queries without any result.", last.zero_result_rate)
+    finished = datetime.fromisoformat(last.finished).timestamp()
+    yield _gauge("quality_last_evaluation_timestamp_seconds", "When judged queries were last asked (Unix time).", finished)
 
 
 def _behind_seconds(seconds: float) -> Metric:

@@ -15,7 +15,7 @@ from flask.typing import ResponseReturnValue
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
-from otterwiki_semantic.core.records import ReindexRequest, SearchHour
+from otterwiki_semantic.core.records import QualityRecord, ReindexRequest, SearchHour
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, page_urls, render_page, status_of
 
@@ -111,13 +111,15 @@ class _Views:
         try:
             insight, found = self._service.insight(), self._service.map()
         except SemanticError:
-            return {"insight": None, "chart": None, "map": None}  # the state says why
-        return {"insight": insight, "chart": latency_chart(insight.searches), "map": found}
+            return {"insight": None, "chart": None, "quality": None, "map": None}  # the state says why
+        chart, quality = latency_chart(insight.searches), quality_chart(insight.quality[::-1])
+        return {"insight": insight, "chart": chart, "quality": quality, "map": found}
 
 
 WIDTH, HEIGHT = 600, 140
 _SECONDS_OF_AN_HOUR = 3600
 _LEAST_HOURS = 24
+_LEAST_EVALUATIONS = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,38 @@ def latency_chart(hours: Sequence[SearchHour]) -> LatencyChart | None:
         )
 
     return LatencyChart(tuple(map(bar, starts, hours)), top, most)
+
+
+@dataclass(frozen=True, slots=True)
+class QualityBar:
+    """An evaluation in the chart; coordinates as in `Bar`."""
+
+    x: float
+    width: float
+    recall_y: float
+    mrr_y: float
+
+
+@dataclass(frozen=True, slots=True)
+class QualityChart:
+    """The evaluations with judged queries, at equal distances; 1 is at the top."""
+
+    bars: tuple[QualityBar, ...]
+    since: str
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def quality_chart(records: Sequence[QualityRecord]) -> QualityChart | None:
+    """Return the chart of evaluations, oldest first; None if there were none."""
+    if not records:
+        return None
+    width = WIDTH / max(_LEAST_EVALUATIONS, len(records))
+    bars = (
+        QualityBar(round(number * width, 2), round(width, 2), _place(each.recall_at_10, 1), _place(each.mrr, 1))
+        for number, each in enumerate(records)
+    )
+    return QualityChart(tuple(bars), records[0].finished)
 
 
 def _round_top(most: float) -> int:

@@ -11,9 +11,9 @@ import pytest
 from otterwiki_semantic.core.records import Answer, Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
-from otterwiki_semantic.indexing.promotion import measure_recall
+from otterwiki_semantic.indexing.promotion import RecallGate
 from otterwiki_semantic.indexing.rebuild import RebuildJob
-from otterwiki_semantic.search import Scale
+from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.search.evaluation import JudgedQuery
 from otterwiki_semantic.search.name_evidence import EXACT_POINTS
 from otterwiki_semantic.storage import GenerationStore
@@ -97,16 +97,21 @@ GERMAN: dict[str, str | bytes] = {
 JUDGED = [JudgedQuery(word, (f"page{number}",)) for number, word in enumerate(WORDS)]
 
 
-def test_the_recall_of_an_index_is_measured_in_its_languages(tmp_path: Path) -> None:
+def test_the_recall_of_an_index_is_measured_in_its_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_repository(tmp_path / "repository", GERMAN)
-    for languages in (("de",), ("en",), ("en", "de")):
-        index = opened(settings(tmp_path / "-".join(languages), *languages, repository=tmp_path / "repository"))
-        index.close()
+    choices = (("de",), ("en",), ("en", "de"))
+    for languages in choices:
+        opened(settings(tmp_path / "-".join(languages), *languages, repository=tmp_path / "repository")).close()
+    index = opened(settings(tmp_path, "fr"))
+    monkeypatch.setattr(IndexRecipe, "matches_vectors", lambda *_: False)  # by words alone
+    gate = RecallGate(index._recipe, list, index._search_in_background)
+    for languages in choices:
         generation = GenerationStore(tmp_path / "-".join(languages) / "index").open_current()
         assert generation is not None
         assert generation.languages == languages
-        assert measure_recall(generation, JUDGED, None, Scale()) == [1.0] * len(JUDGED)
+        assert [row["recall@10"] for row in gate.measure(generation, JUDGED)] == [1.0] * len(JUDGED)
         generation.close()
+    index.close()
 
 
 def test_while_another_index_is_built_the_old_one_is_asked_in_its_languages(

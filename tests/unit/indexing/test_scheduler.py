@@ -78,6 +78,15 @@ def test_no_run_is_lost_to_earlier_ones_that_have_not_quite_ended(start: Start) 
     eventually(lambda: len(syncs) == 3, 10)
 
 
+def test_work_takes_the_place_of_earlier_work_in_its_slot_only(start: Start) -> None:
+    done: list[str] = []
+    scheduler = start(lambda: None)
+    scheduler.reschedule_background(3600, lambda: done.append("replaced"))
+    scheduler.reschedule_background(0.3, lambda: done.append("other"), "other")
+    scheduler.reschedule_background(0, lambda: done.append("first"))
+    eventually(lambda: done == ["first", "other"], 10)
+
+
 @pytest.mark.parametrize("days", [-400, -1, 1, 400])
 def test_a_clock_that_is_set_stops_no_sync(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
     """The clock of APScheduler and of ours is exchanged: no test may set the machine's."""

@@ -1,0 +1,170 @@
+"""The quality of answers: judged queries are asked in the background, and their figures kept as a history in a file.
+
+They are asked once a day, after another index was promoted, and when they changed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from threading import Lock
+
+import msgspec
+
+from otterwiki_semantic.core.backoff import Backoff
+from otterwiki_semantic.core.errors import ParameterError, SemanticError
+from otterwiki_semantic.core.files import write_atomically
+from otterwiki_semantic.core.records import Problem, QualityRecord
+from otterwiki_semantic.core.serialization import decode, to_builtins
+from otterwiki_semantic.indexing import IndexManager, RecallGate, Stopped, now
+from otterwiki_semantic.search.evaluation import RECALL, JudgedQuery, answerable, fingerprint, means
+from otterwiki_semantic.storage import Generation
+
+MAX_RECORDS = 400
+DAY = 86_400.0
+_RETRY_SECONDS = 600.0
+"""The first pause after a failure; it grows up to a day."""
+_SLOT = "quality"
+_DIGITS = 4
+_HINT = "make room on the disk of the data directory, or let the wiki's user write to it; until then they are kept in memory"
+
+log = logging.getLogger(__name__)
+
+
+class StoredQuality(msgspec.Struct, frozen=True):
+    """The history as it is stored in the data directory. Times are Unix times."""
+
+    records: tuple[QualityRecord, ...] = ()
+    """Oldest first."""
+    asked: float = 0.0
+    """When the last evaluation began."""
+    queries: str = ""
+    """The fingerprint of its judged queries."""
+    clock_set: float | None = None
+    """When the clock was first seen to be before `asked`."""
+
+
+class QualityMonitor:
+    """Asks the judged queries of the serving index when they are due, and keeps the last 400 results in a file."""
+
+    def __init__(self, file: Path, gate: RecallGate, manager: IndexManager, clock: Callable[[], float] = time.time) -> None:
+        self._file = file
+        self._gate = gate
+        self._manager = manager
+        self._clock = clock
+        self._stored = read_quality(file)
+        self._evaluating = Lock()
+        self._backoff = Backoff(_RETRY_SECONDS, DAY)
+        self.problem: Problem | None = None
+        """Why the history is not stored."""
+
+    @property
+    def latest(self) -> QualityRecord | None:
+        """The last evaluation."""
+        return self._stored.records[-1] if self._stored.records else None
+
+    def newest_first(self) -> tuple[QualityRecord, ...]:
+        """Return the history."""
+        return self._stored.records[::-1]
+
+    def refresh(self) -> None:
+        """Ask the judged queries in the background, if that is due."""
+        self._manager.reschedule_background(0, self._evaluate_if_due, _SLOT)
+
+    def _evaluate_if_due(self) -> None:
+        if not self._evaluating.acquire(blocking=False):
+            return
+        try:
+            generation = self._manager.stable_generation()
+            if generation is None or not self._gate.recipe.matches_vectors(generation) or not self._backoff.is_due:
+                return
+            try:
+                queries = self._gate.read_queries()
+            except ParameterError:  # reported in the status
+                return
+            wait = self._seconds_until_due(generation, queries)
+            if wait <= 0:
+                wait = self._evaluate(generation, queries)
+            self._manager.reschedule_background(wait, self._evaluate_if_due, _SLOT)
+        except Stopped:
+            return
+        except Exception as error:  # noqa: BLE001 - the outermost frame of the job
+            self._fail(error)
+        finally:
+            self._evaluating.release()
+
+    def _seconds_until_due(self, generation: Generation, queries: Sequence[JudgedQuery]) -> float:
+        """Return how long not to ask: with the same queries of the same index up to a day, however the clock was set."""
+        stored, moment = self._stored, self._clock()
+        if self.latest is None or self.latest.generation != generation.name or stored.queries != fingerprint(queries):
+            return 0.0
+        if stored.asked <= moment:
+            return stored.asked + DAY - moment
+        since = stored.clock_set
+        if since is None or since > moment:
+            since = moment
+            self._store(msgspec.structs.replace(stored, clock_set=since))
+        return since + DAY - moment
+
+    def _evaluate(self, generation: Generation, queries: Sequence[JudgedQuery]) -> float:
+        """Ask the judged queries, record what they find, and return the seconds until they are due again."""
+        asked, start, commit = self._clock(), time.perf_counter(), generation.catalog.commit
+        try:
+            rows = self._gate.measure(generation, queries)
+        except SemanticError:
+            if self._manager.serving is generation:
+                raise
+        if self._manager.serving is not generation:  # replaced in the meantime
+            return 0.0
+        figures = {name: round(value, _DIGITS) for name, value in means(rows).items()}
+        record = QualityRecord(
+            finished=now(),
+            seconds=round(time.perf_counter() - start, 3),
+            commit=commit,
+            model=self._gate.recipe.embedder.name,
+            generation=generation.name,
+            recipe=generation.fingerprint or "",
+            queries=len(queries),
+            unanswerable=len(queries) - len(answerable(queries, generation.catalog.blobs())),
+            recall_at_10=figures[RECALL],
+            precision_at_10=figures["precision@10"],
+            mrr=figures["mrr"],
+            zero_result_rate=figures["zero"],
+        )
+        self._store(StoredQuality((*self._stored.records, record)[-MAX_RECORDS:], asked, fingerprint(queries)))
+        self._backoff.reset()
+        log.info("%d judged queries: recall@10 %.3f, MRR %.3f", record.queries, record.recall_at_10, record.mrr)
+        return DAY
+
+    def _store(self, stored: StoredQuality) -> None:
+        self._stored = stored
+        try:
+            write_atomically(self._file, json.dumps(to_builtins(stored)))
+        except OSError as error:
+            self.problem = Problem(f"the figures of judged queries cannot be stored: {error}", _HINT)
+        else:
+            self.problem = None
+
+    def _fail(self, error: Exception) -> None:
+        if self._manager.is_stopping:
+            return
+        minutes = self._backoff.failed() / 60
+        log.warning("the judged queries could not be asked, and are asked again in %.0f min: %s", minutes, error)
+
+
+def read_quality(path: Path) -> StoredQuality:
+    """Read the stored history; an empty one if there is none or it is corrupt."""
+    try:
+        stored = decode(path.read_bytes(), StoredQuality)
+        for record in stored.records:
+            datetime.fromisoformat(record.finished)
+    except FileNotFoundError:
+        return StoredQuality()
+    except (OSError, ValueError, RecursionError) as error:
+        log.warning("the history of judged queries cannot be read and begins anew: %s", error)
+        return StoredQuality()
+    return stored
