@@ -5,6 +5,7 @@ Recording a search takes a few microseconds; the state of the index is read only
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from otterwiki_semantic.core.records import Answer, ChromaState, Mode, QualityRecord, RebuildState, SearchOptions
+from otterwiki_semantic.core.records import Answer, ChromaFill, ChromaState, Mode, QualityRecord, RebuildState, SearchOptions
 from otterwiki_semantic.core.telemetry import EmbeddingKind, Failure, IndexState, Telemetry
 from otterwiki_semantic.search.reranking import NONE_CONFIGURED
 
@@ -147,16 +148,7 @@ def _families(state: IndexState) -> Iterator[Metric]:
     yield _gauge("chunks", "Passages in the index.", status.chunks)
     yield _gauge("vectors", "Vectors in the index.", status.vectors)
     if status.chroma is not None:
-        if status.chroma.count is not None:
-            yield _gauge(
-                "chroma_vectors", "Vectors in the ChromaDB collection, as counted after the last write.", status.chroma.count
-            )
-        yield _gauge("chroma_pending_vectors", "Vectors that the ChromaDB collection lacks.", status.chroma.pending)
-        yield _gauge(
-            "chroma_outdated_vectors", "Vectors with outdated metadata in the ChromaDB collection.", status.chroma.outdated
-        )
-        usable = status.chroma.state is not ChromaState.RESTING
-        yield _gauge("chroma_up", "Whether ChromaDB can be used.", float(usable))
+        yield from _chroma_families(status.chroma)
     yield _gauge("pending_pages", "Pages whose content in HEAD is not indexed yet.", status.index.pending_pages)
     yield _gauge("unfinished_pages", "Pages found by keywords only, because the model failed on them.", state.unfinished_pages)
     if state.commits_behind is not None:
@@ -179,6 +171,14 @@ def _quality(last: QualityRecord) -> Iterator[Metric]:
     yield _gauge("quality_zero_result_ratio", "Share of judged queries without any result.", last.zero_result_rate)
     finished = datetime.fromisoformat(last.finished).timestamp()
     yield _gauge("quality_last_evaluation_timestamp_seconds", "When judged queries were last asked (Unix time).", finished)
+
+
+def _chroma_families(fill: ChromaFill) -> Iterator[Metric]:
+    about = "Vectors in the ChromaDB collection, as counted after the last write."
+    yield _gauge("chroma_vectors", about, math.nan if fill.count is None else fill.count)
+    yield _gauge("chroma_pending_vectors", "Vectors that the ChromaDB collection lacks.", fill.pending)
+    yield _gauge("chroma_outdated_vectors", "Vectors with outdated metadata in the ChromaDB collection.", fill.outdated)
+    yield _gauge("chroma_up", "Whether ChromaDB can be used.", float(fill.state is not ChromaState.RESTING))
 
 
 def _behind_seconds(seconds: float) -> Metric:
