@@ -358,10 +358,17 @@ def _add_nearest(
 
 
 def _compare(candidates: dict[int, Candidate], index: ExactIndex, vector: Matrix) -> None:
-    """Compare the candidates with the query that only words or a name have found."""
+    """Compare the candidates with the query that only words or a name have found.
+
+    Equal texts get one similarity: rounding depends on a vector's place, and would rank them differently from index to index.
+    """
     missing = [chunk for chunk, candidate in candidates.items() if candidate.similarity is None]
     for chunk, similarity in index.similarities(vector, missing).items():
         candidates[chunk].similarity = similarity
+    of_vectors: dict[str, float] = {}
+    for each in candidates.values():
+        if each.similarity is not None:
+            each.similarity = of_vectors.setdefault(each.chunk.vector, each.similarity)
 
 
 def _evidence(candidates: Collection[Candidate], scale: Scale, floor: float) -> Evidence:
