@@ -27,7 +27,7 @@ _MARKERS = {
 _SERVED = {"app": "Flask", "client": "FlaskClient", "wiki": "LiveWiki", "wikis": "Wikis"}
 """Fixtures that are a served wiki, by name, and their types: what is called so may be something else in some module."""
 _MEMORY, _MEMORY_BYTES = Path("/dev/shm"), 4 << 30
-_LONGEST_ID, _SHORTENED_ID = 60, 30
+_LONGEST_ID, _SHORTENED_ID = 60, 20
 _HAS_PASSED = pytest.StashKey[bool]()
 _NUMBERS = count()
 

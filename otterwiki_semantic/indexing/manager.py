@@ -255,9 +255,13 @@ class IndexManager:
             generation.close()
             return None
         if generation is None or generation.catalog.meta("commit") is not None:
-            is_outdated = generation is not None and not self._recipe.matches(generation)
-            self._generations.remove_others(generation, self._recipe.fingerprint if is_outdated else "")
+            self._remove_others(generation)
         return generation
+
+    def _remove_others(self, serving: Generation | None) -> None:
+        """Remove what nobody needs besides the serving generation; an interrupted build of the present recipe stays."""
+        is_outdated = serving is not None and not self._recipe.matches(serving)
+        self._generations.remove_others(serving, self._recipe.fingerprint if is_outdated else "")
 
     def _can_serve(self, generation: Generation) -> bool:
         if self._recipe.matches(generation):
@@ -364,7 +368,7 @@ class IndexManager:
             if self.previous is not None:
                 self.previous.mirror.start_collection()
                 self._generations.remove_collections(self.previous)
-            self._generations.remove_others(generation)
+            self._remove_others(generation)
             self._has_replaced = False
         if self.previous is not None:
             self._follow(self.previous, generation)

@@ -74,7 +74,7 @@ class _Attempt:
         for _ in range(self._random.choice(_FURTHER_KILLS)):
             self._kill(restart, _RESTART_SECONDS, most=_EARLY)
         killed = self._result.place / "killed"
-        shutil.copytree(data_dir, killed, ignore=shutil.ignore_patterns("*.sock"))
+        shutil.copytree(data_dir, killed, symlinks=True, ignore=shutil.ignore_patterns("*.sock"))
         held = held_vectors(data_dir, self._laboratory.recipe)
         start = time.time()
         recovery = self._recover(restart)

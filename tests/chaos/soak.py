@@ -514,7 +514,7 @@ def soak(place: Path, seed: int, minutes: float) -> bool:
         life.faults += [*leftovers(life), *unexcused(life, searchers), *life.differences_from_afresh()]
     life.faults += [wrong for searcher in searchers for wrong in searcher.wrong]
     if life.faults and life.disk.exists:
-        shutil.copytree(life.data_dir, place / "index-kept")
+        shutil.copytree(life.data_dir, place / "index-kept", symlinks=True)
     print(report(life, searchers), flush=True)
     return not life.faults
 

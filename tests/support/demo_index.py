@@ -11,12 +11,12 @@ import pytest
 
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
-from tests.support.live_wiki import demo_pages, eventually, make_repository
+from tests.support.live_wiki import demo_pages, eventually, is_whole, make_repository
 
 
 def copy_demo(factory: pytest.TempPathFactory, place: Path) -> Path:
     """Copy the demo's repository and its index to `place/repository` and `place/index`; return the repository."""
-    shutil.copytree(_built(factory), place, dirs_exist_ok=True, copy_function=shutil.copy2)
+    shutil.copytree(_built(factory), place, dirs_exist_ok=True, symlinks=True)
     return place / "repository"
 
 
@@ -32,7 +32,7 @@ def _built(factory: pytest.TempPathFactory) -> Path:
             repository = make_repository(unfinished / "repository", demo_pages())
             index = IndexEngine(Settings(repository, unfinished / "index", map=False))
             index.start()
-            eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0, 120)
+            eventually(lambda: is_whole(index.status()), 120)
             index.close()
             unfinished.rename(built)
     return built

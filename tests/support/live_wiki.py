@@ -264,6 +264,11 @@ def is_settled(status: IndexStatus) -> bool:
     return status.status == "ready" and status.chroma is not None and status.chroma.state is ChromaState.READY
 
 
+def is_whole(status: IndexStatus) -> bool:
+    """Whether the index equals HEAD, and the collection in ChromaDB has exactly what it has."""
+    return is_settled(status) and status.chroma is not None and status.chroma.complete_commit == status.indexed_commit
+
+
 def head_of(repository: Path) -> str:
     """Return the commit at HEAD; empty before the first one."""
     answer = subprocess.run(

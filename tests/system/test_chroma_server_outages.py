@@ -47,7 +47,7 @@ def index(tmp_path: Path, server: RunningChroma, handbook: dict[str, str | bytes
         Settings(repository, tmp_path / "index", sync_interval=3600, chroma_url=server.url, vector_search="chroma", map=False)
     )
     made.start()
-    eventually(lambda: is_well(made))
+    eventually(lambda: is_well(made) and (fill := made.status().chroma) is not None and fill.complete_commit)
     yield made
     made.close()
 
@@ -215,7 +215,7 @@ def test_an_index_that_is_copied_begins_a_collection_of_its_own(
     assert isinstance(store, ChromaServerStore)
     store._trusted = Cooldown(0.0)
     shutil.copytree(tmp_path / "repository", tmp_path / "other repository")
-    shutil.copytree(tmp_path / "index", tmp_path / "other index")
+    shutil.copytree(tmp_path / "index", tmp_path / "other index", symlinks=True)
     settings = Settings(
         tmp_path / "other repository",
         tmp_path / "other index",

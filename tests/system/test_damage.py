@@ -51,7 +51,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
 def place(built: Callable[[int], Path], tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     """A copy with few pages, or with as many as the test is marked with."""
     mark = request.node.get_closest_marker("pages")
-    shutil.copytree(built(mark.args[0] if mark else FEW), tmp_path / "copy", copy_function=shutil.copy2)
+    shutil.copytree(built(mark.args[0] if mark else FEW), tmp_path / "copy", symlinks=True)
     return tmp_path / "copy"
 
 

@@ -209,9 +209,7 @@ class ReindexRequest:
     full: bool = parameter(Flag(), "Read and divide every page again, even if nothing has changed.", default=False)
     pages: tuple[str, ...] = parameter(PagePaths(1_000), "Read only these pages again, in the serving index.", ())
     rollback: bool = parameter(
-        Flag(), "Return to the index that the last change of model or chunk profile replaced, with its settings.", default=False
+        Flag(),
+        "Return to the index that the last change of model or chunk profile replaced, whatever else is asked.",
+        default=False,
     )
-
-    def __post_init__(self) -> None:
-        if self.rollback and (self.full or self.pages):
-            raise ParameterError("rollback goes alone: without full and pages")

@@ -30,6 +30,7 @@ class EmbeddedChromaStore(VectorStore):
         super().__init__(str(directory), spec)
         self.directory = directory
         self._link = link
+        self._is_unlinked = False
         self._client: Client | None = None
         self._opened: Collection | None = None
 
@@ -49,7 +50,9 @@ class EmbeddedChromaStore(VectorStore):
             new.symlink_to(target)
             new.replace(self._link)
         except OSError as error:
-            log.warning("%s does not lead to the collection: %s; remove what is there", self._link, error)
+            if not self._is_unlinked:
+                log.warning("%s does not lead to the collection: %s; remove what is there", self._link, error)
+            self._is_unlinked = True
             with suppress(OSError):
                 new.unlink(missing_ok=True)
 

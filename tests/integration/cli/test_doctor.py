@@ -96,7 +96,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def resting(built: Path, tmp_path: Path) -> DoctorContext:
-    shutil.copytree(built, tmp_path / "copy", copy_function=shutil.copy2)
+    shutil.copytree(built, tmp_path / "copy", symlinks=True)
     return make_context(PATH, {}, repository=tmp_path / "copy" / "repository", data_dir=tmp_path / "copy" / "index")
 
 

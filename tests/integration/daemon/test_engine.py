@@ -90,7 +90,7 @@ def test_a_rebuild_takes_the_place_of_the_index_and_embeds_nothing(settings: Set
     assert (after.pages, after.chunks, after.vectors) == (before.pages, before.chunks, before.vectors)
     assert after.rebuild.pages_done == before.pages
     assert paths(index, "vegetables", 1) == ["garden"]
-    assert [path.name for path in (settings.data_dir / "generations").iterdir()] == [after.generation]
+    eventually(lambda: [path.name for path in (settings.data_dir / "generations").iterdir()] == [after.generation])
 
 
 def test_searches_go_on_while_a_rebuild_runs(index: IndexEngine) -> None:

@@ -54,7 +54,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def place(built: Path, tmp_path: Path) -> Path:
-    shutil.copytree(built, tmp_path / "copy", copy_function=shutil.copy2)
+    shutil.copytree(built, tmp_path / "copy", symlinks=True)
     return tmp_path / "copy"
 
 
@@ -120,7 +120,8 @@ def test_the_old_index_answers_until_the_new_one_is_whole(
     assert status.rebuild.estimate is not None
     assert status.rebuild.estimate.texts == PAGES, "as many as there may be"
     assert ask(index, "unit77").degraded is None
-    assert [path.name for path in (place / "index" / "generations").iterdir()] == [status.generation]
+    left = {path.name for path in (place / "index" / "generations").iterdir()}
+    assert left <= {status.generation, old}, "one can return to it"
 
 
 def test_what_is_saved_while_a_model_is_changed_is_found_by_its_words(place: Path, opened: Open) -> None:
@@ -534,7 +535,9 @@ def test_a_build_that_was_stopped_goes_on_after_the_next_start(place: Path, open
     begun.close()
     index = opened(chunks="fixed")
     eventually(lambda: is_ready(index) and index.status().generation == begun.name)
-    assert [left.name for left in (place / "index" / "generations").iterdir()] == [begun.name]
+    left = {path.name for path in (place / "index" / "generations").iterdir()}
+    assert left >= {begun.name}
+    assert len(left) <= 2, "one can return to the one before"
 
 
 def test_a_build_that_its_model_failed_goes_on_when_the_model_works(

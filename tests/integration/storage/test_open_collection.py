@@ -32,7 +32,7 @@ PAGES: dict[str, str | bytes] = {
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[IndexEngine]:
-    made = opened(Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", map=False))
+    made = opened(Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", sync_interval=1, map=False))
     yield made
     made.close()
 
