@@ -8,6 +8,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from otterwiki_semantic.core.files import directory_size
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -26,10 +28,4 @@ def resident(pid: int | str = "self") -> float:
 
 def tree_bytes(directory: Path) -> int:
     """Return the bytes of all files below a directory; a file that goes meanwhile counts nothing."""
-    total = 0
-    for path in directory.rglob("*"):
-        try:
-            total += path.lstat().st_size if path.is_file() else 0
-        except FileNotFoundError:
-            continue
-    return total
+    return directory_size(directory)

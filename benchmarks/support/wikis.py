@@ -104,7 +104,7 @@ def copied(wiki: BuiltWiki, place: Path) -> BuiltWiki:
     repository, data_dir = place / "repository", place / "index"
     shutil.copytree(wiki.repository, repository, symlinks=True)
     ignored = shutil.ignore_patterns("*.sock", "*.lock")
-    shutil.copytree(wiki.data_dir, data_dir, ignore=ignored)
+    shutil.copytree(wiki.data_dir, data_dir, symlinks=True, ignore=ignored)
     return replace(wiki, repository=repository, data_dir=data_dir)
 
 

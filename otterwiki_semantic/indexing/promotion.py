@@ -19,7 +19,7 @@ from otterwiki_semantic.search import SearchResult
 from otterwiki_semantic.search.evaluation import RECALL, JudgedQuery, Metrics, answerable, fingerprint, score
 from otterwiki_semantic.storage import Generation
 
-_BYTES_PER_CHUNK = 6_500
+_BYTES_PER_CHUNK = 18_000
 _TEXT_BYTES_PER_CHUNK = 900
 _SECONDS_PER_CHUNK, _SECONDS_PER_TEXT, _SECONDS_PER_COPY = 0.004, 0.01, 0.0002
 """What a chunk takes in a first build apart from its embedding, the embedding, and a copy; later builds know better."""
