@@ -39,9 +39,13 @@ def pytest_configure() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def ask_chroma() -> Iterator[None]:
-    """With SEMANTIC_VECTOR_SEARCH=chroma, let engines in this process ask ChromaDB, too, as `make test-chroma` does."""
+def impatience() -> Iterator[None]:
+    """Let engines in this process fill ChromaDB soon after a change, for which many tests wait.
+
+    With SEMANTIC_VECTOR_SEARCH=chroma, as in `make test-chroma`, they also search in it.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("otterwiki_semantic.indexing.manager._QUIET_SECONDS", 0.1)
         if os.environ.get("SEMANTIC_VECTOR_SEARCH") == "chroma":
             patch.setattr("otterwiki_semantic.daemon.engine.EXACT", 0)
         yield
