@@ -24,7 +24,7 @@ import msgspec
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.backoff import Backoff, Cooldown
-from otterwiki_semantic.core.errors import CatalogCorruptError, IndexUnavailableError, ParameterError, SemanticError
+from otterwiki_semantic.core.errors import CatalogError, IndexUnavailableError, ParameterError, SemanticError
 from otterwiki_semantic.core.files import write_atomically
 from otterwiki_semantic.core.records import Answer, ComparedModel, Mode, ModelComparison, Problem, SearchOptions
 from otterwiki_semantic.core.serialization import decode, to_builtins
@@ -51,6 +51,7 @@ _DAY = 86_400.0
 _CLOSE_SECONDS = 2.0
 _DIGITS = 4
 _JUDGED = SearchOptions(n=2 * _RANKED, max_chunks_per_page=1, rerank=False)
+_INDEXING, _SEARCHING = "indexing", "searching"
 _FILE = "comparison.json"
 _HINT = (
     "correct the SEMANTIC_SHADOW settings, start that model's server, or make room on the disk, as the message says; it is "
@@ -121,7 +122,9 @@ class ShadowComparison:
         self._pause = Cooldown(_FOLLOW_SECONDS)
         self._backoff = Backoff(_RETRY_SECONDS, _MAX_RETRY_SECONDS)
         self._errors: dict[str, Exception] = {}
-        """Why a part of the work last failed, by its name."""
+        """Why a part of the work fails, by its name."""
+        self._logged: dict[str, str] = {}
+        """The error of each part that was logged last."""
         self._thread = threading.Thread(target=self._work, name="shadow", daemon=True)
 
     def start(self) -> None:
@@ -167,8 +170,7 @@ class ShadowComparison:
 
     def report(self) -> ModelComparison:
         """Return what was measured."""
-        with self._lock:
-            figures = msgspec.structs.replace(self._figures, searches=list(self._figures.searches))
+        figures = self._current_figures()
         overlaps, *milliseconds = zip(*figures.searches, strict=True) if figures.searches else ((), (), ())
         judged = figures.judged or _Judged("", 0, 0.0)
         index = self._index
@@ -187,6 +189,15 @@ class ShadowComparison:
             judged_queries=judged.count,
         )
 
+    def _current_figures(self) -> _Figures:
+        """Return the figures of the two indexes as they are now; none while one of them is built."""
+        serving, index = self._manager.serving, self._index
+        if serving is not None and index is not None and index.generation is not None:
+            with self._lock, suppress(CatalogError):
+                if self._figures.recipes == (serving.fingerprint, index.recipe.fingerprint):
+                    return msgspec.structs.replace(self._figures)
+        return _Figures()
+
     @property
     def problem(self) -> Problem | None:
         """Why models are not compared now; None if they are."""
@@ -198,13 +209,13 @@ class ShadowComparison:
     def _work(self) -> None:
         while not self._stopping.is_set():
             if not self._pause.is_active:
-                self._attempt("index", self._follow)
+                self._attempt(_INDEXING, self._follow)
             try:
                 asked = self._waiting.get(timeout=max(self._pause.remaining, 0.01))
             except Empty:
                 continue
             if asked is not None and not self._stopping.wait(_ANSWERED_SECONDS):
-                self._attempt("search", partial(self._compare, *asked))
+                self._attempt(_SEARCHING, partial(self._compare, *asked))
 
     def _attempt(self, name: str, work: Callable[[], None]) -> None:
         """Do a part of the work; keep its error, and log it if it is new."""
@@ -215,16 +226,15 @@ class ShadowComparison:
         except Exception as error:
             if self._stopping.is_set():
                 return
-            if str(error) != str(self._errors.get(name)):
-                unforeseen = None if isinstance(error, SemanticError | OSError) else error
-                log.warning("%s", _message(error), exc_info=unforeseen)
-            self._errors[name] = error
-            if isinstance(error, CatalogCorruptError) and self._index is not None:
-                self._index.discard()
-            if name == "index":
+            message = _message(error)
+            if message != self._logged.get(name):
+                log.warning("%s", message, exc_info=None if isinstance(error, SemanticError | OSError) else error)
+            self._errors[name], self._logged[name] = error, message
+            if name == _INDEXING:
                 self._pause.start(self._backoff.failed())
         else:
             self._errors.pop(name, None)
+            self._logged.pop(name, None)
 
     def _follow(self) -> None:
         """Bring the shadow index to HEAD once the serving one is there, and ask the judged queries if they are due."""
@@ -236,6 +246,7 @@ class ShadowComparison:
         self._index.bring_to_head(serving)
         self._judge(serving, self._index)
         self._store()
+        self._errors.pop(_SEARCHING, None)  # the next search tells
         self._backoff.reset()
         self._pause.start(_FOLLOW_SECONDS)
 

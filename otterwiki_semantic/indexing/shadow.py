@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -24,6 +25,8 @@ from otterwiki_semantic.search import PinnedAnswers, Query, SearchResult, search
 from otterwiki_semantic.storage import Generation, GenerationStore
 
 _BYTES_PER_NUMBER = 4
+
+log = logging.getLogger(__name__)
 
 ParseQuery = Callable[[str, SearchOptions, Generation], Query]
 """Parses a query for a generation."""
@@ -60,7 +63,9 @@ class ShadowIndex:
     @property
     def generation(self) -> Generation | None:
         """The index, once it was brought to HEAD completely with this model."""
-        return self._generation if self._is_complete else None
+        generation = self._generation
+        is_usable = generation is not None and self._is_complete and self.recipe.matches_vectors(generation)
+        return generation if is_usable else None
 
     def bring_to_head(self, serving: Generation) -> None:
         """Build the index, or follow HEAD; one of another recipe and a corrupt one are built anew.
@@ -104,7 +109,9 @@ class ShadowIndex:
             generation.catalog.compact()
         check_complete(generation, serving.catalog.unfinished)
         self._pinned.refresh(generation.catalog.reader.answers())
-        self._is_complete = True
+        if not self._is_complete:
+            self._is_complete = True
+            log.info("the index of %s equals HEAD, to be compared", self.recipe.embedder.name)
 
     def search(self, text: str, options: SearchOptions) -> SearchResult:
         """Search as a user would, without a reranker. Errors: `IndexUnavailableError`; those of the model and the catalog."""
@@ -113,10 +120,14 @@ class ShadowIndex:
             raise IndexUnavailableError("the index of SEMANTIC_SHADOW_MODEL is not built yet")
         query = self._parse(text, options, generation)
         vector = self._queries.embed(list(dict.fromkeys(each.text for each in query.all)))
-        with self._search_slots, generation.catalog.snapshot():
-            scale = self.recipe.scale(generation)
-            pinned = self._pinned.paths(query, lambda: vector, generation, scale)
-            return search_chunks(generation, replace(query, pinned=pinned), lambda: vector, options, scale)
+        try:
+            with self._search_slots, generation.catalog.snapshot():
+                scale = self.recipe.scale(generation)
+                pinned = self._pinned.paths(query, lambda: vector, generation, scale)
+                return search_chunks(generation, replace(query, pinned=pinned), lambda: vector, options, scale)
+        except CatalogCorruptError:
+            self.discard()
+            raise
 
     def interrupt(self) -> None:
         """Let work that is under way end soon."""
