@@ -29,8 +29,7 @@ from otterwiki_semantic.core.files import write_atomically
 from otterwiki_semantic.core.records import Answer, ComparedModel, Mode, ModelComparison, Problem, SearchOptions
 from otterwiki_semantic.core.serialization import decode, to_builtins
 from otterwiki_semantic.core.settings import SHADOW, Settings, shadow_settings
-from otterwiki_semantic.indexing import IndexManager, RecallGate, Stopped, now
-from otterwiki_semantic.indexing.shadow import ParseQuery, ShadowIndex
+from otterwiki_semantic.indexing import IndexManager, ParseQuery, RecallGate, ShadowIndex, Stopped, now
 from otterwiki_semantic.search import SearchResult
 from otterwiki_semantic.search.evaluation import JudgedQuery, Metrics, fingerprint, means, percentiles, score
 from otterwiki_semantic.storage import Generation
