@@ -45,10 +45,11 @@ PROVIDERS = ("sentence-transformers", "onnx", "openai", "ollama", *CHROMA_PROVID
 RERANKERS = ("cohere", "cross-encoder")
 VECTOR_SEARCH = ("auto", "exact", "chroma")
 _PROVIDERS_OWN_KEYS = (
-    ("model", "openai", ("OPENAI_API_KEY",)),
-    ("reranker", "cohere", ("COHERE_API_KEY", "CO_API_KEY")),
+    ("model", "model", "openai", ("OPENAI_API_KEY",)),
+    ("shadow_model", "shadow", "openai", ("OPENAI_API_KEY",)),
+    ("reranker", "reranker", "cohere", ("COHERE_API_KEY", "CO_API_KEY")),
 )
-"""Names of a key that a provider's own programs use: taken where ours is not set."""
+"""Names of a key that a provider's own programs use: taken where ours is not set, for a model and its key and address."""
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
@@ -245,6 +246,11 @@ class Settings:
     query_prompt: str | None = setting(_TEXT, None, "Text before each query; by default what the model wants.")
     passage_prompt: str | None = setting(_TEXT, None, "Text before each passage; by default what the model wants.")
     chunks: str = setting(_CHUNKS, AUTO, "The chunk profile, maybe with sizes; `auto` follows the model.")
+    shadow_model: str | None = setting(_MODEL, None, "An embedding model to compare with the serving one; none by default.")
+    shadow_key: str | None = setting(_SECRET, None, "The key for that model's server.")
+    shadow_url: str | None = setting(_api_url("SEMANTIC_SHADOW_KEY"), None, "The address of that model's server.")
+    shadow_options: str = setting(_JSON_OBJECT, "{}", "What else that model's provider is given.")
+    shadow_share: float = setting(_number(0, 1, "a share"), 0.1, "Share of the searches that both models are compared on.")
     threads: int = setting(_number(0, 256, "a whole number", int), 0, "Texts embedded at a time; 0 is one for each processor.")
     reranker: str | None = setting(_RERANKER, None, "The reranking model; none by default.")
     reranker_key: str | None = setting(_SECRET, None, "The key for the reranker's server.")
@@ -275,6 +281,8 @@ class Settings:
 
 
 EXCLUDE = f"{PREFIX}EXCLUDE"
+SHADOW = "shadow"
+"""The directory of the compared index in the data directory."""
 INDEX_SETTINGS = ("model", "model_url", "model_window", "query_prompt", "passage_prompt", "chunks", "languages")
 """The fields that decide what an index is made of, except for what may be secret."""
 
@@ -351,6 +359,23 @@ def _own_prompts(values: Mapping[str, Any]) -> dict[str, str]:
     return _E5_PROMPTS if _E5.search(values.get("model", "")) else {}
 
 
+def shadow_settings(settings: Settings) -> Settings:
+    """Return the settings of the index that `shadow_model` makes, in a directory of its own."""
+    assert settings.shadow_model is not None
+    prompts = _own_prompts({"model": settings.shadow_model})
+    return replace(
+        settings,
+        model=settings.shadow_model,
+        query_prompt=prompts.get("query_prompt"),
+        passage_prompt=prompts.get("passage_prompt"),
+        model_key=settings.shadow_key,
+        model_url=settings.shadow_url,
+        model_options=settings.shadow_options,
+        model_window=None,
+        data_dir=settings.data_dir / SHADOW,
+    )
+
+
 def fallback_settings(
     wiki_config: Mapping[str, Any], repository: Path, environment: Mapping[str, str] = os.environ
 ) -> Settings:
@@ -365,7 +390,11 @@ def legacy_settings(wiki_config: Mapping[str, Any], environment: Mapping[str, st
 
 def unencrypted_keys(settings: Settings) -> list[str]:
     """Return the keys that go to another machine unencrypted, which may be one of the same private network."""
-    pairs = (("model", settings.model_key, settings.model_url), ("reranker", settings.reranker_key, settings.reranker_url))
+    pairs = (
+        ("model", settings.model_key, settings.model_url),
+        ("shadow", settings.shadow_key, settings.shadow_url),
+        ("reranker", settings.reranker_key, settings.reranker_url),
+    )
     return [f"SEMANTIC_{name.upper()}_KEY" for name, key, url in pairs if key and url and _is_unencrypted(url)]
 
 
@@ -408,8 +437,8 @@ def _text(value: object) -> str:
 def _providers_own_keys(values: Mapping[str, Any], given: Mapping[str, str]) -> dict[str, Any]:
     """Return the keys that are set under the names of providers' own programs; they go to the providers' own addresses only."""
     found = {}
-    for kind, provider, names in _PROVIDERS_OWN_KEYS:
-        is_used = str(values.get(kind)).startswith(f"{provider}:") and f"{kind}_url" not in values
+    for model, kind, provider, names in _PROVIDERS_OWN_KEYS:
+        is_used = str(values.get(model)).startswith(f"{provider}:") and f"{kind}_url" not in values
         if is_used and (name := next(filter(given.get, names), None)):
             found[f"{kind}_key"] = given[name]
     return found

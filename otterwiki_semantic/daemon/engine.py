@@ -21,6 +21,7 @@ from otterwiki_semantic.content.pages import page_excluded, page_key, page_not_f
 from otterwiki_semantic.core.errors import (
     CatalogCorruptError,
     CatalogError,
+    ConfigError,
     IndexUnavailableError,
     PageNotFoundError,
     RepositoryError,
@@ -52,6 +53,7 @@ from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.daemon.reports.quality import QualityMonitor
 from otterwiki_semantic.daemon.rollback import RollbackFile, SwapWatch, begin_watch
+from otterwiki_semantic.daemon.shadow import ShadowComparison, remove_shadow
 from otterwiki_semantic.daemon.status import StatusReport
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
 from otterwiki_semantic.embedding import Matrix, QueryEmbedder, mean_vector, model_config, open_embedder
@@ -140,7 +142,10 @@ class IndexEngine:
         self._quality = (
             QualityMonitor(settings.data_dir / "quality.json", gate, self._manager) if settings.eval_queries else None
         )
-        self._insights = Insights(settings.data_dir, self._manager.history, self._quality, keeps_searches=settings.search_log)
+        self._shadow = self._shadow_of(settings, repository, gate)
+        self._insights = Insights(
+            settings.data_dir, self._manager.history, self._quality, self._shadow, keeps_searches=settings.search_log
+        )
         self._map = (
             WikiMapBuilder(settings.data_dir / "map.json", self._manager.stable_generation, self._manager.reschedule_background)
             if settings.map
@@ -157,16 +162,29 @@ class IndexEngine:
             self._rollback.status,
         )
 
+    def _shadow_of(self, settings: Settings, repository: Repository, gate: RecallGate) -> ShadowComparison | None:
+        """Return the comparison with another model; without one, remove what an earlier one left."""
+        if settings.shadow_model is None:
+            remove_shadow(settings.data_dir)
+            return None
+        return ShadowComparison(
+            settings, repository, self._manager, gate, self._search_as_user, self._parse, self._search_slots
+        )
+
     def start(self) -> None:
         """Open the serving generation, if there is one, and begin to keep it equal to HEAD, in the background."""
         self._manager.start()
         self._insights.start()
         self._reranking.start()
+        if self._shadow is not None:
+            self._shadow.start()
 
     def close(self, timeout: float = _CLOSE_SECONDS) -> None:
         """Stop the work between two steps, for which it waits up to `timeout` seconds twice, and close the files."""
         if self._map is not None:
             self._map.stop()
+        if self._shadow is not None:
+            self._shadow.close()
         self._manager.stop(timeout)
         self._insights.close()
         self._reranking.close()
@@ -192,6 +210,8 @@ class IndexEngine:
     # Searches
 
     def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
+        if options.asks_shadow:
+            return [self._search_shadow(query, options) for query in queries]
         if options.wait:
             self._manager.wait_until_head(options.wait_seconds)
         serving = self._manager.serving
@@ -211,7 +231,17 @@ class IndexEngine:
         serving = self._manager.serving
         if serving is not None and options.counts and not self._model.why_keywords_only(serving):
             self._watch.record(serving, answers, seconds)
+        if self._shadow is not None:
+            self._shadow.record(queries, options, answers)
         return answers
+
+    def _search_shadow(self, text: str, options: SearchOptions) -> Answer:
+        """Search the index of `SEMANTIC_SHADOW_MODEL`. Errors: those of `ShadowComparison.search`."""
+        if self._shadow is None:
+            raise ConfigError("SEMANTIC_SHADOW_MODEL is not set")
+        found, commit = self._shadow.search(text, options)
+        query = query_in_languages(text, self._recipe.languages)
+        return structs.replace(_answer(query, found, Freshness(commit, commit, 0)), query=text)
 
     def _parse(self, query: str, options: SearchOptions, generation: Generation | None) -> Query:
         """Parse a query, with its variants unless the catalog is of another version or fails, or git does."""
@@ -298,13 +328,17 @@ class IndexEngine:
         ChromaDB.
         """
         start = time.thread_time()
-        query = self._parse(text, _PAGES, generation)
+        found = self._search_as_user(generation, text, _PAGES)
+        self._manager.pause(_REST_FACTOR * (time.thread_time() - start))
+        return found
+
+    def _search_as_user(self, generation: Generation, text: str, options: SearchOptions) -> SearchResult:
+        """Search a generation without a reranker; nothing counts it. Errors: those of the model, the catalog and ChromaDB."""
+        query = self._parse(text, options, generation)
         texts = dict.fromkeys(each.text for each in query.all)
         vector = self._queries.embed(list(texts)) if self._recipe.matches_vectors(generation) else None
         with self._search_slots, generation.catalog.snapshot():
-            found = self._search_generation(generation, query, lambda: vector, {}, _PAGES)
-        self._manager.pause(_REST_FACTOR * (time.thread_time() - start))
-        return found
+            return self._search_generation(generation, query, lambda: vector, {}, options)
 
     def _needs_vectors(self, mode: Mode) -> bool:
         """Whether to embed queries: not if the vectors cannot be used, nor on a server for a keyword search."""

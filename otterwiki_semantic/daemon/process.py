@@ -37,7 +37,7 @@ from otterwiki_semantic.daemon.protocol import (
     HELLO,
     LIFELINE,
     MAX_REQUEST_BYTES,
-    MODEL_OPTIONS,
+    OPTIONS,
     REPORT,
     STARTING,
     WHO,
@@ -308,7 +308,7 @@ def main(argument: str) -> int:
     os.closerange(STARTING + 1, _MOST_FILES)
     os.umask(0o077)
     settings = settings_from(argument)
-    for name in (*SECRETS.values(), MODEL_OPTIONS):  # no process that is started from here inherits them
+    for name in (*SECRETS.values(), *OPTIONS.values()):  # no process that is started from here inherits them
         os.environ.pop(name, None)
     reason = ""
     try:

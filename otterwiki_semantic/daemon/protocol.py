@@ -49,8 +49,9 @@ _RESULT, _END = b'{"result":', b"}\n"
 
 _PATHS = ("repository", "data_dir", "eval_queries", "chroma_ca")
 """The settings that are paths."""
-MODEL_OPTIONS = "SEMANTIC_MODEL_OPTIONS"
-_IN_ENVIRONMENT = {field: name for field, name in SECRETS.items() if field != "api_key"} | {"model_options": MODEL_OPTIONS}
+OPTIONS = {"model_options": "SEMANTIC_MODEL_OPTIONS", "shadow_options": "SEMANTIC_SHADOW_OPTIONS"}
+"""Fields that are JSON objects, which may contain a key."""
+_IN_ENVIRONMENT = {field: name for field, name in SECRETS.items() if field != "api_key"} | OPTIONS
 """The fields that the daemon finds in its environment, not in its command line."""
 _ERRORS_OF_0_1 = {
     "OwnerUnavailableError": "DaemonUnavailableError",
@@ -141,7 +142,7 @@ def code_version() -> str:
 
 def settings_argument(settings: Settings) -> str:
     """Return the settings without secrets, as the argument of the daemon's command line."""
-    return json.dumps(asdict(settings) | dict.fromkeys(SECRETS) | {"model_options": None}, default=str)
+    return json.dumps(asdict(settings) | dict.fromkeys((*SECRETS, *OPTIONS)), default=str)
 
 
 def secrets_environment(settings: Settings) -> dict[str, str]:
@@ -166,7 +167,8 @@ def settings_from(argument: str, environment: Mapping[str, str] = os.environ) ->
     paths = {name: Path(values[name]) for name in _PATHS if values[name] is not None}
     secrets = {field: environment.get(name) for field, name in _IN_ENVIRONMENT.items()}
     lists = {name: tuple(value) for name, value in values.items() if isinstance(value, list)}
-    return Settings(**{**values, **lists, **paths, **secrets, "model_options": environment.get(MODEL_OPTIONS, "{}")})
+    options = {field: environment.get(name, "{}") for field, name in OPTIONS.items()}
+    return Settings(**{**values, **lists, **paths, **secrets, **options})
 
 
 def socket_location(data_dir: Path) -> Path:

@@ -16,6 +16,7 @@ from pathlib import Path
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.files import write_atomically
+from otterwiki_semantic.core.settings import SHADOW
 
 _NOTE = "repository.json"
 _WITH_TEXT = ("map.json", "reading", "searches.db", "searches.db-shm", "searches.db-wal")
@@ -66,6 +67,7 @@ def _indexed_commits(data_dir: Path) -> Iterator[str]:
 
 
 def _remove_index(data_dir: Path) -> None:
-    shutil.rmtree(data_dir / "generations", ignore_errors=True)
+    for directory in ("generations", SHADOW):
+        shutil.rmtree(data_dir / directory, ignore_errors=True)
     for name in (*_WITH_TEXT, "current"):
         (data_dir / name).unlink(missing_ok=True)

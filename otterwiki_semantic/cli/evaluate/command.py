@@ -6,8 +6,9 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,17 +26,22 @@ from otterwiki_semantic.cli.common import (
     wait_for_reranker,
 )
 from otterwiki_semantic.cli.evaluate.drafts import draft_questions
-from otterwiki_semantic.cli.evaluate.runs import Run, comparison, failures, measure, plotter, read_run, table
+from otterwiki_semantic.cli.evaluate.runs import Run, comparison, failures, live_comparison, measure, plotter, read_run, table
 from otterwiki_semantic.content.chunking import profile_named
 from otterwiki_semantic.content.markdown import parse_markdown
 from otterwiki_semantic.content.pages import page_indexing
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.records import MAX_RESULTS, Fusion, Indexed, Mode, SearchOptions
+from otterwiki_semantic.core.serialization import encode
 from otterwiki_semantic.daemon import IndexService
-from otterwiki_semantic.search.evaluation import GAINS, read_judged_queries
+from otterwiki_semantic.search.evaluation import GAINS, JudgedQuery, read_judged_queries
 
 _RANKED = 20
 _POLL_SECONDS = 0.1
+_SHADOW = ""
+"""The file of --compare without one."""
+_SHADOW_RUN = " shadow"
+"""What the name of the compared model's run ends with."""
 _file = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -102,21 +108,27 @@ def evaluate() -> None:
     type=_ChunkProfile(),
     help="Build an index with this chunk profile, such as long or long:target=400, and use it; repeat to compare profiles.",
 )
-@click.option("--compare", type=_file, help="Compare with an earlier run's file (see --output).")
+@click.option(
+    "--compare",
+    metavar="[FILE]",
+    is_flag=False,
+    flag_value=_SHADOW,
+    help="Compare with an earlier run's file (see --output); without one, with the model of SEMANTIC_SHADOW_MODEL.",
+)
 @click.option(
     "--fail-under", "least", multiple=True, type=_Minimum(), help="Fail if the mean of a metric is lower, such as ndcg=0.85."
 )
 @click.option("--output", type=_file, help="Write the run to a file, to compare others with it.")
 @click.option("--plot", type=_file, help="Plot the metrics to a .png or .svg file.")
-@click.argument("queries", type=_file)
+@click.argument("queries", type=_file, required=False)
 def run_command(
     repository: Path | None,
     data_dir: Path | None,
-    queries: Path,
+    queries: Path | None,
     modes: tuple[str, ...],
     fusions: tuple[str, ...],
     profiles: tuple[str, ...],
-    compare: Path | None,
+    compare: str | None,
     least: tuple[tuple[str, float], ...],
     output: Path | None,
     plot: Path | None,
@@ -128,37 +140,81 @@ def run_command(
 
     QUERIES is a list of {"query": "…", "relevant": ["page", …], "exclude": ["page", …]}. --chunks builds a
     temporary index for each profile.
+
+    --compare without a file shows how the serving model and the one of SEMANTIC_SHADOW_MODEL answered users' searches and
+    the judged queries of SEMANTIC_EVAL_QUERIES so far, and asks both the QUERIES, if there are any.
     """
+    if compare and queries is None:  # an option with an optional value takes what follows
+        queries, compare = Path(compare), _SHADOW
+    asks_shadow = compare == _SHADOW
+    _check_combinations(queries, profiles, data_dir, asks_shadow=asks_shadow, rerank=rerank)
+    if asks_shadow and not (as_json and queries):
+        _show_live_comparison(repository, data_dir, as_json=as_json)
+    if queries is not None:
+        judged, rankings = read_judged_queries(queries), _rankings(modes, fusions)
+        indexes: list[str | None] = [*dict.fromkeys(profiles)] or [None]
+        names = {(chunks, label): _run_name(chunks, label, len(rankings)) for chunks in indexes for label in rankings}
+        earlier = {name: read_run(Path(compare), name) for name in names.values()} if compare else {}
+        draw = plotter(plot) if plot else None
+        for path in filter(None, (output, plot)):
+            _check_writable(path)
+        runs: list[Run] = []
+        for chunks in indexes:
+            with _index_to_evaluate(repository, data_dir, chunks) as (index, facts):
+                own = {names[chunks, label]: ranking for label, ranking in rankings.items()}
+                runs += [run | facts for run in _measure_rankings(index, own, judged, rerank=rerank, asks_shadow=asks_shadow)]
+        _report(runs, earlier | (_serving_runs(runs) if asks_shadow else {}), output, as_json=as_json)
+        if draw:
+            draw(runs)
+        if failed := failures(runs, dict(least)):
+            raise click.ClickException("; ".join(failed))
+
+
+def _check_combinations(
+    queries: Path | None, profiles: Sequence[str], data_dir: Path | None, *, asks_shadow: bool, rerank: bool
+) -> None:
+    if queries is None and not asks_shadow:
+        raise click.UsageError("Missing argument 'QUERIES'.")
     if profiles and data_dir:
         raise click.UsageError("--chunks and --data-dir cannot be combined: --chunks builds its own indexes")
-    judged = read_judged_queries(queries)
-    rankings = _rankings(modes, fusions)
-    indexes: list[str | None] = [*dict.fromkeys(profiles)] or [None]
-    names = {(chunks, label): _run_name(chunks, label, len(rankings)) for chunks in indexes for label in rankings}
-    earlier = {name: read_run(compare, name) for name in names.values()} if compare else {}
-    draw = plotter(plot) if plot else None
-    for path in filter(None, (output, plot)):
-        _check_writable(path)
+    if asks_shadow and (profiles or rerank):
+        raise click.UsageError("--compare without a file cannot be combined with --chunks or --rerank")
+
+
+def _measure_rankings(
+    index: IndexService,
+    rankings: Mapping[str, tuple[Mode, Fusion]],
+    judged: Sequence[JudgedQuery],
+    *,
+    rerank: bool,
+    asks_shadow: bool,
+) -> Iterator[Run]:
+    """Yield the run of each ranking by name; with `asks_shadow` followed by that of the compared model."""
+    if rerank:
+        wait_for_reranker(index)
     ranked = min(MAX_RESULTS, _RANKED + max(len(query.exclude) for query in judged))
-    runs: list[Run] = []
-    for chunks in indexes:
-        with _index_to_evaluate(repository, data_dir, chunks) as (index, facts):
-            if rerank:
-                wait_for_reranker(index)
-            for label, (mode, fusion) in rankings.items():
-                options = SearchOptions(ranked, 1, mode, fusion=fusion, rerank=rerank)
-                runs.append(measure(index, names[chunks, label], judged, options) | facts)
+    for name, (mode, fusion) in rankings.items():
+        options = SearchOptions(ranked, 1, mode, fusion=fusion, rerank=rerank)
+        yield measure(index, name, judged, options)
+        if asks_shadow:
+            yield measure(index, f"{name}{_SHADOW_RUN}", judged, replace(options, asks_shadow=True))
+
+
+def _serving_runs(runs: Sequence[Run]) -> dict[str, Run]:
+    """Return the run of the serving model for each of the compared one, by the name of the latter."""
+    return {f"{run['name']}{_SHADOW_RUN}": run for run in runs}
+
+
+def _report(runs: Sequence[Run], earlier: Mapping[str, Run], output: Path | None, *, as_json: bool) -> None:
+    """Show and write runs, and compare them with those that are `earlier`, by name."""
     _warn_of_degraded(runs)
     written = json.dumps({"runs": runs}, ensure_ascii=False, indent=1)
     click.echo(written if as_json else table(runs))
-    for run in runs if compare else ():
-        click.echo(comparison(earlier[run["name"]], run), err=as_json)
+    for run in runs:
+        if run["name"] in earlier:
+            click.echo(comparison(earlier[run["name"]], run), err=as_json)
     if output:
         _write(output, written)
-    if draw:
-        draw(runs)
-    if failed := failures(runs, dict(least)):
-        raise click.ClickException("; ".join(failed))
 
 
 @evaluate.command("make")
@@ -187,6 +243,14 @@ def make_command(repository: Path | None, output: Path | None) -> None:
     else:
         click.echo(written)
     click.echo(f"{len(drafts)} queries from the links of {len(files)} pages", err=True)
+
+
+def _show_live_comparison(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
+    with open_index(repository, data_dir) as index:
+        found = index.insight().comparison
+    if found is None:
+        raise click.ClickException("no model is compared; set SEMANTIC_SHADOW_MODEL and restart the wiki")
+    click.echo(encode(found).decode() if as_json else live_comparison(found))
 
 
 def _check_writable(path: Path) -> None:

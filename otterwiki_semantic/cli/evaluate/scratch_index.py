@@ -46,8 +46,17 @@ def scratch_index(
 
 
 def _temporary(settings: Settings, chunks: str, place: Path) -> Settings:
-    """Return settings that leave no trace: no ChromaDB server, no search log, no map."""
-    return replace(settings, chunks=chunks, data_dir=place, chroma_url=None, eval_queries=None, search_log=False, map=False)
+    """Return settings that leave no trace: no ChromaDB server, no search log, no map, no compared model."""
+    return replace(
+        settings,
+        chunks=chunks,
+        data_dir=place,
+        chroma_url=None,
+        eval_queries=None,
+        search_log=False,
+        map=False,
+        shadow_model=None,
+    )
 
 
 def mean_words(repository: Repository, counter: TokenCounter, profile: Profile) -> float:

@@ -12,9 +12,11 @@ from otterwiki_semantic.core.records.document import Page as Page
 from otterwiki_semantic.core.records.document import Section as Section
 from otterwiki_semantic.core.records.document import StoredChunk as StoredChunk
 from otterwiki_semantic.core.records.insight import ChunkInspection as ChunkInspection
+from otterwiki_semantic.core.records.insight import ComparedModel as ComparedModel
 from otterwiki_semantic.core.records.insight import Insight as Insight
 from otterwiki_semantic.core.records.insight import MapPoint as MapPoint
 from otterwiki_semantic.core.records.insight import MapState as MapState
+from otterwiki_semantic.core.records.insight import ModelComparison as ModelComparison
 from otterwiki_semantic.core.records.insight import Neighbour as Neighbour
 from otterwiki_semantic.core.records.insight import PageInspection as PageInspection
 from otterwiki_semantic.core.records.insight import QualityRecord as QualityRecord

@@ -112,6 +112,8 @@ class SearchOptions:
     )
     is_logged: bool = True
     """Whether it counts in the search log and the metrics, unless it is a draft. No parameter of a request."""
+    asks_shadow: bool = False
+    """Whether the index of `SEMANTIC_SHADOW_MODEL` answers. No parameter of a request."""
 
     def __post_init__(self) -> None:
         if self.semantic_ratio is not None and self.mode is not Mode.HYBRID:

@@ -12,6 +12,7 @@ from otterwiki_semantic.core.files import directory_size
 from otterwiki_semantic.core.records import Answer, Insight, Mode, Problem
 from otterwiki_semantic.daemon.reports.quality import QualityMonitor
 from otterwiki_semantic.daemon.reports.search_log import NAME, SearchLog, remove_searches
+from otterwiki_semantic.daemon.shadow import ShadowComparison
 from otterwiki_semantic.indexing import SyncHistory, now
 
 _HINT = f"make sure that the wiki's user may write to {NAME} in the data directory and that its disk is not full"
@@ -21,11 +22,18 @@ class Insights:
     """Collects the insight; searches are logged only with `keeps_searches`."""
 
     def __init__(
-        self, data_dir: Path, syncs: SyncHistory, quality: QualityMonitor | None = None, *, keeps_searches: bool
+        self,
+        data_dir: Path,
+        syncs: SyncHistory,
+        quality: QualityMonitor | None = None,
+        shadow: ShadowComparison | None = None,
+        *,
+        keeps_searches: bool,
     ) -> None:
         self._data_dir = data_dir
         self._syncs = syncs
         self._quality = quality
+        self._shadow = shadow
         self._keeps_searches = keeps_searches
         self._searches: SearchLog | None = None
         self._started = now()
@@ -65,12 +73,13 @@ class Insights:
             unanswered=self._searches.unanswered(until) if self._searches else (),
             has_judged_queries=self._quality is not None,
             quality=self._quality.newest_first() if self._quality else (),
+            comparison=self._shadow.report() if self._shadow else None,
         )
 
     def problems(self) -> list[Problem]:
-        """Return why reports are not kept, or an earlier search log is not deleted."""
-        found = [self._quality.problem] if self._quality and self._quality.problem else []
-        return found + self._search_log_problems()
+        """Return why reports are not kept, models not compared, or an earlier search log not deleted."""
+        found = [each.problem for each in (self._quality, self._shadow) if each]
+        return [each for each in found if each] + self._search_log_problems()
 
     def _search_log_problems(self) -> list[Problem]:
         if self._undeleted is not None:

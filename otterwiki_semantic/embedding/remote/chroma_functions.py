@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import httpx
 
 _KEY = "SEMANTIC_MODEL_KEY"
+_KEY_LOCK = threading.Lock()
+"""Held while a key is in the environment: another model must not get it."""
 _KEY_ATTRIBUTES = ("api_key", "_api_key")
 _NAMES_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASSWORD", re.IGNORECASE)
 _SHORTEST_SECRET = 8
@@ -123,16 +125,17 @@ class ChromaFunctionProvider:
     @contextmanager
     def _key_in_environment(self) -> Iterator[None]:
         """Put the key where some constructors read it; processes that start in the meantime inherit it."""
-        before = os.environ.get(_KEY)
-        if self._settings.model_key:
-            os.environ[_KEY] = self._settings.model_key
-        try:
-            yield
-        finally:
-            if before is None:
-                os.environ.pop(_KEY, None)
-            else:
-                os.environ[_KEY] = before
+        with _KEY_LOCK:
+            before = os.environ.get(_KEY)
+            if self._settings.model_key:
+                os.environ[_KEY] = self._settings.model_key
+            try:
+                yield
+            finally:
+                if before is None:
+                    os.environ.pop(_KEY, None)
+                else:
+                    os.environ[_KEY] = before
 
     def _patch_client(self, function: Any) -> None:
         """Make the function's HTTP client raise refusals, and send its requests to SEMANTIC_MODEL_URL."""

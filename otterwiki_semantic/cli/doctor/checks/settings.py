@@ -9,7 +9,7 @@ from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, 
 from otterwiki_semantic.core.settings import PREFIX, SECRETS, SETTING_NAMES, legacy_settings
 
 _FILE = "OTTERWIKI_SETTINGS"
-_PRIVATE = {*SECRETS.values(), "SEMANTIC_MODEL_OPTIONS"}
+_PRIVATE = {*SECRETS.values(), "SEMANTIC_MODEL_OPTIONS", "SEMANTIC_SHADOW_OPTIONS"}
 """Settings whose value is not shown: secrets, and what may hold some."""
 _PLACES = ("REPOSITORY", "SEMANTIC_DATA_DIR")
 _HINT = "correct this, then restart the wiki; until then its search is off"
