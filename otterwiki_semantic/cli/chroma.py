@@ -6,6 +6,7 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 
@@ -67,9 +68,9 @@ def _facts(settings: Settings, status: IndexStatus) -> dict[str, Any]:
 def _client(settings: Settings) -> str:
     if settings.chroma_url is None:
         return 'chromadb.PersistentClient("DIR")  # DIR: written by `otterwiki-semantic chroma export DIR`'
-    secure, _, address = settings.chroma_url.partition("://")
-    host, _, port = address.rpartition(":") if address.rpartition(":")[2].isdigit() else (address, "", "443")
-    options = [f'host="{host}", port={port}, ssl={secure == "https"}']
+    url = urlsplit(settings.chroma_url)
+    port = url.port or (443 if url.scheme == "https" else 80)
+    options = [f'host="{url.hostname}", port={port}, ssl={url.scheme == "https"}']
     if (settings.chroma_tenant, settings.chroma_database) != ("default_tenant", "default_database"):
         options.append(f'tenant="{settings.chroma_tenant}", database="{settings.chroma_database}"')
     if settings.chroma_token:

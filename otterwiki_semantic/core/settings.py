@@ -307,9 +307,19 @@ SECRETS = {"api_key": "OTTERWIKI_API_KEY"} | {_field(name): name for name, type_
 
 
 def with_index_settings(settings: Settings, values: Mapping[str, Any]) -> Settings:
-    """Return settings with what decides about an index taken from another place, as `index_settings` wrote it there."""
+    """Return settings with what decides about an index taken from another place, as `index_settings` wrote it there.
+
+    Key and options of the model stay only if they are for the same server.
+    """
     given: dict[str, Any] = {name: values.get(name) for name in INDEX_SETTINGS}
-    return replace(settings, **{**given, "languages": tuple(given["languages"] or (ENGLISH,))})
+    given["languages"] = tuple(given["languages"] or (ENGLISH,))
+    if _server_of(given["model"], given["model_url"]) != _server_of(settings.model, settings.model_url):
+        given |= {"model_key": None, "model_options": "{}"}
+    return replace(settings, **given)
+
+
+def _server_of(model: str, url: str | None) -> tuple[str, str | None]:
+    return model.partition(":")[0], url
 
 
 def read_setting(name: str, environment: Mapping[str, str]) -> Any:

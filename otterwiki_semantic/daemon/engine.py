@@ -25,6 +25,7 @@ from otterwiki_semantic.core.errors import (
     IndexUnavailableError,
     PageNotFoundError,
     RepositoryError,
+    RollbackError,
     SemanticError,
     VectorStoreError,
 )
@@ -52,7 +53,7 @@ from otterwiki_semantic.core.telemetry import Failure, Telemetry
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.daemon.reports.quality import QualityMonitor
-from otterwiki_semantic.daemon.rollback import RollbackFile, SwapWatch, begin_watch
+from otterwiki_semantic.daemon.rollback import RollbackFile, SwapWatch, begin_watch, end_watch
 from otterwiki_semantic.daemon.shadow import ShadowComparison, remove_shadow
 from otterwiki_semantic.daemon.status import StatusReport
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
@@ -466,8 +467,16 @@ class IndexEngine:
         return self._manager.reindex(full=full)
 
     def roll_back(self, reason: str = "an administrator asked for it") -> ReindexStarted:
-        previous = self._manager.roll_back()
-        self._rollback.write(previous.settings, reason)
+        def record(previous: Generation, serving: Generation) -> None:
+            for generation in (previous, serving):
+                end_watch(generation)
+            self._rollback.write(previous.settings, reason)
+
+        try:
+            previous = self._manager.roll_back(record)
+        except RollbackError:
+            self._rollback.restore()
+            raise
         self.must_reopen = True
         return ReindexStarted("started", generation=previous.name)
 

@@ -10,6 +10,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -66,8 +67,18 @@ class RollbackFile:
             self._path.unlink(missing_ok=True)
         else:
             at = datetime.now(UTC).isoformat(timespec="seconds")
-            record = _Record(self._configured, used, at, reason)
-            write_atomically(self._path, json.dumps(msgspec.to_builtins(record), indent=1))
+            self._write(_Record(self._configured, used, at, reason))
+
+    def restore(self) -> None:
+        """Record again what is in force: another rollback could not be completed."""
+        with suppress(OSError):
+            if self._record is None:
+                self._path.unlink(missing_ok=True)
+            else:
+                self._write(self._record)
+
+    def _write(self, record: _Record) -> None:
+        write_atomically(self._path, json.dumps(msgspec.to_builtins(record), indent=1))
 
     @property
     def status(self) -> Rollback | None:
@@ -137,6 +148,11 @@ class SwapWatch:
 def begin_watch(new: Generation, replaced: Generation) -> None:
     """Let the first searches of an index be compared with the last ones of the index that it replaces."""
     new.catalog.set_meta(_SEARCHES_BEFORE, replaced.catalog.meta(_SEARCHES))
+
+
+def end_watch(generation: Generation) -> None:
+    """Compare an index no longer: an administrator has chosen."""
+    generation.catalog.set_meta(_SEARCHES_BEFORE, None)
 
 
 def _summary(searches: Sequence[tuple[float, bool]]) -> SearchSummary:

@@ -254,6 +254,8 @@ class IndexManager:
         if generation is not None and not self._can_serve(generation):
             generation.close()
             return None
+        if generation is not None and self._recipe.matches(generation):
+            self._generations.refresh_settings(generation)
         if generation is None or generation.catalog.meta("commit") is not None:
             self._remove_others(generation)
         return generation
@@ -370,6 +372,8 @@ class IndexManager:
                 self._generations.remove_collections(self.previous)
             self._remove_others(generation)
             self._has_replaced = False
+            if self.previous is not None and not self.previous.catalog.is_in_place:
+                self._forget_previous()
         if self.previous is not None:
             self._follow(self.previous, generation)
 
@@ -404,19 +408,28 @@ class IndexManager:
         if previous is not None:
             previous.destroy()
 
-    def roll_back(self) -> Generation:
+    def roll_back(self, record: Callable[[Generation, Generation], None]) -> Generation:
         """Let the previous generation serve when the index is opened again, and keep the serving one; return the previous one.
 
-        Errors: `RollbackError` if there is none; `RebuildRunningError`.
+        `record` is called with both before anything is changed. Errors: `RollbackError` if there is none, or if that cannot be
+        written; `RebuildRunningError`.
         """
         self.rebuilds.tracker.check_idle()
         with self._changing:
+            self.rebuilds.tracker.check_idle()
             previous, serving = self.previous, self.serving
-            if previous is None or serving is None or not previous.catalog.is_current:
+            if previous is None or serving is None or not (previous.catalog.is_current and previous.catalog.is_in_place):
                 raise RollbackError("there is no earlier index to return to: none of another model or profile was replaced")
+            try:
+                record(previous, serving)
+                self._generations.set_previous(serving)
+                self._generations.set_current(previous)
+            except OSError as error:
+                with suppress(OSError):
+                    self._generations.set_current(serving)
+                    self._generations.set_previous(previous)
+                raise RollbackError(f"the rollback cannot be written to the data directory: {error}") from error
             self._has_rolled_back = True
-            self._generations.set_previous(serving)
-            self._generations.set_current(previous)
             log.warning("the index %s is to serve again, in place of %s", previous.name, serving.name)
             return previous
 
@@ -529,13 +542,26 @@ class IndexManager:
                 self._sync_serving(self.rebuilds.tracker.progress)
                 return
         with announced(self.rebuilds.tracker.progress, is_build=True, indexed=self._indexed):
-            self._promote(self.rebuilds.rebuild(serving), serving)
+            self._promote(self._rebuild_next_to(serving), serving)
+
+    def _rebuild_next_to(self, serving: Generation) -> Generation:
+        """Return a new generation; the previous one, brought to HEAD, if its recipe is wanted again."""
+        with self._changing:
+            kept = self.previous if self.previous is not None and self._recipe.matches(self.previous) else None
+            if kept is not None:
+                self.previous = None
+        try:
+            return self.rebuilds.rebuild(serving, kept)
+        except BaseException:
+            if kept is not None:
+                self.previous = kept
+            raise
 
     def _promote(self, new: Generation, serving: Generation) -> None:
         """Let a new generation replace the serving one, unless that is gone in the meantime."""
         try:
             with self._changing:
-                if self.is_stopping:
+                if self.is_stopping or self._has_rolled_back:
                     raise Stopped
                 if self.serving is not serving or not new.catalog.is_in_place:
                     raise IndexUnavailableError("the serving index was replaced while another one was being built")

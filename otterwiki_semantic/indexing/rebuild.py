@@ -183,15 +183,16 @@ class RebuildJob:
         place = self._generations.data_dir
         return estimate(serving, text_bytes, self._recipe.embedder, embeds=embeds, copies=copies, place=place)
 
-    def rebuild(self, serving: Generation) -> Generation:
+    def rebuild(self, serving: Generation, kept: Generation | None = None) -> Generation:
         """Build a generation next to the serving one, and return it if it is complete and good enough.
 
         With the recipe of the serving one it begins as a copy of it, if that is sound, and only what has changed since is
-        indexed. With another recipe it continues what an interrupted build left, or one that the model failed on.
+        indexed. With another recipe it continues `kept`, an earlier index of this recipe, which also outlives a failure; or
+        what an interrupted build left, or one that the model failed on.
         """
         self._model.refresh()
         is_other = not self._recipe.matches(serving)
-        unfinished = self._generations.open_unfinished(self._recipe.fingerprint, serving) if is_other else None
+        unfinished = kept or (self._generations.open_unfinished(self._recipe.fingerprint, serving) if is_other else None)
         new = (
             unfinished
             or self._copy(serving)
@@ -202,7 +203,9 @@ class RebuildJob:
             check_complete(new, serving.catalog.unfinished)
             self._check_recall(new, serving)
         except BaseException as error:
-            if is_other and isinstance(error, Stopped | ModelError):
+            if new is kept:
+                pass
+            elif is_other and isinstance(error, Stopped | ModelError):
                 new.close()  # for the next build, which need not embed its texts again
             else:
                 new.destroy()

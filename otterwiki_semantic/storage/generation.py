@@ -247,6 +247,12 @@ class GenerationStore:
         """Make this generation the serving one."""
         write_atomically(self._pointer, f"{generation.name}\n")
 
+    def refresh_settings(self, generation: Generation) -> None:
+        """Record the present settings in a generation that they would make: its model's server may have another address."""
+        if generation.catalog.is_current and generation.settings != self._settings:
+            generation.catalog.set_meta(_SETTINGS, json.dumps(self._settings))
+            generation.settings = dict(self._settings)
+
     def set_previous(self, generation: Generation | None) -> None:
         """Keep a generation that was replaced, so that it can be returned to; None: keep none."""
         if generation is None:

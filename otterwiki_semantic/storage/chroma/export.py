@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
@@ -17,6 +18,7 @@ from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.vector_store import CollectionSpec
 
 _BATCH = 100
+_ATTEMPTS, _PAUSE_SECONDS = 50, 0.2
 
 Progress = Callable[[int, int], None]
 """Gets the number of records written, and of all."""
@@ -36,6 +38,7 @@ def export_collection(catalog_path: Path, directory: Path, name: str, progress: 
     with TemporaryDirectory(prefix="otterwiki-semantic-") as place:
         copy = Path(place) / catalog_path.name
         with closing(Catalog(catalog_path)) as source:
+            _wait_for_commit(source)
             source.copy_to(copy)
         part.mkdir(parents=True)
         try:
@@ -50,8 +53,16 @@ def export_collection(catalog_path: Path, directory: Path, name: str, progress: 
     return count
 
 
+def _wait_for_commit(catalog: Catalog) -> None:
+    """Wait until pages are not being changed, for a while."""
+    for _ in range(_ATTEMPTS):
+        if catalog.commit is not None:
+            return
+        time.sleep(_PAUSE_SECONDS)
+
+
 def _fill(catalog: Catalog, directory: Path, name: str, progress: Progress | None) -> int:
-    commit = catalog.meta("commit")
+    commit = catalog.commit
     if not catalog.is_current or commit is None:
         raise IndexUnavailableError("the index is not complete yet; wait for it with: otterwiki-semantic index")
     spec = replace(CollectionSpec(name), model=model_config(json.loads(catalog.meta("settings") or "{}")))

@@ -81,10 +81,9 @@ class CollectionOwnership:
                 self._record(name, [self._token])
 
     def publish(self, name: str, public: str) -> None:
-        """Record that a collection is about to get its public name."""
+        """Record that a collection is about to get its public name; `forget` the other one when it has."""
         with self._changing:
             self._here[public] = _Record(self._inode(), self._tokens(name), name)
-            self._here.pop(name, None)
             self._write()
             self._used = self._used - {name} | {public}
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _TRUSTED_SECONDS = 10.0
 """How long a collection that was ours is assumed to be ours."""
 _BAD_REQUEST = (400, 404)
-"""What ChromaDB answers if there is no such database, or no index with such a configuration."""
+"""What ChromaDB answers if there is no such database, no index with such a configuration, or no such type of metadata."""
 _CLOUD_LIMIT = 300
 """The most that Chroma Cloud returns at once, unless its quota was raised."""
 
@@ -83,6 +83,7 @@ class ChromaServerStore(VectorStore):
                 api.delete_collection(self.spec.name, self._server.tenant, self._server.database)
             self._ownership.publish(self._created_as, self.spec.name)
             collection.modify(name=self.spec.name)
+            self._ownership.forget(self._created_as)
 
     def _own_metadata(self) -> dict[str, Any]:
         return {**super()._own_metadata(), **self._ownership.claim(self.name)}
@@ -101,7 +102,8 @@ class ChromaServerStore(VectorStore):
         try:
             write(vectors)
         except VectorStoreError as error:
-            if self._is_lost or not (self.takes_lists and isinstance(error.__cause__, ChromaError)):
+            cause = error.__cause__
+            if self._is_lost or not (self.takes_lists and isinstance(cause, ChromaError) and cause.code() in _BAD_REQUEST):
                 raise
             self.takes_lists = False
             try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +13,7 @@ from msgspec import structs
 
 from otterwiki_semantic.core.errors import RollbackError
 from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOptions
-from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.core.settings import Settings, index_settings, with_index_settings
 from otterwiki_semantic.daemon.rollback import SearchSummary, begin_watch
 from otterwiki_semantic.storage import Generation
 from tests.support.engines import opened
@@ -111,6 +113,63 @@ def test_a_rollback_from_a_models_server_needs_it_no_longer_and_back_costs_nothi
         assert wiki.index.status().embedded_texts == 0
     assert "sk-secret" not in (wiki.settings.data_dir / "current").read_text()
     assert not list(wiki.settings.data_dir.glob("rollback.json"))
+
+
+def test_the_settings_before_return_to_the_index_before_without_embedding(wiki: Wiki) -> None:
+    old, first = wiki.serving.name, wiki.settings
+    wiki.configure(replace(first, chunks="fixed"))
+    new = wiki.serving.name
+    head = commit(first.repository, BEES)
+    eventually(lambda: wiki.index.status().indexed_commit == head)
+    wiki.configure(first)
+    status = wiki.index.status()
+    assert (status.generation, status.indexed_commit, status.rollback) == (old, head, None)
+    assert status.embedded_texts <= 1, "the page that was changed since"
+    assert status.previous is not None
+    assert status.previous.generation == new
+    eventually(lambda: {path.name for path in (first.data_dir / "generations").iterdir()} == {old, new})
+    assert wiki.ask("insects that make honey").results[0].path == "bees"
+
+
+def test_an_index_that_the_disk_has_no_room_for_is_not_offered(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = wiki.serving.name
+    usage = shutil.disk_usage("/tmp")
+    monkeypatch.setattr("otterwiki_semantic.storage.generation.shutil.disk_usage", lambda _place: usage._replace(free=1000))
+    monkeypatch.setattr("otterwiki_semantic.indexing.rebuild.check_disk_space", lambda *_: None)
+    wiki.settings = replace(wiki.settings, chunks="fixed")
+    wiki.reopen()
+    eventually(lambda: wiki.serving.name != old)
+    eventually(lambda: wiki.index.status().previous is None)
+    assert not (wiki.settings.data_dir / "generations" / old).exists()
+    with pytest.raises(RollbackError):
+        wiki.index.roll_back()
+
+
+def test_a_rollback_that_cannot_be_written_changes_nothing(wiki: Wiki, monkeypatch: pytest.MonkeyPatch) -> None:
+    wiki.configure(replace(wiki.settings, chunks="fixed"))
+    new = wiki.serving.name
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("otterwiki_semantic.storage.generation.GenerationStore.set_previous", full)
+    with pytest.raises(RollbackError, match="No space left"):
+        wiki.index.roll_back()
+    monkeypatch.undo()
+    assert not wiki.index.must_reopen
+    head = commit(wiki.settings.repository, BEES)
+    eventually(lambda: wiki.index.status().indexed_commit == head, why="it is still followed")
+    wiki.reopen()
+    assert (wiki.serving.name, wiki.index.status().rollback) == (new, None)
+
+
+def test_a_key_does_not_go_to_the_server_of_another_model() -> None:
+    configured = Settings(Path("r"), Path("d"), model="openai:large", model_key="sk-0123456789", model_options='{"a": 1}')
+    old = index_settings(replace(configured, model="ollama:nomic", model_url="http://10.0.0.5:11434"))
+    used = with_index_settings(configured, old)
+    assert (used.model, used.model_key, used.model_options) == ("ollama:nomic", None, "{}")
+    same = with_index_settings(configured, index_settings(replace(configured, model="openai:small")))
+    assert (same.model, same.model_key, same.model_options) == ("openai:small", "sk-0123456789", '{"a": 1}')
 
 
 def test_other_settings_end_a_rollback(wiki: Wiki) -> None:
