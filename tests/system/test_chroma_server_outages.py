@@ -230,7 +230,7 @@ def test_an_index_that_is_copied_begins_a_collection_of_its_own(
     save_bees(index, tmp_path)
     eventually(lambda: (fill := index.status().chroma) is not None and fill.count == 7, 60)
     assert index.status().embedded_texts == 7, "nothing was embedded twice"
-    (problem,) = index.status().problems
+    (problem,) = eventually(lambda: index.status().problems)
     assert "SEMANTIC_COLLECTION" in problem.message, "the copy has the public name"
     assert best(other, "vegetables") == "garden"
     assert held(other) == 6
