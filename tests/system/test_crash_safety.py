@@ -74,6 +74,8 @@ def chroma(data_dir: Path) -> Iterator[Any]:
     import chromadb
     from chromadb.config import Settings
 
+    import otterwiki_semantic.chroma  # noqa: F401 - ChromaDB warns of an embedding function that it does not know
+
     (directory,) = data_dir.glob("generations/*/chroma-*")
     client: Any = chromadb.PersistentClient(str(directory), settings=Settings(anonymized_telemetry=False))
     yield client.get_collection(client.list_collections()[0].name, embedding_function=None)
