@@ -118,7 +118,7 @@ class ShadowComparison:
         self._lock = threading.Lock()
         """Guards the figures."""
         self._waiting: Queue[tuple[str, SearchOptions] | None] = Queue(_MAX_WAITING)
-        self._pause = Cooldown(_FOLLOW_SECONDS)
+        self._pause = Cooldown(_POLL_SECONDS)
         self._backoff = Backoff(_RETRY_SECONDS, _MAX_RETRY_SECONDS)
         self._errors: dict[str, Exception] = {}
         """Why a part of the work fails, by its name."""
@@ -127,7 +127,8 @@ class ShadowComparison:
         self._thread = threading.Thread(target=self._work, name="shadow", daemon=True)
 
     def start(self) -> None:
-        """Begin to work in the background."""
+        """Begin to work in the background, in a moment: others start now, too."""
+        self._pause.start()
         self._thread.start()
 
     def close(self) -> None:
@@ -237,7 +238,7 @@ class ShadowComparison:
 
     def _follow(self) -> None:
         """Bring the shadow index to HEAD once the serving one is there, and ask the judged queries if they are due."""
-        self._pause.start(_POLL_SECONDS)
+        self._pause.start()
         serving = self._manager.stable_generation()
         if serving is None or not self._gate.recipe.matches_vectors(serving):
             return

@@ -65,7 +65,7 @@ def test_administrators_see_both_on_the_page_of_the_index(wiki: LiveWiki) -> Non
     page = wiki.get("/-/admin/semantic-search").text
     assert "<code>onnx:tiny</code> (shadow)" in page
     assert "3 searches since" in page
-    assert "Both were asked 2 judged queries" in page
+    assert "Judged queries asked of both: 2." in page
 
 
 def test_the_command_line_prints_the_same(wiki: LiveWiki) -> None:

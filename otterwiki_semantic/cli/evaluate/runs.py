@@ -86,7 +86,7 @@ def live_comparison(found: ModelComparison) -> str:
     names = [f"{kind}: {each.model}" for kind, each in models.items()]
     width = max(map(len, names))
     overlap = "" if found.overlap_at_10 is None else f"; of the first 10 pages both have {found.overlap_at_10:.0%}"
-    judged = "" if not found.judged_queries else f"; {found.judged_queries} judged queries"
+    judged = "" if not found.judged_queries else f"; judged queries: {found.judged_queries}"
     lines = [
         f"{found.searches:,} searches since {found.since}{overlap}{judged}",
         f"{'':{width}} {_row(('p50 ms', 'p95 ms', 'recall@10', 'precision@10', 'mrr'))}",
