@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
-from otterwiki_semantic.core.records import Chunk
+from otterwiki_semantic.core.records import Chunk, StoredChunk
 from otterwiki_semantic.core.telemetry import EmbeddingKind, Telemetry
 from otterwiki_semantic.embedding import Embedder, embed_passages, vector_fingerprint
 from otterwiki_semantic.indexing.recipe import MODEL_COOLDOWN_SECONDS
@@ -16,7 +16,7 @@ from otterwiki_semantic.storage import StoredVector
 
 _MAX_FAILURES = 3
 
-LocatedChunks = Mapping[str, tuple[str, Chunk]]
+LocatedChunks = Mapping[str, tuple[str, Chunk | StoredChunk]]
 """Chunks by the ids of their vectors, each with the path of a page that contains it."""
 
 log = logging.getLogger(__name__)
@@ -49,6 +49,11 @@ class EmbeddingStage:
         """Whether the model could not be reached lately, and is left alone."""
         return self._unreachable.is_active
 
+    @property
+    def has_given_up(self) -> bool:
+        """Whether the model is not asked again in this sync."""
+        return self._failures >= _MAX_FAILURES or self.is_resting
+
     def begin(self, heading_weight: float, fingerprint: str | None) -> None:
         """Begin a sync of an index whose vectors have this fingerprint."""
         self._heading_weight, self._fingerprint = heading_weight, fingerprint
@@ -59,7 +64,7 @@ class EmbeddingStage:
     def embed(self, chunks: LocatedChunks) -> list[StoredVector]:
         """Return the vectors of chunks; if the model fails on them, of those that it can embed one by one."""
         self._check_stop()
-        if self._failures >= _MAX_FAILURES or self.is_resting:
+        if self.has_given_up:
             return []
         try:
             return self._embed_together(chunks)

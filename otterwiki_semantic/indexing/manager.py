@@ -71,7 +71,7 @@ class IndexManager:
         on_synced: Callable[[], None] | None = None,
         max_page_bytes: int = MAX_PAGE_BYTES,
         recipe_of: Callable[[Generation], IndexRecipe] | None = None,
-        on_replaced: Callable[[Generation, Generation], None] = lambda new, replaced: None,  # noqa: ARG005
+        on_replaced: Callable[[Generation, Generation], None] | None = None,
     ) -> None:
         """`recipe_of` returns the recipe of a generation that was made with other settings."""
         self._repository = repository
@@ -90,7 +90,7 @@ class IndexManager:
         self._jobs = self.rebuilds.tracker.jobs
         self.progress = ProgressTracker()
         self.history = SyncHistory(self.indexer, self._commit, telemetry)
-        self._freshness = FreshnessMonitor(repository, self.progress)
+        self._freshness = FreshnessMonitor(repository)
         self._scheduler = Scheduler(self._sync, interval)
         self._unfinished_backoff = Backoff(_RETRY_UNFINISHED_SECONDS, _MAX_RETRY_UNFINISHED_SECONDS)
         self._failure_backoff = Backoff(_RETRY_SECONDS, _MAX_RETRY_SECONDS)
@@ -205,14 +205,23 @@ class IndexManager:
             self._scheduler.submit(self._rebuild_if_unfit)
 
     def wait_until_head(self, timeout: float) -> None:
-        """Wait up to `timeout` seconds until the index equals HEAD as it is now, or what HEAD has become since."""
+        """Wait up to `timeout` seconds until the index equals HEAD as it is now, or what HEAD has become since.
+
+        Only words are waited for if the vectors of many pages are still to be embedded by then.
+        """
+        end = time.monotonic() + timeout
+
+        def is_over() -> bool:
+            is_enough = self._freshness.wait_is_over(self.serving, end - time.monotonic())
+            return is_enough or self._ended >= wanted or self.is_stopping
+
         with self._changed:
             wanted = self._begun + 1
             if self.equals_head():
                 return
             if not self._wake_cooldown.is_active:
                 self.wake()
-            self._changed.wait_for(lambda: self.equals_head() or self._ended >= wanted or self.is_stopping, timeout)
+            self._changed.wait_for(is_over, timeout)
 
     def wait_for_successor(self, generation: Generation, timeout: float) -> Generation | None:
         """Wait up to `timeout` seconds for the generation that replaces this one; None if none does."""
@@ -306,7 +315,7 @@ class IndexManager:
         with self._changed:
             self._begun += 1
         try:
-            with self._changing, self.history.recording(), self._freshness.syncing():
+            with self._changing, self.history.recording():
                 self._sync_serving(self.progress)
             self._succeed()
         except Stopped:
@@ -325,7 +334,7 @@ class IndexManager:
     def _sync_serving(self, progress: ProgressTracker) -> None:
         """Bring the serving generation to HEAD; discard a corrupt or missing one, and start a new one."""
         self._model.refresh()
-        with self._jobs.syncing() as jobs:
+        with self._jobs.syncing() as jobs, self._freshness.syncing(progress):
             try:
                 self._bring_to_head(self.serving or self._create_first(), progress, jobs)
             except CatalogCorruptError as error:
@@ -348,19 +357,28 @@ class IndexManager:
             return
         if not self._generations.is_current(generation):
             self._generations.set_current(generation)
-        jobs += self._invalidate_pages(generation)
+        is_whole = False
+        while not is_whole:
+            jobs += self._invalidate_pages(generation)
+            is_whole = self._sync_once(generation, progress)
+        if not (self._quiet.is_active and self._pushed_lately.is_active):
+            self._push(generation)
+
+    def _sync_once(self, generation: Generation, progress: ProgressTracker) -> bool:
+        """Bring a generation to HEAD; return whether it is there, and not stopped early for newer changes."""
         start, is_first = time.perf_counter(), generation.catalog.meta("commit") is None
         embed = self._recipe.matches_vectors(generation)
         plan = self.indexer.plan(generation.catalog, embed=embed, retry_unfinished=embed and self._unfinished_backoff.is_due)
-        if plan is not None:
-            self._quiet.start()
-            with announced(progress, is_build=is_first, indexed=self._indexed):
-                result = self.indexer.sync(generation, plan, progress)
-            self._notify()
+        if plan is None:
+            return True
+        self._quiet.start()
+        with announced(progress, is_build=is_first, indexed=self._indexed):
+            result = self.indexer.sync(generation, plan, progress, self._notify, lambda: bool(self._pages_to_refresh))
+        self._notify()
+        if result.is_whole:
             self._record(generation, result, time.perf_counter() - start)
             self._has_replaced |= is_first
-        if not (self._quiet.is_active and self._pushed_lately.is_active):
-            self._push(generation)
+        return result.is_whole
 
     def _push(self, generation: Generation) -> None:
         """Fill ChromaDB for a moment; once its collection is complete, what it replaced is removed."""
@@ -434,10 +452,11 @@ class IndexManager:
             return previous
 
     def _indexed(self) -> tuple[int, int] | None:
-        """Return the numbers of pages and chunks that can be found; None if that cannot be said."""
+        """Return the numbers of pages and chunks that can be found; None if it equals no commit, or that cannot be said."""
         with suppress(CatalogError):
-            counts = self.serving.catalog.counts() if self.serving else None
-            return (counts.pages, counts.chunks) if counts else None
+            if self.serving is not None and not self.serving.catalog.is_changing:
+                counts = self.serving.catalog.counts()
+                return counts.pages, counts.chunks
         return None
 
     def _invalidate_pages(self, generation: Generation) -> list[RebuildStatus]:
@@ -567,7 +586,8 @@ class IndexManager:
                     raise IndexUnavailableError("the serving index was replaced while another one was being built")
                 is_kept = not self._recipe.matches(serving) and serving.catalog.is_current and bool(serving.settings)
                 if is_kept:
-                    self._on_replaced(new, serving)
+                    if self._on_replaced is not None:
+                        self._on_replaced(new, serving)
                     self._generations.set_previous(serving)
                 self._generations.set_current(new)
                 self._set_serving(new)

@@ -22,7 +22,7 @@ def now() -> str:
 
 
 class ProgressTracker:
-    """Counts pages, chunks and bytes, and estimates the remaining time from the bytes that remain. Safe for several threads."""
+    """Counts what is stored and what is embedded, and estimates the time that both will take. Safe for several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -38,52 +38,88 @@ class ProgressTracker:
         """Start to count the files to index and the pages that were removed, in addition to what was copied."""
         with self._lock:
             self._started = time.monotonic()
+            self._embedding_since: float | None = None
             self._pages_total = len(files) + removed
-            self._pages_done = removed
-            self._pages_unfinished = 0
+            self._pages_stored = removed
+            self._pages_lacking = 0
             self._bytes_total = sum(file.size for file in files)
             self._bytes_done = 0
-            self._chunks_read = 0
-            self._chunks_done = 0
+            self._chunks_read = self._chunks_done = self._chunks_missing = 0
+            self._embedded, self._seconds = 0, 0.0
 
     def page_read(self, size: int, chunks: int) -> None:
-        """Count a page that was read and divided, but not yet embedded."""
+        """Count a page that was read and divided, but not yet stored."""
         with self._lock:
             self._bytes_done += size
             self._chunks_read += chunks
 
-    def chunks_embedded(self, count: int) -> None:
-        """Count chunks that have vectors."""
+    def pages_stored(self, count: int, lacking: int = 0) -> None:
+        """Count pages that are found by their words, `lacking` of which lack vectors."""
+        with self._lock:
+            self._pages_stored += count
+            self._pages_lacking += lacking
+
+    def begin_embedding(self, pages: int, chunks: int) -> None:
+        """Start to count these pages and chunks, which lack vectors: all pages are stored."""
+        with self._lock:
+            self._embedding_since = time.monotonic()
+            self._pages_lacking, self._chunks_missing = pages, chunks
+            self._chunks_known = self._chunks_done
+            self._pages_total = self._pages_stored = max(self._pages_total, pages)
+
+    def chunks_embedded(self, count: int, seconds: float | None = None) -> None:
+        """Count chunks that have vectors; with `seconds`, that is how long the model took."""
         with self._lock:
             self._chunks_done += count
+            if seconds is not None:
+                self._embedded += count
+                self._seconds += seconds
 
-    def pages_indexed(self, count: int, unfinished: int = 0) -> None:
-        """Count pages that can be found, of which so many lack vectors."""
+    def pages_embedded(self, count: int) -> None:
+        """Count stored pages that lack no vectors any more."""
         with self._lock:
-            self._pages_done += count
-            self._pages_unfinished += unfinished
+            self._pages_lacking -= count
+
+    def end_embedding(self, lacking: int) -> None:
+        """Count the pages that still lack vectors, as the model failed."""
+        with self._lock:
+            self._pages_lacking = lacking
 
     @property
     def pages_left(self) -> int:
         """How many pages are not indexed yet, or lack vectors."""
         with self._lock:
-            return self._pages_total - self._pages_done + self._pages_unfinished
+            return self._pages_total - self._pages_stored + self._pages_lacking
 
     def snapshot(self) -> Progress:
         """Return the progress now."""
         with self._lock:
-            share = self._bytes_done / self._bytes_total if self._bytes_total else 1.0
-            chunks_total = round(self._chunks_read / share) if share else 0
-            elapsed = time.monotonic() - self._started
-            left = None
-            if self._pages_done >= self._pages_total:
-                left = 0.0
-            elif self._chunks_done and chunks_total:
-                left = round(elapsed * max(chunks_total - self._chunks_done, 0) / self._chunks_done, 1)
             pages, chunks = self._copied_pages, self._copied_chunks
+            total, left = self._estimate()
             return Progress(
-                pages + self._pages_done, pages + self._pages_total, chunks + self._chunks_done, chunks + chunks_total, left
+                pages + self._pages_stored - self._pages_lacking,
+                pages + self._pages_total,
+                chunks + self._chunks_done,
+                chunks + total,
+                left,
+                pages + self._pages_stored,
             )
+
+    def _estimate(self) -> tuple[int, float | None]:
+        """Return the number of chunks, and the seconds that are left; None as long as the model's speed is unknown."""
+        now, pace = time.monotonic(), self._seconds / self._embedded if self._embedded else None
+        if self._embedding_since is not None:
+            total = self._chunks_known + self._chunks_missing
+            storing: float | None = 0.0
+        else:
+            share = self._bytes_done / self._bytes_total if self._bytes_total else 1.0
+            total = round(self._chunks_read / share) if share else 0
+            storing = (now - self._started) * (1 / share - 1) if share else None
+        missing = max(total - self._chunks_done, 0)
+        if not missing and not storing and total:
+            return total, 0.0
+        known = storing is not None and (pace is not None or not missing)
+        return total, round((storing or 0) + missing * (pace or 0), 1) if known else None
 
 
 @contextmanager
@@ -109,8 +145,16 @@ def _announce(tracker: ProgressTracker, start: float, ended: threading.Event) ->
         done = tracker.snapshot()
         if done.pages_done >= done.pages_total:
             continue
-        line, seconds, unit = f"indexed {done.pages_done:,} of {done.pages_total:,} pages", done.seconds_left, "s left"
+        line, seconds, unit = f"indexed {describe(done)}", done.seconds_left, "s left"
         if is_first:
             line, unit, is_first = f"indexing {done.pages_total:,} pages", "s", False
             seconds = None if seconds is None else seconds + time.monotonic() - start
         ANNOUNCEMENTS.info("%s%s", line, "" if seconds is None else f", about {seconds:.0f} {unit}")
+
+
+def describe(progress: Progress) -> str:
+    """Return how many pages are found by their words, and which share of the passages by meaning."""
+    words, pages = progress.pages_by_words, progress.pages_total
+    of = f"all {pages:,}" if words >= pages else f"{words:,} of {pages:,}"
+    share = progress.chunks_done / progress.chunks_total if progress.chunks_total else 0.0
+    return f"{of} pages by words, {min(share, 0.99):.0%} by meaning"

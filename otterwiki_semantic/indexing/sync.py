@@ -7,14 +7,16 @@ each time the pages of the catalog are made equal to those of the commit.
 from __future__ import annotations
 
 import logging
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from otterwiki_semantic.content import PageFile, Repository
 from otterwiki_semantic.content.chunking import Profile
-from otterwiki_semantic.core.records import Indexed, LastChange, Page
+from otterwiki_semantic.core.records import Indexed, LastChange, Page, StoredChunk
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
 from otterwiki_semantic.embedding import vector_id, words_only_id
 from otterwiki_semantic.indexing.embedding_stage import EmbeddingStage, LocatedChunks
@@ -22,13 +24,16 @@ from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker
 from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.search import note_scale
-from otterwiki_semantic.storage import UNFINISHED, Catalog, Generation, StoredVector
+from otterwiki_semantic.storage import Catalog, Generation, StoredVector
 
 _PAGES_PER_BATCH = 64
 _CHUNKS_PER_BATCH = 256
 _TEXTS_PER_STEP = 64
-_BATCHES_AHEAD = 1
-"""Batches that wait to be embedded or stored: enough to keep the model busy, few in memory."""
+_PAGES_PER_STEP = 64
+_STEPS_AHEAD = 1
+"""Steps that wait for the model: enough to keep it busy while vectors are stored."""
+_CHUNKS_FOR_SCALE = 512
+"""Chunks after which similarities can be brought to scale; at the end it is done with all of them."""
 
 log = logging.getLogger(__name__)
 
@@ -62,24 +67,8 @@ class SyncResult:
     """Pages indexed or removed."""
     chunks: int
     embedding_seconds: float
-
-
-class _Batch:
-    """Pages on their way into the index."""
-
-    def __init__(self, pages: list[Page]) -> None:
-        self.pages = pages
-        self.vectors = [_vector_ids(page) for page in pages]
-        """The vector ids of the chunks of each page."""
-        self.chunks = {
-            vector: (page.path, chunk)
-            for page, vectors in zip(pages, self.vectors, strict=True)
-            for chunk, vector in zip(page.chunks, vectors, strict=True)
-            if page.indexed is Indexed.FULLY
-        }
-        """Those that are embedded, by the ids of their vectors, each with the path of its page."""
-        self.steps: list[Future[None]] = []
-        """What embeds those without a vector."""
+    is_whole: bool = True
+    """Whether the index equals the plan's commit; if not, another sync has to follow."""
 
 
 def _vector_ids(page: Page) -> list[str]:
@@ -89,7 +78,7 @@ def _vector_ids(page: Page) -> list[str]:
 
 def changed_pages(repository: Repository, catalog: Catalog, head: str | None) -> tuple[list[PageFile], list[str]]:
     """Return the pages of a commit that the catalog lacks or has in another version, smallest first; and those to remove."""
-    equals = None if catalog.unfinished else catalog.commit
+    equals = catalog.commit
     changes = repository.changes(equals, head) if equals and head else None
     if changes is None:
         blobs, known = repository.page_blobs(head) if head else {}, catalog.blobs() | catalog.excluded_blobs()
@@ -100,9 +89,12 @@ def changed_pages(repository: Repository, catalog: Catalog, head: str | None) ->
 
 
 class Indexer:
-    """Indexes the pages of one repository: reads, chunks, embeds and stores them, in this order, in batches.
+    """Indexes the pages of one repository.
 
-    A page with a text that the model fails on is found by its keywords, and is `unfinished` until a later sync succeeds.
+    Pages are read, divided and stored in batches: then they are found by their words. The vectors that they lack are embedded
+    afterwards, the most important pages first. A change of one batch, such as that of a page, appears with its vectors.
+
+    A text that the model fails on is found by its words; it is embedded again by a later sync.
     """
 
     def __init__(
@@ -147,47 +139,48 @@ class Indexer:
         changed, removed = changed_pages(self._repository, catalog, head)
         return SyncPlan(head, changed, removed, changes, self._recipe.profile, embed, previous)
 
-    def sync(self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker) -> SyncResult:
+    def sync(
+        self,
+        generation: Generation,
+        plan: SyncPlan,
+        tracker: ProgressTracker,
+        on_stored: Callable[[], None] | None = None,
+        should_yield: Callable[[], bool] | None = None,
+    ) -> SyncResult:
         """Carry out a plan. Pages appear and disappear whole; ChromaDB is filled later, by `VectorMirror.push`.
+
+        `on_stored` is called once all pages are found by their words. If HEAD moves on while vectors are embedded, or if asked
+        `should_yield` says so, the sync ends early and another one has to follow.
 
         Errors: those of git and the catalog; `Stopped` between two steps.
         """
-        catalog, embedder = generation.catalog, self._recipe.embedder
+        catalog = generation.catalog
         pages, seconds = self.changed_pages, self.embedding.seconds
+        self._store_pages(generation, plan, tracker)
+        if on_stored is not None:
+            on_stored()
+        is_whole = not plan.embed or self._embed_pending(generation, plan, tracker, should_yield)
+        catalog.collect_garbage()
+        if is_whole:
+            if plan.embed:
+                self._note_scale(generation, plan)
+            catalog.end_change(plan.head)
+        chunks = tracker.snapshot().chunks_done
+        return SyncResult(self.changed_pages - pages, chunks, self.embedding.seconds - seconds, is_whole)
+
+    def _store_pages(self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker) -> None:
+        """Store the pages of a plan, the first batch with its vectors."""
+        catalog = generation.catalog
         tracker.begin(plan.changed, len(plan.removed))
         self.embedding.begin(plan.profile.heading_weight, generation.vector_fingerprint)
         catalog.begin_change(plan.head)
         if plan.removed:
             catalog.remove_pages(plan.removed)
             self.changed_pages += len(plan.removed)
-        self._index(generation, plan, tracker)
-        catalog.collect_garbage()
+        for number, pages in enumerate(_batched(self._read(catalog, plan, tracker))):
+            self._store(pages, generation, plan, tracker, embeds=plan.embed and number == 0)
         catalog.set_last_changes(plan.last_changes)
-        if plan.embed and not (embedder.is_calibrated or self.embedding.is_resting):
-            note_scale(generation, embedder, plan.profile.heading_weight)
-        catalog.end_change(plan.head)
-        chunks = tracker.snapshot().chunks_done
-        return SyncResult(self.changed_pages - pages, chunks, self.embedding.seconds - seconds)
-
-    def _index(self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker) -> None:
-        """Store pages in batches, each while the next one is read and embedded."""
-        catalog, waiting = generation.catalog, deque[_Batch]()
-        executor = ThreadPoolExecutor(1, "embedding-batches")
-        try:
-            for pages in _batched(self._read(catalog, plan, tracker)):
-                batch = _Batch(pages)
-                missing = self._missing(batch, {vector for other in waiting for vector in other.chunks}, plan, catalog)
-                tracker.chunks_embedded(sum(map(len, batch.vectors)) - len(missing))
-                for start in range(0, len(missing) if plan.embed else 0, _TEXTS_PER_STEP):
-                    chunks = {vector: batch.chunks[vector] for vector in missing[start : start + _TEXTS_PER_STEP]}
-                    batch.steps.append(executor.submit(self._embed, chunks, catalog, tracker))
-                waiting.append(batch)
-                if len(waiting) > _BATCHES_AHEAD:
-                    self._store(waiting.popleft(), generation, tracker)
-            for batch in waiting:
-                self._store(batch, generation, tracker)
-        finally:
-            executor.shutdown(cancel_futures=True)
+        catalog.end_storing(plan.head)
 
     def _read(self, catalog: Catalog, plan: SyncPlan, tracker: ProgressTracker) -> Iterator[Page]:
         """Read the changed pages and divide them into chunks."""
@@ -199,40 +192,99 @@ class Indexer:
             tracker.page_read(file.size, len(page.chunks))
             yield replace(page, last_change=changes.get(file.path))
 
-    def _missing(self, batch: _Batch, pending: set[str], plan: SyncPlan, catalog: Catalog) -> list[str]:
-        """Return the vectors that neither the catalog nor the previous one has, and that are not pending."""
-        missing = [vector for vector in catalog.missing_vectors(batch.chunks) if vector not in pending]
-        if plan.previous is None:
-            return missing
-        known = plan.previous.get_vectors(missing)
-        catalog.add_vectors([StoredVector(vector, known[vector]) for vector in known])
-        return [vector for vector in missing if vector not in known]
-
-    def _embed(self, chunks: LocatedChunks, catalog: Catalog, tracker: ProgressTracker) -> None:
-        """Embed chunks, and store their vectors at once: they are kept if the sync ends before their pages are stored."""
-        catalog.add_vectors(self.embedding.embed(chunks))
-        tracker.chunks_embedded(len(chunks))
-
-    def _store(self, batch: _Batch, generation: Generation, tracker: ProgressTracker) -> None:
-        """Store a batch once it is embedded; a page that lacks vectors is marked as unfinished."""
-        catalog = generation.catalog
-        for step in batch.steps:
-            step.result()
+    def _store(
+        self, pages: Sequence[Page], generation: Generation, plan: SyncPlan, tracker: ProgressTracker, *, embeds: bool
+    ) -> None:
+        """Store pages, with the vectors that are known, and if it `embeds` with all others."""
+        catalog, vectors = generation.catalog, [_vector_ids(page) for page in pages]
+        chunks = {
+            vector: (page.path, chunk)
+            for page, of_page in zip(pages, vectors, strict=True)
+            for chunk, vector in zip(page.chunks, of_page, strict=True)
+            if page.indexed is Indexed.FULLY
+        }
+        missing: Sequence[str] = catalog.missing_vectors(chunks)
+        if plan.previous is not None:
+            known = plan.previous.get_vectors(missing)
+            catalog.add_vectors([StoredVector(vector, known[vector]) for vector in known])
+            missing = [vector for vector in missing if vector not in known]
+        tracker.chunks_embedded(sum(map(len, vectors)) - len(missing))
+        for start in range(0, len(missing) if embeds else 0, _TEXTS_PER_STEP):
+            self._embed({vector: chunks[vector] for vector in missing[start : start + _TEXTS_PER_STEP]}, catalog, tracker)
         self.check_stop()
         generation.mirror.expect_more()
-        lacking = set(catalog.missing_vectors(batch.chunks))
-        pages = [
-            page if lacking.isdisjoint(vectors) else replace(page, blob=UNFINISHED)
-            for page, vectors in zip(batch.pages, batch.vectors, strict=True)
-        ]
-        catalog.put_pages(zip(pages, batch.vectors, strict=True))
+        catalog.put_pages(zip(pages, vectors, strict=True))
         self.changed_pages += len(pages)
-        tracker.pages_indexed(len(pages), unfinished=sum(page.blob == UNFINISHED for page in pages))
+        lacking = set(catalog.missing_vectors(missing) if embeds else missing)
+        tracker.pages_stored(len(pages), lacking=sum(not lacking.isdisjoint(of_page) for of_page in vectors))
+
+    def _embed_pending(
+        self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker, should_yield: Callable[[], bool] | None
+    ) -> bool:
+        """Embed the chunks that lack vectors, the first of every page first; return False if another sync has to follow.
+
+        A model that cannot be asked leaves the rest to a later one.
+        """
+        catalog, waiting = generation.catalog, deque[Future[None]]()
+        pages = _most_important_first(catalog.pending.pages())
+        tracker.begin_embedding(len(pages), catalog.pending.count())
+        executor, embedded, is_scaled = ThreadPoolExecutor(1, "embedding-steps"), 0, False
+        try:
+            for chunks, pages_done in _steps(catalog, pages):
+                waiting.append(executor.submit(self._embed, chunks, catalog, tracker))
+                if len(waiting) > _STEPS_AHEAD:
+                    waiting.popleft().result()
+                tracker.pages_embedded(pages_done)
+                if self.embedding.has_given_up:
+                    break
+                if self._repository.head() != plan.head or (should_yield and should_yield()):
+                    return False
+                embedded += len(chunks)
+                if embedded >= _CHUNKS_FOR_SCALE and not is_scaled:
+                    self._note_scale(generation, plan)
+                    is_scaled = True
+            for step in waiting:
+                step.result()
+        finally:
+            executor.shutdown(cancel_futures=True)
+        tracker.end_embedding(len(catalog.pending.pages()))
+        return True
+
+    def _embed(self, chunks: LocatedChunks, catalog: Catalog, tracker: ProgressTracker) -> None:
+        """Embed chunks, and store their vectors at once, so that they are kept whatever happens next."""
+        start = time.monotonic()
+        catalog.add_vectors(self.embedding.embed(chunks))
+        tracker.chunks_embedded(len(chunks), time.monotonic() - start)
+
+    def _note_scale(self, generation: Generation, plan: SyncPlan) -> None:
+        if not (self._recipe.embedder.is_calibrated or self.embedding.is_resting):
+            note_scale(generation, self._recipe.embedder, plan.profile.heading_weight)
 
     def check_stop(self) -> None:
         """Raise `Stopped` if the work is to stop."""
         if self._should_stop():
             raise Stopped
+
+
+def _most_important_first(pages: Iterable[tuple[str, int, int]]) -> list[str]:
+    """Return the paths of pages, each given with the time of its last change and the links to it: those that lead in either."""
+    facts = sorted(pages)
+    by_date, by_links = sorted(facts, key=lambda page: -page[1]), sorted(facts, key=lambda page: -page[2])
+    return list(dict.fromkeys(page[0] for page in chain.from_iterable(zip(by_links, by_date, strict=True))))
+
+
+def _steps(catalog: Catalog, pages: Sequence[str]) -> Iterator[tuple[LocatedChunks, int]]:
+    """Yield the chunks that these pages lack vectors for, some at a time, and how many pages are whole with them."""
+    last: dict[str, tuple[str, StoredChunk]] = {}
+    for first in (True, False):
+        for start in range(0, len(pages), _PAGES_PER_STEP):
+            paths = pages[start : start + _PAGES_PER_STEP]
+            found = {vector: (chunk.path, chunk) for vector, chunk in catalog.pending.chunks(paths, first=first)}
+            lacking = [vector for vector in found if vector not in last]  # whose vectors may be on their way
+            for begin in range(0, len(lacking), _TEXTS_PER_STEP):
+                last = {vector: found[vector] for vector in lacking[begin : begin + _TEXTS_PER_STEP]}
+                is_end = not first and begin + _TEXTS_PER_STEP >= len(lacking)
+                yield last, len(paths) if is_end else 0
 
 
 def _batched(pages: Iterable[Page]) -> Iterator[list[Page]]:

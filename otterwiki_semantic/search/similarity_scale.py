@@ -53,7 +53,7 @@ def note_scale(generation: Generation, embedder: Embedder, heading_weight: float
     If a model fails, that is logged, and similarities are taken unchanged. Errors: the catalog's.
     """
     noted = _noted(generation)
-    passages = generation.catalog.counts().chunks
+    passages = generation.catalog.counts().vectors
     if noted and noted[-1] * 2 >= passages:
         return
     try:

@@ -20,6 +20,7 @@ from otterwiki_semantic.storage.catalog_reader import CatalogReader
 from otterwiki_semantic.storage.keyword_index import KeywordIndex
 from otterwiki_semantic.storage.outbox import Outbox
 from otterwiki_semantic.storage.page_table import PageTable
+from otterwiki_semantic.storage.pending import PendingVectors, expect_vectors, fill_vector, forget_vectors, shorten_log
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 from otterwiki_semantic.storage.vector_store import StoredVector
 
@@ -48,6 +49,7 @@ class Catalog(SqliteFile):
         self.keywords = KeywordIndex(self)
         self.pages = PageTable(self)
         self.outbox = Outbox(self)
+        self.pending = PendingVectors(self)
         self._pages_to_merge = 0
         self.is_current = self.meta("schema") == str(schema.SCHEMA_VERSION)
         """Whether its tables are those of this version; otherwise it is only read."""
@@ -110,8 +112,13 @@ class Catalog(SqliteFile):
         return None if self.is_changing else self.meta("commit")
 
     @property
+    def stored_commit(self) -> str | None:
+        """The commit whose pages are all stored, though they may lack vectors; None if they equal none."""
+        return self.meta("stored") if self.is_changing else self.meta("commit")
+
+    @property
     def unfinished(self) -> int:
-        """The number of pages that lack vectors: they are found by keywords only, and indexed again later."""
+        """The number of pages that lack vectors since the last sync: they are found by keywords only until the model works."""
         return int(self.meta("unfinished") or 0)
 
     @property
@@ -130,17 +137,24 @@ class Catalog(SqliteFile):
 
     def begin_change(self, commit: str | None) -> None:
         """Record that pages begin to change towards another commit: until `end_change` the catalog equals none."""
-        self.set_meta("changing", commit or "no commit")
+        with self.write() as connection:
+            connection.execute("DELETE FROM meta WHERE name = 'stored'")
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('changing', ?)", (commit or "no commit",))
+
+    def end_storing(self, commit: str | None) -> None:
+        """Record that all pages of a commit are stored, though they may lack vectors."""
+        self.set_meta("stored", commit)
 
     def end_change(self, commit: str | None) -> None:
         """Record that the catalog equals a commit, and how many of its pages are `unfinished`."""
         with self.write() as connection:
-            connection.execute("DELETE FROM meta WHERE name IN ('changing', 'commit', 'unfinished')")
+            connection.execute("DELETE FROM meta WHERE name IN ('changing', 'stored', 'commit', 'unfinished')")
             connection.executemany("INSERT INTO meta VALUES ('commit', ?)", [(commit,)] if commit else [])
             connection.execute(
-                "INSERT INTO meta SELECT 'unfinished', COUNT(*) FROM pages WHERE blob = ? HAVING COUNT(*) > 0",
-                (schema.UNFINISHED,),
+                "INSERT INTO meta SELECT 'unfinished', COUNT(DISTINCT path) FROM pending"
+                " JOIN chunks ON chunks.vector = pending.vector HAVING COUNT(*) > 0"
             )
+            shorten_log(connection)
 
     def counts(self) -> Counts:
         """Return the number of pages, chunks and vectors."""
@@ -183,6 +197,7 @@ class Catalog(SqliteFile):
             for page, vectors in pages:
                 self._delete(connection, page.path)
                 schema.insert_page(connection, page, vectors)
+                expect_vectors(connection, page.path)
             connection.execute(schema.NEXT_REVISION)
 
     def remove_pages(self, paths: Iterable[str]) -> None:
@@ -193,13 +208,14 @@ class Catalog(SqliteFile):
             connection.execute(schema.NEXT_REVISION)
 
     def _delete(self, connection: sqlite3.Connection, path: str) -> None:
+        forget_vectors(connection, path)
         self._pages_to_merge += _MERGED_PER_CHUNK * schema.delete_page(connection, path)
 
     def invalidate_pages(self, paths: Sequence[str]) -> None:
         """Record that pages must be indexed again although they are unchanged: until then the catalog equals no commit."""
         with self.write() as connection:
-            unfinished = ((schema.UNFINISHED, path) for path in paths)
-            connection.executemany("UPDATE pages SET blob = ? WHERE path = ?", unfinished)
+            invalid = ((schema.INVALID, path) for path in paths)
+            connection.executemany("UPDATE pages SET blob = ? WHERE path = ?", invalid)
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('changing', 'the same commit')")
 
     def sample_texts(self, count: int) -> list[str]:
@@ -226,9 +242,10 @@ class Catalog(SqliteFile):
                 row = (free[-1] if free else None, vector.id, vector.embedding.tobytes())
                 if connection.execute("INSERT INTO vectors VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING", row).rowcount:
                     connection.execute("INSERT OR IGNORE INTO unstored VALUES (?)", (vector.id,))
+                    if not fill_vector(connection, vector.id):
+                        garbage_collection.suspect_vector(connection, vector.id)
                     if free:
                         connection.execute("DELETE FROM free_places WHERE place = ?", (free.pop(),))
-            garbage_collection.suspect_vectors(connection, (vector.id for vector in vectors))
 
     def collect_garbage(self) -> None:
         """Delete the vectors that no chunk refers to any more."""

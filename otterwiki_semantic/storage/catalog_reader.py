@@ -25,7 +25,7 @@ _MAX_CACHED_MASKS = 64
 _SELECT_NAMES = """
 SELECT path, title, {language}, COALESCE(count, 0) FROM pages
 LEFT JOIN (SELECT target, COUNT(*) AS count FROM links GROUP BY target) ON target = path_key"""
-_SELECT_CHUNKS = """
+SELECT_CHUNKS = """
 SELECT chunks.id, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line,
        path, title, category, tags, ordinal, chunk_count, word_count, updated
 FROM chunks JOIN pages USING (path)"""
@@ -48,7 +48,7 @@ class CatalogReader:
         self._database = database
         self._is_current = is_current
         """Whether its tables are those of this version."""
-        self._indexes = ExactIndexCache(database)
+        self._indexes = ExactIndexCache(database, has_log=is_current)
         self._caching = threading.Lock()
         self._masks: tuple[ExactIndex | None, dict[Filter, FilterMask]] = None, {}
         self._names: tuple[int, PageNames | None] = -1, None
@@ -132,13 +132,13 @@ class CatalogReader:
 
     def chunks(self, ids: Sequence[int]) -> dict[int, StoredChunk]:
         """Return chunks by id."""
-        rows = self._database.select(f"{_SELECT_CHUNKS} WHERE chunks.id {IN_LIST}", ids)
-        return {row["id"]: _stored_chunk(row) for row in rows}
+        rows = self._database.select(f"{SELECT_CHUNKS} WHERE chunks.id {IN_LIST}", ids)
+        return {row["id"]: stored_chunk(row) for row in rows}
 
     def page_range(self, path: str, first: int, last: int) -> list[StoredChunk]:
         """Return the chunks of a page from one ordinal to another, inclusive, in order."""
         where = "WHERE chunks.path = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal"
-        return [_stored_chunk(row) for row in self._database.select(f"{_SELECT_CHUNKS} {where}", path, first, last)]
+        return [stored_chunk(row) for row in self._database.select(f"{SELECT_CHUNKS} {where}", path, first, last)]
 
     def page_labels(self, paths: Sequence[str]) -> dict[str, tuple[str | None, tuple[str, ...]]]:
         """Return the category and the tags of pages, by path."""
@@ -171,7 +171,8 @@ def _check_text(path: str, vector: str, text: str) -> None:
         raise CatalogCorruptError(f"the catalog's text of {path!r} is not the one that was indexed")
 
 
-def _stored_chunk(row: sqlite3.Row) -> StoredChunk:
+def stored_chunk(row: sqlite3.Row) -> StoredChunk:
+    """Return the chunk of a row of `SELECT_CHUNKS`. Errors: `CatalogCorruptError`."""
     # By position: by name a column takes several times as long, and an answer reads hundreds of rows.
     _, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line, *page = row
     path, title, category, tags, *numbers, updated = page

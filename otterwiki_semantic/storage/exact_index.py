@@ -97,8 +97,10 @@ class Columns:
 class ExactIndex:
     """All chunks in one state of the catalog, with their vectors. Immutable."""
 
-    def __init__(self, revision: int, columns: Columns, blocks: Sequence[Matrix]) -> None:
+    def __init__(self, revision: int, columns: Columns, blocks: Sequence[Matrix], filled: int = 0) -> None:
         self.revision = revision
+        self.filled = filled
+        """The number of the last vector that was taken over after its chunk; see `storage.pending`."""
         self._columns = columns
         self._blocks = blocks
         """The vectors, one a row, zeros for chunks without one; all blocks but the last are full."""
@@ -230,7 +232,24 @@ class ExactIndex:
         """Return the next state: with more chunks at the end, of which only those of these pages are in the catalog."""
         columns = self._columns.append(added)
         columns = replace(columns, live=np.isin(columns.pages, live_pages))
-        return ExactIndex(revision, columns, _append_rows(self._blocks, vectors))
+        return ExactIndex(revision, columns, _append_rows(self._blocks, vectors), self.filled)
+
+    def with_vectors(self, filled: int, ids: Sequence[int], vectors: Matrix) -> ExactIndex:
+        """Return the next state: with the vectors of chunks that had none; unknown chunks are ignored.
+
+        They are written in place, as no earlier state reads the rows of chunks without a vector.
+        """
+        wanted = np.array(ids, dtype=np.int64)
+        rows = np.searchsorted(self._columns.ids, wanted)
+        known = np.isin(wanted, self._columns.ids)
+        rows, vectors = rows[known], vectors[known]
+        blocks = _append_rows(self._blocks, np.empty((0, vectors.shape[1]), np.float32)) if len(rows) else self._blocks
+        for number in np.unique(rows // _BLOCK).tolist():
+            of_block = rows // _BLOCK == number
+            blocks[number][rows[of_block] % _BLOCK] = vectors[of_block]
+        embedded = self._columns.embedded.copy()
+        embedded[rows] = True
+        return ExactIndex(self.revision, replace(self._columns, embedded=embedded), blocks, filled)
 
     def compacted(self) -> ExactIndex:
         """Return the same state without the rows of deleted pages, if they are many."""
@@ -239,7 +258,7 @@ class ExactIndex:
             return self
         rows = np.flatnonzero(self.live)
         blocks = [self._gather(rows[start : start + _BLOCK]) for start in range(0, len(rows), _BLOCK)]
-        return ExactIndex(self.revision, self._columns.take(rows), blocks)
+        return ExactIndex(self.revision, self._columns.take(rows), blocks, self.filled)
 
     def _find(self, ids: Sequence[int]) -> tuple[Rows, list[int]]:
         """Return the rows of the known chunks, and their ids."""
@@ -278,8 +297,10 @@ class ExactIndex:
 class ExactIndexCache:
     """The exact indexes of the last states of a catalog. Errors: those of `SqliteFile`."""
 
-    def __init__(self, database: SqliteFile) -> None:
+    def __init__(self, database: SqliteFile, *, has_log: bool = True) -> None:
+        """`has_log` says whether the catalog has the table `filled`."""
         self._database = database
+        self._has_log = has_log
         self._loading = threading.Lock()
         self._states: tuple[ExactIndex, ...] = ()
         """The newest first."""
@@ -287,25 +308,47 @@ class ExactIndexCache:
     def get(self) -> ExactIndex:
         """Return the index of the state that the calling thread reads; see `SqliteFile.snapshot`."""
         with self._database.snapshot():
-            revision = read_revision(self._database)
+            revision, filled = read_revision(self._database), self._last_filled()
             index = self._last_until(revision)
-            if index.revision != revision:
+            if index.revision != revision or index.filled < filled:
                 with self._loading:
-                    index = self._load(revision)
+                    index = self._load(revision, filled)
             return index
+
+    def _last_filled(self) -> int:
+        """Return the number of the last vector that was added after its chunk."""
+        if not self._has_log:
+            return 0
+        return int(self._database.select("SELECT COALESCE(MAX(number), 0) FROM filled")[0][0])
 
     def _last_until(self, revision: int) -> ExactIndex:
         return next((index for index in self._states if index.revision <= revision), _EMPTY)
 
-    def _load(self, revision: int) -> ExactIndex:
+    def _fill(self, index: ExactIndex, filled: int) -> ExactIndex:
+        """Return an index with the vectors that were added after their chunks; an empty one if the log lacks some of them."""
+        oldest = self._database.select("SELECT COALESCE(MIN(number), 0) FROM filled")[0][0]
+        if not len(index) or index.filled + 1 < oldest:
+            return ExactIndex(-1, _EMPTY._columns, [], filled)  # all vectors are read in any case
+        rows = self._database.select(
+            "SELECT chunks.id, embedding FROM filled JOIN vectors ON vectors.id = filled.vector"
+            " JOIN chunks ON chunks.vector = filled.vector WHERE number > ?",
+            index.filled,
+        )
+        return index.with_vectors(filled, [row[0] for row in rows], decode_vectors([row[1] for row in rows]))
+
+    def _load(self, revision: int, filled: int) -> ExactIndex:
         index = self._last_until(revision)
+        if index.filled < filled:
+            index = self._fill(index, filled)
         if index.revision != revision:
             live_pages = np.array([row["number"] for row in self._database.select("SELECT number FROM pages")], dtype=np.int64)
             with self._database.read() as connection:
                 for columns, vectors in _read_after(connection, index.last_id):
                     index = index.extended(revision, columns, vectors, live_pages)
             index = index.compacted()
-            self._states = tuple(sorted((index, *self._states), key=lambda state: -state.revision)[:_STATES])
+        if index not in self._states:
+            newest_first = sorted((index, *self._states), key=lambda state: (-state.revision, -state.filled))
+            self._states = tuple(newest_first[:_STATES])
         return index
 
 

@@ -6,12 +6,11 @@ Only suspects are looked at: vectors that a chunk referred to until it was delet
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
 
 
-def suspect_vectors(connection: sqlite3.Connection, ids: Iterable[str]) -> None:
-    """Record vectors that may be garbage."""
-    connection.executemany("INSERT OR IGNORE INTO suspects VALUES (?)", ((each,) for each in ids))
+def suspect_vector(connection: sqlite3.Connection, vector: str) -> None:
+    """Record a vector that may be garbage."""
+    connection.execute("INSERT OR IGNORE INTO suspects VALUES (?)", (vector,))
 
 
 def suspect_page(connection: sqlite3.Connection, path: str) -> None:

@@ -19,17 +19,18 @@ from otterwiki_semantic.embedding import WORDS_ONLY, Matrix
 from otterwiki_semantic.storage.garbage_collection import suspect_page
 from otterwiki_semantic.storage.sqlite import SqliteFile
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Raised with every change of the tables below: the index is then rebuilt."""
 
-UNFINISHED = ""
-"""Stands for the blob of a page that lacks vectors. No blob has this id, so that the page is indexed again."""
+INVALID = ""
+"""Stands for the blob of a page that is to be indexed again. No blob has this id."""
 
 IS_EMBEDDED = f"vector NOT GLOB '{WORDS_ONLY}*'"
 """The condition for chunks that have a vector, or will have one."""
 
 # A new vector takes the `place` of a deleted one. All have the same size, so that places fit; appended rows would leave gaps.
 # `excluded_pages` say in their front matter that they are not to be searched: nothing else of them is kept.
+# `pending` are the vectors that chunks lack, and `filled` is a log of those that were added after their chunks.
 # The outbox for ChromaDB is `unstored`, `stale` (metadata) and `dropped`; `suspects` are vectors that may have become garbage.
 TABLES = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -59,6 +60,8 @@ CREATE VIRTUAL TABLE keyword_counts USING fts5vocab (keywords, row);
 CREATE INDEX chunks_by_vector ON chunks (vector);
 CREATE TABLE vectors (place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, embedding BLOB NOT NULL);
 CREATE TABLE free_places (place INTEGER PRIMARY KEY);
+CREATE TABLE pending (vector TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE filled (number INTEGER PRIMARY KEY AUTOINCREMENT, vector TEXT NOT NULL);
 CREATE TABLE unstored (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE stale (vector TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE suspects (vector TEXT PRIMARY KEY) WITHOUT ROWID;

@@ -9,6 +9,21 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict, force_setattr
 
 
+class Progress(Struct, frozen=True):
+    """How far a build or a sync is. `chunks_total` is an estimate from the bytes read so far until the last page is read."""
+
+    pages_done: int = 0
+    """Pages that are found by words and by meaning."""
+    pages_total: int = 0
+    chunks_done: int = 0
+    """Passages that are found by meaning."""
+    chunks_total: int = 0
+    seconds_left: float | None = None
+    """null: not known yet."""
+    pages_by_words: int = 0
+    """Pages that are found by their words at least."""
+
+
 class Freshness(Struct, frozen=True, omit_defaults=True):
     """How far the index is behind HEAD."""
 
@@ -20,6 +35,8 @@ class Freshness(Struct, frozen=True, omit_defaults=True):
     """Pages that are not indexed yet, or that still lack vectors."""
     error: str | None = None
     """Only if git cannot say what HEAD is: why."""
+    progress: Progress | None = None
+    """Only while pages are being indexed: how many are found by words and by meaning."""
 
 
 class RebuildState(StrEnum):
@@ -29,16 +46,6 @@ class RebuildState(StrEnum):
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
-
-
-class Progress(Struct, frozen=True):
-    """How far a build or a sync is. `chunks_total` is an estimate from the bytes read so far until the last page is read."""
-
-    pages_done: int = 0
-    pages_total: int = 0
-    chunks_done: int = 0
-    chunks_total: int = 0
-    seconds_left: float | None = None
 
 
 class Estimate(Struct, frozen=True):

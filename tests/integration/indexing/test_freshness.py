@@ -176,7 +176,7 @@ def test_pages_that_the_model_failed_on_are_pending_while_they_are_tried_again(
 
     monkeypatch.setattr(serving.catalog, "collect_garbage", pause)
     index.notify()
-    assert stored.wait(30), "the pages are stored again, without vectors"
+    assert stored.wait(30), "the model has failed again"
     assert index.status().index.pending_pages == 5
     may_end.set()
     index.close()

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from otterwiki_semantic.content.git import Repository
-from otterwiki_semantic.core.records import Page
+from otterwiki_semantic.core.records import Chunk, Page
+from otterwiki_semantic.embedding import vector_id
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.indexing.sync import Indexer, SyncPlan
+from otterwiki_semantic.storage import StoredVector
 from otterwiki_semantic.storage.catalog import Catalog
-from otterwiki_semantic.storage.schema import UNFINISHED
 from tests.support.live_wiki import commit, git, make_repository
+
+CHUNK = Chunk("a text that the model fails on", 0, 0, "", (), (), "", 1, 1)
+VECTOR = vector_id(CHUNK.text)
 
 
 class Bench:
@@ -30,7 +35,9 @@ class Bench:
         assert plan is not None
         self.catalog.remove_pages(plan.removed)
         self.catalog.put_pages(
-            (Page(file.path, UNFINISHED if file.path in lacking else file.blob, file.path, None, (), 1, ()), ())
+            (Page(file.path, file.blob, file.path, None, (), 1, (CHUNK,) if file.path in lacking else ()), [VECTOR])
+            if file.path in lacking
+            else (Page(file.path, file.blob, file.path, None, (), 1, ()), ())
             for file in plan.changed
         )
         self.catalog.set_last_changes(plan.last_changes)
@@ -84,10 +91,15 @@ def test_unfinished_pages_are_retried_when_they_are_due_or_head_moves(bench: Ben
     bench.follow(bench.indexer.plan(bench.catalog), lacking=("long",))
     assert bench.catalog.unfinished == 1
     assert bench.indexer.plan(bench.catalog) is None
-    assert paths(bench.indexer.plan(bench.catalog, retry_unfinished=True)) == ["long"]
+    assert paths(bench.indexer.plan(bench.catalog, retry_unfinished=True)) == []
+    assert [path for path, *_ in bench.catalog.pending.pages()] == ["long"]
     commit(bench.place, {"new.md": "# New\n"})
-    assert paths(bench.indexer.plan(bench.catalog)) == ["new", "long"]
+    assert paths(bench.indexer.plan(bench.catalog)) == ["new"]
     bench.follow(bench.indexer.plan(bench.catalog))
+    assert bench.catalog.unfinished == 1
+    bench.catalog.add_vectors([StoredVector(VECTOR, np.eye(1, 384, dtype=np.float32)[0])])
+    bench.catalog.end_change(bench.catalog.commit)
+    assert bench.catalog.unfinished == 0
     assert bench.indexer.plan(bench.catalog, retry_unfinished=True) is None
 
 

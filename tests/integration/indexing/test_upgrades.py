@@ -69,7 +69,7 @@ def is_whole(index: IndexEngine) -> bool:
 
 
 def test_an_index_of_this_way_is_used_as_it_is(settings: Settings, opened: Open) -> None:
-    index = opened("index-schema-8.tar.xz")
+    index = opened("index-schema-9.tar.xz")
     old = serving(settings)
     assert ask(index).results[0].path == "house/heating", "at once"
     eventually(lambda: is_whole(index))
@@ -78,7 +78,7 @@ def test_an_index_of_this_way_is_used_as_it_is(settings: Settings, opened: Open)
     assert generations(settings) == {serving(settings)} == {old}
 
 
-@pytest.mark.parametrize("archive", ["index-schema-4.tar.xz", "index-schema-5.tar.xz", "index-schema-7.tar.xz"])
+@pytest.mark.parametrize("archive", ["index-schema-4.tar.xz", "index-schema-5.tar.xz", "index-schema-7.tar.xz", "index-schema-8.tar.xz"])
 def test_an_index_of_0_1_answers_until_another_is_whole_and_its_vectors_are_kept(
     settings: Settings, opened: Open, archive: str
 ) -> None:
@@ -103,9 +103,9 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
 
 def newer(settings: Settings) -> None:
     """Let the index be one of a version to come, whose tables this one does not know."""
-    unpack("index-schema-8.tar.xz", settings)
+    unpack("index-schema-9.tar.xz", settings)
     with closing(sqlite3.connect(catalog_of(settings))) as connection, connection:
-        connection.execute("UPDATE meta SET value = '9' WHERE name = 'schema'")
+        connection.execute("UPDATE meta SET value = '10' WHERE name = 'schema'")
         connection.execute("UPDATE meta SET value = 'to come' WHERE name = 'fingerprint'")
         connection.execute("ALTER TABLE chunks RENAME TO passages")
 

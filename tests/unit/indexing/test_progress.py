@@ -27,11 +27,20 @@ def test_long_work_is_announced_with_its_progress_and_its_end(
     with announced(tracker, is_build=False, indexed=lambda: (1200, 2058)):
         tracker.begin([PageFile(f"page {number}", "blob", 10) for number in range(1200)], 0)
         eventually(lambda: len(caplog.messages) > 1)
-        assert caplog.messages[:2] == ["indexing 1,200 pages", "indexed 0 of 1,200 pages"]
-        tracker.page_read(6000, 100)
-        tracker.chunks_embedded(50)
-        tracker.pages_indexed(300)
-        eventually(lambda: re.fullmatch(r"indexed 300 of 1,200 pages, about \d+ s left", caplog.messages[-1]))
+        assert caplog.messages[:2] == ["indexing 1,200 pages", "indexed 0 of 1,200 pages by words, 0% by meaning"]
+        tracker.page_read(3000, 100)
+        tracker.chunks_embedded(20, seconds=2)
+        tracker.pages_stored(300, lacking=300)
+        eventually(
+            lambda: re.fullmatch(r"indexed 300 of 1,200 pages by words, 5% by meaning, about 3[89] s left", caplog.messages[-1])
+        )
+        tracker.page_read(9000, 300)
+        tracker.pages_stored(900, lacking=900)
+        tracker.begin_embedding(1200, 380)
+        tracker.chunks_embedded(80, seconds=8)
+        eventually(
+            lambda: re.fullmatch(r"indexed all 1,200 pages by words, 25% by meaning, about 30 s left", caplog.messages[-1])
+        )
     assert caplog.messages[-1] == "search is ready: 1,200 pages, 2,058 chunks in 0 s"
 
 
