@@ -27,11 +27,11 @@ from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.indexing.crash_log import CrashLog
 
 _MAX_CRASHES = 3
-_MANY_PAGES = 64
+_MANY_PAGES = 200
 """Pages from which on several processes read them."""
 _MAX_PROCESSES = 8
 _IDLE_SECONDS, _NICENESS = 10.0, 10
-"""Of the processes that an edit does not need: when they end, and how far they make way for searches and the wiki."""
+"""Of the processes that read many pages: when they end, and how far they make way for searches and the wiki."""
 _PAGES_AHEAD, _BYTES_AHEAD = 192, 4 << 20
 """How much is read ahead: enough to keep all processes busy while a batch is stored."""
 
@@ -41,7 +41,8 @@ log = logging.getLogger(__name__)
 class PageLoader:
     """Reads, parses, divides and analyses pages, in processes of their own, which are ended if a page takes too long.
 
-    One process reads the pages of an edit and waits for the next one; many pages are read by one for each usable processor.
+    One process reads the pages of an edit and waits for the next one. Many pages are read by others, one for each usable
+    processor, whose memory is then free again.
     """
 
     def __init__(
@@ -56,8 +57,9 @@ class PageLoader:
         self._repository = repository
         self._embedder = embedder
         self._crash_log = CrashLog(data_dir / "reading") if data_dir else None
-        others = min(processes or len(os.sched_getaffinity(0)), _MAX_PROCESSES) - 1
-        self._workers = [WorkerProcess(), *(WorkerProcess(_IDLE_SECONDS, _NICENESS) for _ in range(others))]
+        processes = min(processes or len(os.sched_getaffinity(0)), _MAX_PROCESSES)
+        self._worker = WorkerProcess()
+        self._others = [WorkerProcess(_IDLE_SECONDS, _NICENESS) for _ in range(processes if processes > 1 else 0)]
         self._languages = languages
         self.max_bytes = max_bytes
 
@@ -73,15 +75,15 @@ class PageLoader:
         contents = zip(files, self._repository.read_blobs((file.blob for file in files), self.max_bytes), strict=True)
         for file, content in islice(contents, self._read_singly(files)):
             with self._reading(file):
-                page = reader.read(file, content, self._workers[0], self._crashes(file))
+                page = reader.read(file, content, self._worker, self._crashes(file))
             yield page
         yield from self._load_at_once(contents, reader)
 
     def _load_at_once(self, contents: Iterator[tuple[PageFile, bytes]], reader: _PageReader) -> Iterator[Page]:
-        """Yield pages that all processes read, in order."""
+        """Yield pages that several processes read, in order."""
         idle: SimpleQueue[WorkerProcess] = SimpleQueue()
-        for worker in self._workers:
-            idle.put(worker)
+        for other in self._others:
+            idle.put(other)
 
         def read(file: PageFile, content: bytes) -> Page:
             worker = idle.get()
@@ -92,12 +94,12 @@ class PageLoader:
 
         waiting: deque[tuple[PageFile, int, Future[Page]]] = deque()
         size = 0
-        executor = ThreadPoolExecutor(len(self._workers), "page-reading")
+        executor = ThreadPoolExecutor(len(self._others) or 1, "page-reading")
         try:
             for file, content in contents:
                 waiting.append((file, len(content), executor.submit(read, file, content)))
                 size += len(content)
-                while len(waiting) > _PAGES_AHEAD or (size > _BYTES_AHEAD and len(waiting) > len(self._workers)):
+                while len(waiting) > _PAGES_AHEAD or (size > _BYTES_AHEAD and len(waiting) > len(self._others)):
                     size -= waiting[0][1]
                     yield self._result(*waiting.popleft())
             while waiting:
@@ -110,11 +112,15 @@ class PageLoader:
             return future.result()
 
     def _read_singly(self, files: Sequence[PageFile]) -> int:
-        """Return how many of the first files are read one by one: few, or those among which one has ended this process."""
-        if len(files) < _MANY_PAGES or len(self._workers) == 1:
+        """Return how many of the first files are read one by one.
+
+        One of many, so that the process for edits is ready for them. If a page has ended the index daemon, those that were read
+        at the same time, too.
+        """
+        if len(files) < _MANY_PAGES or not self._others:
             return len(files)
         suspect = next((place for place, file in enumerate(files) if self._crashes(file)), None)
-        return 0 if suspect is None else suspect + 1 + _PAGES_AHEAD
+        return 1 if suspect is None else suspect + 1 + _PAGES_AHEAD
 
     def _reading(self, file: PageFile) -> AbstractContextManager[None]:
         return self._crash_log.reading(file) if self._crash_log else nullcontext()
@@ -124,7 +130,7 @@ class PageLoader:
 
     def close(self) -> None:
         """End the processes."""
-        for worker in self._workers:
+        for worker in (self._worker, *self._others):
             worker.close()
 
 
