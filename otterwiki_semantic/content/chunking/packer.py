@@ -32,9 +32,9 @@ class _ChunkBuilder:
             self.new.append(segment)
             self.new_size += segment.size
 
-    def has_room_for(self, segments: Sequence[Segment]) -> bool:
-        """Whether these segments also fit; the first new ones always do."""
-        return not self.new or fit(segments, self.max_size - self.size, self.max_tokens - self.tokens)
+    def has_room(self, size: int, tokens: int) -> bool:
+        """Whether segments of this size also fit; the first new ones always do."""
+        return not self.new or (self.size + size <= self.max_size and self.tokens + tokens <= self.max_tokens)
 
 
 class Packer:
@@ -52,11 +52,13 @@ class Packer:
         chunks = [_ChunkBuilder(max_size, max_tokens)]
         for block in blocks:
             chunk = chunks[-1]
-            is_full = chunk.new_size >= self._profile.min_size and not chunk.has_room_for(block)
+            is_full = chunk.new_size >= self._profile.min_size and not chunk.has_room(
+                sum(segment.size for segment in block), total_tokens(block)
+            )
             if is_full and fit(block, max_size, max_tokens):
                 chunk = self._begin_chunk(chunks, block[0])
             for segment in block:
-                if not chunk.has_room_for([segment]):
+                if not chunk.has_room(segment.size, segment.tokens):
                     chunk = self._begin_chunk(chunks, segment)
                 chunk.add(segment)
         return [chunk.segments for chunk in _merge_short_end(chunks, self._profile)]
