@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -175,6 +176,9 @@ class IndexEngine:
     def start(self) -> None:
         """Open the serving generation, if there is one, and begin to keep it equal to HEAD, in the background."""
         self._manager.start()
+        serving = self._manager.serving
+        if serving is not None:
+            threading.Thread(target=serving.warm_up, name="warm-up", daemon=True).start()
         self._insights.start()
         self._reranking.start()
         if self._shadow is not None:
@@ -529,7 +533,11 @@ def _generations(settings: Settings, telemetry: Telemetry) -> GenerationStore:
     facts = index_settings(settings)
     spec = CollectionSpec(settings.collection, settings.chroma_documents, model_config(facts))
     exact_up_to = {"auto": EXACT, "exact": math.inf, "chroma": 0.0}[settings.vector_search]
-    return GenerationStore(settings.data_dir, _store_opener(settings), telemetry, spec, exact_up_to, facts)
+    open_store, vectors = _store_opener(settings), settings.vectors
+    open_generation = partial(
+        Generation, open_store=open_store, telemetry=telemetry, spec=spec, exact_up_to=exact_up_to, vectors=vectors
+    )
+    return GenerationStore(settings.data_dir, open_generation, facts)
 
 
 def _store_opener(settings: Settings) -> OpenStore:

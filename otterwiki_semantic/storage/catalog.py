@@ -44,7 +44,8 @@ class Counts:
 class Catalog(SqliteFile):
     """One catalog file. Its errors are those of a `SqliteFile`; a file with other contents is also corrupt."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, vectors: str = "auto") -> None:
+        """`vectors` is the format of those in memory: float32, int8 or auto."""
         super().__init__(path, schema.TABLES)
         self.keywords = KeywordIndex(self)
         self.pages = PageTable(self)
@@ -53,7 +54,7 @@ class Catalog(SqliteFile):
         self._pages_to_merge = 0
         self.is_current = self.meta("schema") == str(schema.SCHEMA_VERSION)
         """Whether its tables are those of this version; otherwise it is only read."""
-        self.reader = CatalogReader(self, is_current=self.is_current)
+        self.reader = CatalogReader(self, is_current=self.is_current, vectors=vectors)
 
     def check(self) -> None:
         """Read all of it; `CatalogCorruptError` if the file, a vector or a text is not sound."""

@@ -14,7 +14,8 @@ from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.core.records import StoredChunk
 from otterwiki_semantic.embedding import WORDS_ONLY, Matrix, vector_id
-from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex, ExactIndexCache, Mask
+from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex, Mask
+from otterwiki_semantic.storage.exact_index_cache import ExactIndexCache
 from otterwiki_semantic.storage.filters import Filter, FilterMask
 from otterwiki_semantic.storage.page_names import PageNames
 from otterwiki_semantic.storage.schema import IS_EMBEDDED, decode_list, decode_vectors, iso_time, read_revision
@@ -44,11 +45,12 @@ class PinnedQuestion(NamedTuple):
 class CatalogReader:
     """Reads chunks, their pages and their vectors. Errors: those of `SqliteFile`."""
 
-    def __init__(self, database: SqliteFile, *, is_current: bool = True) -> None:
+    def __init__(self, database: SqliteFile, *, is_current: bool = True, vectors: str = "auto") -> None:
+        """`vectors` is the format of those in memory: float32, int8 or auto."""
         self._database = database
         self._is_current = is_current
         """Whether its tables are those of this version."""
-        self._indexes = ExactIndexCache(database, has_log=is_current)
+        self._indexes = ExactIndexCache(database, has_log=is_current, vectors=vectors)
         self._caching = threading.Lock()
         self._masks: tuple[ExactIndex | None, dict[Filter, FilterMask]] = None, {}
         self._names: tuple[int, PageNames | None] = -1, None
@@ -57,6 +59,10 @@ class CatalogReader:
     def exact_index(self) -> ExactIndex:
         """Return the exact index of the state that the calling thread reads."""
         return self._indexes.get()
+
+    def save_exact_index(self) -> None:
+        """Save the exact index for the next start, if it is large and much of it is new."""
+        self._indexes.save()
 
     def page_names(self) -> PageNames:
         """Return the names of the pages in the state that the calling thread reads; cached until the next revision."""
