@@ -169,6 +169,7 @@ def _print_status(status: IndexStatus, *, as_json: bool) -> None:
         if index.commit == index.head
         else f"HEAD is {(index.head or 'unborn')[:12]}, {index.pending_pages} pages pending"
     )
+    head += f": {index.progress.describe()}" if index.progress else ""
     model = status.model + (f", reranker {status.reranker}" if status.reranker else "")
     excluded = f" ({status.excluded_pages} excluded)" if status.excluded_pages else ""
     click.echo(f"{status.status}: {status.pages} pages{excluded}, {status.chunks} chunks, at {commit} ({head}), model {model}")
@@ -187,7 +188,8 @@ def _print_answer(answer: Answer) -> None:
         click.echo(answer.degraded, err=True)
     if answer.index.commit != answer.index.head:
         pending = answer.index.pending_pages
-        click.echo(f"The index is behind by {pending} pages. To wait for it: otterwiki-semantic index", err=True)
+        how_far = f" ({answer.index.progress.describe()})" if answer.index.progress else ""
+        click.echo(f"The index is behind by {pending} pages{how_far}. To wait for it: otterwiki-semantic index", err=True)
     elif not answer.results:
         click.echo("Nothing was found." if answer.index.head else NO_COMMIT, err=True)
     elif not answer.confident:

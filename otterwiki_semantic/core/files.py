@@ -1,9 +1,17 @@
-"""Atomic file writes and the size of directories."""
+"""Atomic file writes, stored records, and the size of directories."""
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
+from typing import TypeVar
+
+from otterwiki_semantic.core.serialization import decode
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 _BLOCK_BYTES = 512
 """The unit of `st_blocks`, whatever the block size of the file system."""
@@ -17,6 +25,20 @@ def write_atomically(path: Path, text: str) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     scratch.replace(path)
+
+
+def read_record(path: Path, type_: type[T], consequence: str) -> T | None:
+    """Return the record in a JSON file; None if there is no such file, or if it cannot be read.
+
+    The latter is logged, with what follows from it.
+    """
+    try:
+        return decode(path.read_bytes(), type_)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as error:
+        log.warning("%s cannot be read (%s); %s", path, error, consequence)
+        return None
 
 
 def directory_size(directory: Path, *, allocated: bool = False) -> int:

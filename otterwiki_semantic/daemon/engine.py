@@ -75,7 +75,7 @@ from otterwiki_semantic.search import (
     related_pages,
     search_chunks,
 )
-from otterwiki_semantic.search.evaluation import JudgedQuery, read_judged_queries
+from otterwiki_semantic.search.evaluation import RANKED_PAGES, JudgedQuery, read_judged_queries
 from otterwiki_semantic.search.reranking import RerankStage, open_reranker
 from otterwiki_semantic.storage import (
     EXACT,
@@ -94,8 +94,6 @@ from otterwiki_semantic.storage import (
 
 _SEARCH_SLOTS = 2
 """More searches at a time take the interpreter from each other: four threads answer 109 a second, two at a time 145."""
-_PAGES = SearchOptions(n=20, max_chunks_per_page=1, rerank=False)
-"""Ranks pages."""
 _REST_FACTOR = 4
 """How much longer than its work a background search rests."""
 _CLOSE_SECONDS = 8.0
@@ -133,7 +131,7 @@ class IndexEngine:
             self._telemetry,
             on_synced=self._refresh,
             max_page_bytes=settings.max_page_bytes,
-            recipe_of=partial(_recipe_of, settings),
+            recipe_of=partial(self._recipe_of, settings),
             on_replaced=begin_watch,
         )
         self._watch = SwapWatch(lambda reason: self._manager.run_in_background(partial(self._roll_back_automatically, reason)))
@@ -163,6 +161,12 @@ class IndexEngine:
             self._insights,
             self._rollback.status,
         )
+
+    def _recipe_of(self, settings: Settings, generation: Generation) -> IndexRecipe:
+        """Return the recipe of a generation that was made with other settings."""
+        own = with_index_settings(settings, generation.settings)
+        has_same_model = replace(own, chunks=settings.chunks, languages=settings.languages) == settings
+        return IndexRecipe(self.embedder if has_same_model else open_embedder(own), own.chunks, own.languages)
 
     def _shadow_of(self, settings: Settings, repository: Repository, gate: RecallGate) -> ShadowComparison | None:
         """Return the comparison with another model; without one, remove what an earlier one left."""
@@ -234,7 +238,8 @@ class IndexEngine:
             self._insights.record_search(answers, options.mode, seconds)
         self._monitoring.record_search(answers, options, seconds)
         serving = self._manager.serving
-        if serving is not None and options.counts and not self._model.why_keywords_only(serving):
+        is_whole = serving is not None and not any(answer.index.progress for answer in answers)
+        if serving is not None and is_whole and options.counts and not self._model.why_keywords_only(serving):
             self._watch.record(serving, answers, seconds)
         if self._shadow is not None:
             self._shadow.record(queries, options, answers)
@@ -333,7 +338,7 @@ class IndexEngine:
         ChromaDB.
         """
         start = time.thread_time()
-        found = self._search_as_user(generation, text, _PAGES)
+        found = self._search_as_user(generation, text, RANKED_PAGES)
         self._manager.pause(_REST_FACTOR * (time.thread_time() - start))
         return found
 
@@ -521,12 +526,6 @@ def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str |
         facets=found.facets,
         corrections=query.corrections,
     )
-
-
-def _recipe_of(settings: Settings, generation: Generation) -> IndexRecipe:
-    """Return the recipe of a generation that was made with other settings."""
-    own = with_index_settings(settings, generation.settings)
-    return IndexRecipe(open_embedder(own), own.chunks, own.languages)
 
 
 def _generations(settings: Settings, telemetry: Telemetry) -> GenerationStore:

@@ -12,14 +12,13 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from otterwiki_semantic.core.errors import CatalogError
-from otterwiki_semantic.core.files import write_atomically
+from otterwiki_semantic.core.files import read_record, write_atomically
 from otterwiki_semantic.core.records import Answer, Rollback
 from otterwiki_semantic.core.settings import Settings, index_settings, with_index_settings
 from otterwiki_semantic.storage import Generation
@@ -51,7 +50,7 @@ class RollbackFile:
     def __init__(self, settings: Settings) -> None:
         self._path = settings.data_dir / "rollback.json"
         self._configured = index_settings(settings)
-        self._record = _read(self._path)
+        self._record = read_record(self._path, _Record, "the configured settings are in force")
         if self._record is not None and self._record.configured != self._configured:
             log.info("other settings are configured than those that were rolled back; they are in force")
             self._path.unlink(missing_ok=True)
@@ -87,16 +86,6 @@ class RollbackFile:
         if record is None:
             return None
         return Rollback(record.at, record.reason, str(record.used.get("model")), str(record.configured.get("model")))
-
-
-def _read(path: Path) -> _Record | None:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=_Record)
-    except FileNotFoundError:
-        return None
-    except (OSError, msgspec.DecodeError) as error:
-        log.warning("%s cannot be read (%s); the configured settings are in force", path, error)
-        return None
 
 
 class SearchSummary(msgspec.Struct):

@@ -25,13 +25,13 @@ import msgspec
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.backoff import Backoff, Cooldown
 from otterwiki_semantic.core.errors import CatalogError, IndexUnavailableError, ParameterError, SemanticError
-from otterwiki_semantic.core.files import write_atomically
+from otterwiki_semantic.core.files import read_record, write_atomically
 from otterwiki_semantic.core.records import Answer, ComparedModel, Mode, ModelComparison, Problem, SearchOptions
-from otterwiki_semantic.core.serialization import decode, to_builtins
+from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.core.settings import SHADOW, Settings, shadow_settings
 from otterwiki_semantic.indexing import IndexManager, ParseQuery, RecallGate, ShadowIndex, Stopped, now
 from otterwiki_semantic.search import SearchResult
-from otterwiki_semantic.search.evaluation import JudgedQuery, Metrics, fingerprint, means, percentiles, score
+from otterwiki_semantic.search.evaluation import RANKED_PAGES, JudgedQuery, Metrics, fingerprint, means, percentiles, score
 from otterwiki_semantic.storage import Generation
 
 _MAX_SEARCHES = 1_000
@@ -49,7 +49,6 @@ _REST_FACTOR = 4
 _DAY = 86_400.0
 _CLOSE_SECONDS = 2.0
 _DIGITS = 4
-_JUDGED = SearchOptions(n=2 * _RANKED, max_chunks_per_page=1, rerank=False)
 _INDEXING, _SEARCHING = "indexing", "searching"
 _FILE = "comparison.json"
 _HINT = (
@@ -113,7 +112,7 @@ class ShadowComparison:
         self._open = partial(ShadowIndex, shadow_settings(settings), repository, self._stopping.is_set, parse, search_slots)
         self._index: ShadowIndex | None = None
         self._file = settings.data_dir / SHADOW / _FILE
-        self._figures = _read(self._file)
+        self._figures = read_record(self._file, _Figures, "the figures of the comparison begin anew") or _Figures()
         self._is_stored = True
         self._lock = threading.Lock()
         """Guards the figures."""
@@ -291,7 +290,7 @@ class ShadowComparison:
             self._is_stored = False
 
     def _judged(self, index: ShadowIndex, judged: JudgedQuery) -> Metrics:
-        found, _ = self._timed(lambda: index.search(judged.query, _JUDGED))
+        found, _ = self._timed(lambda: index.search(judged.query, RANKED_PAGES))
         return score(judged, (hit.path for hit in found.hits))
 
     def _timed(self, search: Callable[[], SearchResult]) -> tuple[SearchResult, float]:
@@ -343,13 +342,3 @@ def _message(error: Exception) -> str:
     """Return what is wrong, with the names of the settings that this model has."""
     text = _SETTING.sub(lambda found: f"SEMANTIC_SHADOW{found[1] or '_MODEL'}", str(error) or type(error).__name__)
     return f"the model of SEMANTIC_SHADOW_MODEL is not compared: {text}"
-
-
-def _read(file: Path) -> _Figures:
-    try:
-        return decode(file.read_bytes(), _Figures)
-    except FileNotFoundError:
-        return _Figures()
-    except (OSError, ValueError, RecursionError) as error:
-        log.warning("the figures of the comparison cannot be read and begin anew: %s", error)
-        return _Figures()

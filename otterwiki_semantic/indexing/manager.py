@@ -111,6 +111,8 @@ class IndexManager:
         self._pushed_lately = Cooldown(_PUSHED_SECONDS)
         self._has_replaced = True
         """Whether there may be files of a generation that this one replaced."""
+        self._is_completing = False
+        """Whether a rebuild embeds what the serving generation lacks, which serves since its words are complete."""
         self._has_rolled_back = False
         """Whether another generation is to serve when the index is opened again, which is soon."""
         self._begun = self._ended = 0
@@ -353,7 +355,8 @@ class IndexManager:
         if generation is self._corrupt or not generation.catalog.is_in_place:
             raise CatalogCorruptError(f"{generation.catalog.path} is damaged, or has gone")
         is_being_replaced = generation is self._damaged_keywords and self.rebuilds.tracker.is_running
-        if is_being_replaced or self._has_rolled_back or not generation.catalog.is_current:
+        is_left_to_rebuild = self._is_completing and progress is not self.rebuilds.tracker.progress
+        if is_left_to_rebuild or is_being_replaced or self._has_rolled_back or not generation.catalog.is_current:
             return
         if not self._generations.is_current(generation):
             self._generations.set_current(generation)
@@ -562,6 +565,12 @@ class IndexManager:
                 return
         with announced(self.rebuilds.tracker.progress, is_build=True, indexed=self._indexed):
             self._promote(self._rebuild_next_to(serving), serving)
+        if self._is_completing:
+            try:
+                with self._changing, self.history.recording():
+                    self._sync_serving(self.rebuilds.tracker.progress)
+            finally:
+                self._is_completing = False
 
     def _rebuild_next_to(self, serving: Generation) -> Generation:
         """Return a new generation; the previous one, brought to HEAD, if its recipe is wanted again."""
@@ -590,6 +599,7 @@ class IndexManager:
                         self._on_replaced(new, serving)
                     self._generations.set_previous(serving)
                 self._generations.set_current(new)
+                self._is_completing = new.catalog.is_changing
                 self._set_serving(new)
         except BaseException:
             new.destroy()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from otterwiki_semantic.content import PageFile
+from otterwiki_semantic.core.durations import duration
 from otterwiki_semantic.core.records import Progress
 from otterwiki_semantic.core.telemetry import ANNOUNCEMENTS
 
@@ -34,9 +35,13 @@ class ProgressTracker:
             self._copied_pages, self._copied_chunks = copied_pages, copied_chunks
         self.begin((), 0)
 
-    def begin(self, files: Sequence[PageFile], removed: int) -> None:
-        """Start to count the files to index and the pages that were removed, in addition to what was copied."""
+    def begin(self, files: Sequence[PageFile], removed: int, pages: int = 0, chunks: int = 0) -> None:
+        """Start to count the files to index and the pages that were removed, in addition to what was copied.
+
+        `pages` and `chunks` are found by meaning already, if this continues an earlier sync.
+        """
         with self._lock:
+            self._pages_before, self._chunks_before = pages, chunks
             self._started = time.monotonic()
             self._embedding_since: float | None = None
             self._pages_total = len(files) + removed
@@ -94,7 +99,7 @@ class ProgressTracker:
     def snapshot(self) -> Progress:
         """Return the progress now."""
         with self._lock:
-            pages, chunks = self._copied_pages, self._copied_chunks
+            pages, chunks = self._copied_pages + self._pages_before, self._copied_chunks + self._chunks_before
             total, left = self._estimate()
             return Progress(
                 pages + self._pages_stored - self._pages_lacking,
@@ -145,16 +150,9 @@ def _announce(tracker: ProgressTracker, start: float, ended: threading.Event) ->
         done = tracker.snapshot()
         if done.pages_done >= done.pages_total:
             continue
-        line, seconds, unit = f"indexed {describe(done)}", done.seconds_left, "s left"
         if is_first:
-            line, unit, is_first = f"indexing {done.pages_total:,} pages", "s", False
-            seconds = None if seconds is None else seconds + time.monotonic() - start
-        ANNOUNCEMENTS.info("%s%s", line, "" if seconds is None else f", about {seconds:.0f} {unit}")
-
-
-def describe(progress: Progress) -> str:
-    """Return how many pages are found by their words, and which share of the passages by meaning."""
-    words, pages = progress.pages_by_words, progress.pages_total
-    of = f"all {pages:,}" if words >= pages else f"{words:,} of {pages:,}"
-    share = progress.chunks_done / progress.chunks_total if progress.chunks_total else 0.0
-    return f"{of} pages by words, {min(share, 0.99):.0%} by meaning"
+            seconds = "" if done.seconds_left is None else f", about {duration(done.seconds_left + time.monotonic() - start)}"
+            ANNOUNCEMENTS.info("indexing %s pages%s", f"{done.pages_total:,}", seconds)
+            is_first = False
+        else:
+            ANNOUNCEMENTS.info("indexed %s", done.describe())

@@ -189,6 +189,9 @@ class RebuildJob:
         With the recipe of the serving one it begins as a copy of it, if that is sound, and only what has changed since is
         indexed. With another recipe it continues `kept`, an earlier index of this recipe, which also outlives a failure; or
         what an interrupted build left, or one that the model failed on.
+
+        Where the serving generation can be searched by words alone, as its model is another one, the new one is returned as
+        soon as all pages are found by their words, unless judged queries are to compare both: its next sync embeds them.
         """
         self._model.refresh()
         is_other = not self._recipe.matches(serving)
@@ -199,7 +202,8 @@ class RebuildJob:
             or self._generations.create(self._recipe.embedder, self._recipe.profile, self._recipe.languages)
         )
         try:
-            self._fill(new, serving, is_continued=unfinished is not None)
+            if not self._fill(new, serving, is_continued=unfinished is not None):
+                return new
             check_complete(new, serving.catalog.unfinished)
             self._check_recall(new, serving)
         except BaseException as error:
@@ -212,12 +216,17 @@ class RebuildJob:
             raise
         return new
 
-    def _fill(self, new: Generation, serving: Generation, *, is_continued: bool) -> None:
+    def _fill(self, new: Generation, serving: Generation, *, is_continued: bool) -> bool:
+        """Bring a generation to HEAD, or only its words; return whether it has all vectors that the model can make."""
         previous = serving.catalog if self._recipe.matches_vectors(serving) else None
+        may_serve_early = previous is None and not self._gate.read_queries()
         plan = self.indexer.plan(new.catalog, retry_unfinished=is_continued, previous=previous)
         while plan is not None:
-            self.indexer.sync(new, plan, self.tracker.progress)
+            result = self.indexer.sync(new, plan, self.tracker.progress, should_yield=lambda: may_serve_early)
+            if may_serve_early and not result.is_whole:
+                return False
             plan = self.indexer.plan(new.catalog, previous=previous)
+        return True
 
     def _copy(self, serving: Generation) -> Generation | None:
         """Return a copy of the serving generation; None if the pages have to be read again."""

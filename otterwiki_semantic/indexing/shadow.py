@@ -107,8 +107,9 @@ class ShadowIndex:
 
     def _sync(self, generation: Generation, serving: Generation) -> None:
         plan = self._indexer.plan(generation.catalog, retry_unfinished=True)
-        if plan is not None:
-            self._indexer.sync(generation, plan, self.progress)
+        while plan is not None:
+            result = self._indexer.sync(generation, plan, self.progress)
+            plan = None if result.is_whole else self._indexer.plan(generation.catalog)
             generation.catalog.compact()
         check_complete(generation, serving.catalog.unfinished)
         self._pinned.refresh(generation.catalog.reader.answers())

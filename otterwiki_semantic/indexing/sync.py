@@ -171,7 +171,7 @@ class Indexer:
     def _store_pages(self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker) -> None:
         """Store the pages of a plan, the first batch with its vectors."""
         catalog = generation.catalog
-        tracker.begin(plan.changed, len(plan.removed))
+        tracker.begin(plan.changed, len(plan.removed), *self._done_before(catalog))
         self.embedding.begin(plan.profile.heading_weight, generation.vector_fingerprint)
         catalog.begin_change(plan.head)
         if plan.removed:
@@ -181,6 +181,14 @@ class Indexer:
             self._store(pages, generation, plan, tracker, embeds=plan.embed and number == 0)
         catalog.set_last_changes(plan.last_changes)
         catalog.end_storing(plan.head)
+
+    def _done_before(self, catalog: Catalog) -> tuple[int, int]:
+        """Return how many pages and chunks an earlier sync, which was to embed many, has done."""
+        lacking = len(catalog.pending.pages()) if catalog.is_changing else 0
+        if not lacking:
+            return 0, 0
+        counts = catalog.counts()
+        return counts.pages - lacking, counts.chunks - catalog.pending.count()
 
     def _read(self, catalog: Catalog, plan: SyncPlan, tracker: ProgressTracker) -> Iterator[Page]:
         """Read the changed pages and divide them into chunks."""

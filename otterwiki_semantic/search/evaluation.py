@@ -19,6 +19,7 @@ import numpy as np
 
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.parameters import QueryText, check_names, unique_names
+from otterwiki_semantic.core.records import SearchOptions
 
 CUTOFFS = (1, 5, 10)
 GAINS = ("ndcg", "mrr", *(f"recall@{k}" for k in CUTOFFS), *(f"precision@{k}" for k in CUTOFFS))
@@ -27,6 +28,8 @@ LOSSES = ("zero", "flagged")
 """Of each query: 1 if there is no result, and 1 if none counts as relevant; 0 is best."""
 RECALL = "recall@10"
 _DEPTH = 10
+RANKED_PAGES = SearchOptions(n=2 * _DEPTH, max_chunks_per_page=1, rerank=False)
+"""Ranks pages for these metrics: some of them are left out of a query's ranking."""
 _RESAMPLES = 10_000
 _INTERVAL = 0.95
 

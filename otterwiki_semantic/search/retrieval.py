@@ -378,9 +378,9 @@ def _evidence(candidates: Collection[Candidate], scale: Scale, floor: float) -> 
     for each in candidates:
         keyword = floor if each.keyword_score is None else each.keyword_score
         similarity = nearest if each.similarity is None else scale.to_bundled(each.similarity)
-        # A chunk on which the model failed counts as near as the nearest, or nobody would find it. One that is never embedded
-        # counts the less the worse its words match: else it would come before others for a single word.
-        if each.chunk.is_words_only and similarity is not None and best:
+        # A chunk without a vector counts as near as the nearest, or nobody would find it, but the less the worse its words
+        # match: else it would come before others for a single word.
+        if each.similarity is None and similarity is not None and best:
             similarity *= keyword / best
         evidence[each.id] = similarity, keyword
     return evidence

@@ -33,12 +33,17 @@ class PendingVectors:
         return int(self._database.select("SELECT COUNT(*) FROM pending")[0][0])
 
     def chunks(self, paths: Sequence[str], *, first: bool) -> list[tuple[str, StoredChunk]]:
-        """Return the chunks of pages that lack a vector, each after the id of that: the `first` of each page, or the others."""
+        """Return the chunks that lack a vector, in the order of these pages, each after the id of the vector.
+
+        They are the `first` of each page, or all others.
+        """
         rows = self._database.select(
             f"{SELECT_CHUNKS} WHERE path {IN_LIST} AND ordinal {'=' if first else '>'} 0"
-            " AND vector IN (SELECT vector FROM pending) ORDER BY chunks.id",
+            " AND vector IN (SELECT vector FROM pending)",
             paths,
         )
+        places = {path: place for place, path in enumerate(paths)}
+        rows.sort(key=lambda row: (places[row["path"]], row["ordinal"]))
         return [(row["vector"], stored_chunk(row)) for row in rows]
 
 

@@ -99,7 +99,11 @@ class SearchOptions:
     context: int = parameter(Integer(0, 3), "Passages to show before and after each result.", 0)
     facets: bool = parameter(Flag(), "Count the pages found by category, tag and folder.", default=False)
     explain: bool = parameter(Flag(), "Explain the place of each result.", default=False)
-    wait: bool = parameter(Flag(), "Wait until the commit that is HEAD now has been indexed.", default=False)
+    wait: bool = parameter(
+        Flag(),
+        "Wait until the commit that is HEAD now has been indexed; for its words only if embedding takes longer.",
+        default=False,
+    )
     wait_seconds: float = parameter(Number(0, 10), "Longest time to wait.", 5.0)
     draft: bool = parameter(
         Flag(),

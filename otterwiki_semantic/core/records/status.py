@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 from msgspec.structs import asdict, force_setattr
 
+from otterwiki_semantic.core.durations import duration
+
 
 class Progress(Struct, frozen=True):
     """How far a build or a sync is. `chunks_total` is an estimate from the bytes read so far until the last page is read."""
@@ -22,6 +24,14 @@ class Progress(Struct, frozen=True):
     """null: not known yet."""
     pages_by_words: int = 0
     """Pages that are found by their words at least."""
+
+    def describe(self) -> str:
+        """Return it for people: ``all 1,200 pages by words, 37% by meaning, about 5 min 20 s left``."""
+        words, pages = self.pages_by_words, self.pages_total
+        of = f"all {pages:,}" if words >= pages else f"{words:,} of {pages:,}"
+        share = self.chunks_done / self.chunks_total if self.chunks_total else 0.0
+        left = "" if self.seconds_left is None else f", about {duration(max(self.seconds_left, 1))} left"
+        return f"{of} pages by words, {min(share, 0.99):.0%} by meaning{left}"
 
 
 class Freshness(Struct, frozen=True, omit_defaults=True):

@@ -17,9 +17,9 @@ import msgspec
 
 from otterwiki_semantic.core.backoff import Backoff
 from otterwiki_semantic.core.errors import ParameterError, SemanticError
-from otterwiki_semantic.core.files import write_atomically
+from otterwiki_semantic.core.files import read_record, write_atomically
 from otterwiki_semantic.core.records import Problem, QualityRecord
-from otterwiki_semantic.core.serialization import decode, to_builtins
+from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.indexing import IndexManager, RecallGate, Stopped, now
 from otterwiki_semantic.search.evaluation import RECALL, JudgedQuery, answerable, fingerprint, means
 from otterwiki_semantic.storage import Generation
@@ -158,13 +158,11 @@ class QualityMonitor:
 
 def read_quality(path: Path) -> StoredQuality:
     """Read the stored history; an empty one if there is none or it is corrupt."""
+    stored = read_record(path, StoredQuality, "the history of judged queries begins anew") or StoredQuality()
     try:
-        stored = decode(path.read_bytes(), StoredQuality)
         for record in stored.records:
             datetime.fromisoformat(record.finished)
-    except FileNotFoundError:
-        return StoredQuality()
-    except (OSError, ValueError, RecursionError) as error:
-        log.warning("the history of judged queries cannot be read and begins anew: %s", error)
+    except ValueError as error:
+        log.warning("%s cannot be read (%s); the history of judged queries begins anew", path, error)
         return StoredQuality()
     return stored

@@ -10,7 +10,7 @@ from typing import TypeVar
 from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, Field
 
-from otterwiki_semantic.core.records import FIRST_BUILD
+from otterwiki_semantic.core.records import FIRST_BUILD, Progress
 from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.budget import BudgetError, count_tokens
 from otterwiki_semantic.mcp.untrusted_text import Markers
@@ -87,7 +87,10 @@ def notice_of(body: Json) -> str | None:
         f"no page has {each['typed']!r}; searched for {each['corrected']!r} as well" for each in body.get("corrections", ())
     )
     notices = [FIRST_BUILD if is_first_build else None, body.get("degraded"), *corrections]
+    progress = index.get("progress")
     behind = index.get("pending_pages") if index.get("commit") != index.get("head") else 0
-    if behind and not is_first_build:
+    if progress and progress["pages_total"] > 1:
+        notices.append(f"indexed so far: {Progress(**progress).describe()}")
+    elif behind and not is_first_build:
         notices.append(f"the index is behind by {count(behind, 'page')}; semantic_search with wait=true waits for the latest")
     return "; ".join(notice for notice in notices if notice) or None

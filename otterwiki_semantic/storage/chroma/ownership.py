@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from otterwiki_semantic.core.errors import VectorStoreRefusedError
-from otterwiki_semantic.core.files import write_atomically
+from otterwiki_semantic.core.files import read_record, write_atomically
 
 _TOKEN_KEY = "otterwiki_holder"
 """The key of the token in a collection's metadata."""
@@ -53,7 +53,7 @@ class CollectionOwnership:
         self._token = uuid.uuid4().hex
         self._changing = threading.Lock()
         self._used: set[str] = set()
-        self._records = _read(file)
+        self._records = read_record(file, _Records, "other collections are begun on the ChromaDB server") or {}
         self._here = self._records.setdefault(place, {})
 
     def use(self, name: str) -> None:
@@ -142,14 +142,3 @@ class CollectionOwnership:
                 f"{self._file} cannot be written ({error}), so no ChromaDB server is used: "
                 "make room there, and let the wiki's user write to it"
             ) from error
-
-
-def _read(file: Path) -> _Records:
-    """Return the records; empty if the file is missing or unreadable."""
-    try:
-        return msgspec.json.decode(file.read_bytes(), type=_Records)
-    except FileNotFoundError:
-        return {}
-    except (OSError, msgspec.DecodeError) as error:
-        log.warning("%s cannot be read (%s); other collections are begun on the ChromaDB server", file, error)
-        return {}

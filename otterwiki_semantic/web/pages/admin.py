@@ -12,6 +12,7 @@ from typing import Any
 from flask import Blueprint, flash, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
+from otterwiki_semantic.core.durations import duration
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
@@ -20,7 +21,6 @@ from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, page_urls, render_page, status_of
 
 ADMIN = "/-/admin/semantic-search"
-_FEW_SECONDS = 9.95
 
 
 def make_admin_pages(service: IndexService) -> Blueprint:
@@ -42,17 +42,6 @@ def make_admin_pages(service: IndexService) -> Blueprint:
 def moment(iso: str) -> str:
     """Format a time in UTC (ISO 8601): ``2026-01-31 12:00:00 UTC``."""
     return iso.replace("T", " ").replace("+00:00", " UTC")
-
-
-def duration(seconds: float) -> str:
-    """Format a duration: ``0.4 s``, ``12 s``, ``3 min 20 s``, ``1 h 5 min``."""
-    if seconds < _FEW_SECONDS:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 class _Views:

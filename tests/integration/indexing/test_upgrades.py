@@ -78,9 +78,7 @@ def test_an_index_of_this_way_is_used_as_it_is(settings: Settings, opened: Open)
     assert generations(settings) == {serving(settings)} == {old}
 
 
-@pytest.mark.parametrize(
-    "archive", ["index-schema-4.tar.xz", "index-schema-5.tar.xz", "index-schema-7.tar.xz", "index-schema-8.tar.xz"]
-)
+@pytest.mark.parametrize("archive", [f"index-schema-{version}.tar.xz" for version in (4, 5, 7, 8)])
 def test_an_index_of_0_1_answers_until_another_is_whole_and_its_vectors_are_kept(
     settings: Settings, opened: Open, archive: str
 ) -> None:

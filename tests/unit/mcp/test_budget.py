@@ -248,6 +248,20 @@ def test_a_list_of_an_index_that_is_being_built_says_so() -> None:
     assert answer.notice is not None
 
 
+def test_an_answer_says_how_far_many_pages_are_indexed() -> None:
+    progress = {
+        "pages_done": 1,
+        "pages_total": 5,
+        "chunks_done": 2,
+        "chunks_total": 8,
+        "pages_by_words": 5,
+        "seconds_left": 90.0,
+    }
+    building = {"commit": None, "head": "a" * 40, "pending_pages": 4, "progress": progress}
+    answer = pages_answer({"pages": [], "total": 0, "index": building}, 0, 1_500)
+    assert "all 5 pages by words, 25% by meaning, about 1 min 30 s left" in answer.text()
+
+
 @given(st.lists(NAMES, min_size=1, max_size=300))
 def test_an_error_names_what_there_is_within_bounds(names: list[str]) -> None:
     text = error_text(BackendError("the wiki's own words", "section_unknown", names))

@@ -3,23 +3,7 @@ from __future__ import annotations
 import pytest
 
 from otterwiki_semantic.core.records import QualityRecord, SearchHour
-from otterwiki_semantic.web.pages.admin import HEIGHT, WIDTH, duration, latency_chart, quality_chart
-
-
-@pytest.mark.parametrize(
-    ("seconds", "said"),
-    [
-        (0.04, "0.0 s"),
-        (9.9, "9.9 s"),
-        (9.97, "10 s"),
-        (59.6, "1 min 0 s"),
-        (200, "3 min 20 s"),
-        (3_900, "1 h 5 min"),
-        (90_000, "25 h 0 min"),
-    ],
-)
-def test_a_span_of_time_is_told_as_people_read_it(seconds: float, said: str) -> None:
-    assert duration(seconds) == said
+from otterwiki_semantic.web.pages.admin import HEIGHT, WIDTH, latency_chart, quality_chart
 
 
 def test_a_chart_keeps_to_the_proportions_of_time_and_latency() -> None:

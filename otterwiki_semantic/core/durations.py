@@ -1,0 +1,16 @@
+"""Durations for people."""
+
+from __future__ import annotations
+
+_FEW_SECONDS = 9.95
+
+
+def duration(seconds: float) -> str:
+    """Format a duration: ``0.4 s``, ``12 s``, ``3 min 20 s``, ``1 h 5 min``."""
+    if seconds < _FEW_SECONDS:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,0 +1,181 @@
+"""Many pages at once: all are found by their words first, and by meaning as their passages are embedded."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from otterwiki_semantic.core.errors import ModelError
+from otterwiki_semantic.core.records import Answer, Mode, Progress, RebuildState, SearchOptions
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.embedding.base import Matrix
+from otterwiki_semantic.embedding.local.bundled import BundledModel
+from tests.support.live_wiki import commit, eventually, head_of, is_settled, make_repository
+
+PAGES = 80
+LINKED = "p079"
+
+
+def page(number: int) -> str:
+    return f"# Page {number}\n\nThis page tells about the machine called unit{number}. It is {'very ' * (number % 10)}old.\n"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    pages = {f"p{number:03}.md": page(number) for number in range(PAGES)}
+    pages |= {f"links{number}.md": f"# Links {number}\n\nSee [the last one](/{LINKED}).\n" for number in range(3)}
+    repository = make_repository(tmp_path / "repository", pages)
+    return Settings(repository, tmp_path / "index", sync_interval=3600, map=False)
+
+
+class SlowModel:
+    """Makes the bundled model slow, and notes what it embeds."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.texts: list[str] = []
+        self.seconds = 0.1
+        self.fails = False
+        embed = BundledModel.embed
+
+        def slowly(model: BundledModel, texts: Sequence[str]) -> Matrix:
+            if self.fails:
+                raise ModelError("it is down")
+            self.texts += [text for text in texts if text.startswith("[")]
+            time.sleep(self.seconds)
+            return embed(model, texts)
+
+        monkeypatch.setattr(BundledModel, "embed", slowly)
+        monkeypatch.setattr("otterwiki_semantic.indexing.sync._TEXTS_PER_STEP", 4)
+        monkeypatch.setattr("otterwiki_semantic.indexing.sync._PAGES_PER_BATCH", 8)
+        monkeypatch.setattr("otterwiki_semantic.indexing.manager._RETRY_UNFINISHED_SECONDS", 0.0)
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> SlowModel:
+    return SlowModel(monkeypatch)
+
+
+@pytest.fixture
+def index(settings: Settings, model: SlowModel) -> Iterator[IndexEngine]:
+    made = IndexEngine(settings)
+    made.start()
+    yield made
+    model.seconds = 0.0
+    made.close()
+
+
+def ask(index: IndexEngine, query: str, mode: Mode = Mode.HYBRID, wait: float | None = None) -> Answer:
+    return index.search([query], SearchOptions(1, 1, mode, wait=wait is not None, wait_seconds=wait or 0.0))[0]
+
+
+def found_by_words(index: IndexEngine) -> Progress | None:
+    progress = ask(index, "unit3").index.progress
+    return progress if progress and progress.pages_by_words == progress.pages_total == PAGES + 3 else None
+
+
+def is_whole(index: IndexEngine) -> bool:
+    return is_settled(index.status()) and index.status().index.pending_pages == 0
+
+
+def test_all_pages_are_found_by_words_before_their_passages_are_embedded(index: IndexEngine, model: SlowModel) -> None:
+    progress = eventually(lambda: found_by_words(index))
+    assert progress
+    assert progress.chunks_done < progress.chunks_total == PAGES + 3
+    assert progress.seconds_left
+    answer = ask(index, "unit60")
+    assert (answer.results[0].path, answer.degraded, answer.index.commit) == ("p060", None, None)
+    assert answer.results[0].similarity is None
+    assert 0 < answer.index.pending_pages < PAGES
+    assert "all 83 pages by words" in answer.index.progress.describe()  # type: ignore[union-attr]
+    eventually(lambda: is_whole(index))
+    answer = ask(index, "unit60")
+    assert answer.results[0].similarity is not None
+    assert (answer.index.progress, answer.index.pending_pages) == (None, 0)
+    assert sorted(model.texts) == sorted(set(model.texts)), "each passage is embedded once"
+
+
+def test_a_page_that_many_link_to_is_embedded_before_others(index: IndexEngine, model: SlowModel) -> None:
+    eventually(lambda: is_whole(index))
+    places = {text.partition("]")[0]: place for place, text in enumerate(model.texts)}
+    first_batch = 8
+    assert places["[Page 79"] == first_batch
+
+
+def test_a_commit_is_indexed_at_once_while_others_are_embedded(
+    settings: Settings, index: IndexEngine, model: SlowModel
+) -> None:
+    model.seconds = 2.0
+    eventually(lambda: found_by_words(index))
+    commit(settings.repository, {"fresh.md": "# Radiators\n\nBleed them in autumn, or they gurgle all winter.\n"})
+    index.notify()
+    start = time.monotonic()
+    answer = ask(index, "heating makes a bubbling noise", Mode.SEMANTIC, wait=30)
+    assert answer.results[0].path == "fresh"
+    assert answer.index.progress, "the rest is not waited for"
+    assert time.monotonic() - start < 10
+    model.seconds = 0.0
+    eventually(lambda: is_whole(index))
+    assert index.status().index.commit == head_of(settings.repository)
+
+
+def test_what_was_embedded_outlives_a_restart(settings: Settings, index: IndexEngine, model: SlowModel) -> None:
+    eventually(lambda: (progress := found_by_words(index)) and progress.chunks_done > 30)
+    index.close()
+    before = len(model.texts)
+    assert before < PAGES
+    model.seconds = 0.0
+    again = IndexEngine(settings)
+    again.start()
+    eventually(lambda: is_whole(again))
+    again.close()
+    assert len(set(model.texts)) == PAGES + 3
+    assert len(model.texts) <= PAGES + 3 + 8, "at most the steps under way were lost"
+
+
+def test_pages_whose_passages_the_model_fails_on_are_pending_until_it_works(index: IndexEngine, model: SlowModel) -> None:
+    eventually(lambda: found_by_words(index))
+    model.fails = True
+    eventually(lambda: index.status().status == "ready")
+    status = index.status()
+    assert 0 < status.index.pending_pages < PAGES
+    assert any("found by keywords only" in problem.message for problem in status.problems)
+    assert ask(index, "unit60").results[0].path == "p060"
+    model.fails, model.seconds = False, 0.0
+    index.notify()
+    eventually(lambda: is_whole(index))
+    assert index.status().vectors == PAGES + 3
+
+
+def test_with_another_model_words_are_complete_and_meaning_follows(
+    settings: Settings, index: IndexEngine, model: SlowModel
+) -> None:
+    model.seconds = 0.0
+    eventually(lambda: is_whole(index))
+    index.close()
+    old = (settings.data_dir / "current").read_text().strip()
+    with closing(sqlite3.connect(settings.data_dir / "generations" / old / "catalog.sqlite3")) as catalog, catalog:
+        catalog.execute("UPDATE meta SET value = 'another model' WHERE name IN ('fingerprint', 'recipe')")
+    model.seconds = 0.1
+    changed = IndexEngine(settings)
+    changed.start()
+    try:
+        eventually(lambda: changed.status().generation != old)
+        answer = ask(changed, "unit60")
+        assert (answer.results[0].path, answer.degraded) == ("p060", None)
+        assert answer.index.progress
+        assert changed.status().rebuild.state is RebuildState.RUNNING
+        assert changed.status().rebuild.pages_by_words == PAGES + 3
+        commit(settings.repository, {"fresh.md": "# Fresh\n\nA page about gurgling radiators.\n"})
+        changed.notify()
+        eventually(lambda: ask(changed, "gurgling radiators").results[0].path == "fresh")
+        model.seconds = 0.0
+        eventually(lambda: is_whole(changed) and changed.status().rebuild.state is RebuildState.DONE)
+        assert changed.status().vectors == PAGES + 4
+    finally:
+        changed.close()

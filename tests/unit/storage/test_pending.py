@@ -1,0 +1,98 @@
+"""Chunks that are stored without a vector, and get it later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from otterwiki_semantic.embedding.passages import vector_id
+from otterwiki_semantic.storage import StoredVector
+from tests.support.small_index import QUERY, SmallIndex
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[SmallIndex]:
+    made = SmallIndex(tmp_path / "index")
+    yield made
+    made.generation.close()
+
+
+def add(small: SmallIndex, path: str, text: str, similarity: float) -> None:
+    small.catalog.add_vectors([StoredVector(vector_id(f"[{path}] {text}"), small._vector(similarity))])
+
+
+def pending(small: SmallIndex) -> list[str]:
+    return sorted(path for path, *_ in small.catalog.pending.pages())
+
+
+def nearest(small: SmallIndex) -> list[tuple[str, int, float]]:
+    index = small.catalog.reader.exact_index()
+    return [(chunk.path, chunk.ordinal, round(cosine, 3)) for chunk, cosine in index.nearest(QUERY, 10)]
+
+
+def test_chunks_without_a_vector_are_pending_until_they_get_it(small: SmallIndex) -> None:
+    small.put("boat", ("hull", 0.5), ("sail", None))
+    small.put("house", ("roof", None))
+    small.put("secret", ("words", None), words_only=True)
+    assert (pending(small), small.catalog.pending.count()) == (["boat", "house"], 2)
+    of_house = small.catalog.pending.chunks(["house", "boat"], first=True)
+    assert [(vector, chunk.path, chunk.text) for vector, chunk in of_house] == [
+        (vector_id("[house] roof"), "house", "[house] roof")
+    ]
+    assert [chunk.text for _, chunk in small.catalog.pending.chunks(["house", "boat"], first=False)] == ["[boat] sail"]
+    add(small, "boat", "sail", 0.9)
+    assert pending(small) == ["house"]
+
+
+def test_a_vector_that_comes_later_is_found_next_to_the_others(small: SmallIndex) -> None:
+    small.put("boat", ("hull", 0.5), ("sail", None))
+    before = small.catalog.reader.exact_index()
+    assert nearest(small) == [("boat", 0, 0.5)]
+    add(small, "boat", "sail", 0.9)
+    small.put("house", ("roof", 0.7))
+    assert nearest(small) == [("boat", 1, 0.9), ("house", 0, 0.7), ("boat", 0, 0.5)]
+    assert [chunk.ordinal for chunk, _ in before.nearest(QUERY, 10)] == [0], "an earlier state stays as it is"
+
+
+def test_equal_texts_on_two_pages_get_one_vector(small: SmallIndex) -> None:
+    small.put("boat", ("hull", None))
+    small.put("boat", ("hull", None), ("keel", None))
+    assert small.catalog.pending.count() == 2
+    assert nearest(small) == []
+    add(small, "boat", "hull", 0.5)
+    assert nearest(small) == [("boat", 0, 0.5)]
+
+
+def test_a_deleted_page_lacks_nothing(small: SmallIndex) -> None:
+    small.put("boat", ("hull", None))
+    small.put("house", ("roof", None))
+    small.catalog.remove_pages(["boat"])
+    assert (pending(small), small.catalog.pending.count()) == (["house"], 1)
+
+
+def test_a_reader_that_missed_much_reads_all_again(small: SmallIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.storage.pending._MAX_FILLED", 1)
+    small.put("boat", *((f"plank {number}", None) for number in range(5)))
+    assert nearest(small) == []
+    for number in range(5):
+        add(small, "boat", f"plank {number}", (number + 1) / 10)
+    small.catalog.end_change("a commit")
+    assert small.catalog.select("SELECT COUNT(*) FROM filled")[0][0] == 1
+    assert [cosine for *_, cosine in nearest(small)] == [0.5, 0.4, 0.3, 0.2, 0.1]
+    assert small.catalog.reader.exact_index() is small.catalog.reader.exact_index(), "only once"
+
+
+def test_the_number_of_pages_that_lack_vectors_is_kept(small: SmallIndex) -> None:
+    small.put("boat", ("hull", None))
+    small.catalog.begin_change("a commit")
+    small.catalog.end_storing("a commit")
+    assert (small.catalog.commit, small.catalog.stored_commit) == (None, "a commit")
+    small.catalog.end_change("a commit")
+    assert (small.catalog.commit, small.catalog.unfinished) == ("a commit", 1)
+    add(small, "boat", "hull", 0.5)
+    small.catalog.begin_change("another")
+    assert small.catalog.stored_commit is None
+    small.catalog.end_change("another")
+    assert small.catalog.unfinished == 0
