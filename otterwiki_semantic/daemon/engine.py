@@ -79,6 +79,7 @@ from otterwiki_semantic.search.evaluation import RANKED_PAGES, JudgedQuery, read
 from otterwiki_semantic.search.reranking import RerankStage, open_reranker
 from otterwiki_semantic.storage import (
     EXACT,
+    EXACT_FLOAT32,
     PUBLIC_LINK,
     ChromaServer,
     ChromaServerStore,
@@ -531,7 +532,8 @@ def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str |
 def _generations(settings: Settings, telemetry: Telemetry) -> GenerationStore:
     facts = index_settings(settings)
     spec = CollectionSpec(settings.collection, settings.chroma_documents, model_config(facts))
-    exact_up_to = {"auto": EXACT, "exact": math.inf, "chroma": 0.0}[settings.vector_search]
+    largest = EXACT_FLOAT32 if settings.vectors == "float32" else EXACT
+    exact_up_to = {"auto": largest, "exact": math.inf, "chroma": 0.0}[settings.vector_search]
     open_store, vectors = _store_opener(settings), settings.vectors
     open_generation = partial(
         Generation, open_store=open_store, telemetry=telemetry, spec=spec, exact_up_to=exact_up_to, vectors=vectors

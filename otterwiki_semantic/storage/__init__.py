@@ -16,6 +16,7 @@ from otterwiki_semantic.storage.filters import Filter as Filter
 from otterwiki_semantic.storage.filters import FilterMask as FilterMask
 from otterwiki_semantic.storage.filters import page_filter as page_filter
 from otterwiki_semantic.storage.generation import EXACT as EXACT
+from otterwiki_semantic.storage.generation import EXACT_FLOAT32 as EXACT_FLOAT32
 from otterwiki_semantic.storage.generation import PUBLIC_LINK as PUBLIC_LINK
 from otterwiki_semantic.storage.generation import Generation as Generation
 from otterwiki_semantic.storage.generation import GenerationStore as GenerationStore

@@ -5,6 +5,7 @@ It follows the catalog by its revision, and by its log of vectors that were adde
 
 from __future__ import annotations
 
+import json
 import logging
 import sqlite3
 import threading
@@ -132,7 +133,7 @@ class ExactIndexCache:
 
     def _extend(self, index: ExactIndex, revision: int) -> ExactIndex:
         """Return an index with the chunks that were added since, and without those of deleted pages."""
-        numbers = [row["number"] for row in self._database.select("SELECT number FROM pages")]
+        numbers = json.loads(self._database.select("SELECT json_group_array(number) FROM pages")[0][0])  # quicker than rows
         added, vectors = [], index.rows
         with self._database.read() as connection:
             for columns, matrix in _read_after(connection, index.last_id):

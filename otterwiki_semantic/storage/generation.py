@@ -39,8 +39,8 @@ from otterwiki_semantic.storage.schema import SCHEMA_VERSION
 from otterwiki_semantic.storage.vector_store import DEFAULT_SPEC, CollectionSpec, VectorStore
 
 _CATALOG = "catalog.sqlite3"
-EXACT = 100_000
-"""Up to this many chunks a search is exact: a few milliseconds slower than HNSW, with perfect recall."""
+EXACT, EXACT_FLOAT32 = 500_000, 100_000
+"""Up to this many chunks a search is exact, with vectors as int8 or float32: some milliseconds slower, with perfect recall."""
 PUBLIC_LINK = "chroma"
 """The link in the data directory to the ChromaDB directory that others open."""
 _SETTINGS = "settings"
