@@ -279,9 +279,9 @@ class VectorMirror:
         with self._writing:
             if not self._is_open:
                 return
+            self._count = self.store.count()
             self._state = MirrorState.FILLING if self._catalog.outbox.has_upserts else MirrorState.CURRENT
             self.error = None
-            self._count = self.store.count()
             if self._state is MirrorState.CURRENT:
                 if not (self.is_whole or self._catalog.outbox.updates(1)):
                     self._publish()
