@@ -148,7 +148,7 @@ class ExactIndexCache:
         return dict(map(tuple, rows))
 
     def _read_vectors(self, places: Sequence[int]) -> Mapping[int, tuple[str, bytes]]:
-        rows = self._database.select(f"SELECT place, id, embedding FROM vectors WHERE place {IN_LIST}", places)
+        rows = self._database.select(f"SELECT rowid, id, embedding FROM vectors WHERE rowid {IN_LIST}", places)
         return {place: (vector, embedding) for place, vector, embedding in rows}
 
 
