@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from otterwiki_semantic.core.errors import ModelError
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
+    from onnxruntime import InferenceSession, SessionOptions
     from tokenizers import Tokenizer
 
 T = TypeVar("T")
@@ -42,19 +42,11 @@ def open_graph(graph: Path, tokenizer: Path, *, is_optimised: bool, device: str 
     import onnxruntime
     from tokenizers import Tokenizer
 
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4  # errors are raised
-    # Texts differ in length: buffers planned for one shape only pile up.
-    options.enable_mem_pattern = False
-    options.enable_cpu_mem_arena = False
-    if is_optimised:  # further fusions would make it slower
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     providers = execution_providers(device, onnxruntime.get_available_providers())
     if _CUDA in providers and hasattr(onnxruntime, "preload_dlls"):  # from 1.21 on: finds CUDA where pip installs it
         onnxruntime.preload_dlls()
     try:
-        session = onnxruntime.InferenceSession(graph, options, providers=providers)
+        session = onnxruntime.InferenceSession(graph, session_options(is_optimised=is_optimised), providers=providers)
         opened = OpenedGraph(Tokenizer.from_file(str(tokenizer)), session)
     except Exception as error:  # both libraries raise bare exceptions
         raise ModelError(f"the model in {graph.parent} cannot be opened: {error}") from error
@@ -66,6 +58,19 @@ def open_graph(graph: Path, tokenizer: Path, *, is_optimised: bool, device: str 
     opened.tokenizer.no_padding()
     opened.tokenizer.no_truncation()
     return opened
+
+
+def session_options(*, is_optimised: bool) -> SessionOptions:
+    """Return the options of a session: one thread for a text; an optimised graph is run unchanged."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 4  # errors are raised
+    options.enable_mem_pattern = False  # texts differ in length: buffers planned for one shape only pile up
+    if is_optimised:  # further fusions would make it slower
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    return options
 
 
 def execution_providers(device: str, available: Sequence[str]) -> list[str]:
