@@ -202,6 +202,7 @@ _CHROMA_NAME = _matching(
 )
 _VECTOR_SEARCH = _matching("|".join(VECTOR_SEARCH), f"one of: {', '.join(VECTOR_SEARCH)}")
 _VECTORS = _matching("|".join(VECTORS), f"one of: {', '.join(VECTORS)}")
+_DEVICE = _matching("auto|cpu|cuda", "auto, cpu or cuda")
 _CHUNKS = SettingType(f"{AUTO}, or {', '.join(PROFILES)}, with or without sizes, such as {EXAMPLE}", _chunks)
 _MODEL = _model(
     PROVIDERS,
@@ -245,6 +246,7 @@ class Settings:
     model_window: int | None = setting(
         _number(64, 1_000_000, "a whole number", int), None, "Tokens that the model takes; by default it is asked."
     )
+    device: str = setting(_DEVICE, "auto", "What computes the vectors of models that run here: processor or GPU.")
     query_prompt: str | None = setting(_TEXT, None, "Text before each query; by default what the model wants.")
     passage_prompt: str | None = setting(_TEXT, None, "Text before each passage; by default what the model wants.")
     chunks: str = setting(_CHUNKS, AUTO, "The chunk profile, maybe with sizes; `auto` follows the model.")

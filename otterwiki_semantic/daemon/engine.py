@@ -366,6 +366,7 @@ class IndexEngine:
     def related(self, path: str, n: int, urls: PageUrls = NO_URLS) -> RelatedPages:
         def nearest(generation: Generation) -> RelatedPages:
             known = self._known_path(generation, path)
+            self._manager.indexer.opened.append(known)
             pages = related_pages(generation, known, n, self._recipe.scale(generation), urls)
             return RelatedPages(known, pages, len(pages), self._manager.freshness(generation))
 

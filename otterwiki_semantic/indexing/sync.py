@@ -32,6 +32,7 @@ _TEXTS_PER_STEP = 64
 _PAGES_PER_STEP = 64
 _STEPS_AHEAD = 1
 """Steps that wait for the model: enough to keep it busy while vectors are stored."""
+_MAX_OPENED = 100
 _CHUNKS_FOR_SCALE = 512
 """Chunks after which similarities can be brought to scale; at the end it is done with all of them."""
 
@@ -110,6 +111,8 @@ class Indexer:
         self._loader = loader or PageLoader(repository, recipe.embedder)
         self._should_stop = should_stop
         self.embedding = EmbeddingStage(recipe.embedder, self.check_stop, telemetry)
+        self.opened = deque[str](maxlen=_MAX_OPENED)
+        """The pages that people opened last: they are embedded before others."""
         self.changed_pages = 0
         """Pages indexed or removed since this object was created."""
 
@@ -238,7 +241,7 @@ class Indexer:
         tracker.begin_embedding(len(pages), catalog.pending.count())
         executor, embedded, is_scaled = ThreadPoolExecutor(1, "embedding-steps"), 0, False
         try:
-            for chunks, pages_done in _steps(catalog, pages):
+            for chunks, pages_done in _steps(catalog, pages, self.opened):
                 waiting.append(executor.submit(self._embed, chunks, catalog, tracker))
                 if len(waiting) > _STEPS_AHEAD:
                     waiting.popleft().result()
@@ -281,18 +284,29 @@ def _most_important_first(pages: Iterable[tuple[str, int, int]]) -> list[str]:
     return list(dict.fromkeys(page[0] for page in chain.from_iterable(zip(by_links, by_date, strict=True))))
 
 
-def _steps(catalog: Catalog, pages: Sequence[str]) -> Iterator[tuple[LocatedChunks, int]]:
-    """Yield the chunks that these pages lack vectors for, some at a time, and how many pages are whole with them."""
+def _steps(catalog: Catalog, pages: Sequence[str], opened: deque[str]) -> Iterator[tuple[LocatedChunks, int]]:
+    """Yield the chunks that these pages lack vectors for, some at a time, and how many pages are whole with them.
+
+    Pages that are opened in the meantime come next.
+    """
     last: dict[str, tuple[str, StoredChunk]] = {}
+    for paths, first, is_end in _groups(pages, opened):
+        found = {vector: (chunk.path, chunk) for vector, chunk in catalog.pending.chunks(paths, first=first)}
+        lacking = [vector for vector in found if vector not in last]  # whose vectors may be on their way
+        for begin in range(0, len(lacking), _TEXTS_PER_STEP):
+            last = {vector: found[vector] for vector in lacking[begin : begin + _TEXTS_PER_STEP]}
+            yield last, len(paths) if is_end and begin + _TEXTS_PER_STEP >= len(lacking) else 0
+
+
+def _groups(pages: Sequence[str], opened: deque[str]) -> Iterator[tuple[Sequence[str], bool, bool]]:
+    """Yield pages, whether their first chunks are meant or all others, and whether these are the last of pages in order."""
     for first in (True, False):
         for start in range(0, len(pages), _PAGES_PER_STEP):
-            paths = pages[start : start + _PAGES_PER_STEP]
-            found = {vector: (chunk.path, chunk) for vector, chunk in catalog.pending.chunks(paths, first=first)}
-            lacking = [vector for vector in found if vector not in last]  # whose vectors may be on their way
-            for begin in range(0, len(lacking), _TEXTS_PER_STEP):
-                last = {vector: found[vector] for vector in lacking[begin : begin + _TEXTS_PER_STEP]}
-                is_end = not first and begin + _TEXTS_PER_STEP >= len(lacking)
-                yield last, len(paths) if is_end else 0
+            while opened:
+                path = opened.pop()
+                yield (path,), True, False
+                yield (path,), False, False
+            yield pages[start : start + _PAGES_PER_STEP], first, not first
 
 
 def _batched(pages: Iterable[Page]) -> Iterator[list[Page]]:
