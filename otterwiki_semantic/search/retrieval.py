@@ -15,7 +15,7 @@ from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
 from otterwiki_semantic.core.records import Fusion, Mode, SearchOptions
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search.fusion import COSINE_WEIGHT, PAIR_WEIGHT, fused_score, page_credits, reciprocal_rank_scores
-from otterwiki_semantic.search.name_evidence import EXACT_POINTS, LINK_POINTS, NO_FEATURES, Features, NameEvidence
+from otterwiki_semantic.search.name_evidence import EXACT_POINTS, LINK_POINTS, NO_FEATURES, NO_HEADINGS, Features, NameEvidence
 from otterwiki_semantic.search.query import Query, any_of, any_pair
 from otterwiki_semantic.search.relevance import inverse_frequency, word_weights
 from otterwiki_semantic.search.similarity_scale import Scale
@@ -424,11 +424,11 @@ def _add_name_evidence(
     reader = generation.catalog.reader
     names = reader.page_names()
     evidence = [NameEvidence(each, names) for each in weights if each]
-    headings, share = reader.headings(list(candidates)), 2 * (1 - ratio)
+    headings, share = reader.heading_words(list(candidates)), 2 * (1 - ratio)
     for chunk, each in candidates.items():
-        of_chunk = headings.get(chunk, ((), ()))
-        features = (variant.features(each.path, *of_chunk) for variant in evidence)
-        each.names = max(features, key=lambda names: names.points, default=NO_FEATURES)
+        features = [variant.features(each.path, headings.get(chunk, NO_HEADINGS)) for variant in evidence]
+        if features:
+            each.names = features[0] if len(features) == 1 else max(features, key=lambda names: names.points)
         each.name_points = share * (each.names.points + EXACT_POINTS * each.is_named)
         each.link_points = share * LINK_POINTS * math.log1p(names.incoming_links(each.path))
 

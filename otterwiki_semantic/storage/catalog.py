@@ -92,8 +92,8 @@ class Catalog(SqliteFile):
 
     def meta(self, name: str) -> str | None:
         """Return a fact about the catalog; None if it is not set."""
-        rows = self.select("SELECT value FROM meta WHERE name = ?", name)
-        return str(rows[0]["value"]) if rows else None
+        value = schema.read_facts(self).get(name)
+        return None if value is None else str(value)
 
     def set_meta(self, name: str, value: str | None) -> None:
         """Set a fact, or remove it with None."""

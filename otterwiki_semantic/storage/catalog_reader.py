@@ -17,12 +17,13 @@ from otterwiki_semantic.embedding import WORDS_ONLY, Matrix, vector_id
 from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex, Mask
 from otterwiki_semantic.storage.exact_index_cache import ExactIndexCache
 from otterwiki_semantic.storage.filters import Filter, FilterMask
-from otterwiki_semantic.storage.page_names import PageNames
+from otterwiki_semantic.storage.page_names import HeadingWords, PageNames
 from otterwiki_semantic.storage.schema import IS_EMBEDDED, decode_list, decode_vectors, iso_time, read_revision
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
 _CHECK_BATCH = 1_000
 _MAX_CACHED_MASKS = 64
+_MAX_CACHED_HEADINGS = 10_000
 _SELECT_NAMES = """
 SELECT path, title, {language}, COALESCE(count, 0) FROM pages
 LEFT JOIN (SELECT target, COUNT(*) AS count FROM links GROUP BY target) ON target = path_key"""
@@ -52,6 +53,7 @@ class CatalogReader:
         """Whether its tables are those of this version."""
         self._indexes = ExactIndexCache(database, has_log=is_current, vectors=vectors)
         self._caching = threading.Lock()
+        self._heading_words: dict[int, HeadingWords] = {}
         self._masks: tuple[ExactIndex | None, dict[Filter, FilterMask]] = None, {}
         self._names: tuple[int, PageNames | None] = -1, None
         self._answers: tuple[int, tuple[PinnedQuestion, ...]] = -1, ()
@@ -97,10 +99,24 @@ class CatalogReader:
         )
         return [ChunkRef(*row) for row in self._database.select(statement, paths, *where.values)]
 
-    def headings(self, ids: Sequence[int]) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
-        """Return the heading path of chunks, and the headings in them, by id."""
-        rows = self._database.select(f"SELECT id, section_path, headings FROM chunks WHERE id {IN_LIST}", ids)
-        return {chunk: (decode_list(path), decode_list(headings)) for chunk, path, headings in rows}
+    def heading_words(self, ids: Sequence[int]) -> dict[int, HeadingWords]:
+        """Return the words of the headings of chunks, by id. They never change, so that many are cached."""
+        if len(self._heading_words) > _MAX_CACHED_HEADINGS:
+            self._heading_words = {}
+        known = self._heading_words
+        missing = [chunk for chunk in ids if chunk not in known]
+        if missing:
+            language = "language" if self._is_current else f"'{ENGLISH}'"
+            rows = self._database.select(
+                f"SELECT chunks.id, section_path, headings, title, {language} FROM chunks JOIN pages USING (path)"
+                f" WHERE chunks.id {IN_LIST}",
+                missing,
+            )
+            known.update(
+                (chunk, HeadingWords.of(decode_list(section_path), decode_list(headings), title, language))
+                for chunk, section_path, headings, title, language in rows
+            )
+        return {chunk: known[chunk] for chunk in ids if chunk in known}
 
     def mask(self, index: ExactIndex, where: Filter) -> FilterMask | None:
         """Return the chunks that pass a filter; None if it is empty. The last masks are cached."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -19,6 +19,24 @@ _CACHED_NAMES = 50_000
 def name_words(name: str, language: str = ENGLISH) -> frozenset[str]:
     """Return the words of a title, a heading or a path, as the keyword index stores them."""
     return frozenset(indexed_text(name, language).split())
+
+
+class HeadingWords(NamedTuple):
+    """The words of a chunk's headings."""
+
+    all: frozenset[str]
+    in_chunk: tuple[frozenset[str], ...]
+    """Those of each heading in the chunk."""
+    others: frozenset[str]
+    """Those of all headings above it and in it but the page's title."""
+
+    @classmethod
+    def of(cls, section_path: Sequence[str], headings: Sequence[str], title: str, language: str) -> HeadingWords:
+        """Return the words of headings in some language."""
+        in_chunk = tuple(name_words(heading, language) for heading in headings)
+        without_title = (name_words(heading, language) for heading in (*section_path, *headings) if heading != title)
+        others = frozenset[str]().union(*without_title)
+        return cls(others.union(*in_chunk), in_chunk, others)
 
 
 class _Names(NamedTuple):

@@ -84,12 +84,17 @@ _MAX_CACHED_LISTS = 4_000
 _ROUNDING = 0.01
 
 
+def read_facts(database: SqliteFile) -> dict[str, str]:
+    """Return the facts about a catalog, by name."""
+    return dict(map(tuple, database.memoised("SELECT name, value FROM meta")))
+
+
 def read_revision(database: SqliteFile) -> int:
     """Return the revision of the state that this thread reads; `CatalogCorruptError` if there is none."""
-    rows = database.select("SELECT value FROM meta WHERE name = 'revision'")
-    if not rows:
+    revision = read_facts(database).get("revision")
+    if revision is None:
         raise CatalogCorruptError("the catalog has no revision")
-    return int(rows[0]["value"])
+    return int(revision)
 
 
 def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[str]) -> None:
