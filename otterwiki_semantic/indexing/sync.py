@@ -138,8 +138,10 @@ class Indexer:
         head, commit, is_changing = self._repository.head(), catalog.meta("commit"), catalog.is_changing
         if head == commit and not is_changing and not (retry_unfinished and catalog.unfinished):
             return None
-        changes = self._repository.last_changes(head, None if is_changing else commit) if head else {}
-        changed, removed = changed_pages(self._repository, catalog, head)
+        recent = self._repository.changes_since(commit, head) if head and commit and not is_changing else None
+        changes = self._repository.last_changes(head) if head and recent is None else recent or {}
+        no_page_differs = recent is not None and not recent
+        changed, removed = ([], []) if no_page_differs else changed_pages(self._repository, catalog, head)
         return SyncPlan(head, changed, removed, changes, self._recipe.profile, embed, previous)
 
     def sync(

@@ -295,8 +295,8 @@ class VectorMirror:
         if commit is None:
             self._whole_at = (commit,)
             return
-        vectors = self._catalog.outbox.sample_sent(1)
-        facts: dict[str, str | int] = {"commit": commit, **({"dimension": len(vectors[0].embedding)} if vectors else {})}
+        dimension = self._catalog.outbox.dimension
+        facts: dict[str, str | int] = {"commit": commit, **({"dimension": dimension} if dimension else {})}
         self._seal.breach()
         self.store.describe(facts)
         try:
