@@ -45,7 +45,8 @@ class Features(NamedTuple):
 
 
 NO_FEATURES = Features(0.0, 0.0, 0.0, 0.0, 0.0)
-NO_HEADINGS = HeadingWords(frozenset(), (), frozenset())
+_NONE_OF_PAGE = NO_FEATURES[:3]
+NO_HEADINGS = HeadingWords((), ())
 
 
 class NameEvidence:
@@ -60,18 +61,22 @@ class NameEvidence:
 
     def features(self, path: str, headings: HeadingWords) -> Features:
         """Return the features of a chunk of a page."""
-        of_page = self._of_page(path)
-        if self._words.isdisjoint(headings.all):
-            return Features(*of_page, 0.0, 0.0)
+        of_page = self._of_pages.get(path)
+        if of_page is None:
+            of_page = self._of_pages[path] = self._of_page(path)
+        has_none = self._words.isdisjoint
+        if all(map(has_none, headings.in_chunk)) and all(map(has_none, headings.others)):
+            return NO_FEATURES if of_page is _NONE_OF_PAGE else Features(*of_page, 0.0, 0.0)
         share = max(map(self._share, headings.in_chunk), default=0.0)
-        return Features(*of_page, share, _harmonic(self._recall(headings.others), share))
+        recall = self._recall(frozenset[str]().union(*headings.others))
+        return Features(*of_page, share, _harmonic(recall, share))
 
     def _of_page(self, path: str) -> tuple[float, float, float]:
-        if path not in self._of_pages:
-            recall = self._recall(self._names.title_words(path))
-            share = self._names.share(path, self._words)
-            self._of_pages[path] = share, _harmonic(recall, share), self._recall(self._names.path_words(path))
-        return self._of_pages[path]
+        if not self._names.has_any(path, self._words):
+            return _NONE_OF_PAGE
+        recall = self._recall(self._names.title_words(path))
+        share = self._names.share(path, self._words)
+        return share, _harmonic(recall, share), self._recall(self._names.path_words(path))
 
     def _recall(self, words: frozenset[str]) -> float:
         return sum(self._weights[word] for word in self._words & words) / self._whole if self._whole else 0.0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -23,10 +25,12 @@ from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
 _CHECK_BATCH = 1_000
 _MAX_CACHED_MASKS = 64
-_MAX_CACHED_HEADINGS = 10_000
-_SELECT_NAMES = """
-SELECT path, title, {language}, COALESCE(count, 0) FROM pages
-LEFT JOIN (SELECT target, COUNT(*) AS count FROM links GROUP BY target) ON target = path_key"""
+_MAX_CACHED_HEADINGS = 15_000
+"""Twice as many are kept, in some 300 bytes each."""
+_NAMES_AGE = 20
+"""How old names may be, in times of what reading them takes."""
+_SELECT_LINKS = """
+SELECT json_group_object(target, count) FROM (SELECT target, COUNT(*) AS count FROM links GROUP BY target)"""
 SELECT_CHUNKS = """
 SELECT chunks.id, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line,
        path, title, category, tags, ordinal, chunk_count, word_count, updated
@@ -55,7 +59,9 @@ class CatalogReader:
         self._caching = threading.Lock()
         self._heading_words: dict[int, HeadingWords] = {}
         self._masks: tuple[ExactIndex | None, dict[Filter, FilterMask]] = None, {}
-        self._names: tuple[int, PageNames | None] = -1, None
+        self._older_heading_words: dict[int, HeadingWords] = {}
+        self._names: tuple[int, float, PageNames] = -1, 0.0, PageNames()
+        """Their revision, the time from which on a later one is read, and the names."""
         self._answers: tuple[int, tuple[PinnedQuestion, ...]] = -1, ()
 
     def exact_index(self) -> ExactIndex:
@@ -67,15 +73,27 @@ class CatalogReader:
         self._indexes.save()
 
     def page_names(self) -> PageNames:
-        """Return the names of the pages in the state that the calling thread reads; cached until the next revision."""
+        """Return the names of the pages, in the state that the calling thread reads or in an earlier one.
+
+        They are weights, and reading them takes longer the more pages there are. So while pages change all the time, they are
+        read again once they are twenty times as old as that takes.
+        """
         with self._database.snapshot():
             revision = read_revision(self._database)
-            known_revision, known = self._names
-            if known is None or known_revision != revision:
-                language = "language" if self._is_current else f"'{ENGLISH}'"
-                known = PageNames(map(tuple, self._database.select(_SELECT_NAMES.format(language=language))), known)
-                self._names = revision, known
+            known_revision, read_again, known = self._names
+            if revision > known_revision and time.monotonic() >= read_again:
+                start = time.monotonic()
+                known = self._read_names(known)
+                end = time.monotonic()
+                self._names = revision, end + _NAMES_AGE * (end - start), known
         return known
+
+    def _read_names(self, known: PageNames) -> PageNames:
+        select, language = self._database.select, "language" if self._is_current else f"'{ENGLISH}'"
+        added = select(f"SELECT number, path, path_key, title, {language} FROM pages WHERE number > ?", known.last_number)
+        # One JSON text is quicker than as many rows.
+        numbers = json.loads(select("SELECT json_group_array(number) FROM pages")[0][0])
+        return known.updated(map(tuple, added), frozenset(numbers), json.loads(select(_SELECT_LINKS)[0][0]))
 
     def answers(self) -> tuple[PinnedQuestion, ...]:
         """Return the questions that pages are pinned to; cached until the next revision."""
@@ -102,8 +120,9 @@ class CatalogReader:
     def heading_words(self, ids: Sequence[int]) -> dict[int, HeadingWords]:
         """Return the words of the headings of chunks, by id. They never change, so that many are cached."""
         if len(self._heading_words) > _MAX_CACHED_HEADINGS:
-            self._heading_words = {}
-        known = self._heading_words
+            self._heading_words, self._older_heading_words = {}, self._heading_words
+        known, older = self._heading_words, self._older_heading_words
+        known.update((chunk, older[chunk]) for chunk in ids if chunk in older)
         missing = [chunk for chunk in ids if chunk not in known]
         if missing:
             language = "language" if self._is_current else f"'{ENGLISH}'"
