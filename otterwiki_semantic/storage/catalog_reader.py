@@ -23,7 +23,7 @@ from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
 _CHECK_BATCH = 1_000
 _MAX_CACHED_MASKS = 64
-_MAX_CACHED_HEADINGS = 10_000
+_MAX_CACHED_HEADINGS = 50_000
 _SELECT_NAMES = """
 SELECT path, title, {language}, COALESCE(count, 0) FROM pages
 LEFT JOIN (SELECT target, COUNT(*) AS count FROM links GROUP BY target) ON target = path_key"""

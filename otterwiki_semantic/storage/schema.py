@@ -57,6 +57,7 @@ CREATE TABLE chunks (
 );
 CREATE VIRTUAL TABLE keywords USING fts5 (title, headings, body, tokenize = "ascii tokenchars '#+'");
 CREATE VIRTUAL TABLE keyword_counts USING fts5vocab (keywords, row);
+CREATE VIRTUAL TABLE keyword_places USING fts5vocab (keywords, instance);
 CREATE INDEX chunks_by_vector ON chunks (vector);
 CREATE TABLE vectors (place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, embedding BLOB NOT NULL);
 CREATE TABLE free_places (place INTEGER PRIMARY KEY);
