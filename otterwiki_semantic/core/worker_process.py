@@ -147,6 +147,15 @@ def main(idle_seconds: float | None = None) -> None:
             connection.send(_answer(seconds, function, arguments, keywords))
 
 
+def restart_clock(seconds: float) -> None:
+    """Let the call that is running take so many seconds of processor time from now on: its next stage has its own limit.
+
+    Does nothing in a process without limits.
+    """
+    if signal.getitimer(signal.ITIMER_PROF)[0]:
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+
+
 def _answer(
     seconds: float, function: Callable[..., object], arguments: tuple[object, ...], keywords: dict[str, object]
 ) -> tuple[bool, object]:

@@ -1,19 +1,23 @@
-"""Turn files of the repository into pages to index, whatever they contain: parsing has limits, and falls back to plain text."""
+"""Turn files of the repository into pages to index, whatever they contain: reading has limits, and falls back to plain text."""
 
 from __future__ import annotations
 
 import logging
+import os
+from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from queue import SimpleQueue
 
 from otterwiki_semantic.content import PageFile, Repository
-from otterwiki_semantic.content.analysis import detect_language, language_code
-from otterwiki_semantic.content.chunking import ByteCounter, Profile
+from otterwiki_semantic.content.chunking import ByteCounter, Profile, TokenCounter
 from otterwiki_semantic.content.markdown import parse_plain_text, parse_seconds, parse_within_limits, read_front_matter
-from otterwiki_semantic.content.pages import make_page, page_indexing
+from otterwiki_semantic.content.pages import PageSettings, divide_page, page_indexing, prepare_page
 from otterwiki_semantic.core.errors import LimitExceededError, ModelError
 from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.core.records import Document, Indexed, Page
@@ -22,15 +26,23 @@ from otterwiki_semantic.core.worker_process import WorkerProcess
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.indexing.crash_log import CrashLog
 
-MAX_CHUNKS = 2_000
-"""Chunks of a page that are indexed."""
 _MAX_CRASHES = 3
+_MANY_PAGES = 64
+"""Pages from which on several processes read them."""
+_MAX_PROCESSES = 8
+_IDLE_SECONDS = 10.0
+"""When those processes end that an edit does not need."""
+_PAGES_AHEAD, _BYTES_AHEAD = 192, 4 << 20
+"""How much is read ahead: enough to keep all processes busy while a batch is stored."""
 
 log = logging.getLogger(__name__)
 
 
 class PageLoader:
-    """Reads, parses and chunks pages. They are parsed in a process of its own, which is ended if a page takes too long."""
+    """Reads, parses, divides and analyses pages, in processes of their own, which are ended if a page takes too long.
+
+    One process reads the pages of an edit and waits for the next one; many pages are read by one for each usable processor.
+    """
 
     def __init__(
         self,
@@ -39,80 +51,152 @@ class PageLoader:
         max_bytes: int = MAX_PAGE_BYTES,
         data_dir: Path | None = None,
         languages: Sequence[str] = (ENGLISH,),
+        processes: int | None = None,
     ) -> None:
         self._repository = repository
         self._embedder = embedder
         self._crash_log = CrashLog(data_dir / "reading") if data_dir else None
-        self._worker = WorkerProcess()
+        others = min(processes or len(os.sched_getaffinity(0)), _MAX_PROCESSES) - 1
+        self._workers = [WorkerProcess(), *(WorkerProcess(_IDLE_SECONDS) for _ in range(others))]
         self._languages = languages
         self.max_bytes = max_bytes
 
     def with_model(self, embedder: Embedder, languages: Sequence[str]) -> PageLoader:
-        """Return one for another model and languages; both share the process that parses."""
+        """Return one for another model and languages; both share the processes that read."""
         other = copy(self)
         other._embedder, other._languages = embedder, languages
         return other
 
     def load(self, files: Sequence[PageFile], profile: Profile) -> Iterator[Page]:
         """Yield the page of each file. Its `problem` says what of it is not indexed as it should be. Errors: those of git."""
-        contents = self._repository.read_blobs((file.blob for file in files), self.max_bytes)
-        for file, content in zip(files, contents, strict=True):
-            with self._crash_log.reading(file) if self._crash_log else nullcontext():
-                page = self._page(file, content, profile)
+        reader = _PageReader(self._embedder, profile, self._languages)
+        contents = zip(files, self._repository.read_blobs((file.blob for file in files), self.max_bytes), strict=True)
+        for file, content in islice(contents, self._read_singly(files)):
+            with self._reading(file):
+                page = reader.read(file, content, self._workers[0], self._crashes(file))
             yield page
+        yield from self._load_at_once(contents, reader)
+
+    def _load_at_once(self, contents: Iterator[tuple[PageFile, bytes]], reader: _PageReader) -> Iterator[Page]:
+        """Yield pages that all processes read, in order."""
+        idle: SimpleQueue[WorkerProcess] = SimpleQueue()
+        for worker in self._workers:
+            idle.put(worker)
+
+        def read(file: PageFile, content: bytes) -> Page:
+            worker = idle.get()
+            try:
+                return reader.read(file, content, worker, 0)
+            finally:
+                idle.put(worker)
+
+        waiting: deque[tuple[PageFile, int, Future[Page]]] = deque()
+        size = 0
+        executor = ThreadPoolExecutor(len(self._workers), "page-reading")
+        try:
+            for file, content in contents:
+                waiting.append((file, len(content), executor.submit(read, file, content)))
+                size += len(content)
+                while len(waiting) > _PAGES_AHEAD or (size > _BYTES_AHEAD and len(waiting) > len(self._workers)):
+                    size -= waiting[0][1]
+                    yield self._result(*waiting.popleft())
+            while waiting:
+                yield self._result(*waiting.popleft())
+        finally:
+            executor.shutdown(wait=False, cancel_futures=True)
+
+    def _result(self, file: PageFile, _size: int, future: Future[Page]) -> Page:
+        with self._reading(file):
+            return future.result()
+
+    def _read_singly(self, files: Sequence[PageFile]) -> int:
+        """Return how many of the first files are read one by one: few, or those among which one has ended this process."""
+        if len(files) < _MANY_PAGES or len(self._workers) == 1:
+            return len(files)
+        suspect = next((place for place, file in enumerate(files) if self._crashes(file)), None)
+        return 0 if suspect is None else suspect + 1 + _PAGES_AHEAD
+
+    def _reading(self, file: PageFile) -> AbstractContextManager[None]:
+        return self._crash_log.reading(file) if self._crash_log else nullcontext()
+
+    def _crashes(self, file: PageFile) -> int:
+        return self._crash_log.crashes(file) if self._crash_log else 0
 
     def close(self) -> None:
-        """End the process that parses."""
-        self._worker.close()
+        """End the processes."""
+        for worker in self._workers:
+            worker.close()
 
-    def _page(self, file: PageFile, content: bytes, profile: Profile) -> Page:
+
+class _PageReader:
+    """Reads pages for one model and its profile. Safe for several threads, each with a process of its own."""
+
+    def __init__(self, embedder: Embedder, profile: Profile, languages: Sequence[str]) -> None:
+        portable: TokenCounter | None = getattr(embedder, "word_counter", None)
+        try:
+            embedder.count_tokens([""])
+        except ModelError:  # the embedding stage reports the failure; here we only lack the tokenizer
+            portable = ByteCounter()
+        self._is_portable = portable is not None
+        """Whether another process can count tokens; if not, pages are only parsed there."""
+        self._settings = PageSettings(portable or embedder, profile, tuple(languages))
+
+    def read(self, file: PageFile, content: bytes, worker: WorkerProcess, crashes: int) -> Page:
+        """Return a page, which is plain text if the parser fails, or had better not be asked again."""
         problems = []
         if file.size > len(content):
             content = content[: content.rfind(b"\n") + 1] or content
             problems.append(f"only its first {len(content):,} of {file.size:,} bytes are indexed")
         text = content.decode("utf-8", errors="replace")
-        document, failure = self._parse(file, text)
-        if page_indexing(document.front_matter) is Indexed.NOT:
-            return Page(file.path, file.blob, file.path, None, (), 0, (), indexed=Indexed.NOT)
-        page, failure = self._chunked(file, document, text, profile, failure)
+        page, failure = self._prepared(file, text, worker, crashes)
+        if page.indexed is Indexed.NOT:
+            return page
         if failure:
             problems.insert(0, f"it is indexed as plain text, because {failure}")
-        if len(page.chunks) > MAX_CHUNKS:
-            page = replace(page, chunks=page.chunks[:MAX_CHUNKS])
-            problems.append(f"only its first {MAX_CHUNKS:,} passages are indexed")
-        return replace(page, problem="; ".join(problems) or None, language=self._language(page))
+        if page.problem:
+            problems.append(page.problem)
+        return replace(page, problem="; ".join(problems) or None)
 
-    def _language(self, page: Page) -> str:
-        declared = language_code(page.declared_language, self._languages)
-        return declared or detect_language((chunk.text for chunk in page.chunks), self._languages)
-
-    def _parse(self, file: PageFile, text: str) -> tuple[Document, str]:
-        """Return a page's document, and why it is plain text if the parser failed, or had better not be asked again."""
-        crashes = self._crash_log.crashes(file) if self._crash_log else 0
+    def _prepared(self, file: PageFile, text: str, worker: WorkerProcess, crashes: int) -> tuple[Page, str]:
+        """Return a page, and why it is plain text."""
+        seconds, failure = parse_seconds(len(text)), ""
         if crashes >= _MAX_CRASHES:
-            return self._plain_text(text), f"the index daemon ended {crashes} times in a row while it read the page"
+            failure = f"the index daemon ended {crashes} times in a row while it read the page"
+        elif self._is_portable:
+            try:
+                return worker.call(seconds, prepare_page, file.path, file.blob, text, self._settings, seconds), ""
+            except LimitExceededError as error:
+                failure = f"parsing it {error}"
+            except Exception:  # noqa: BLE001 - it is raised again below, where parser and chunker can be told apart
+                log.debug("the page %s is divided in this process", file.path)
+        if failure:
+            return self._divided(file, self._plain_text(text, worker), text, failure)
         try:
-            return self._worker.call(parse_seconds(len(text)), parse_within_limits, text), ""
+            document = worker.call(seconds, parse_within_limits, text)
         except LimitExceededError as error:
-            return self._plain_text(text), f"parsing it {error}"
+            document, failure = self._plain_text(text, worker), f"parsing it {error}"
         except Exception as error:
             log.exception("the page %s cannot be parsed", file.path)
-            return self._plain_text(text), f"the parser failed: {error}"
+            document, failure = self._plain_text(text, worker), f"the parser failed: {error}"
+        return self._divided(file, document, text, failure)
 
-    def _plain_text(self, text: str) -> Document:
+    def _plain_text(self, text: str, worker: WorkerProcess) -> Document:
         """Return a page as plain text, with its front matter; if not even that can be read, no model gets the text."""
         try:
-            front_matter = self._worker.call(parse_seconds(0), read_front_matter, text)
+            front_matter = worker.call(parse_seconds(0), read_front_matter, text)
         except Exception:  # noqa: BLE001 - whatever it is, the page is found
             front_matter = {"search": Indexed.WORDS_ONLY}
         return replace(parse_plain_text(text), front_matter=front_matter)
 
-    def _chunked(self, file: PageFile, document: Document, text: str, profile: Profile, failure: str) -> tuple[Page, str]:
+    def _divided(self, file: PageFile, document: Document, text: str, failure: str) -> tuple[Page, str]:
+        """Divide a page here."""
+        settings = self._settings
         try:
-            return make_page(file.path, file.blob, document, self._embedder, profile), failure
-        except ModelError:  # the embedding stage reports the failure; here we only lack the tokenizer
-            return make_page(file.path, file.blob, document, ByteCounter(), profile), failure
+            return divide_page(file.path, file.blob, document, settings), failure
+        except ModelError:  # as above, but later
+            return divide_page(file.path, file.blob, document, replace(settings, counter=ByteCounter())), failure
         except Exception as error:
             log.exception("the page %s cannot be divided", file.path)
-            page = make_page(file.path, file.blob, parse_plain_text(text), ByteCounter(), profile)
-            return replace(page, indexed=page_indexing(document.front_matter)), f"it cannot be divided: {error}"
+            document = replace(parse_plain_text(text), front_matter={"search": page_indexing(document.front_matter)})
+            page = divide_page(file.path, file.blob, document, replace(settings, counter=ByteCounter()))
+            return page, f"it cannot be divided: {error}"

@@ -247,10 +247,10 @@ class _KeywordRetriever:
     ) -> KeywordMatches:
         terms = _rarest_first([*query.sought, *query.wholes], frequencies)
         chosen = terms[: max(_MIN_TERMS, _affordable([frequencies[term] for term in terms], _MAX_POSTINGS))]
-        by_word = self._scores(any_of(chosen, query.prefixes), limit, mask)
+        by_word = self._word_scores(chosen, query, limit, mask)
         if len(by_word) < self._min_matches and chosen != terms:
             chosen = terms  # too few have one of the rarer words: look all of them up, whatever it costs
-            by_word = self._scores(any_of(chosen, query.prefixes), limit, mask)
+            by_word = self._word_scores(chosen, query, limit, mask)
         by_pair = self._scores(any_pair(_pairs(query, chosen, frequencies)), limit, mask)
         word_floor, pair_floor = (min(found.values()) / 2 if len(found) == limit else 0.0 for found in (by_word, by_pair))
         total = {
@@ -272,6 +272,12 @@ class _KeywordRetriever:
             is_complete=len(by_word) < limit,
             word_weights=(weights,),
         )
+
+    def _word_scores(self, words: Sequence[str], query: Query, limit: int, mask: FilterMask | None) -> dict[int, float]:
+        expression = any_of(words, query.prefixes)
+        if query.prefixes:
+            return self._scores(expression, limit, mask)
+        return self._keywords.word_scores(words, expression, self.index, limit, mask)
 
     def _scores(self, expression: str, limit: int, mask: FilterMask | None) -> dict[int, float]:
         return self._keywords.scores(expression, limit, mask) if expression else {}

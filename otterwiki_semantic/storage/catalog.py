@@ -47,7 +47,6 @@ class Catalog(SqliteFile):
     def __init__(self, path: Path, vectors: str = "auto") -> None:
         """`vectors` is the format of those in memory: float32, int8 or auto."""
         super().__init__(path, schema.TABLES)
-        self.keywords = KeywordIndex(self)
         self.pages = PageTable(self)
         self.outbox = Outbox(self)
         self.pending = PendingVectors(self)
@@ -56,6 +55,7 @@ class Catalog(SqliteFile):
         """The last revision whose pages and chunks were counted, and their numbers."""
         self.is_current = self.meta("schema") == str(schema.SCHEMA_VERSION)
         """Whether its tables are those of this version; otherwise it is only read."""
+        self.keywords = KeywordIndex(self, is_current=self.is_current)
         self.reader = CatalogReader(self, is_current=self.is_current, vectors=vectors)
 
     def check(self) -> None:

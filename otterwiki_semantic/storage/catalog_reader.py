@@ -25,7 +25,7 @@ from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
 _CHECK_BATCH = 1_000
 _MAX_CACHED_MASKS = 64
-_MAX_CACHED_HEADINGS = 15_000
+_MAX_CACHED_HEADINGS = 25_000
 """Twice as many are kept, in some 300 bytes each."""
 _NAMES_AGE = 20
 """How old names may be, in times of what reading them takes."""

@@ -125,7 +125,7 @@ class Generation:
         """Load what a search reads, so that the first one does not wait for it."""
         try:
             with self.catalog.snapshot():
-                self.catalog.reader.exact_index()
+                self.catalog.keywords.warm_up(self.catalog.reader.exact_index())
                 self.catalog.reader.page_names()
         except CatalogError as error:
             log.info("the index is loaded by the first search: %s", error)

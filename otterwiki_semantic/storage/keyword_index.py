@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from otterwiki_semantic.storage.exact_index import ChunkRef
+from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex
 from otterwiki_semantic.storage.filters import Filter, FilterMask
+from otterwiki_semantic.storage.posting_lists import PostingLists
 from otterwiki_semantic.storage.schema import read_revision
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
@@ -19,8 +20,10 @@ _GROWTH = 4
 class KeywordIndex:
     """Reads the words and names of a catalog. Errors: those of `SqliteFile`."""
 
-    def __init__(self, database: SqliteFile) -> None:
+    def __init__(self, database: SqliteFile, *, is_current: bool = True) -> None:
         self._database = database
+        weights = _TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT
+        self._lists = PostingLists(database, weights) if is_current else None
         self._frequencies: tuple[int, dict[str, int]] = -1, {}
 
     def frequencies(self, words: Sequence[str]) -> dict[str, int]:
@@ -42,6 +45,27 @@ class KeywordIndex:
             self._frequencies = revision, known
         return known
 
+    def word_scores(
+        self, words: Sequence[str], expression: str, index: ExactIndex, limit: int, mask: FilterMask | None = None
+    ) -> dict[int, float]:
+        """Return what `scores` returns for an expression, for any of these words, mostly from memory."""
+        if not words:
+            return {}
+        if self._lists is None:
+            return self.scores(expression, limit, mask)
+
+        def scores_after(chunk: int) -> dict[int, float]:
+            found = self._scores(expression, limit, after=chunk)
+            return found if mask is None else {each: found[each] for each in mask.select(list(found))}
+
+        frequencies = self.frequencies(words)
+        return self._lists.scores(frequencies, index, limit, mask.mask if mask else None, scores_after)
+
+    def warm_up(self, index: ExactIndex) -> None:
+        """Read what every search for words needs."""
+        if self._lists is not None:
+            self._lists.warm_up(index)
+
     def scores(self, expression: str, limit: int, mask: FilterMask | None = None) -> dict[int, float]:
         """Return up to `limit` matching chunks, best first, with their BM25 scores (Robertson et al., 1994).
 
@@ -57,8 +81,9 @@ class KeywordIndex:
                 return {chunk: found[chunk] for chunk in passing[:limit]}
             wanted *= _GROWTH
 
-    def _scores(self, expression: str, limit: int, ids_json: str | None = None) -> dict[int, float]:
+    def _scores(self, expression: str, limit: int, ids_json: str | None = None, after: int = 0) -> dict[int, float]:
         condition = " AND +rowid IN (SELECT value FROM json_each(?))" if ids_json is not None else ""
+        condition += f" AND rowid > {after}" if after else ""
         statement = (
             f"SELECT rowid, -bm25(keywords, {_TITLE_WEIGHT}, {_HEADINGS_WEIGHT}, {_BODY_WEIGHT}) AS score FROM keywords"
             f" WHERE keywords MATCH ?{condition} ORDER BY score DESC, rowid LIMIT ?"

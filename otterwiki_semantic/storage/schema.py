@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
 import numpy as np
 
-from otterwiki_semantic.content.analysis import fold, indexed_text, name_key, spelled_words
+from otterwiki_semantic.content.analysis import fold, spelled_words
 from otterwiki_semantic.content.analysis.minhash import comparison_text, minhash_signature
-from otterwiki_semantic.content.pages import page_name
+from otterwiki_semantic.content.pages import page_words
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.records import Indexed, Page
 from otterwiki_semantic.embedding import WORDS_ONLY, Matrix
@@ -57,6 +57,7 @@ CREATE TABLE chunks (
 );
 CREATE VIRTUAL TABLE keywords USING fts5 (title, headings, body, tokenize = "ascii tokenchars '#+'");
 CREATE VIRTUAL TABLE keyword_counts USING fts5vocab (keywords, row);
+CREATE VIRTUAL TABLE keyword_places USING fts5vocab (keywords, instance);
 CREATE INDEX chunks_by_vector ON chunks (vector);
 CREATE TABLE vectors (place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, embedding BLOB NOT NULL);
 CREATE TABLE free_places (place INTEGER PRIMARY KEY);
@@ -111,17 +112,12 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
     tags = {fold(tag) for tag in page.tags}
     connection.executemany("INSERT INTO page_tags VALUES (?, ?)", ((tag, page.path) for tag in tags))
     connection.executemany("INSERT INTO links VALUES (?, ?)", ((page.path, target) for target in page.links_to))
-    connection.executemany("INSERT INTO names VALUES (?, ?, ?)", _names(page))
+    words = page.words or page_words(page)
+    connection.executemany("INSERT INTO names VALUES (?, ?, ?)", ((key, page.path, ordinal) for key, ordinal in words.names))
     connection.executemany("INSERT INTO answers VALUES (?, ?)", ((page.path, question) for question in page.answers))
-    _count_words(connection, (chunk.text for chunk in page.chunks), 1)
-    title_words = indexed_text(" ".join((page.title, *page.aliases, page.path.replace("/", " "))), page.language)
-    for ordinal, (chunk, vector) in enumerate(zip(page.chunks, vectors, strict=True)):
-        headings = dict.fromkeys((*chunk.section_path, *chunk.headings))
-        headings.pop(page.title, None)
-        heading_words, body = (
-            indexed_text(text, page.language) for text in (" / ".join(headings), chunk.text[chunk.prefix_length :])
-        )
-        signature = minhash_signature(comparison_text(f"{title_words} {heading_words}", body))
+    _count_words(connection, words.spelled, 1)
+    for ordinal, (chunk, vector, (headings, body)) in enumerate(zip(page.chunks, vectors, words.chunks, strict=True)):
+        signature = minhash_signature(comparison_text(f"{words.title} {headings}", body))
         chunk_row = (
             *(number, page.path, ordinal, vector, chunk.text, chunk.prefix_length, chunk.overlap_length, chunk.section),
             *(_encode_list(chunk.section_path), _encode_list(chunk.headings), chunk.anchor),
@@ -130,20 +126,9 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
         chunk_id = _insert_row(connection, "chunks", chunk_row)
         connection.execute(
             "INSERT INTO keywords (rowid, title, headings, body) VALUES (?, ?, ?, ?)",
-            (chunk_id, title_words, heading_words, body),
+            (chunk_id, words.title, headings, body),
         )
     mark_stale(connection, page.path)
-
-
-def _names(page: Page) -> Iterator[tuple[str, str, int]]:
-    """Yield the keys of the page's title, aliases, path and name (ordinal -1), and of each heading with its first chunk."""
-    keys = set(map(name_key, (page.title, *page.aliases, page_name(page.path), page.path))) - {""}
-    yield from ((key, page.path, -1) for key in keys)
-    for ordinal, chunk in enumerate(page.chunks):
-        for key in dict.fromkeys(map(name_key, chunk.headings)):
-            if key and key not in keys:
-                keys.add(key)
-                yield key, page.path, ordinal
 
 
 def _insert_row(connection: sqlite3.Connection, table: str, values: tuple[object, ...]) -> int | None:
@@ -155,7 +140,8 @@ def delete_page(connection: sqlite3.Connection, path: str) -> int:
     """Delete a page and its chunks, whose vectors become candidates for garbage collection; returns the number of chunks."""
     suspect_page(connection, path)
     mark_stale(connection, path)
-    _count_words(connection, (row["text"] for row in connection.execute("SELECT text FROM chunks WHERE path = ?", (path,))), -1)
+    texts = [row["text"] for row in connection.execute("SELECT text FROM chunks WHERE path = ?", (path,))]
+    _count_words(connection, sorted(spelled_words(*texts)), -1)
     connection.execute("DELETE FROM keywords WHERE rowid IN (SELECT id FROM chunks WHERE path = ?)", (path,))
     chunks = connection.execute("DELETE FROM chunks WHERE path = ?", (path,)).rowcount
     for table in ("pages", "excluded_pages", "page_tags", "links", "names", "answers"):
@@ -168,9 +154,8 @@ def mark_stale(connection: sqlite3.Connection, path: str) -> None:
     connection.execute(f"INSERT OR IGNORE INTO stale SELECT vector FROM chunks WHERE path = ? AND {IS_EMBEDDED}", (path,))
 
 
-def _count_words(connection: sqlite3.Connection, texts: Iterable[str], count: int) -> None:
+def _count_words(connection: sqlite3.Connection, words: Sequence[str], count: int) -> None:
     """Add a page's words to the vocabulary, or with a `count` of -1 take them away."""
-    words = sorted(set[str]().union(*map(spelled_words, texts)))
     upsert = "INSERT INTO words VALUES (?, ?) ON CONFLICT (word) DO UPDATE SET pages = pages + excluded.pages"
     connection.executemany(upsert, ((word, count) for word in words))
     if count < 0:

@@ -33,7 +33,8 @@ def minhash_signature(text: str) -> bytes:
     The share of equal numbers in two signatures estimates the share of shingles that the texts have in common.
     """
     hashes = np.array([crc32(word.encode()) for word in text.split()] or [0], dtype=np.uint64)
-    hashes = np.pad(hashes, (0, max(0, _SHINGLE - len(hashes))))
+    if len(hashes) < _SHINGLE:
+        hashes = np.pad(hashes, (0, _SHINGLE - len(hashes)))
     count = len(hashes) - _SHINGLE + 1
     shingles = sum((hashes[start : start + count] * factor for start, factor in enumerate(_POSITION_FACTORS)), np.uint64(0))
     shingles ^= shingles >> _HIGH_BITS

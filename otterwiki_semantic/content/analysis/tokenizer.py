@@ -16,18 +16,19 @@ from array import array
 from collections.abc import Callable, Container, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.metadata import version
+from itertools import chain
 from typing import NamedTuple
 
 import regex
 import Stemmer
 
+from otterwiki_semantic.content.word_cache import WordCache
 from otterwiki_semantic.core.languages import ENGLISH, SNOWBALL
 
 ANALYSIS_VERSION = f"1/{version('PyStemmer')}"
 """What the stored words depend on: if it changes, indexes are rebuilt."""
 
 _CACHED_WORDS = 20_000
-_LONGEST_CACHED_WORD = 64
 _SHORTEST_SPELLED = 4
 _CACHED_TEXTS, _LONGEST_CACHED_TEXT = 2_000, 5_000
 """Recently searched texts, whose words are kept in some 3 KB each."""
@@ -83,15 +84,32 @@ def indexed_text(text: str, language: str = ENGLISH) -> str:
 
     At the end are the stems of words typed without accents, where these are different.
     """
-    found = list(words(text, language))
-    parts = [part for word in found for part in word.parts]
-    wholes = (word.whole for word in found if len(word.parts) > 1)
-    return " ".join((*parts, *wholes, *(stem for word in found for stem in word.bare)))
+    parts: list[str] = []
+    wholes: list[str] = []
+    bare: list[str] = []
+    analyses = _analyses(language)
+    for spelled in _spelled(text):
+        if spelled.isascii():  # without a `Word` for each, in half of the time
+            found, _, whole, _ = analyses[spelled]
+            parts += found
+            if len(found) > 1:
+                wholes.append(whole)
+        else:
+            for word in _words_of_scripts(spelled, 0, language):
+                parts += word.parts
+                bare += word.bare
+                if len(word.parts) > 1:
+                    wholes.append(word.whole)
+    return " ".join((*parts, *wholes, *bare))
 
 
-def spelled_words(text: str) -> set[str]:
-    """Return the words of a text as they are spelled, folded, without numbers and words of fewer than four letters."""
-    parts = {part for word in words(text) for part in word.exact}
+def spelled_words(*texts: str) -> set[str]:
+    """Return the words of texts as they are spelled, folded, without numbers and words of fewer than four letters."""
+    spellings, analyses = set(chain.from_iterable(map(_spelled, texts))), _analyses(ENGLISH)
+    parts = set(chain.from_iterable(analyses[spelled][1] for spelled in spellings if spelled.isascii()))
+    for spelled in spellings:
+        if not spelled.isascii():
+            parts.update(part for word in _words_of_scripts(spelled, 0, ENGLISH) for part in word.exact)
     return {part for part in parts if len(part) >= _SHORTEST_SPELLED and part.isalpha()}
 
 
@@ -156,7 +174,7 @@ class WordMatcher:
         """Whether a word of ASCII characters matches."""
         if self._initials is not None and spelled.isalpha() and _is_plain(spelled) and spelled[0].lower() not in self._initials:
             return False
-        analyses = (_analysis(spelled, language) for language in self._languages)
+        analyses = (_analyses(language)[spelled] for language in self._languages)
         return any(parts and self._is_match((*parts, *bare), whole) for parts, _, whole, bare in analyses)
 
 
@@ -171,6 +189,12 @@ def _spelled_words(text: str) -> Iterator[re.Match[str]] | Iterator[regex.Match[
     return _ASCII_WORD.finditer(text) if text.isascii() else _WORD.finditer(text)
 
 
+def _spelled(text: str) -> list[str]:
+    """Return the words of a text as they are spelled."""
+    found: list[str] = (_ASCII_WORD if text.isascii() else _WORD).findall(text)
+    return found
+
+
 def _words_of_scripts(spelled: str, start: int, language: str) -> Iterator[Word]:
     """Yield what is in a word of several scripts: runs with spaces as words, those without as bigrams."""
     for run in _UNSPACED_RUN.split(spelled):
@@ -183,7 +207,7 @@ def _words_of_scripts(spelled: str, start: int, language: str) -> Iterator[Word]
 
 def _word(spelled: str, start: int, language: str) -> Iterator[Word]:
     """Yield a word without bigrams, unless nothing of it is stored."""
-    parts, exact, whole, bare = _analysis(spelled, language)
+    parts, exact, whole, bare = _analyses(language)[spelled]
     if parts:
         yield Word(start, start + len(spelled), parts, exact, whole, bare)
 
@@ -198,12 +222,12 @@ def _bigrams(run: str, start: int) -> Iterator[Word]:
     yield Word(start + place, start + len(run), (last,), (last,), last, is_unigram=True)
 
 
-def _analysis(word: str, language: str) -> _Analysis:
-    """Return what is in a word; of a long one without using the cache."""
-    return _analyse(word, language) if len(word) <= _LONGEST_CACHED_WORD else _analyse.__wrapped__(word, language)
+@cache
+def _analyses(language: str) -> WordCache[_Analysis]:
+    """Return what is in each word of a language."""
+    return WordCache(lambda word: _analyse(word, language))
 
 
-@lru_cache(_CACHED_WORDS)
 def _analyse(word: str, language: str) -> _Analysis:
     if word.endswith(("+", "#")):
         name = word.casefold()

@@ -29,7 +29,7 @@ class ByteCounter:
 
 def count_words(text: str) -> int:
     """Return the number of words: runs of non-space characters with at least one letter or digit among them."""
-    return sum(1 for word in text.split() if _WORD_CHARACTER.search(word))
+    return sum(map(bool, map(_WORD_CHARACTER.search, text.split())))
 
 
 def text_size(text: str, unit: Unit) -> int:

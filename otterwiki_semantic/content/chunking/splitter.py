@@ -96,7 +96,18 @@ def measure(segments: Sequence[Segment], counter: TokenCounter, unit: Unit) -> l
     """Return the segments with their sizes and tokens."""
     counts = counter.count_tokens([segment.text for segment in segments])
     return [
-        replace(segment, size=_size(segment, unit), tokens=tokens) for segment, tokens in zip(segments, counts, strict=True)
+        Segment(
+            segment.text,
+            segment.separator,
+            segment.first_line,
+            segment.last_line,
+            segment.section,
+            segment.is_heading,
+            segment.is_overlap,
+            _size(segment, unit),
+            tokens,
+        )
+        for segment, tokens in zip(segments, counts, strict=True)
     ]
 
 

@@ -9,6 +9,7 @@ from otterwiki_semantic.core.records.document import LastChange as LastChange
 from otterwiki_semantic.core.records.document import Line as Line
 from otterwiki_semantic.core.records.document import Link as Link
 from otterwiki_semantic.core.records.document import Page as Page
+from otterwiki_semantic.core.records.document import PageWords as PageWords
 from otterwiki_semantic.core.records.document import Section as Section
 from otterwiki_semantic.core.records.document import StoredChunk as StoredChunk
 from otterwiki_semantic.core.records.insight import ChunkInspection as ChunkInspection

@@ -104,6 +104,20 @@ class LastChange(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class PageWords:
+    """The words of a page as the keyword index stores them."""
+
+    title: str
+    """Of its title, aliases and path."""
+    chunks: tuple[tuple[str, str], ...]
+    """Of each chunk's headings, and of its text."""
+    spelled: tuple[str, ...]
+    """Each word as it is spelled, in order: the page's part of the vocabulary."""
+    names: tuple[tuple[str, int], ...]
+    """What it and its sections are called, each with the chunk that this leads to; -1 is the page."""
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """A page, ready to be indexed."""
 
@@ -130,6 +144,8 @@ class Page:
     problem: str | None = None
     """Why it is not indexed as it should be, or not all of it; a sentence about the page."""
     indexed: Indexed = Indexed.FULLY
+    words: PageWords | None = None
+    """None: not analysed yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from otterwiki_semantic.content.chunking import WordTokenCounter
 from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.onnx_session import BackgroundThreads, OpenedGraph, open_graph
@@ -70,6 +71,11 @@ class BundledModel:
         encodings = self.open().tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         return [len(encoding.ids) + sum(len(rest.ids) for rest in encoding.overflowing) for encoding in encodings]
 
+    @property
+    def word_counter(self) -> WordTokenCounter:
+        """Counts the same tokens, in any process and much faster."""
+        return WordTokenCounter(self._directory / _TOKENIZER)
+
     def input_tokens(self, texts: Sequence[str]) -> list[int]:
         return [count + SPECIAL_TOKENS for count in self.count_tokens(texts)]
 
@@ -120,6 +126,11 @@ def estimate_tokens(texts: Sequence[str]) -> list[int]:
     encodings = _tokenizer().encode_batch_fast(list(texts), add_special_tokens=False)
     sizes = [len(text.encode("utf-8", errors="replace")) for text in texts]
     return [max(len(encoding.ids), -(-size // _BYTES_PER_TOKEN)) for encoding, size in zip(encodings, sizes, strict=True)]
+
+
+def estimating_counter() -> WordTokenCounter:
+    """Return what counts as `estimate_tokens` does, in any process and much faster."""
+    return WordTokenCounter(BUNDLED_MODEL / _TOKENIZER, _BYTES_PER_TOKEN)
 
 
 def is_common_word(word: str) -> bool:

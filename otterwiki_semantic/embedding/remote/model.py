@@ -11,13 +11,14 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from msgspec import structs
 
+from otterwiki_semantic.content.chunking import WordTokenCounter
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
 from otterwiki_semantic.core.http import ProviderError
 from otterwiki_semantic.core.redact import redact
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding.base import Matrix
-from otterwiki_semantic.embedding.local.bundled import SPECIAL_TOKENS, estimate_tokens
+from otterwiki_semantic.embedding.local.bundled import SPECIAL_TOKENS, estimate_tokens, estimating_counter
 from otterwiki_semantic.embedding.model_info import ModelInfo, ModelWithInfo
 from otterwiki_semantic.embedding.remote.provider import (
     EmbeddingProvider,
@@ -103,6 +104,11 @@ class RemoteModel(ModelWithInfo):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """An estimate: the model's own tokenizer is on the server."""
         return estimate_tokens(texts)
+
+    @property
+    def word_counter(self) -> WordTokenCounter:
+        """Counts the same tokens, in any process and much faster."""
+        return estimating_counter()
 
     def input_tokens(self, texts: Sequence[str]) -> list[int]:
         """An estimate."""

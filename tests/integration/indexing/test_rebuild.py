@@ -8,14 +8,13 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from otterwiki_semantic.content.chunking import Profile
+from otterwiki_semantic.content import PageFile
+from otterwiki_semantic.content.chunking import ByteCounter, Profile
 from otterwiki_semantic.content.git import Repository
-from otterwiki_semantic.content.markdown.parser import parse_markdown
-from otterwiki_semantic.content.pages.page import make_page
+from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.chunk_profiles import profile_named
 from otterwiki_semantic.core.errors import ModelError, RebuildRefusedError
 from otterwiki_semantic.core.records import Answer, IndexStatus, Mode, Page, RebuildState, SearchOptions
@@ -23,6 +22,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
+from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.promotion import check_complete
 from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.indexing.sync import Indexer
@@ -176,10 +176,11 @@ def test_a_new_index_that_finds_less_does_not_serve(place: Path, opened: Open, m
     eventually(lambda: is_ready(first) and first.status().pages == PAGES + 1)
     first.close()
     old = note(place, fingerprint="the old way")
-    monkeypatch.setattr(
-        "otterwiki_semantic.indexing.page_loader.make_page",
-        lambda path, blob, _document, *rest: make_page(path, blob, parse_markdown("same"), *rest),
-    )
+
+    def load(_loader: PageLoader, files: Sequence[PageFile], profile: Profile) -> Iterator[Page]:
+        return (read_page(file.path, file.blob, b"same", ByteCounter(), profile) for file in files)
+
+    monkeypatch.setattr(PageLoader, "load", load)
     index = opened(eval_queries=questions)
     eventually(lambda: index.status().rebuild.state is RebuildState.FAILED)
     status: IndexStatus | None = index.status()
@@ -217,11 +218,14 @@ def pages_read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The paths of the pages that are read and divided, as it happens."""
     paths: list[str] = []
 
-    def read(path: str, *rest: Any) -> Page:
-        paths.append(path)
-        return make_page(path, *rest)
+    original = PageLoader.load
 
-    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader.make_page", read)
+    def load(loader: PageLoader, files: Sequence[PageFile], profile: Profile) -> Iterator[Page]:
+        for page in original(loader, files, profile):
+            paths.append(page.path)
+            yield page
+
+    monkeypatch.setattr(PageLoader, "load", load)
     return paths
 
 

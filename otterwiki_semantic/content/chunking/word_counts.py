@@ -1,0 +1,61 @@
+"""Count the tokens of a text word by word, for tokenizers of BERT: none of their tokens spans a space or a line's end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from otterwiki_semantic.content.word_cache import WordCache
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+_ALPHANUMERIC = re.compile(r"[A-Za-z0-9]+")
+_SPECIAL = re.compile(r"\[[A-Z]+\]")
+"""``[SEP]`` and the like are single tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordTokenCounter:
+    """A `TokenCounter` that can be pickled: a process reads the file on first use, and caches the counts of words."""
+
+    tokenizer: Path
+    """The tokenizer's file, in the format of Hugging Face's tokenizers."""
+    bytes_per_token: int | None = None
+    """At least one token for so many bytes of UTF-8: for models whose own tokenizer is elsewhere."""
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        counts = _words(self.tokenizer).counts
+        found = [sum(map(counts.__getitem__, text.replace("\n", " ").split(" "))) for text in texts]
+        return found if self.bytes_per_token is None else list(map(self._at_least, texts, found))
+
+    def _at_least(self, text: str, tokens: int) -> int:
+        assert self.bytes_per_token is not None
+        return max(tokens, -(-len(text.encode("utf-8", errors="replace")) // self.bytes_per_token))
+
+
+class _Words:
+    """Counts the tokens of single words."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._tokenizer = tokenizer
+        self.counts = WordCache(self._count)
+
+    def _count(self, word: str) -> int:
+        if word.isascii() and word.isprintable() and not word.isalnum() and not _SPECIAL.search(word):
+            runs = _ALPHANUMERIC.findall(word)
+            return sum(map(self.counts.__getitem__, runs)) + len(word) - sum(map(len, runs))  # each sign is a token
+        return len(self._tokenizer.encode(word, add_special_tokens=False).ids)
+
+
+@cache
+def _words(path: Path) -> _Words:
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.no_truncation()
+    return _Words(tokenizer)

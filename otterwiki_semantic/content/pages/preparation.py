@@ -1,0 +1,76 @@
+"""All that the index stores of a page and that follows from its text and the settings alone. Runs in a process that parses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from otterwiki_semantic.content.analysis import detect_language, indexed_text, language_code, name_key, spelled_words
+from otterwiki_semantic.content.chunking.sizes import TokenCounter
+from otterwiki_semantic.content.markdown.parser import parse_within_limits
+from otterwiki_semantic.content.pages.page import make_page, page_indexing, page_name
+from otterwiki_semantic.core.chunk_profiles import Profile
+from otterwiki_semantic.core.records import Document, Indexed, Page, PageWords
+from otterwiki_semantic.core.worker_process import restart_clock
+
+MAX_CHUNKS = 2_000
+"""Chunks of a page that are indexed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageSettings:
+    """What else than its text decides how a page is divided and analysed. It can be pickled if its counter can."""
+
+    counter: TokenCounter
+    profile: Profile
+    languages: Sequence[str]
+
+
+def prepare_page(path: str, blob: str, text: str, settings: PageSettings, seconds: float) -> Page:
+    """Parse, divide and analyse a page; dividing it may take as many `seconds` of processor time as parsing it.
+
+    Errors: `LimitExceededError`, and whatever the parser and the chunker raise.
+    """
+    document = parse_within_limits(text)
+    restart_clock(seconds)
+    return divide_page(path, blob, document, settings)
+
+
+def divide_page(path: str, blob: str, document: Document, settings: PageSettings) -> Page:
+    """Divide and analyse a parsed page."""
+    if page_indexing(document.front_matter) is Indexed.NOT:
+        return Page(path, blob, path, None, (), 0, (), indexed=Indexed.NOT)
+    page = make_page(path, blob, document, settings.counter, settings.profile)
+    problem = None
+    if len(page.chunks) > MAX_CHUNKS:
+        page = replace(page, chunks=page.chunks[:MAX_CHUNKS])
+        problem = f"only its first {MAX_CHUNKS:,} passages are indexed"
+    declared = language_code(page.declared_language, settings.languages)
+    language = declared or detect_language((chunk.text for chunk in page.chunks), settings.languages)
+    page = replace(page, problem=problem, language=language)
+    return replace(page, words=page_words(page))
+
+
+def page_words(page: Page) -> PageWords:
+    """Return the words of a page as the keyword index stores them."""
+    title = indexed_text(" ".join((page.title, *page.aliases, page.path.replace("/", " "))), page.language)
+    chunks = []
+    for chunk in page.chunks:
+        headings = dict.fromkeys((*chunk.section_path, *chunk.headings))
+        headings.pop(page.title, None)
+        body = chunk.text[chunk.prefix_length :]
+        chunks.append((indexed_text(" / ".join(headings), page.language), indexed_text(body, page.language)))
+    return PageWords(
+        title, tuple(chunks), tuple(sorted(spelled_words(*(chunk.text for chunk in page.chunks)))), tuple(_names(page))
+    )
+
+
+def _names(page: Page) -> Iterator[tuple[str, int]]:
+    """Yield the keys of the page's title, aliases, path and name (ordinal -1), and of each heading with its first chunk."""
+    keys = set(map(name_key, (page.title, *page.aliases, page_name(page.path), page.path))) - {""}
+    yield from ((key, -1) for key in keys)
+    for ordinal, chunk in enumerate(page.chunks):
+        for key in dict.fromkeys(map(name_key, chunk.headings)):
+            if key and key not in keys:
+                keys.add(key)
+                yield key, ordinal
