@@ -80,7 +80,7 @@ class ExactIndexCache:
         """Return the number of the last vector that was added after its chunk."""
         if not self._has_log:
             return 0
-        return int(self._database.select("SELECT COALESCE(MAX(number), 0) FROM filled")[0][0])
+        return int(self._database.memoised("SELECT 'last', COALESCE(MAX(number), 0) FROM filled")["last"])
 
     def _last_until(self, revision: int, filled: int) -> ExactIndex | None:
         """Return the last state that is not newer, or one that at most has vectors which are."""

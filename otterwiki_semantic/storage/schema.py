@@ -87,7 +87,7 @@ _ROUNDING = 0.01
 
 def read_facts(database: SqliteFile) -> dict[str, str]:
     """Return the facts about a catalog, by name."""
-    return dict(map(tuple, database.memoised("SELECT name, value FROM meta")))
+    return database.memoised("SELECT name, value FROM meta")
 
 
 def read_revision(database: SqliteFile) -> int:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError, DiskFullError
 
@@ -116,13 +117,13 @@ class SqliteFile:
             finally:
                 self._snapshots.connection = self._snapshots.memo = None
 
-    def memoised(self, statement: str) -> list[sqlite3.Row]:
-        """Return the rows of a query, which is asked once for each snapshot."""
-        memo: dict[str, list[sqlite3.Row]] | None = getattr(self._snapshots, "memo", None)
+    def memoised(self, statement: str) -> dict[str, Any]:
+        """Return the rows of a query of two columns as a dictionary; it is asked once for each snapshot."""
+        memo: dict[str, dict[str, Any]] | None = getattr(self._snapshots, "memo", None)
         if memo is None:
-            return self.select(statement)
+            return dict(map(tuple, self.select(statement)))
         if statement not in memo:
-            memo[statement] = self.select(statement)
+            memo[statement] = dict(map(tuple, self.select(statement)))
         return memo[statement]
 
     def select(self, statement: str, *values: str | int | Iterable[str] | Iterable[int]) -> list[sqlite3.Row]:
