@@ -22,6 +22,7 @@ PARTS = {
     "saves": "a save with and without the plugin, and when it is found",
     "embedding": "embedding against sentence-transformers on PyTorch, and against the processor's limit",
     "rerank": "a cross-encoder that reads the best passages again",
+    "reading": "reading pages until they are found by their words, by stage",
     "build": "a first build, a reindex, and a sync that finds nothing to do",
     "recall": "what the approximate search for vectors misses",
     "disk": "bytes a chunk, and growth over thousands of edits",
@@ -61,6 +62,7 @@ def main() -> int:
         edits=arguments.edits,
         rounds=arguments.rounds,
         fresh=arguments.fresh,
+        repository=arguments.repository,
         picture=arguments.picture,
     )
     machine = describe()
@@ -102,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--edits", type=int, default=5_000, help="page edits to measure the index's growth over (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of the two sides of a ratio (%(default)s)")
     parser.add_argument("--fresh", action="store_true", help="build the kept indexes again")
+    parser.add_argument("--repository", type=Path, metavar="DIR", help="a wiki's git repository, for the part reading")
     parser.add_argument("--picture", type=Path, metavar="DIR", help="draw the pictures, as PNG and SVG into a directory")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     return parser

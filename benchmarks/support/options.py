@@ -29,6 +29,8 @@ class Options:
     """How often the two sides of a ratio take turns."""
     fresh: bool = False
     """Build kept indexes again."""
+    repository: Path | None = None
+    """A wiki's git repository, to read instead of a generated one."""
     picture: Path | None = None
     """The directory of the pictures; None draws none."""
 

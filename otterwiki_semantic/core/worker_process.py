@@ -36,11 +36,12 @@ class _EndedError(Exception):
 class WorkerProcess:
     """A process that is started by the first call and runs one call at a time. Safe for several threads.
 
-    It ends with this one in any case, because its input is closed then; and after `idle_seconds` without a call.
+    It ends with this one in any case, because its input is closed then; and after `idle_seconds` without a call. `niceness` is
+    added to its priority's.
     """
 
-    def __init__(self, idle_seconds: float | None = None) -> None:
-        self._idle_seconds = idle_seconds
+    def __init__(self, idle_seconds: float | None = None, niceness: int = 0) -> None:
+        self._options = str(idle_seconds or 0), str(niceness)
         self._calling = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
@@ -97,10 +98,9 @@ class WorkerProcess:
     def _start(self) -> Connection:
         mine, its = socket.socketpair()
         environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-        idle = [] if self._idle_seconds is None else [str(self._idle_seconds)]
         with its:
             self._process = subprocess.Popen(
-                (*_COMMAND, *idle),
+                (*_COMMAND, *self._options),
                 stdin=its.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
@@ -135,14 +135,15 @@ class WorkerProcess:
         self.close()
 
 
-def main(idle_seconds: float | None = None) -> None:
-    """Answer the calls on standard input, a socket, until it is closed or nothing comes for `idle_seconds`."""
+def main(idle_seconds: float, niceness: int) -> None:
+    """Answer the calls on standard input, a socket, until it is closed or nothing comes for `idle_seconds` (0: for ever)."""
+    os.nice(niceness)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(ValueError, OSError):  # macOS knows no such limit
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     connection = Connection(0)
     with suppress(EOFError, ConnectionError):
-        while connection.poll(idle_seconds):
+        while connection.poll(idle_seconds or None):
             seconds, function, arguments, keywords = connection.recv()
             connection.send(_answer(seconds, function, arguments, keywords))
 
@@ -172,4 +173,4 @@ def _answer(
 
 
 if __name__ == "__main__":
-    main(*map(float, sys.argv[1:]))
+    main(float(sys.argv[1]), int(sys.argv[2]))

@@ -30,8 +30,8 @@ _MAX_CRASHES = 3
 _MANY_PAGES = 64
 """Pages from which on several processes read them."""
 _MAX_PROCESSES = 8
-_IDLE_SECONDS = 10.0
-"""When those processes end that an edit does not need."""
+_IDLE_SECONDS, _NICENESS = 10.0, 10
+"""Of the processes that an edit does not need: when they end, and how far they make way for searches and the wiki."""
 _PAGES_AHEAD, _BYTES_AHEAD = 192, 4 << 20
 """How much is read ahead: enough to keep all processes busy while a batch is stored."""
 
@@ -57,7 +57,7 @@ class PageLoader:
         self._embedder = embedder
         self._crash_log = CrashLog(data_dir / "reading") if data_dir else None
         others = min(processes or len(os.sched_getaffinity(0)), _MAX_PROCESSES) - 1
-        self._workers = [WorkerProcess(), *(WorkerProcess(_IDLE_SECONDS) for _ in range(others))]
+        self._workers = [WorkerProcess(), *(WorkerProcess(_IDLE_SECONDS, _NICENESS) for _ in range(others))]
         self._languages = languages
         self.max_bytes = max_bytes
 

@@ -27,8 +27,8 @@ _CHECK_BATCH = 1_000
 _MAX_CACHED_MASKS = 64
 _MAX_CACHED_HEADINGS = 25_000
 """Twice as many are kept, in some 300 bytes each."""
-_SLOW_SECONDS, _AGE = 0.01, 20
-"""Names that take so long to read may be so many times as old."""
+_NAMES_AGE, _QUICK_SECONDS = 20, 0.005
+"""How old names may be, in times of what reading them takes, unless that is quick."""
 _SELECT_LINKS = """
 SELECT json_group_object(target, count) FROM (SELECT target, COUNT(*) AS count FROM links GROUP BY target)"""
 SELECT_CHUNKS = """
@@ -75,8 +75,8 @@ class CatalogReader:
     def page_names(self) -> PageNames:
         """Return the names of the pages, in the state that the calling thread reads or in an earlier one.
 
-        They are weights, and reading them takes longer the more pages there are. So while pages of a large wiki change all the
-        time, they are read again once they are twenty times as old as that takes.
+        They are weights, and reading them takes longer the more pages there are. So while pages change all the time, they are
+        read again once they are twenty times as old as that takes; in a small wiki they are always up to date.
         """
         with self._database.snapshot():
             revision = read_revision(self._database)
@@ -84,8 +84,9 @@ class CatalogReader:
             if revision > known_revision and time.monotonic() >= read_again:
                 start = time.monotonic()
                 known = self._read_names(known)
-                seconds = time.monotonic() - start
-                self._names = revision, start + (_AGE * seconds if seconds > _SLOW_SECONDS else 0), known
+                end = time.monotonic()
+                age = _NAMES_AGE * (end - start) if end - start > _QUICK_SECONDS else 0.0
+                self._names = revision, end + age, known
         return known
 
     def _read_names(self, known: PageNames) -> PageNames:

@@ -43,12 +43,16 @@ class _Words:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
+        self._is_uncased = bool(tokenizer.normalizer and getattr(tokenizer.normalizer, "lowercase", False))
         self.counts = WordCache(self._count)
 
     def _count(self, word: str) -> int:
-        if word.isascii() and word.isprintable() and not word.isalnum() and not _SPECIAL.search(word):
+        if word.isascii() and word.isprintable() and not _SPECIAL.search(word):
             runs = _ALPHANUMERIC.findall(word)
-            return sum(map(self.counts.__getitem__, runs)) + len(word) - sum(map(len, runs))  # each sign is a token
+            if runs != [word]:
+                return sum(map(self.counts.__getitem__, runs)) + len(word) - sum(map(len, runs))  # each sign is a token
+            if self._tokenizer.token_to_id(word.lower() if self._is_uncased else word) is not None:
+                return 1
         return len(self._tokenizer.encode(word, add_special_tokens=False).ids)
 
 

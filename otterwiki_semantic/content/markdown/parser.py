@@ -35,6 +35,9 @@ _MIN_SECONDS, _SECONDS_PER_BYTE = 5.0, 5e-6
 _TAGS_BY_NAME = frozenset((*BLOCK_TAGS, *PRE_TAGS))
 """Tags that begin a block of HTML whatever follows their names."""
 _TABS = re.compile(r"[^\S ]{20}")
+_MARKUP_CHARACTERS = set("\\`*_~=<![h\n")
+_MARKUP = re.compile(r"[\\`*\[\n]|\b_|!(?=\[)|~(?=~)|=(?==)|<(?=[A-Za-z/!?])|h(?=ttps?://)|(?<=&)h")
+"""Where inline markup may begin."""
 _LOOKAHEAD = 64
 """Lines searched for the source line of a text; it is one of the next few, unless there is markup in between."""
 
@@ -84,12 +87,19 @@ class _BlockParser(mistune.BlockParser):
 
 
 class _InlineParser(mistune.InlineParser):
-    """Ends an unquoted HTML attribute at any white space, as HTML does; mistune's own pattern takes cubic time for tabs."""
+    """Ends an unquoted HTML attribute at any white space, as HTML does; mistune's own pattern takes cubic time for tabs.
+
+    mistune tries all rules at each character that one of them may begin with, such as every ``h`` because of ``http``. Here the
+    next characters decide, too, except after ``&``, where an attempt divides the text.
+    """
 
     SPECIFICATION: ClassVar = {
         **mistune.InlineParser.SPECIFICATION,
         "inline_html": mistune.InlineParser.SPECIFICATION["inline_html"].replace("[^ !", r"[^\s!"),
     }
+
+    def _get_fast_trigger_re(self, chars: set[str]) -> re.Pattern[str]:
+        return _MARKUP if chars == _MARKUP_CHARACTERS else super()._get_fast_trigger_re(chars)
 
 
 _PARSER = mistune.Markdown(block=_BlockParser(), inline=_InlineParser(), plugins=[url, strikethrough, *otterwiki.PLUGINS])

@@ -68,7 +68,7 @@ def page_words(page: Page) -> PageWords:
 def _names(page: Page) -> Iterator[tuple[str, int]]:
     """Yield the keys of the page's title, aliases, path and name (ordinal -1), and of each heading with its first chunk."""
     keys = set(map(name_key, (page.title, *page.aliases, page_name(page.path), page.path))) - {""}
-    yield from ((key, -1) for key in keys)
+    yield from ((key, -1) for key in sorted(keys))
     for ordinal, chunk in enumerate(page.chunks):
         for key in dict.fromkeys(map(name_key, chunk.headings)):
             if key and key not in keys:

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import mistune
+import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
+from otterwiki_semantic.content.markdown import parser
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.core.records import Document
 from tests.support.markdown_strategies import RAW
@@ -108,3 +112,20 @@ def test_no_input_raises(source: str) -> None:
     starts = [section.start_line for section in document.sections]
     assert starts == sorted(starts)
     assert all(section.start_line <= section.end_line for section in document.sections)
+
+
+MARKUP = (
+    *("a", "h", "ht", "https://x.y", "http:", "_", "__", "*", "**", "~", "~~", "=", "==", "<", "</a>", "<a>", "!", "![", "["),
+    *("]", "(b)", "](b)", "&", "&amp;", "\\&", "hearts;", "\\", "`", "\n", "  \n", " ", "é", "x_y", "<?", "<!--", "-->"),
+    "[[A|b]]",
+)
+
+
+@given(st.lists(st.sampled_from(MARKUP)).map("".join))
+def test_markup_is_found_where_mistune_finds_it(text: str) -> None:
+    fast, original = parser._PARSER.inline, mistune.InlineParser()
+    with pytest.MonkeyPatch.context() as patch:
+        found = fast(text, {})
+        assert fast._get_fast_trigger_re(fast._get_fast_trigger_chars() or set()) is parser._MARKUP
+        patch.setattr(type(fast), "_get_fast_trigger_re", type(original)._get_fast_trigger_re)
+        assert found == fast(text, {})

@@ -1,0 +1,139 @@
+"""Many pages are read by several processes: in order, as one would read them, and each page for itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from otterwiki_semantic.content import PageFile
+from otterwiki_semantic.content.chunking import Profile
+from otterwiki_semantic.content.git import Repository
+from otterwiki_semantic.core.records import Page
+from otterwiki_semantic.embedding.local.bundled import BundledModel
+from otterwiki_semantic.indexing.crash_log import CrashLog
+from otterwiki_semantic.indexing.page_loader import PageLoader
+from tests.support.live_wiki import eventually, make_repository
+from tests.support.processes import is_running
+
+PAGES = 300
+BOMB = "".join(" " * (2 * (depth % 400)) + "- x\n" for depth in range(4_000))
+PROFILE = Profile(window=254)
+
+Loading = Callable[..., PageLoader]
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
+    """Pages of very different lengths, some with front matter."""
+    pages = {
+        f"p{number:03}.md": f"---\ntags: [a{number % 7}]\nsearch: {'true' if number % 11 else 'words'}\n---\n# P{number}\n\n"
+        + f"The TargetWords of unit{number} are in [[p{number // 2:03}]].\n\n## Part\n\n" * (1 + number * number % 37)
+        for number in range(PAGES)
+    }
+    return Repository(make_repository(tmp_path_factory.mktemp("many") / "repository", pages))
+
+
+@pytest.fixture
+def loading(repository: Repository) -> Iterator[Loading]:
+    made: list[PageLoader] = []
+
+    def load(**options: object) -> PageLoader:
+        made.append(PageLoader(repository, BundledModel(), **options))  # type: ignore[arg-type]
+        return made[-1]
+
+    yield load
+    for loader in made:
+        loader.close()
+
+
+def files_of(repository: Repository) -> list[PageFile]:
+    return sorted(repository.pages("HEAD").values(), key=lambda file: (file.size, file.path))
+
+
+def processes(loader: PageLoader) -> list[int]:
+    """Return the ids of the processes that read, the lasting one first."""
+    started = (worker._process for worker in loader._workers)
+    return [process.pid for process in started if process is not None and is_running(process.pid)]
+
+
+def test_several_processes_read_what_one_reads_in_the_same_order(repository: Repository, loading: Loading) -> None:
+    files, one, three = files_of(repository), loading(processes=1), loading(processes=3)
+    pages = list(three.load(files, PROFILE))
+    assert [page.path for page in pages] == [file.path for file in files]
+    assert pages == list(one.load(files, PROFILE))
+    assert all(page.words is not None and len(page.words.chunks) == len(page.chunks) for page in pages)
+    assert (len(processes(one)), len(processes(three))) == (1, 3)
+
+
+def test_an_edit_is_read_by_one_process_which_stays(repository: Repository, loading: Loading) -> None:
+    loader, files = loading(processes=3), files_of(repository)
+    list(loader.load(files[:3], PROFILE))
+    (warm,) = processes(loader)
+    list(loader.load(files[3:4], PROFILE))
+    assert processes(loader) == [warm]
+
+
+def test_only_one_process_stays_when_nothing_is_read(
+    repository: Repository, loading: Loading, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader._IDLE_SECONDS", 0.2)
+    loader = loading(processes=3)
+    list(loader.load(files_of(repository), PROFILE))
+    first = processes(loader)[0]
+    eventually(lambda: processes(loader) == [first])
+    assert len(list(loader.load(files_of(repository), PROFILE))) == PAGES
+
+
+def test_a_page_that_takes_too_long_only_concerns_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("otterwiki_semantic.indexing.page_loader.parse_seconds", lambda _: 1.0)
+    pages = {f"p{number:03}.md": f"# Page {number}\n\nText.\n" for number in range(100)} | {"p050.md": BOMB + "\nThe quokka.\n"}
+    repository = Repository(make_repository(tmp_path / "repository", pages))
+    loader = PageLoader(repository, BundledModel(), processes=2)
+    files = sorted(repository.pages("HEAD").values(), key=lambda file: file.path)
+    found = {page.path: page for page in loader.load(files, PROFILE)}
+    loader.close()
+    assert [path for path, page in found.items() if page.problem] == ["p050"]
+    assert "took longer than 1 s of processor time" in (found["p050"].problem or "")
+    assert any("quokka" in chunk.text for chunk in found["p050"].chunks)
+
+
+def test_processes_that_are_killed_are_replaced(repository: Repository, loading: Loading) -> None:
+    loader, files = loading(processes=2), files_of(repository)
+    pages: list[Page] = []
+    for page in loader.load(files, PROFILE):
+        pages.append(page)
+        if len(pages) in {1, 40, 80}:
+            for process in processes(loader):
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+    assert [page.path for page in pages] == [file.path for file in files]
+    assert [page.path for page in pages if page.problem] == []
+
+
+def test_no_process_is_left_when_reading_is_given_up(repository: Repository, loading: Loading) -> None:
+    loader = loading(processes=3)
+    pages = loader.load(files_of(repository), PROFILE)
+    next(pages)
+    started = processes(loader)
+    assert started
+    pages.close()  # type: ignore[attr-defined]
+    loader.close()
+    assert not any(map(is_running, started))
+    assert processes(loader) == []
+
+
+def test_pages_near_one_that_ended_the_daemon_are_read_one_by_one(
+    repository: Repository, loading: Loading, tmp_path: Path
+) -> None:
+    files = files_of(repository)
+    with suppress(RuntimeError), CrashLog(tmp_path / "reading").reading(files[10]):
+        raise RuntimeError("the process ends")
+    loader = loading(processes=2, data_dir=tmp_path)
+    counts = [len(processes(loader)) for _ in loader.load(files, PROFILE)]
+    assert counts[:150] == [1] * 150
+    assert counts[-1] == 2
