@@ -272,7 +272,8 @@ class IndexEngine:
         """Begin to embed queries, each with its variants; none if their vectors cannot be used."""
         if not self._needs_vectors(mode):
             return []
-        return [self._queries.submit(list(dict.fromkeys(each.text for each in query.all))) for query in queries]
+        pending = self._queries.submit(each.text for query in queries for each in query.all)
+        return [[pending[text] for text in dict.fromkeys(each.text for each in query.all)] for query in queries]
 
     def _search(
         self, queries: Sequence[Query], pending: list[list[Future[Matrix]]], options: SearchOptions, urls: PageUrls
