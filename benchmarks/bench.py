@@ -14,7 +14,7 @@ import traceback
 from pathlib import Path
 
 from benchmarks.support.machine import busy, describe
-from benchmarks.support.options import LARGE_PAGES, SMALL_PAGES, Options
+from benchmarks.support.options import LARGE_PAGES, MANY_PASSAGES, SMALL_PAGES, Options
 from benchmarks.support.report import Figure, say, table, write_json
 
 PARTS = {
@@ -39,8 +39,11 @@ PARTS = {
     "server": "ChromaDB in the index's process and on a server of its own: memory, disk, filling, searches",
     "monitoring": "what figures for Prometheus cost a search, and giving them",
     "sessions": "how many queries of a session need not be embedded",
+    "million": "a wiki of a million passages: build, memory, disk, searches, edits, starts",
 }
 """The parts, by the names of their modules, in the order they are run."""
+_ON_REQUEST = {"million"}
+"""Parts that are only run if they are named: they take an hour."""
 
 _TOO_BUSY = 0.1
 
@@ -55,6 +58,7 @@ def main() -> int:
         small=arguments.small,
         small_pages=arguments.pages,
         large_pages=arguments.large_pages,
+        passages=arguments.passages,
         edits=arguments.edits,
         rounds=arguments.rounds,
         fresh=arguments.fresh,
@@ -63,7 +67,7 @@ def main() -> int:
     )
     machine = describe()
     print("\n".join(f"- {name}: {value}" for name, value in machine.items()), end="\n\n", flush=True)
-    figures, failed = _run(arguments.part or list(PARTS), options)
+    figures, failed = _run(arguments.part or [part for part in PARTS if part not in _ON_REQUEST], options)
     print(table(figures))
     if arguments.json:
         write_json(arguments.json, machine, figures)
@@ -92,10 +96,11 @@ def _run(parts: list[str], options: Options) -> tuple[dict[str, list[Figure]], l
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make bench", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("part", nargs="*", metavar="PART", help=f"what to measure (all): {', '.join(PARTS)}")
+    parser.add_argument("part", nargs="*", metavar="PART", help=f"what to measure (all but million): {', '.join(PARTS)}")
     parser.add_argument("--small", action="store_true", help="leave out the large wiki")
     parser.add_argument("--pages", type=int, default=SMALL_PAGES, help="pages of the small wiki (%(default)s)")
     parser.add_argument("--large-pages", type=int, default=LARGE_PAGES, help="pages of the large wiki (%(default)s)")
+    parser.add_argument("--passages", type=int, default=MANY_PASSAGES, help="passages of the part million (%(default)s)")
     parser.add_argument("--edits", type=int, default=5_000, help="page edits to measure the index's growth over (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="turns of the two sides of a ratio (%(default)s)")
     parser.add_argument("--fresh", action="store_true", help="build the kept indexes again")

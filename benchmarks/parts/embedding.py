@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 
 from benchmarks.support.baseline import HOW_TO_GET_IT, Baseline, is_there
 from benchmarks.support.corpus import page
-from benchmarks.support.int8_peak import peak
 from benchmarks.support.machine import processors
+from benchmarks.support.operators import operator_seconds
 from benchmarks.support.options import Options
+from benchmarks.support.product_peak import float_peak, int8_peak
 from benchmarks.support.report import Figure, at_least, missing, say
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 
@@ -25,6 +26,8 @@ _QUERIES = 40
 _QUERY_WORDS = 8
 _LAYERS, _WIDTH, _INNER = 6, 384, 1536
 _LEAST_RATIO = 3.0
+_PROFILED = {_QUERY_WORDS: 200, 60: 60, _WORDS: 40, 250: 30}
+"""Texts that are profiled, by their length in words."""
 _SENTENCE = re.compile(r"^[A-Z][a-z, ]+\.", re.MULTILINE)
 
 
@@ -47,7 +50,11 @@ class _Side:
 
 
 def measure(options: Options) -> list[Figure]:
-    """Return the speed of both, their ratio, and the share of the processor's 8-bit peak that embedding reaches."""
+    """Return both speeds, their ratio, the share of the processor's peak that embedding reaches, and that of each operator."""
+    return [*_speed(options), *_operators()]
+
+
+def _speed(options: Options) -> list[Figure]:
     texts, queries = chunks_and_queries(_CHUNKS, _QUERIES)
     model = BundledModel()
     _embed(model, texts[:_STEP])
@@ -112,9 +119,17 @@ def _embed(model: BundledModel, texts: Sequence[str]) -> None:
 
 def chunks_and_queries(chunks: int, queries: int) -> tuple[list[str], list[str]]:
     """Return chunks of 150 words and queries of 8, all from the generated wiki's sentences."""
-    words = (word for number in count() for sentence in _SENTENCE.findall(page(number)[1]) for word in sentence.split())
-    texts = [" ".join(islice(words, _WORDS)) for _ in range(chunks)]
-    return texts, [" ".join(islice(words, _QUERY_WORDS)).lower() for _ in range(queries)]
+    words = _words()
+    texts = _texts(words, chunks, _WORDS)
+    return texts, [text.lower() for text in _texts(words, queries, _QUERY_WORDS)]
+
+
+def _words() -> Iterator[str]:
+    return (word for number in count() for sentence in _SENTENCE.findall(page(number)[1]) for word in sentence.split())
+
+
+def _texts(words: Iterator[str], number: int, length: int) -> list[str]:
+    return [" ".join(islice(words, length)) for _ in range(number)]
 
 
 # What the processor can do
@@ -126,20 +141,33 @@ class _Limit:
 
     tokens: float
     work: float
+    attention: float
+    """Those of `work` that are computed in floats."""
     peak: float
+    float_peak: float
     shape: tuple[int, int, int]
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of a chunk if nothing but its multiply-adds took time, each in its own number format."""
+        return (self.work - self.attention) / self.peak + self.attention / self.float_peak
 
 
 def multiply_adds(tokens: int) -> int:
     """Return the multiply-adds of a text: in each layer four projections, the feed-forward pair, and attention's products."""
-    projections, feed_forward, attention = 4 * tokens * _WIDTH**2, 2 * tokens * _WIDTH * _INNER, 2 * tokens**2 * _WIDTH
-    return _LAYERS * (projections + feed_forward + attention)
+    projections, feed_forward = 4 * tokens * _WIDTH**2, 2 * tokens * _WIDTH * _INNER
+    return _LAYERS * (projections + feed_forward) + _of_attention(tokens)
+
+
+def _of_attention(tokens: int) -> int:
+    return _LAYERS * 2 * tokens**2 * _WIDTH
 
 
 def _limit(model: BundledModel, texts: Sequence[str]) -> _Limit:
-    tokens = [number + 2 for number in model.count_tokens(texts)]
-    best, shape = peak(processors())
-    return _Limit(statistics.mean(tokens), statistics.mean(map(multiply_adds, tokens)) / 1e9, best, shape)
+    tokens = model.input_tokens(texts)
+    work, attention = (statistics.mean(map(of, tokens)) / 1e9 for of in (multiply_adds, _of_attention))
+    best, shape = int8_peak(processors())
+    return _Limit(statistics.mean(tokens), work, attention, best, float_peak(processors()), shape)
 
 
 def _own_figures(side: _Side, limit: _Limit) -> list[Figure]:
@@ -149,6 +177,7 @@ def _own_figures(side: _Side, limit: _Limit) -> list[Figure]:
     of_peak = (
         f"{reached:.0f} of {limit.peak:.0f}; attention and all between the products counted as if they were 8-bit, or free"
     )
+    of_floats = f"floats: {limit.float_peak:.0f} x 10^9/s"
     return [
         Figure("embedding", side.pace, "chunks/s", note=f"{_WORDS} words each, {processors()} threads"),
         Figure("a query", side.query, "ms", note=f"{_QUERY_WORDS} words"),
@@ -156,4 +185,22 @@ def _own_figures(side: _Side, limit: _Limit) -> list[Figure]:
         Figure("8-bit peak of ONNX Runtime", limit.peak, "10^9/s", note=f"{rows} x {inner} x {columns}, a session a core"),
         Figure("chunks at that peak", limit.peak / limit.work, "chunks/s", note="if nothing but multiply-adds took time"),
         Figure("share of the peak that embedding reaches", 100 * reached / limit.peak, "%", note=of_peak),
+        Figure("the same, attention at the peak of floats", 100 * side.pace * limit.seconds, "%", note=of_floats),
+    ]
+
+
+# What takes the time
+
+
+def _operators() -> list[Figure]:
+    """Return the share of each kind of operator in the time of a chunk, and in that of shorter and longer texts."""
+    tokenizer, words = BundledModel().open().tokenizer, _words()
+    shares: dict[int, dict[str, float]] = {}
+    for length, number in _PROFILED.items():
+        seconds = operator_seconds([encoding.ids for encoding in tokenizer.encode_batch_fast(_texts(words, number, length))])
+        shares[length] = {kind: 100 * value / sum(seconds.values()) for kind, value in seconds.items()}
+    others = [length for length in _PROFILED if length != _WORDS]
+    return [
+        Figure(kind, share, "%", note=", ".join(f"{length} words: {shares[length][kind]:.1f} %" for length in others))
+        for kind, share in shares[_WORDS].items()
     ]

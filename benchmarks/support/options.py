@@ -10,6 +10,7 @@ SMALL_PAGES = 250
 """Pages of the generated wiki of about 2,000 chunks."""
 LARGE_PAGES = 10_000
 """Pages of the generated wiki of about 80,000 chunks."""
+MANY_PASSAGES = 1_100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,8 @@ class Options:
     """Leave out the large wiki."""
     small_pages: int = SMALL_PAGES
     large_pages: int = LARGE_PAGES
+    passages: int = MANY_PASSAGES
+    """Passages of the wiki of the part `million`."""
     edits: int = 5_000
     """Page edits over which the growth of the index is measured."""
     rounds: int = 3

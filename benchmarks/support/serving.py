@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -72,13 +72,15 @@ class ServedWiki(LiveWiki):
         *,
         plugin: bool = True,
         processors: frozenset[int] = PROCESSORS,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         data_dir.with_name(f"{data_dir.name}.sqlite").write_bytes(_database())
         cores = ",".join(map(str, sorted(processors)))
         command = ["taskset", "--cpu-list", cores, *server.command]
         without = "" if plugin else "1"
+        settings = {"SEMANTIC_MAP": "true", **(settings or {})}
         super().__init__(
-            repository, data_dir, command=command, PYTHONPATH=str(ROOT), WITHOUT_PLUGIN=without, SEMANTIC_MAP="true"
+            repository, data_dir, plugin=True, command=command, PYTHONPATH=str(ROOT), WITHOUT_PLUGIN=without, **settings
         )
         self.has_plugin = plugin
         self.start_seconds = 0.0

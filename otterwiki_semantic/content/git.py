@@ -188,12 +188,21 @@ class Repository:
         With `since`, only pages changed after that commit; but all pages if it is not an ancestor, or there was a merge since,
         which can bring in earlier changes.
         """
-        if since is not None and (log := self._log(f"{since}..{commit}")) is not None and _is_straight(log, since, commit):
-            return _last_changes(log)
+        recent = None if since is None else self.changes_since(since, commit)
+        if recent is not None:
+            return recent
         log = self._log(commit, "--", ":(top)*.md")
         if log is None:
             raise RepositoryError(f"git cannot read the history of {self.directory}; try: git fsck")
         return _last_changes(log)
+
+    def changes_since(self, since: str, commit: str) -> dict[str, LastChange] | None:
+        """Return the last change of each page that commits after `since` changed; empty only if no page differs.
+
+        None if `since` is not an ancestor of `commit`, or there was a merge since.
+        """
+        log = self._log(f"{since}..{commit}")
+        return _last_changes(log) if log is not None and _is_straight(log, since, commit) else None
 
     def _log(self, *span: str) -> list[_LoggedCommit] | None:
         """Return commits, newest first; None if git does not know the span, or cannot read it."""

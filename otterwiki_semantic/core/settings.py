@@ -44,6 +44,7 @@ _E5_PROMPTS = {"query_prompt": "query: ", "passage_prompt": "passage: "}
 PROVIDERS = ("sentence-transformers", "onnx", "openai", "ollama", *CHROMA_PROVIDERS)
 RERANKERS = ("cohere", "cross-encoder")
 VECTOR_SEARCH = ("auto", "exact", "chroma")
+VECTORS = ("auto", "float32", "int8")
 _PROVIDERS_OWN_KEYS = (
     ("model", "model", "openai", ("OPENAI_API_KEY",)),
     ("shadow_model", "shadow", "openai", ("OPENAI_API_KEY",)),
@@ -200,6 +201,8 @@ _CHROMA_NAME = _matching(
     "3 to 512 letters, digits, dots, hyphens and underscores, the first and the last a letter or a digit",
 )
 _VECTOR_SEARCH = _matching("|".join(VECTOR_SEARCH), f"one of: {', '.join(VECTOR_SEARCH)}")
+_VECTORS = _matching("|".join(VECTORS), f"one of: {', '.join(VECTORS)}")
+_DEVICE = _matching("auto|cpu|cuda", "auto, cpu or cuda")
 _CHUNKS = SettingType(f"{AUTO}, or {', '.join(PROFILES)}, with or without sizes, such as {EXAMPLE}", _chunks)
 _MODEL = _model(
     PROVIDERS,
@@ -243,6 +246,7 @@ class Settings:
     model_window: int | None = setting(
         _number(64, 1_000_000, "a whole number", int), None, "Tokens that the model takes; by default it is asked."
     )
+    device: str = setting(_DEVICE, "auto", "What computes the vectors of models that run here: processor or GPU.")
     query_prompt: str | None = setting(_TEXT, None, "Text before each query; by default what the model wants.")
     passage_prompt: str | None = setting(_TEXT, None, "Text before each passage; by default what the model wants.")
     chunks: str = setting(_CHUNKS, AUTO, "The chunk profile, maybe with sizes; `auto` follows the model.")
@@ -263,6 +267,7 @@ class Settings:
     chroma_documents: bool = setting(_FLAG, True, "Store texts and metadata in ChromaDB, too.")
     collection: str = setting(_CHROMA_NAME, "otterwiki", "The name of the collection in ChromaDB.")
     vector_search: str = setting(_VECTOR_SEARCH, "auto", "What compares vectors: exact search, ChromaDB, or what is faster.")
+    vectors: str = setting(_VECTORS, "auto", "The format of vectors in memory: float32, int8, or what is faster.")
     sync_interval: float = setting(_number(1, 86_400, "seconds"), 60.0, "Longest time between two checks of HEAD.")
     max_page_bytes: int = setting(
         _number(1_000, 100_000_000, "a whole number", int), MAX_PAGE_BYTES, "Bytes of a page that are indexed."

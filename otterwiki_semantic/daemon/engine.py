@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -78,6 +79,7 @@ from otterwiki_semantic.search.evaluation import RANKED_PAGES, JudgedQuery, read
 from otterwiki_semantic.search.reranking import RerankStage, open_reranker
 from otterwiki_semantic.storage import (
     EXACT,
+    EXACT_FLOAT32,
     PUBLIC_LINK,
     ChromaServer,
     ChromaServerStore,
@@ -179,6 +181,9 @@ class IndexEngine:
     def start(self) -> None:
         """Open the serving generation, if there is one, and begin to keep it equal to HEAD, in the background."""
         self._manager.start()
+        serving = self._manager.serving
+        if serving is not None:
+            threading.Thread(target=serving.warm_up, name="warm-up", daemon=True).start()
         self._insights.start()
         self._reranking.start()
         if self._shadow is not None:
@@ -267,7 +272,8 @@ class IndexEngine:
         """Begin to embed queries, each with its variants; none if their vectors cannot be used."""
         if not self._needs_vectors(mode):
             return []
-        return [self._queries.submit(list(dict.fromkeys(each.text for each in query.all))) for query in queries]
+        pending = self._queries.submit(each.text for query in queries for each in query.all)
+        return [[pending[text] for text in dict.fromkeys(each.text for each in query.all)] for query in queries]
 
     def _search(
         self, queries: Sequence[Query], pending: list[list[Future[Matrix]]], options: SearchOptions, urls: PageUrls
@@ -361,6 +367,7 @@ class IndexEngine:
     def related(self, path: str, n: int, urls: PageUrls = NO_URLS) -> RelatedPages:
         def nearest(generation: Generation) -> RelatedPages:
             known = self._known_path(generation, path)
+            self._manager.indexer.opened.append(known)
             pages = related_pages(generation, known, n, self._recipe.scale(generation), urls)
             return RelatedPages(known, pages, len(pages), self._manager.freshness(generation))
 
@@ -527,8 +534,13 @@ def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str |
 def _generations(settings: Settings, telemetry: Telemetry) -> GenerationStore:
     facts = index_settings(settings)
     spec = CollectionSpec(settings.collection, settings.chroma_documents, model_config(facts))
-    exact_up_to = {"auto": EXACT, "exact": math.inf, "chroma": 0.0}[settings.vector_search]
-    return GenerationStore(settings.data_dir, _store_opener(settings), telemetry, spec, exact_up_to, facts)
+    largest = EXACT_FLOAT32 if settings.vectors == "float32" else EXACT
+    exact_up_to = {"auto": largest, "exact": math.inf, "chroma": 0.0}[settings.vector_search]
+    open_store, vectors = _store_opener(settings), settings.vectors
+    open_generation = partial(
+        Generation, open_store=open_store, telemetry=telemetry, spec=spec, exact_up_to=exact_up_to, vectors=vectors
+    )
+    return GenerationStore(settings.data_dir, open_generation, facts)
 
 
 def _store_opener(settings: Settings) -> OpenStore:

@@ -33,6 +33,11 @@ class Embedder(Protocol):
     """Whether a server computes the vectors, which takes time but no processor of this machine."""
 
     @property
+    def device(self) -> str:
+        """What computes the vectors: `cpu`, `cuda`, or another of PyTorch's; empty for a server or an unopened model."""
+        ...
+
+    @property
     def fingerprint(self) -> str:
         """Identifies the model: under one fingerprint the same text always gets the same vector.
 

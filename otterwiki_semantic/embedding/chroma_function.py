@@ -19,7 +19,7 @@ from otterwiki_semantic.core.settings import Settings, read_setting
 from otterwiki_semantic.embedding.base import Embedder
 from otterwiki_semantic.embedding.factory import MODEL_CONFIG, open_embedder
 
-_FROM_ENVIRONMENT = ("model_key", "model_url", "model_options", "threads")
+_FROM_ENVIRONMENT = ("model_key", "model_url", "model_options", "device", "threads")
 
 
 @register_embedding_function

@@ -49,6 +49,10 @@ class ModelWithInfo:
 
     is_calibrated = False
 
+    @property
+    def device(self) -> str:
+        return ""
+
     def __init__(self, settings: Settings) -> None:
         self.name = _shown_name(settings)
         self._settings = settings

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
-from functools import lru_cache
 
 import numpy as np
 
@@ -32,14 +33,49 @@ class QueryEmbedder:
         self._embedder = embedder
         self._telemetry = telemetry
         self._threads = ThreadPoolExecutor(_THREADS_FOR_SERVER if embedder.asks_server else _THREADS, "query-embedding")
-        self._cached = lru_cache(CACHE_SIZE)(self._embed)
+        self._cache = _VectorCache()
         self._failure: BaseException | None = None
         """Why the last query could not be embedded; None if it could."""
         self._failure_is_recent = Cooldown(_FAILURE_SHOWN_SECONDS)
 
-    def submit(self, queries: Sequence[str]) -> list[Future[Matrix]]:
-        """Begin to embed queries; returns their pending vectors."""
-        return [self._threads.submit(self.vector_of, query) for query in queries]
+    def submit(self, queries: Iterable[str]) -> dict[str, Future[Matrix]]:
+        """Begin to embed queries, which are sent to a server together; return the pending vector of each."""
+        distinct = list(dict.fromkeys(queries))
+        if len(distinct) == 1 or not self._embedder.asks_server:
+            return {query: self._threads.submit(self.vector_of, query) for query in distinct}
+        pending = {query: Future[Matrix]() for query in distinct}
+        work = self._threads.submit(self._embed_together, pending)
+        work.add_done_callback(lambda _: [each.cancel() for each in pending.values()])  # those without a result have none
+        return pending
+
+    def _embed_together(self, pending: Mapping[str, Future[Matrix]]) -> None:
+        """Set the vectors of queries. A query that the model fails on keeps no other one from getting its vector."""
+        fingerprint = self._embedder.fingerprint
+        missing = []
+        for query, future in pending.items():
+            known = self._cache.get(query, fingerprint)
+            if known is None:
+                missing.append(query)
+            else:
+                future.set_result(known)
+        try:
+            vectors = self._embed(missing) if missing else ()
+        except ModelUnreachableError as error:
+            for query in missing:
+                pending[query].set_exception(error)
+        except Exception:  # noqa: BLE001 - whatever it is, each query is told its own error
+            for query in missing:
+                self._embed_alone(query, pending[query])
+        else:
+            for query, vector in zip(missing, vectors, strict=True):
+                self._cache.put(query, fingerprint, vector)
+                pending[query].set_result(vector)
+
+    def _embed_alone(self, query: str, future: Future[Matrix]) -> None:
+        try:
+            future.set_result(self.vector_of(query))
+        except Exception as error:  # noqa: BLE001 - it is raised where the vector is asked for
+            future.set_exception(error)
 
     def wait_for_server(self, pending_vectors: Sequence[Future[Matrix]]) -> None:
         """Wait if a server computes the vectors: meanwhile this machine can answer other searches."""
@@ -48,7 +84,12 @@ class QueryEmbedder:
 
     def vector_of(self, query: str) -> Matrix:
         """Return the vector of a query. Errors: those of `Embedder`."""
-        return self._cached(query, self._embedder.fingerprint)
+        fingerprint = self._embedder.fingerprint
+        vector = self._cache.get(query, fingerprint)
+        if vector is None:
+            vector = self._embed([query])[0]
+            self._cache.put(query, fingerprint, vector)
+        return vector
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the vector of a query with its variants; not cached, not counted. Errors: those of `Embedder`."""
@@ -79,17 +120,43 @@ class QueryEmbedder:
     @property
     def cache_hits_and_misses(self) -> tuple[int, int]:
         """How many queries were found in the cache, and how many had to be embedded."""
-        known = self._cached.cache_info()
-        return known.hits, known.misses
+        return self._cache.hits, self._cache.misses
 
     def close(self) -> None:
         """End the threads; queries that wait for one are cancelled."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _embed(self, query: str, _fingerprint: str) -> Matrix:
-        with self._telemetry.record_embedding(EmbeddingKind.QUERY, 1):
-            vector: Matrix = self._embedder.embed_queries([query])[0]
-        return vector
+    def _embed(self, queries: Sequence[str]) -> Matrix:
+        with self._telemetry.record_embedding(EmbeddingKind.QUERY, len(queries)):
+            return self._embedder.embed_queries(queries)
+
+
+class _VectorCache:
+    """The vectors of the last queries, by query and fingerprint of the model. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._vectors: OrderedDict[tuple[str, str], Matrix] = OrderedDict()
+        self.hits = self.misses = 0
+
+    def get(self, query: str, fingerprint: str) -> Matrix | None:
+        """Return a vector; None if it is not known, which counts as a miss."""
+        key = query, fingerprint
+        with self._lock:
+            vector = self._vectors.get(key)
+            if vector is None:
+                self.misses += 1
+            else:
+                self.hits += 1
+                self._vectors.move_to_end(key)
+            return vector
+
+    def put(self, query: str, fingerprint: str, vector: Matrix) -> None:
+        """Keep a vector, and forget the one that was not asked for longest if there are too many."""
+        with self._lock:
+            self._vectors[query, fingerprint] = vector
+            if len(self._vectors) > CACHE_SIZE:
+                self._vectors.popitem(last=False)
 
 
 def mean_vector(pending_vectors: Sequence[Future[Matrix]]) -> Matrix | None:

@@ -222,7 +222,7 @@ class IndexManager:
             if self.equals_head():
                 return
             if not self._wake_cooldown.is_active:
-                self.wake()
+                self._scheduler.retry_in(0)
             self._changed.wait_for(is_over, timeout)
 
     def wait_for_successor(self, generation: Generation, timeout: float) -> Generation | None:

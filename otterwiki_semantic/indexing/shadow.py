@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import partial
 
 from msgspec import structs
 
@@ -54,7 +55,9 @@ class ShadowIndex:
         self._search_slots = search_slots
         self._queries = QueryEmbedder(embedder, NO_TELEMETRY)
         self._pinned = PinnedAnswers(self._queries.vector_of)
-        self._generations = GenerationStore(settings.data_dir, exact_up_to=math.inf)
+        self._generations = GenerationStore(
+            settings.data_dir, partial(Generation, exact_up_to=math.inf, vectors=settings.vectors)
+        )
         self._loader = PageLoader(repository, embedder, settings.max_page_bytes, settings.data_dir, settings.languages)
         self._indexer = Indexer(repository, self.recipe, should_stop, loader=self._loader)
         self._generation: Generation | None = None

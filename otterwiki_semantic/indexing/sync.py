@@ -7,6 +7,7 @@ each time the pages of the catalog are made equal to those of the commit.
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +33,11 @@ _TEXTS_PER_STEP = 64
 _PAGES_PER_STEP = 64
 _STEPS_AHEAD = 1
 """Steps that wait for the model: enough to keep it busy while vectors are stored."""
+_BYTES_AT_ONCE = 250_000
+"""Pages of up to so many bytes, and no more than a batch, are embedded before they are stored: they take some seconds."""
+_TIMED_TEXTS = 16
+"""Texts that are embedded before the words of many pages are stored, so that the time that is left is known."""
+_MAX_OPENED = 100
 _CHUNKS_FOR_SCALE = 512
 """Chunks after which similarities can be brought to scale; at the end it is done with all of them."""
 
@@ -92,7 +98,7 @@ class Indexer:
     """Indexes the pages of one repository.
 
     Pages are read, divided and stored in batches: then they are found by their words. The vectors that they lack are embedded
-    afterwards, the most important pages first. A change of one batch, such as that of a page, appears with its vectors.
+    afterwards, the most important pages first. A change of few pages appears with its vectors.
 
     A text that the model fails on is found by its words; it is embedded again by a later sync.
     """
@@ -110,6 +116,8 @@ class Indexer:
         self._loader = loader or PageLoader(repository, recipe.embedder)
         self._should_stop = should_stop
         self.embedding = EmbeddingStage(recipe.embedder, self.check_stop, telemetry)
+        self.opened = deque[str](maxlen=_MAX_OPENED)
+        """The pages that people opened last: they are embedded before others."""
         self.changed_pages = 0
         """Pages indexed or removed since this object was created."""
 
@@ -135,8 +143,10 @@ class Indexer:
         head, commit, is_changing = self._repository.head(), catalog.meta("commit"), catalog.is_changing
         if head == commit and not is_changing and not (retry_unfinished and catalog.unfinished):
             return None
-        changes = self._repository.last_changes(head, None if is_changing else commit) if head else {}
-        changed, removed = changed_pages(self._repository, catalog, head)
+        recent = self._repository.changes_since(commit, head) if head and commit and not is_changing else None
+        changes = self._repository.last_changes(head) if head and recent is None else recent or {}
+        no_page_differs = recent is not None and not recent
+        changed, removed = ([], []) if no_page_differs else changed_pages(self._repository, catalog, head)
         return SyncPlan(head, changed, removed, changes, self._recipe.profile, embed, previous)
 
     def sync(
@@ -169,7 +179,7 @@ class Indexer:
         return SyncResult(self.changed_pages - pages, chunks, self.embedding.seconds - seconds, is_whole)
 
     def _store_pages(self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker) -> None:
-        """Store the pages of a plan, the first batch with its vectors."""
+        """Store the pages of a plan; a few with their vectors."""
         catalog = generation.catalog
         tracker.begin(plan.changed, len(plan.removed), *self._done_before(catalog))
         self.embedding.begin(plan.profile.heading_weight, generation.vector_fingerprint)
@@ -177,8 +187,10 @@ class Indexer:
         if plan.removed:
             catalog.remove_pages(plan.removed)
             self.changed_pages += len(plan.removed)
+        are_few = len(plan.changed) <= _PAGES_PER_BATCH and sum(file.size for file in plan.changed) <= _BYTES_AT_ONCE
         for number, pages in enumerate(_batched(self._read(catalog, plan, tracker))):
-            self._store(pages, generation, plan, tracker, embeds=plan.embed and number == 0)
+            at_once = sys.maxsize if are_few else _TIMED_TEXTS if number == 0 else 0
+            self._store(pages, generation, plan, tracker, at_once if plan.embed else 0)
         catalog.set_last_changes(plan.last_changes)
         catalog.end_storing(plan.head)
 
@@ -201,9 +213,9 @@ class Indexer:
             yield replace(page, last_change=changes.get(file.path))
 
     def _store(
-        self, pages: Sequence[Page], generation: Generation, plan: SyncPlan, tracker: ProgressTracker, *, embeds: bool
+        self, pages: Sequence[Page], generation: Generation, plan: SyncPlan, tracker: ProgressTracker, most_embedded: int
     ) -> None:
-        """Store pages, with the vectors that are known, and if it `embeds` with all others."""
+        """Store pages, with the vectors that are known, and some others, which are embedded."""
         catalog, vectors = generation.catalog, [_vector_ids(page) for page in pages]
         chunks = {
             vector: (page.path, chunk)
@@ -217,13 +229,14 @@ class Indexer:
             catalog.add_vectors([StoredVector(vector, known[vector]) for vector in known])
             missing = [vector for vector in missing if vector not in known]
         tracker.chunks_embedded(sum(map(len, vectors)) - len(missing))
-        for start in range(0, len(missing) if embeds else 0, _TEXTS_PER_STEP):
-            self._embed({vector: chunks[vector] for vector in missing[start : start + _TEXTS_PER_STEP]}, catalog, tracker)
+        embedded = missing[:most_embedded]
+        for start in range(0, len(embedded), _TEXTS_PER_STEP):
+            self._embed({vector: chunks[vector] for vector in embedded[start : start + _TEXTS_PER_STEP]}, catalog, tracker)
         self.check_stop()
         generation.mirror.expect_more()
         catalog.put_pages(zip(pages, vectors, strict=True))
         self.changed_pages += len(pages)
-        lacking = set(catalog.missing_vectors(missing) if embeds else missing)
+        lacking = set(catalog.missing_vectors(missing) if embedded else missing)
         tracker.pages_stored(len(pages), lacking=sum(not lacking.isdisjoint(of_page) for of_page in vectors))
 
     def _embed_pending(
@@ -238,7 +251,7 @@ class Indexer:
         tracker.begin_embedding(len(pages), catalog.pending.count())
         executor, embedded, is_scaled = ThreadPoolExecutor(1, "embedding-steps"), 0, False
         try:
-            for chunks, pages_done in _steps(catalog, pages):
+            for chunks, pages_done in _steps(catalog, pages, self.opened):
                 waiting.append(executor.submit(self._embed, chunks, catalog, tracker))
                 if len(waiting) > _STEPS_AHEAD:
                     waiting.popleft().result()
@@ -281,18 +294,29 @@ def _most_important_first(pages: Iterable[tuple[str, int, int]]) -> list[str]:
     return list(dict.fromkeys(page[0] for page in chain.from_iterable(zip(by_links, by_date, strict=True))))
 
 
-def _steps(catalog: Catalog, pages: Sequence[str]) -> Iterator[tuple[LocatedChunks, int]]:
-    """Yield the chunks that these pages lack vectors for, some at a time, and how many pages are whole with them."""
+def _steps(catalog: Catalog, pages: Sequence[str], opened: deque[str]) -> Iterator[tuple[LocatedChunks, int]]:
+    """Yield the chunks that these pages lack vectors for, some at a time, and how many pages are whole with them.
+
+    Pages that are opened in the meantime come next.
+    """
     last: dict[str, tuple[str, StoredChunk]] = {}
+    for paths, first, is_end in _groups(pages, opened):
+        found = {vector: (chunk.path, chunk) for vector, chunk in catalog.pending.chunks(paths, first=first)}
+        lacking = [vector for vector in found if vector not in last]  # whose vectors may be on their way
+        for begin in range(0, len(lacking), _TEXTS_PER_STEP):
+            last = {vector: found[vector] for vector in lacking[begin : begin + _TEXTS_PER_STEP]}
+            yield last, len(paths) if is_end and begin + _TEXTS_PER_STEP >= len(lacking) else 0
+
+
+def _groups(pages: Sequence[str], opened: deque[str]) -> Iterator[tuple[Sequence[str], bool, bool]]:
+    """Yield pages, whether their first chunks are meant or all others, and whether these are the last of pages in order."""
     for first in (True, False):
         for start in range(0, len(pages), _PAGES_PER_STEP):
-            paths = pages[start : start + _PAGES_PER_STEP]
-            found = {vector: (chunk.path, chunk) for vector, chunk in catalog.pending.chunks(paths, first=first)}
-            lacking = [vector for vector in found if vector not in last]  # whose vectors may be on their way
-            for begin in range(0, len(lacking), _TEXTS_PER_STEP):
-                last = {vector: found[vector] for vector in lacking[begin : begin + _TEXTS_PER_STEP]}
-                is_end = not first and begin + _TEXTS_PER_STEP >= len(lacking)
-                yield last, len(paths) if is_end else 0
+            while opened:
+                path = opened.pop()
+                yield (path,), True, False
+                yield (path,), False, False
+            yield pages[start : start + _PAGES_PER_STEP], first, not first
 
 
 def _batched(pages: Iterable[Page]) -> Iterator[list[Page]]:

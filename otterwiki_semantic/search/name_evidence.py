@@ -7,10 +7,10 @@ the figures.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from otterwiki_semantic.storage import PageNames, name_words
+from otterwiki_semantic.storage import HeadingWords, PageNames
 
 WEIGHTS = (5.5, 2.0, 1.2, 4.0, 4.0)
 """Points for each of the `Features` at 1."""
@@ -34,10 +34,19 @@ class Features(NamedTuple):
     @property
     def points(self) -> float:
         """What they add to a score."""
-        return sum(weight * feature for weight, feature in zip(WEIGHTS, self, strict=True))
+        title_share, title_match, path_recall, heading_share, heading_match = WEIGHTS
+        return (
+            title_share * self.title_share
+            + title_match * self.title_match
+            + path_recall * self.path_recall
+            + heading_share * self.heading_share
+            + heading_match * self.heading_match
+        )
 
 
 NO_FEATURES = Features(0.0, 0.0, 0.0, 0.0, 0.0)
+_NONE_OF_PAGE = NO_FEATURES[:3]
+NO_HEADINGS = HeadingWords((), ())
 
 
 class NameEvidence:
@@ -50,24 +59,24 @@ class NameEvidence:
         self._names = names
         self._of_pages: dict[str, tuple[float, float, float]] = {}
 
-    def features(self, path: str, section_path: Iterable[str], headings: Sequence[str]) -> Features:
-        """Return the features of a chunk of a page, below some headings and with some in it."""
-        return Features(*self._of_page(path), *self._of_headings(path, section_path, headings))
+    def features(self, path: str, headings: HeadingWords) -> Features:
+        """Return the features of a chunk of a page."""
+        of_page = self._of_pages.get(path)
+        if of_page is None:
+            of_page = self._of_pages[path] = self._of_page(path)
+        has_none = self._words.isdisjoint
+        if all(map(has_none, headings.in_chunk)) and all(map(has_none, headings.others)):
+            return NO_FEATURES if of_page is _NONE_OF_PAGE else Features(*of_page, 0.0, 0.0)
+        share = max(map(self._share, headings.in_chunk), default=0.0)
+        recall = self._recall(frozenset[str]().union(*headings.others))
+        return Features(*of_page, share, _harmonic(recall, share))
 
     def _of_page(self, path: str) -> tuple[float, float, float]:
-        if path not in self._of_pages:
-            recall = self._recall(self._names.title_words(path))
-            share = self._names.share(path, self._words)
-            self._of_pages[path] = share, _harmonic(recall, share), self._recall(self._names.path_words(path))
-        return self._of_pages[path]
-
-    def _of_headings(self, path: str, section_path: Iterable[str], headings: Sequence[str]) -> tuple[float, float]:
-        """Compare the headings other than the page's title."""
-        title, language = self._names.title(path), self._names.language(path)
-        others = (name_words(heading, language) for heading in (*section_path, *headings) if heading != title)
-        recall = self._recall(frozenset[str]().union(*others))
-        share = max((self._share(name_words(heading, language)) for heading in headings), default=0.0)
-        return share, _harmonic(recall, share)
+        if not self._names.has_any(path, self._words):
+            return _NONE_OF_PAGE
+        recall = self._recall(self._names.title_words(path))
+        share = self._names.share(path, self._words)
+        return share, _harmonic(recall, share), self._recall(self._names.path_words(path))
 
     def _recall(self, words: frozenset[str]) -> float:
         return sum(self._weights[word] for word in self._words & words) / self._whole if self._whole else 0.0

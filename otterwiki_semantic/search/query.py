@@ -240,7 +240,7 @@ class Highlighter:
             return whole in wanted or not wanted.isdisjoint(parts) or (bool(prefixes) and whole.startswith(prefixes))
 
         initials = {word[:1] for word in (*wanted, *prefixes)} if query.languages == (ENGLISH,) else None
-        self._matcher = WordMatcher(is_wanted, initials, languages=query.languages)
+        self._matcher = WordMatcher(is_wanted, initials, query.languages)
 
     def ranges(self, text: str) -> tuple[tuple[int, int], ...]:
         """Return the ranges of a text that match (start to before end), in order and apart from each other."""

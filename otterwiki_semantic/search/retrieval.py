@@ -15,7 +15,7 @@ from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
 from otterwiki_semantic.core.records import Fusion, Mode, SearchOptions
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search.fusion import COSINE_WEIGHT, PAIR_WEIGHT, fused_score, page_credits, reciprocal_rank_scores
-from otterwiki_semantic.search.name_evidence import EXACT_POINTS, LINK_POINTS, NO_FEATURES, Features, NameEvidence
+from otterwiki_semantic.search.name_evidence import EXACT_POINTS, LINK_POINTS, NO_FEATURES, NO_HEADINGS, Features, NameEvidence
 from otterwiki_semantic.search.query import Query, any_of, any_pair
 from otterwiki_semantic.search.relevance import inverse_frequency, word_weights
 from otterwiki_semantic.search.similarity_scale import Scale
@@ -247,10 +247,10 @@ class _KeywordRetriever:
     ) -> KeywordMatches:
         terms = _rarest_first([*query.sought, *query.wholes], frequencies)
         chosen = terms[: max(_MIN_TERMS, _affordable([frequencies[term] for term in terms], _MAX_POSTINGS))]
-        by_word = self._scores(any_of(chosen, query.prefixes), limit, mask)
+        by_word = self._word_scores(chosen, query, limit, mask)
         if len(by_word) < self._min_matches and chosen != terms:
             chosen = terms  # too few have one of the rarer words: look all of them up, whatever it costs
-            by_word = self._scores(any_of(chosen, query.prefixes), limit, mask)
+            by_word = self._word_scores(chosen, query, limit, mask)
         by_pair = self._scores(any_pair(_pairs(query, chosen, frequencies)), limit, mask)
         word_floor, pair_floor = (min(found.values()) / 2 if len(found) == limit else 0.0 for found in (by_word, by_pair))
         total = {
@@ -272,6 +272,12 @@ class _KeywordRetriever:
             is_complete=len(by_word) < limit,
             word_weights=(weights,),
         )
+
+    def _word_scores(self, words: Sequence[str], query: Query, limit: int, mask: FilterMask | None) -> dict[int, float]:
+        expression = any_of(words, query.prefixes)
+        if query.prefixes:
+            return self._scores(expression, limit, mask)
+        return self._keywords.word_scores(words, expression, self.index, limit, mask)
 
     def _scores(self, expression: str, limit: int, mask: FilterMask | None) -> dict[int, float]:
         return self._keywords.scores(expression, limit, mask) if expression else {}
@@ -424,11 +430,11 @@ def _add_name_evidence(
     reader = generation.catalog.reader
     names = reader.page_names()
     evidence = [NameEvidence(each, names) for each in weights if each]
-    headings, share = reader.headings(list(candidates)), 2 * (1 - ratio)
+    headings, share = reader.heading_words(list(candidates)), 2 * (1 - ratio)
     for chunk, each in candidates.items():
-        of_chunk = headings.get(chunk, ((), ()))
-        features = (variant.features(each.path, *of_chunk) for variant in evidence)
-        each.names = max(features, key=lambda names: names.points, default=NO_FEATURES)
+        features = [variant.features(each.path, headings.get(chunk, NO_HEADINGS)) for variant in evidence]
+        if features:
+            each.names = features[0] if len(features) == 1 else max(features, key=lambda names: names.points)
         each.name_points = share * (each.names.points + EXACT_POINTS * each.is_named)
         each.link_points = share * LINK_POINTS * math.log1p(names.incoming_links(each.path))
 

@@ -16,13 +16,14 @@ from otterwiki_semantic.storage.filters import Filter as Filter
 from otterwiki_semantic.storage.filters import FilterMask as FilterMask
 from otterwiki_semantic.storage.filters import page_filter as page_filter
 from otterwiki_semantic.storage.generation import EXACT as EXACT
+from otterwiki_semantic.storage.generation import EXACT_FLOAT32 as EXACT_FLOAT32
 from otterwiki_semantic.storage.generation import PUBLIC_LINK as PUBLIC_LINK
 from otterwiki_semantic.storage.generation import Generation as Generation
 from otterwiki_semantic.storage.generation import GenerationStore as GenerationStore
 from otterwiki_semantic.storage.generation import index_fingerprint as index_fingerprint
 from otterwiki_semantic.storage.keyword_index import KeywordIndex as KeywordIndex
+from otterwiki_semantic.storage.page_names import HeadingWords as HeadingWords
 from otterwiki_semantic.storage.page_names import PageNames as PageNames
-from otterwiki_semantic.storage.page_names import name_words as name_words
 from otterwiki_semantic.storage.schema import iso_time as iso_time
 from otterwiki_semantic.storage.sqlite import SqliteFile as SqliteFile
 from otterwiki_semantic.storage.vector_store import CollectionSpec as CollectionSpec

@@ -44,16 +44,19 @@ class Counts:
 class Catalog(SqliteFile):
     """One catalog file. Its errors are those of a `SqliteFile`; a file with other contents is also corrupt."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, vectors: str = "auto") -> None:
+        """`vectors` is the format of those in memory: float32, int8 or auto."""
         super().__init__(path, schema.TABLES)
-        self.keywords = KeywordIndex(self)
         self.pages = PageTable(self)
         self.outbox = Outbox(self)
         self.pending = PendingVectors(self)
         self._pages_to_merge = 0
+        self._counted = -1, 0, 0
+        """The last revision whose pages and chunks were counted, and their numbers."""
         self.is_current = self.meta("schema") == str(schema.SCHEMA_VERSION)
         """Whether its tables are those of this version; otherwise it is only read."""
-        self.reader = CatalogReader(self, is_current=self.is_current)
+        self.keywords = KeywordIndex(self, is_current=self.is_current)
+        self.reader = CatalogReader(self, is_current=self.is_current, vectors=vectors)
 
     def check(self) -> None:
         """Read all of it; `CatalogCorruptError` if the file, a vector or a text is not sound."""
@@ -91,8 +94,8 @@ class Catalog(SqliteFile):
 
     def meta(self, name: str) -> str | None:
         """Return a fact about the catalog; None if it is not set."""
-        rows = self.select("SELECT value FROM meta WHERE name = ?", name)
-        return str(rows[0]["value"]) if rows else None
+        value = schema.read_facts(self).get(name)
+        return None if value is None else str(value)
 
     def set_meta(self, name: str, value: str | None) -> None:
         """Set a fact, or remove it with None."""
@@ -152,14 +155,25 @@ class Catalog(SqliteFile):
             connection.executemany("INSERT INTO meta VALUES ('commit', ?)", [(commit,)] if commit else [])
             connection.execute(
                 "INSERT INTO meta SELECT 'unfinished', COUNT(DISTINCT path) FROM pending"
-                " JOIN chunks ON chunks.vector = pending.vector HAVING COUNT(*) > 0"
+                " CROSS JOIN chunks ON chunks.vector = pending.vector HAVING COUNT(*) > 0"
             )
             shorten_log(connection)
 
     def counts(self) -> Counts:
         """Return the number of pages, chunks and vectors."""
-        columns = ", ".join(f"(SELECT COUNT(*) FROM {table})" for table in ("pages", "chunks", "vectors"))
-        return Counts(*self.select(f"SELECT {columns}")[0])
+        with self.snapshot():
+            revision = schema.read_revision(self)
+            if self._counted[0] != revision:
+                rows = self.select("SELECT (SELECT COUNT(*) FROM pages), (SELECT COUNT(*) FROM chunks)")
+                self._counted = revision, *rows[0]
+            return Counts(*self._counted[1:], self._count_vectors())
+
+    def _count_vectors(self) -> int:
+        """Return the number of vectors: every place up to the last one has one, or is free."""
+        if not self.is_current:
+            return int(self.select("SELECT COUNT(*) FROM vectors")[0][0])
+        count = "SELECT (SELECT COALESCE(MAX(place), 0) FROM vectors) - (SELECT COUNT(*) FROM free_places WHERE place <= {})"
+        return int(self.select(count.format("(SELECT MAX(place) FROM vectors)"))[0][0])
 
     def blobs(self) -> dict[str, str]:
         """Return the blob id of each page, by path."""
@@ -186,10 +200,11 @@ class Catalog(SqliteFile):
         """Record the last changes of pages."""
         update = "UPDATE pages SET updated = ?1, last_commit = ?2 WHERE path = ?3 AND (updated, last_commit) IS NOT (?1, ?2)"
         with self.write() as connection:
-            for path, change in changes.items():
-                if connection.execute(update, (*change, path)).rowcount:
-                    schema.mark_stale(connection, path)
-            connection.execute(schema.NEXT_REVISION)
+            changed = [path for path, change in changes.items() if connection.execute(update, (*change, path)).rowcount]
+            for path in changed:
+                schema.mark_stale(connection, path)
+            if changed:
+                connection.execute(schema.NEXT_REVISION)
 
     def put_pages(self, pages: Iterable[tuple[Page, Sequence[str]]]) -> None:
         """Insert or replace pages, each with the vector ids of its chunks, in one transaction."""

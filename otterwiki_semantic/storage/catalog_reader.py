@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
@@ -14,17 +16,21 @@ from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.core.records import StoredChunk
 from otterwiki_semantic.embedding import WORDS_ONLY, Matrix, vector_id
-from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex, ExactIndexCache, Mask
+from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex, Mask
+from otterwiki_semantic.storage.exact_index_cache import ExactIndexCache
 from otterwiki_semantic.storage.filters import Filter, FilterMask
-from otterwiki_semantic.storage.page_names import PageNames
+from otterwiki_semantic.storage.page_names import HeadingWords, PageNames
 from otterwiki_semantic.storage.schema import IS_EMBEDDED, decode_list, decode_vectors, iso_time, read_revision
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
 _CHECK_BATCH = 1_000
 _MAX_CACHED_MASKS = 64
-_SELECT_NAMES = """
-SELECT path, title, {language}, COALESCE(count, 0) FROM pages
-LEFT JOIN (SELECT target, COUNT(*) AS count FROM links GROUP BY target) ON target = path_key"""
+_MAX_CACHED_HEADINGS = 25_000
+"""Twice as many are kept, in some 300 bytes each."""
+_NAMES_AGE, _QUICK_SECONDS = 20, 0.005
+"""How old names may be, in times of what reading them takes, unless that is quick."""
+_SELECT_LINKS = """
+SELECT json_group_object(target, count) FROM (SELECT target, COUNT(*) AS count FROM links GROUP BY target)"""
 SELECT_CHUNKS = """
 SELECT chunks.id, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line,
        path, title, category, tags, ordinal, chunk_count, word_count, updated
@@ -44,30 +50,51 @@ class PinnedQuestion(NamedTuple):
 class CatalogReader:
     """Reads chunks, their pages and their vectors. Errors: those of `SqliteFile`."""
 
-    def __init__(self, database: SqliteFile, *, is_current: bool = True) -> None:
+    def __init__(self, database: SqliteFile, *, is_current: bool = True, vectors: str = "auto") -> None:
+        """`vectors` is the format of those in memory: float32, int8 or auto."""
         self._database = database
         self._is_current = is_current
         """Whether its tables are those of this version."""
-        self._indexes = ExactIndexCache(database, has_log=is_current)
+        self._indexes = ExactIndexCache(database, has_log=is_current, vectors=vectors)
         self._caching = threading.Lock()
+        self._heading_words: dict[int, HeadingWords] = {}
         self._masks: tuple[ExactIndex | None, dict[Filter, FilterMask]] = None, {}
-        self._names: tuple[int, PageNames | None] = -1, None
+        self._older_heading_words: dict[int, HeadingWords] = {}
+        self._names: tuple[int, float, PageNames] = -1, 0.0, PageNames()
+        """Their revision, the time from which on a later one is read, and the names."""
         self._answers: tuple[int, tuple[PinnedQuestion, ...]] = -1, ()
 
     def exact_index(self) -> ExactIndex:
         """Return the exact index of the state that the calling thread reads."""
         return self._indexes.get()
 
+    def save_exact_index(self) -> None:
+        """Save the exact index for the next start, if it is large and much of it is new."""
+        self._indexes.save()
+
     def page_names(self) -> PageNames:
-        """Return the names of the pages in the state that the calling thread reads; cached until the next revision."""
+        """Return the names of the pages, in the state that the calling thread reads or in an earlier one.
+
+        They are weights, and reading them takes longer the more pages there are. So while pages change all the time, they are
+        read again once they are twenty times as old as that takes; in a small wiki they are always up to date.
+        """
         with self._database.snapshot():
             revision = read_revision(self._database)
-            known_revision, known = self._names
-            if known is None or known_revision != revision:
-                language = "language" if self._is_current else f"'{ENGLISH}'"
-                known = PageNames(map(tuple, self._database.select(_SELECT_NAMES.format(language=language))), known)
-                self._names = revision, known
+            known_revision, read_again, known = self._names
+            if revision > known_revision and time.monotonic() >= read_again:
+                start = time.monotonic()
+                known = self._read_names(known)
+                end = time.monotonic()
+                age = _NAMES_AGE * (end - start) if end - start > _QUICK_SECONDS else 0.0
+                self._names = revision, end + age, known
         return known
+
+    def _read_names(self, known: PageNames) -> PageNames:
+        select, language = self._database.select, "language" if self._is_current else f"'{ENGLISH}'"
+        added = select(f"SELECT number, path, path_key, title, {language} FROM pages WHERE number > ?", known.last_number)
+        # One JSON text is quicker than as many rows.
+        numbers = json.loads(select("SELECT json_group_array(number) FROM pages")[0][0])
+        return known.updated(map(tuple, added), frozenset(numbers), json.loads(select(_SELECT_LINKS)[0][0]))
 
     def answers(self) -> tuple[PinnedQuestion, ...]:
         """Return the questions that pages are pinned to; cached until the next revision."""
@@ -91,10 +118,25 @@ class CatalogReader:
         )
         return [ChunkRef(*row) for row in self._database.select(statement, paths, *where.values)]
 
-    def headings(self, ids: Sequence[int]) -> dict[int, tuple[tuple[str, ...], tuple[str, ...]]]:
-        """Return the heading path of chunks, and the headings in them, by id."""
-        rows = self._database.select(f"SELECT id, section_path, headings FROM chunks WHERE id {IN_LIST}", ids)
-        return {chunk: (decode_list(path), decode_list(headings)) for chunk, path, headings in rows}
+    def heading_words(self, ids: Sequence[int]) -> dict[int, HeadingWords]:
+        """Return the words of the headings of chunks, by id. They never change, so that many are cached."""
+        if len(self._heading_words) > _MAX_CACHED_HEADINGS:
+            self._heading_words, self._older_heading_words = {}, self._heading_words
+        known, older = self._heading_words, self._older_heading_words
+        known.update((chunk, older[chunk]) for chunk in ids if chunk in older)
+        missing = [chunk for chunk in ids if chunk not in known]
+        if missing:
+            language = "language" if self._is_current else f"'{ENGLISH}'"
+            rows = self._database.select(
+                f"SELECT chunks.id, section_path, headings, title, {language} FROM chunks JOIN pages USING (path)"
+                f" WHERE chunks.id {IN_LIST}",
+                missing,
+            )
+            known.update(
+                (chunk, HeadingWords.of(decode_list(section_path), decode_list(headings), title, language))
+                for chunk, section_path, headings, title, language in rows
+            )
+        return {chunk: known[chunk] for chunk in ids if chunk in known}
 
     def mask(self, index: ExactIndex, where: Filter) -> FilterMask | None:
         """Return the chunks that pass a filter; None if it is empty. The last masks are cached."""

@@ -1,17 +1,13 @@
 """An exact (brute-force) vector index: all chunks of the catalog in memory, for nearest neighbours and for filters.
 
-It follows the catalog by its revision. Rows are only ever appended, in the order of the chunks' ids; those of deleted pages
-are masked, and dropped once they are many.
+Rows are only ever appended, in the order of the chunks' ids; those of deleted pages are masked, and dropped once they are many.
 """
 
 from __future__ import annotations
 
-import sqlite3
-import threading
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,27 +15,21 @@ import numpy.typing as npt
 from otterwiki_semantic.content.analysis.minhash import Signatures, read_signatures
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.embedding import WORDS_ONLY, Matrix
-from otterwiki_semantic.storage.schema import decode_vectors, read_revision
-from otterwiki_semantic.storage.sqlite import SqliteFile
+from otterwiki_semantic.storage.schema import decode_vectors
+from otterwiki_semantic.storage.vector_rows import Floats, Rows, VectorRows, largest
 
-Rows = npt.NDArray[np.intp]
-"""Row numbers, ascending."""
 Mask = npt.NDArray[np.bool_]
 """One truth value for each row."""
+ReadVectors = Callable[[Sequence[int]], Mapping[int, tuple[str, bytes]]]
+"""Returns the ids of vectors and the vectors themselves as the catalog has them, by their places in it."""
 
-_BLOCK = 4_096
-_MANY_BLOCKS = 4
-_HELPER = ThreadPoolExecutor(1, "comparing")
-"""Compares one half of many vectors: the speed of a core is limited by how fast they come from memory."""
 _MAX_DELETED, _MAX_DELETED_SHARE = 1_000, 0.1
-_GATHERED_SHARE = 0.25
-"""Up to this share of the rows is copied for a comparison; above it, all rows are compared in place."""
-_STATES = 2
-"""States kept: a search that began before the last change still reads the previous one."""
+_ID_BYTES = 16
+_RESCORED = 1.25
+"""How many of the nearest by int8 are compared again, for one that is asked for; with 1.1 none of 100 was missed."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkRef:
+class ChunkRef(NamedTuple):
     """A chunk that may be a result."""
 
     id: int
@@ -60,123 +50,140 @@ class ChunkRef:
 class Columns:
     """What is known of the chunks of an exact index, one row each, in the order of their ids."""
 
-    candidates: npt.NDArray[np.object_]
-    """As `ChunkRef`."""
     ids: npt.NDArray[np.int64]
-    pages: npt.NDArray[np.int64]
+    pages: npt.NDArray[np.int32]
     """The numbers of their pages."""
+    ordinals: npt.NDArray[np.int32]
+    places: npt.NDArray[np.int32]
+    """The places of their vectors in the catalog; 0 for a chunk without one."""
+    vectors: npt.NDArray[np.uint8]
+    """The ids of their vectors: rows x 16."""
+    words_only: Mask
     signatures: Signatures
-    """Their MinHash signatures."""
-    embedded: Mask
-    """Whether a chunk has a vector."""
+    """Their MinHash signatures: rows x 8."""
     live: Mask
     """Whether a chunk is still in the catalog."""
 
     @classmethod
-    def of(cls, candidates: list[ChunkRef], pages: Sequence[int], signatures: Signatures, embedded: Mask) -> Columns:
-        """Return the columns of chunks that are in the catalog."""
-        ids = np.array([candidate.id for candidate in candidates], dtype=np.int64)
-        live = np.ones(len(candidates), dtype=np.bool_)
-        return cls(np.array(candidates, dtype=object), ids, np.array(pages, dtype=np.int64), signatures, embedded, live)
+    def of(cls, rows: Sequence[tuple[int, int, int, int | None, str, bytes]]) -> Columns:
+        """Return the columns of chunks: id, page, ordinal, place, vector and signature of each. `CatalogCorruptError`."""
+        ids, pages, ordinals, places, vectors, signatures = zip(*rows, strict=True) if rows else ((),) * 6
+        try:
+            vector_ids = b"".join(bytes.fromhex(vector.removeprefix(WORDS_ONLY)) for vector in vectors)
+            return cls(
+                np.array(ids, dtype=np.int64),
+                np.array(pages, dtype=np.int32),
+                np.array(ordinals, dtype=np.int32),
+                np.array([place or 0 for place in places], dtype=np.int32),
+                np.frombuffer(vector_ids, dtype=np.uint8).reshape(len(rows), _ID_BYTES),
+                np.array([vector.startswith(WORDS_ONLY) for vector in vectors], dtype=np.bool_),
+                read_signatures(signatures),
+                np.ones(len(rows), dtype=np.bool_),
+            )
+        except ValueError as error:
+            raise CatalogCorruptError(f"the catalog has vector ids or sketches of odd sizes: {error}") from error
 
     def __len__(self) -> int:
-        return len(self.candidates)
+        return len(self.ids)
 
     def take(self, rows: Rows) -> Columns:
         """Return some of the rows."""
-        return Columns(*(column[rows] for column in self._columns()))
+        return Columns(*(column[rows] for column in self))
 
-    def append(self, other: Columns) -> Columns:
+    def append(self, *others: Columns) -> Columns:
         """Return these rows, followed by others."""
-        return Columns(*map(np.concatenate, zip(self._columns(), other._columns(), strict=True)))
+        return Columns(*map(np.concatenate, zip(self, *others, strict=True)))
 
-    def _columns(self) -> Iterator[npt.NDArray[Any]]:
+    def __iter__(self) -> Iterator[npt.NDArray[Any]]:
         return (getattr(self, field.name) for field in fields(self))
 
 
 class ExactIndex:
-    """All chunks in one state of the catalog, with their vectors. Immutable."""
+    """All chunks in one state of the catalog, with their vectors. Immutable, but for rows that are masked in it."""
 
-    def __init__(self, revision: int, columns: Columns, blocks: Sequence[Matrix], filled: int = 0) -> None:
+    def __init__(
+        self,
+        revision: int,
+        columns: Columns,
+        vectors: VectorRows,
+        paths: dict[int, str],
+        read: ReadVectors,
+        filled: int = 0,
+    ) -> None:
+        """`paths` are those of the pages, by their numbers; other states may share them, and add to them."""
         self.revision = revision
         self.filled = filled
         """The number of the last vector that was taken over after its chunk; see `storage.pending`."""
-        self._columns = columns
-        self._blocks = blocks
-        """The vectors, one a row, zeros for chunks without one; all blocks but the last are full."""
+        self.columns = columns
+        self.rows = vectors
+        """The vectors of the chunks; zeros for those without one."""
+        self.paths = paths
+        self._read = read
         self.size = int(np.count_nonzero(columns.live))
         """The number of chunks in the catalog."""
+        self.embedded: Mask = columns.places > 0
+        """The mask of the chunks that have a vector."""
 
     def __len__(self) -> int:
-        return len(self._columns)
+        return len(self.columns)
 
     @property
     def live(self) -> Mask:
         """The mask of all chunks in the catalog."""
-        return self._columns.live
-
-    @property
-    def embedded(self) -> Mask:
-        """The mask of the chunks that have a vector."""
-        return self._columns.embedded
+        return self.columns.live
 
     @property
     def last_id(self) -> int:
         """The id of the last chunk; 0 if there is none."""
-        return int(self._columns.ids[-1]) if len(self) else 0
+        return int(self.columns.ids[-1]) if len(self) else 0
 
     @property
     def dimension(self) -> int:
         """The length of a vector; 0 if there is none."""
-        return self._blocks[0].shape[1] if self._blocks else 0
+        return self.rows.dimension
 
     def nearest(self, vector: Matrix, count: int, mask: Mask | None = None) -> list[tuple[ChunkRef, float]]:
         """Return the `count` chunks nearest to a vector, with their cosine similarities, nearest first."""
-        rows = np.flatnonzero(self._columns.embedded & (self.live if mask is None else mask))
+        rows = np.flatnonzero(self.embedded & (self.live if mask is None else mask))
         if not len(rows):
             return []
-        is_gathered = len(rows) <= _GATHERED_SHARE * len(self)
-        cosines = self._gather(rows) @ vector if is_gathered else self._compare(vector)[rows]
-        if count < len(rows):
-            best = np.argpartition(cosines, -count)[-count:]
-            rows, cosines = rows[best], cosines[best]
+        cosines = self.rows.compare(vector, rows)
+        if not self.rows.is_exact:
+            near = np.sort(largest(cosines, int(_RESCORED * count) + 1))
+            rows, cosines = rows[near], self._compare_exactly(vector, rows[near], cosines[near])
+        best = largest(cosines, count)
+        rows, cosines = rows[best], cosines[best]
         order = np.argsort(-cosines, kind="stable")
-        return list(zip(self._columns.candidates[rows[order]].tolist(), cosines[order].tolist(), strict=True))
+        return list(zip(self._chunks(rows[order]), cosines[order].tolist(), strict=True))
 
     def nearest_to_each(self, vectors: Matrix, count: int, mask: Mask) -> list[list[tuple[ChunkRef, float]]]:
-        """Return what `nearest` returns for each of several vectors."""
-        mask = self._columns.embedded & self.live & mask
+        """Return what `nearest` returns for each of several vectors, without comparing int8 again."""
+        rows = np.flatnonzero(self.embedded & self.live & mask)
         best = np.empty((len(vectors), 0), dtype=np.float32)
-        rows = np.empty((len(vectors), 0), dtype=np.intp)
-        for number, block in enumerate(self._blocks):
-            start = number * _BLOCK
-            if not mask[start : start + len(block)].any():
-                continue
-            cosines = vectors @ block.T
-            cosines[:, ~mask[start : start + len(block)]] = -np.inf
-            few = min(count, len(block))
+        found = np.empty((len(vectors), 0), dtype=np.intp)
+        for places, block in self.rows.each_block(rows):
+            cosines = np.concatenate((best, vectors @ block.T), axis=1)
+            few = min(count, cosines.shape[1])
             near = np.argpartition(cosines, -few, axis=1)[:, -few:]
-            best = np.concatenate((best, np.take_along_axis(cosines, near, axis=1)), axis=1)
-            rows = np.concatenate((rows, start + near), axis=1)
-        found = np.argsort(-best, axis=1, kind="stable")[:, :count]
-        best, rows = np.take_along_axis(best, found, axis=1), np.take_along_axis(rows, found, axis=1)
+            best = np.take_along_axis(cosines, near, axis=1)
+            block_rows = np.broadcast_to(rows[places], (len(vectors), len(block)))
+            found = np.take_along_axis(np.concatenate((found, block_rows), axis=1), near, axis=1)
+        order = np.argsort(-best, axis=1, kind="stable")
+        best, found = np.take_along_axis(best, order, axis=1), np.take_along_axis(found, order, axis=1)
         return [
-            [(candidate, cosine) for candidate, cosine in zip(*pair, strict=True) if np.isfinite(cosine)]
-            for pair in zip(self._columns.candidates[rows].tolist(), best.tolist(), strict=True)
+            list(zip(self._chunks(of_one), cosines.tolist(), strict=True)) for of_one, cosines in zip(found, best, strict=True)
         ]
 
     def similarities(self, vector: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Return the cosine similarity of each chunk to a vector, by id, without those that have no vector."""
-        matrix, known = self.vectors(ids)
-        if not known:
-            return {}
-        return dict(zip(known, (matrix @ vector).tolist(), strict=True))
+        rows = np.unique(self._embedded_rows(ids))
+        cosines = self.rows.compare(vector, rows) if self.rows.is_exact else self._compare_exactly(vector, rows)
+        return dict(zip(self.columns.ids[rows].tolist(), cosines.tolist(), strict=True))
 
     def vectors(self, ids: Sequence[int]) -> tuple[Matrix, list[int]]:
         """Return the vectors of chunks, one a row, and the ids of those that are known and have one, in this order."""
-        rows, known = self._find(ids)
-        has_one = self._columns.embedded[rows]
-        return self._gather(rows[has_one]), [chunk for chunk, has in zip(known, has_one.tolist(), strict=True) if has]
+        rows = self._embedded_rows(ids)
+        return self.rows.vectors(rows), self.columns.ids[rows].tolist()
 
     def vectors_or_zeros(self, ids: Sequence[int]) -> Matrix:
         """Return the vectors of chunks, one a row; zeros for those that are unknown or have none."""
@@ -188,68 +195,66 @@ class ExactIndex:
 
     def signatures(self, ids: Sequence[int]) -> Signatures:
         """Return the MinHash signatures of the known chunks, one a row."""
-        return self._columns.signatures[self._find(ids)[0]]
+        return self.columns.signatures[self._find(ids)]
 
     def candidates(self, ids: Sequence[int], mask: Mask | None = None) -> list[ChunkRef]:
         """Return the candidates of chunks, in this order, without those that are unknown or masked."""
-        rows, _ = self._find(ids)
+        rows = self._find(ids)
         mask = self.live if mask is None else mask
-        found: list[ChunkRef] = self._columns.candidates[rows[mask[rows]]].tolist()
-        return found
+        return self._chunks(rows[mask[rows]])
 
     def ids(self, mask: Mask) -> list[int]:
         """Return the ids of the chunks of a mask."""
-        found: list[int] = self._columns.ids[mask].tolist()
+        found: list[int] = self.columns.ids[mask].tolist()
         return found
 
     def mask_of_pages(self, numbers: Iterable[int]) -> Mask:
         """Return the mask of the chunks of the pages with these numbers."""
-        return self.live & np.isin(self._columns.pages, np.fromiter(numbers, np.int64))
+        return self.live & np.isin(self.columns.pages, np.fromiter(numbers, np.int32))
 
     def mask_of_chunks(self, ids: Iterable[int]) -> Mask:
         """Return the mask of the chunks with these ids."""
-        rows, _ = self._find(list(ids))
         mask = np.zeros(len(self), dtype=bool)
-        mask[rows] = True
+        mask[self._find(list(ids))] = True
         return mask & self.live
 
     def page_means(self) -> tuple[list[str], Matrix]:
         """Return the paths of the pages that have vectors, and for each the unit vector of their mean."""
-        columns = self._columns
-        rows = np.flatnonzero(columns.live & columns.embedded)
-        is_first = np.diff(columns.pages[rows], prepend=-1) != 0  # the rows of a page are adjacent
+        rows = np.flatnonzero(self.live & self.embedded)
+        pages = self.columns.pages[rows]
+        is_first = np.diff(pages, prepend=-1) != 0  # the rows of a page are adjacent
         page = np.cumsum(is_first) - 1
         means = np.zeros((np.count_nonzero(is_first), self.dimension), dtype=np.float32)
-        for number, block in enumerate(self._blocks):
-            first, end = np.searchsorted(rows, (number * _BLOCK, number * _BLOCK + len(block)))
-            if first < end:
-                of_block, starts = np.unique(page[first:end], return_index=True)
-                means[of_block] += np.add.reduceat(block[rows[first:end] % _BLOCK], starts)
+        for places, block in self.rows.each_block(rows):
+            of_block, starts = np.unique(page[places], return_index=True)
+            means[of_block] += np.add.reduceat(block, starts)
         lengths = np.linalg.norm(means, axis=1, keepdims=True)
-        return [candidate.path for candidate in columns.candidates[rows[is_first]]], means / np.maximum(lengths, 1e-9)
+        return [self.paths[number] for number in pages[is_first].tolist()], means / np.maximum(lengths, 1e-9)
 
-    def extended(self, revision: int, added: Columns, vectors: Matrix, live_pages: npt.NDArray[np.int64]) -> ExactIndex:
-        """Return the next state: with more chunks at the end, of which only those of these pages are in the catalog."""
-        columns = self._columns.append(added)
+    def extended(
+        self, revision: int, added: Sequence[Columns], vectors: VectorRows, live_pages: npt.NDArray[np.int32]
+    ) -> ExactIndex:
+        """Return the next state: with more chunks at the end, of which only those of these pages are in the catalog.
+
+        `vectors` are those of all chunks.
+        """
+        columns = self.columns.append(*added)
         columns = replace(columns, live=np.isin(columns.pages, live_pages))
-        return ExactIndex(revision, columns, _append_rows(self._blocks, vectors), self.filled)
+        return ExactIndex(revision, columns, vectors, self.paths, self._read, self.filled)
 
-    def with_vectors(self, filled: int, ids: Sequence[int], vectors: Matrix) -> ExactIndex:
-        """Return the next state: with the vectors of chunks that had none; unknown chunks are ignored.
+    def with_vectors(self, filled: int, ids: Sequence[int], places: Sequence[int], vectors: Matrix) -> ExactIndex:
+        """Return the next state: with the vectors of chunks that had none, and their places; unknown chunks are ignored.
 
         They are written in place, as no earlier state reads the rows of chunks without a vector.
         """
         wanted = np.array(ids, dtype=np.int64)
-        rows = np.searchsorted(self._columns.ids, wanted)
-        known = np.isin(wanted, self._columns.ids)
-        rows, vectors = rows[known], vectors[known]
-        blocks = _append_rows(self._blocks, np.empty((0, vectors.shape[1]), np.float32)) if len(rows) else self._blocks
-        for number in np.unique(rows // _BLOCK).tolist():
-            of_block = rows // _BLOCK == number
-            blocks[number][rows[of_block] % _BLOCK] = vectors[of_block]
-        embedded = self._columns.embedded.copy()
-        embedded[rows] = True
-        return ExactIndex(self.revision, replace(self._columns, embedded=embedded), blocks, filled)
+        known = np.isin(wanted, self.columns.ids)
+        rows = np.searchsorted(self.columns.ids, wanted[known])
+        order = np.argsort(rows)
+        now = self.columns.places.copy()
+        now[rows] = np.array(places, dtype=np.int32)[known]
+        filled_rows = self.rows.fill(rows[order], vectors[known][order])
+        return ExactIndex(self.revision, replace(self.columns, places=now), filled_rows, self.paths, self._read, filled)
 
     def compacted(self) -> ExactIndex:
         """Return the same state without the rows of deleted pages, if they are many."""
@@ -257,135 +262,43 @@ class ExactIndex:
         if deleted <= max(_MAX_DELETED, _MAX_DELETED_SHARE * len(self)):
             return self
         rows = np.flatnonzero(self.live)
-        blocks = [self._gather(rows[start : start + _BLOCK]) for start in range(0, len(rows), _BLOCK)]
-        return ExactIndex(self.revision, self._columns.take(rows), blocks, self.filled)
+        columns = self.columns.take(rows)
+        paths = {number: self.paths[number] for number in np.unique(columns.pages).tolist()}
+        return ExactIndex(self.revision, columns, self.rows.take(rows), paths, self._read, self.filled)
 
-    def _find(self, ids: Sequence[int]) -> tuple[Rows, list[int]]:
-        """Return the rows of the known chunks, and their ids."""
+    def _find(self, ids: Sequence[int]) -> Rows:
+        """Return the rows of the known chunks, in this order."""
         wanted = np.array(ids, dtype=np.int64)
-        known_ids = self._columns.ids
+        known_ids = self.columns.ids
         rows = np.searchsorted(known_ids, wanted)
         known = rows < len(known_ids)
         known[known] = known_ids[rows[known]] == wanted[known]
-        return rows[known], wanted[known].tolist()
+        return rows[known]
 
-    def _gather(self, rows: Rows) -> Matrix:
-        matrix = np.zeros((len(rows), self.dimension), dtype=np.float32)
-        blocks = rows // _BLOCK
-        for number in np.unique(blocks).tolist():
-            of_block = blocks == number
-            matrix[of_block] = self._blocks[number][rows[of_block] % _BLOCK]
-        return matrix
+    def _embedded_rows(self, ids: Sequence[int]) -> Rows:
+        rows = self._find(ids)
+        return rows[self.embedded[rows]]
 
-    def _compare(self, vector: Matrix) -> npt.NDArray[np.float32]:
-        """Return the cosine similarity of every row to a vector; 0 for a chunk without one."""
-        cosines = np.zeros(len(self), dtype=np.float32)
+    def _chunks(self, rows: Rows) -> list[ChunkRef]:
+        columns = self.columns
+        numbers = (column[rows].tolist() for column in (columns.ids, columns.pages, columns.ordinals, columns.words_only))
+        return [
+            ChunkRef(chunk, f"{WORDS_ONLY if words_only else ''}{vector.tobytes().hex()}", self.paths[page], ordinal)
+            for vector, chunk, page, ordinal, words_only in zip(columns.vectors[rows], *numbers, strict=True)
+        ]
 
-        def compare(first: int, end: int) -> None:
-            for number in range(first, end):
-                block = self._blocks[number]
-                np.matmul(block, vector, out=cosines[number * _BLOCK : number * _BLOCK + len(block)])
+    def _compare_exactly(self, vector: Matrix, rows: Rows, approximate: Floats | None = None) -> Floats:
+        """Return the cosine similarity of each of the rows to a vector, as the catalog has them.
 
-        half = len(self._blocks) // 2 if len(self._blocks) >= _MANY_BLOCKS else 0
-        other = _HELPER.submit(compare, 0, half) if half else None
-        compare(half, len(self._blocks))
-        if other is not None:
-            other.result()
+        The `approximate` ones, which are computed if need be, stay for vectors that the catalog no longer has.
+        """
+        places = self.columns.places[rows].tolist()
+        stored = self._read(places)
+        ids = [each.tobytes().hex() for each in self.columns.vectors[rows]]
+        found = [number for number, place in enumerate(places) if place in stored and stored[place][0] == ids[number]]
+        if len(found) < len(rows) and approximate is None:
+            approximate = self.rows.compare(vector, rows)
+        cosines = np.empty(len(rows), dtype=np.float32) if approximate is None else approximate.copy()
+        if found:
+            cosines[found] = decode_vectors([stored[places[number]][1] for number in found]) @ vector
         return cosines
-
-
-class ExactIndexCache:
-    """The exact indexes of the last states of a catalog. Errors: those of `SqliteFile`."""
-
-    def __init__(self, database: SqliteFile, *, has_log: bool = True) -> None:
-        """`has_log` says whether the catalog has the table `filled`."""
-        self._database = database
-        self._has_log = has_log
-        self._loading = threading.Lock()
-        self._states: tuple[ExactIndex, ...] = ()
-        """The newest first."""
-
-    def get(self) -> ExactIndex:
-        """Return the index of the state that the calling thread reads; see `SqliteFile.snapshot`."""
-        with self._database.snapshot():
-            revision, filled = read_revision(self._database), self._last_filled()
-            index = self._last_until(revision)
-            if index.revision != revision or index.filled < filled:
-                with self._loading:
-                    index = self._load(revision, filled)
-            return index
-
-    def _last_filled(self) -> int:
-        """Return the number of the last vector that was added after its chunk."""
-        if not self._has_log:
-            return 0
-        return int(self._database.select("SELECT COALESCE(MAX(number), 0) FROM filled")[0][0])
-
-    def _last_until(self, revision: int) -> ExactIndex:
-        return next((index for index in self._states if index.revision <= revision), _EMPTY)
-
-    def _fill(self, index: ExactIndex, filled: int) -> ExactIndex:
-        """Return an index with the vectors that were added after their chunks; an empty one if the log lacks some of them."""
-        oldest = self._database.select("SELECT COALESCE(MIN(number), 0) FROM filled")[0][0]
-        if not len(index) or index.filled + 1 < oldest:
-            return ExactIndex(-1, _EMPTY._columns, [], filled)  # all vectors are read in any case
-        rows = self._database.select(
-            "SELECT chunks.id, embedding FROM filled JOIN vectors ON vectors.id = filled.vector"
-            " JOIN chunks ON chunks.vector = filled.vector WHERE number > ?",
-            index.filled,
-        )
-        return index.with_vectors(filled, [row[0] for row in rows], decode_vectors([row[1] for row in rows]))
-
-    def _load(self, revision: int, filled: int) -> ExactIndex:
-        index = self._last_until(revision)
-        if index.filled < filled:
-            index = self._fill(index, filled)
-        if index.revision != revision:
-            live_pages = np.array([row["number"] for row in self._database.select("SELECT number FROM pages")], dtype=np.int64)
-            with self._database.read() as connection:
-                for columns, vectors in _read_after(connection, index.last_id):
-                    index = index.extended(revision, columns, vectors, live_pages)
-            index = index.compacted()
-        if index not in self._states:
-            newest_first = sorted((index, *self._states), key=lambda state: (-state.revision, -state.filled))
-            self._states = tuple(newest_first[:_STATES])
-        return index
-
-
-_EMPTY = ExactIndex(-1, Columns.of([], [], read_signatures(()), np.empty(0, np.bool_)), [])
-
-
-def _read_after(connection: sqlite3.Connection, last_id: int) -> Iterator[tuple[Columns, Matrix]]:
-    """Read the chunks after the one with this id, and their vectors, in blocks; yields at least once."""
-    rows = connection.execute(
-        "SELECT chunks.id, vector, path, ordinal, page, embedding, sketch FROM chunks"
-        " LEFT JOIN vectors ON vectors.id = chunks.vector WHERE chunks.id > ? ORDER BY chunks.id",
-        (last_id,),
-    )
-    paths: dict[str, str] = {}
-    is_last = False
-    while not is_last:
-        part = rows.fetchmany(_BLOCK)
-        is_last = len(part) < _BLOCK
-        candidates = [ChunkRef(row[0], row[1], paths.setdefault(row[2], row[2]), row[3]) for row in part]
-        embedded = np.array([row[5] is not None for row in part], dtype=bool)
-        vectors = decode_vectors([row[5] for row in part if row[5] is not None])
-        matrix = np.zeros((len(part), vectors.shape[1]), dtype=np.float32)
-        matrix[embedded] = vectors
-        try:
-            signatures = read_signatures([row[6] for row in part])
-        except ValueError as error:
-            raise CatalogCorruptError(f"the catalog has sketches of odd sizes: {error}") from error
-        yield Columns.of(candidates, [row[4] for row in part], signatures, embedded), matrix
-
-
-def _append_rows(blocks: Sequence[Matrix], rows: Matrix) -> list[Matrix]:
-    """Return the blocks with more rows; blocks from before the first vector get its dimension."""
-    dimension = max(block.shape[1] for block in (*blocks, rows))
-    widened = [block if block.shape[1] else np.zeros((len(block), dimension), dtype=np.float32) for block in (*blocks, rows)]
-    full = [block for block in widened[:-1] if len(block) == _BLOCK]
-    try:
-        rest = np.concatenate(widened[len(full) :])
-    except ValueError as error:
-        raise CatalogCorruptError(f"the catalog has vectors of odd sizes: {error}") from error
-    return [*full, *(rest[start : start + _BLOCK] for start in range(0, len(rest), _BLOCK))]

@@ -16,7 +16,7 @@ import json
 import logging
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from otterwiki_semantic.content.analysis import ANALYSIS_VERSION
 from otterwiki_semantic.content.chunking import Profile
-from otterwiki_semantic.core.errors import CatalogCorruptError
+from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
 from otterwiki_semantic.core.files import directory_size, write_atomically
 from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Telemetry
@@ -39,8 +39,8 @@ from otterwiki_semantic.storage.schema import SCHEMA_VERSION
 from otterwiki_semantic.storage.vector_store import DEFAULT_SPEC, CollectionSpec, VectorStore
 
 _CATALOG = "catalog.sqlite3"
-EXACT = 100_000
-"""Up to this many chunks a search is exact: a few milliseconds slower than HNSW, with perfect recall."""
+EXACT, EXACT_FLOAT32 = 500_000, 100_000
+"""Up to this many chunks a search is exact, with vectors as int8 or float32: some milliseconds slower, with perfect recall."""
 PUBLIC_LINK = "chroma"
 """The link in the data directory to the ChromaDB directory that others open."""
 _SETTINGS = "settings"
@@ -69,10 +69,12 @@ class Generation:
         telemetry: Telemetry = NO_TELEMETRY,
         spec: CollectionSpec = DEFAULT_SPEC,
         exact_up_to: float = EXACT,
+        vectors: str = "auto",
     ) -> None:
+        """`spec` describes the collection of a new one, and `vectors` the format of those in memory: float32, int8 or auto."""
         self.path = path
         self.name = path.name
-        self.catalog = Catalog(path / _CATALOG)
+        self.catalog = Catalog(path / _CATALOG, vectors)
         self.settings: dict[str, Any] = json.loads(self.catalog.meta(_SETTINGS) or "{}")
         """The settings that it was made with, as `core.settings.index_settings`; empty if it is new, or of an older version."""
         if self.settings:
@@ -119,10 +121,20 @@ class Generation:
         passing = index.candidates([each.id for each in candidates], mask.mask) if mask else candidates
         return Nearest([(each, 1 - distances[each.vector]) for each in passing], is_whole=len(distances) < wanted)
 
+    def warm_up(self) -> None:
+        """Load what a search reads, so that the first one does not wait for it."""
+        try:
+            with self.catalog.snapshot():
+                self.catalog.keywords.warm_up(self.catalog.reader.exact_index())
+                self.catalog.reader.page_names()
+        except CatalogError as error:
+            log.info("the index is loaded by the first search: %s", error)
+
     def compact(self) -> None:
-        """Return unused space to the disk."""
+        """Return unused space to the disk, and save there what a start has to load."""
         self.catalog.compact()
         self.mirror.compact()
+        self.catalog.reader.save_exact_index()
 
     def close(self) -> None:
         """Close the catalog and the vector store."""
@@ -156,22 +168,16 @@ class GenerationStore:
     def __init__(
         self,
         data_dir: Path,
-        open_store: OpenStore = EmbeddedChromaStore,
-        telemetry: Telemetry = NO_TELEMETRY,
-        spec: CollectionSpec = DEFAULT_SPEC,
-        exact_up_to: float = EXACT,
+        open_generation: Callable[[Path], Generation] = Generation,
         settings: Mapping[str, Any] | None = None,
     ) -> None:
-        """`spec` describes the collections of new generations, and `settings` what they are made with."""
+        """`open_generation` opens or creates one in a directory; `settings` are what new ones are made with."""
         self.data_dir = data_dir
         self._pointer = data_dir / "current"
         self._previous_pointer = data_dir / "previous"
         self._settings = settings or {}
         self._root = data_dir / "generations"
-        self._open_store = open_store
-        self._telemetry = telemetry
-        self._spec = spec
-        self._exact_up_to = exact_up_to
+        self._open_generation = open_generation
         self._root.mkdir(parents=True, exist_ok=True)
 
     def open_current(self) -> Generation | None:
@@ -195,19 +201,16 @@ class GenerationStore:
 
     def _open(self, path: Path) -> Generation | None:
         try:
-            return self._generation(path)
+            return self._open_generation(path)
         except CatalogCorruptError as error:
             log.warning("the index is damaged and is built again: %s", error)
             return None
-
-    def _generation(self, path: Path) -> Generation:
-        return Generation(path, self._open_store, self._telemetry, self._spec, self._exact_up_to)
 
     def create(self, embedder: Embedder, profile: Profile, languages: Sequence[str] = (ENGLISH,)) -> Generation:
         """Create an empty generation; it does not serve yet."""
         fingerprint = index_fingerprint(embedder, profile, languages)
         with self._new_directory(fingerprint) as path:
-            generation = self._generation(path)
+            generation = self._open_generation(path)
             generation.catalog.set_meta("fingerprint", fingerprint)
             generation.catalog.set_meta(_SETTINGS, json.dumps(self._settings))
             generation.settings = dict(self._settings)
@@ -223,7 +226,7 @@ class GenerationStore:
         """
         with self._new_directory(serving.fingerprint or "") as path:
             serving.catalog.copy_to(path / _CATALOG)
-            generation = self._generation(path)
+            generation = self._open_generation(path)
             try:
                 generation.catalog.check_copy()
                 generation.mirror.start_collection()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from otterwiki_semantic.storage.exact_index import ChunkRef
+from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex
 from otterwiki_semantic.storage.filters import Filter, FilterMask
+from otterwiki_semantic.storage.posting_lists import PostingLists
 from otterwiki_semantic.storage.schema import read_revision
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
@@ -13,34 +16,73 @@ _TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT = 5.0, 3.0, 1.0
 """What a word counts in the page's title, in the heading path and in the text. Half or twice as much ranks about the same."""
 _MAX_NAMED = 50
 _MAX_CACHED_FREQUENCIES = 20_000
+_COMMON, _AGE_PER_CHUNK = 1_000, 50e-6
+"""A word in so many chunks is counted again only after so many seconds for each of them: 50 times what counting takes."""
 _GROWTH = 4
+
+
+class _Frequency(NamedTuple):
+    """The number of chunks with a word, as it was at some time."""
+
+    chunks: int
+    revision: int
+    expires: float
+    """From when on it is used only in the state of that revision."""
+
+    @classmethod
+    def of(cls, chunks: int, revision: int, now: float) -> _Frequency:
+        return cls(chunks, revision, now + _AGE_PER_CHUNK * chunks if chunks >= _COMMON else now)
 
 
 class KeywordIndex:
     """Reads the words and names of a catalog. Errors: those of `SqliteFile`."""
 
-    def __init__(self, database: SqliteFile) -> None:
+    def __init__(self, database: SqliteFile, *, is_current: bool = True) -> None:
         self._database = database
-        self._frequencies: tuple[int, dict[str, int]] = -1, {}
+        weights = _TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT
+        self._lists = PostingLists(database, weights) if is_current else None
+        self._frequencies: dict[str, _Frequency] = {}
 
     def frequencies(self, words: Sequence[str]) -> dict[str, int]:
         """Return for each stored word the number of chunks that contain it.
 
-        Counting walks through all occurrences of a word, so counts are cached until the catalog's next revision.
+        Counting walks through all occurrences of a word. So counts are cached, and those of common words are used for a while
+        after a change (two seconds for 40,000 chunks): they are weights. That a word is new, or is gone, is known at once.
         """
         with self._database.snapshot():
-            known = self._cached(read_revision(self._database))
-            missing = [word for word in dict.fromkeys(words) if word not in known]
-            rows = self._database.select(f"SELECT term, doc FROM keyword_counts WHERE term {IN_LIST}", missing)
-            known.update(dict.fromkeys(missing, 0) | {row["term"]: row["doc"] for row in rows})
-        return {word: known[word] for word in words}
+            revision, now, known = read_revision(self._database), time.monotonic(), self._known_frequencies()
+            missing = [word for word in dict.fromkeys(words) if not _is_valid(known.get(word), revision, now)]
+            if missing:
+                rows = self._database.select(f"SELECT term, doc FROM keyword_counts WHERE term {IN_LIST}", missing)
+                counts = dict.fromkeys(missing, 0) | {row["term"]: row["doc"] for row in rows}
+                known.update((word, _Frequency.of(count, revision, now)) for word, count in counts.items())
+        return {word: known[word].chunks for word in words}
 
-    def _cached(self, revision: int) -> dict[str, int]:
-        cached_revision, known = self._frequencies
-        if cached_revision != revision or len(known) > _MAX_CACHED_FREQUENCIES:
-            known = {}
-            self._frequencies = revision, known
-        return known
+    def _known_frequencies(self) -> dict[str, _Frequency]:
+        if len(self._frequencies) > _MAX_CACHED_FREQUENCIES:
+            self._frequencies = {}
+        return self._frequencies
+
+    def word_scores(
+        self, words: Sequence[str], expression: str, index: ExactIndex, limit: int, mask: FilterMask | None = None
+    ) -> dict[int, float]:
+        """Return what `scores` returns for an expression, for any of these words, mostly from memory."""
+        if not words:
+            return {}
+        if self._lists is None:
+            return self.scores(expression, limit, mask)
+
+        def scores_after(chunk: int) -> dict[int, float]:
+            found = self._scores(expression, limit, after=chunk)
+            return found if mask is None else {each: found[each] for each in mask.select(list(found))}
+
+        frequencies = self.frequencies(words)
+        return self._lists.scores(frequencies, index, limit, mask.mask if mask else None, scores_after)
+
+    def warm_up(self, index: ExactIndex) -> None:
+        """Read what every search for words needs."""
+        if self._lists is not None:
+            self._lists.warm_up(index)
 
     def scores(self, expression: str, limit: int, mask: FilterMask | None = None) -> dict[int, float]:
         """Return up to `limit` matching chunks, best first, with their BM25 scores (Robertson et al., 1994).
@@ -57,8 +99,9 @@ class KeywordIndex:
                 return {chunk: found[chunk] for chunk in passing[:limit]}
             wanted *= _GROWTH
 
-    def _scores(self, expression: str, limit: int, ids_json: str | None = None) -> dict[int, float]:
+    def _scores(self, expression: str, limit: int, ids_json: str | None = None, after: int = 0) -> dict[int, float]:
         condition = " AND +rowid IN (SELECT value FROM json_each(?))" if ids_json is not None else ""
+        condition += f" AND rowid > {after}" if after else ""
         statement = (
             f"SELECT rowid, -bm25(keywords, {_TITLE_WEIGHT}, {_HEADINGS_WEIGHT}, {_BODY_WEIGHT}) AS score FROM keywords"
             f" WHERE keywords MATCH ?{condition} ORDER BY score DESC, rowid LIMIT ?"
@@ -93,3 +136,7 @@ class KeywordIndex:
         """Return the stored words of chunks: those of the page's title and headings, and those of the text."""
         statement = f"SELECT rowid, title, headings, body FROM keywords WHERE rowid {IN_LIST}"
         return {chunk: (f"{title} {headings}", body) for chunk, title, headings, body in self._database.select(statement, ids)}
+
+
+def _is_valid(frequency: _Frequency | None, revision: int, now: float) -> bool:
+    return frequency is not None and (frequency.revision == revision or now < frequency.expires)

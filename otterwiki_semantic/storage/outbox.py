@@ -154,6 +154,12 @@ class Outbox:
         sent = "SELECT id FROM vectors WHERE id NOT IN (SELECT vector FROM unstored) ORDER BY RANDOM() LIMIT ?"
         return _decode(self._database.select(f"SELECT id, embedding FROM vectors WHERE id IN ({sent})", count))
 
+    @property
+    def dimension(self) -> int | None:
+        """The length of a vector; None while there is none."""
+        rows = self._database.select("SELECT embedding FROM vectors LIMIT 1")
+        return decode_vectors([rows[0][0]]).shape[1] if rows else None
+
 
 def _decode(rows: Iterable[sqlite3.Row]) -> list[StoredVector]:
     return [StoredVector(vector, decode_vectors([embedding])[0]) for vector, embedding in rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -21,71 +21,111 @@ def name_words(name: str, language: str = ENGLISH) -> frozenset[str]:
     return frozenset(indexed_text(name, language).split())
 
 
+class HeadingWords(NamedTuple):
+    """The words of each of a chunk's headings."""
+
+    in_chunk: tuple[frozenset[str], ...]
+    """Those of the headings in the chunk."""
+    others: tuple[frozenset[str], ...]
+    """Those of all headings above it and in it but the page's title."""
+
+    @classmethod
+    def of(cls, section_path: Sequence[str], headings: Sequence[str], title: str, language: str) -> HeadingWords:
+        """Return the words of headings in some language."""
+        others = [name_words(heading, language) for heading in (*section_path, *headings) if heading != title]
+        return cls(tuple([name_words(heading, language) for heading in headings]), tuple(others))
+
+
 class _Names(NamedTuple):
     """The words of one page's names."""
 
-    written: str
-    """The title that they were taken from."""
-    language: str
+    number: int
+    """The page's, which is another one after each change of the page."""
+    key: str
+    """The folded path, by which links refer to the page."""
     title: frozenset[str]
     name: frozenset[str]
     """Those of the last part of the path."""
     path: frozenset[str]
 
+    @classmethod
+    def of(cls, number: int, path: str, key: str, title: str, language: str) -> _Names:
+        names = title, page_name(path), path.replace("/", " ")
+        return cls(number, path if key == path else key, *(name_words(name, language) for name in names))
+
+    @property
+    def title_and_name(self) -> frozenset[str]:
+        return self.title | self.name
+
+
+_NO_NAMES = _Names(0, "", frozenset(), frozenset(), frozenset())
+
 
 class PageNames:
     """The names of all pages of one state of a catalog, and the numbers of links to them."""
 
-    def __init__(self, pages: Iterable[tuple[str, str, str, int]], known: PageNames | None = None) -> None:
-        """Take path, title, language and links of each page; the words of those that `known` has are taken from there."""
-        before = known._pages if known else {}
+    def __init__(self) -> None:
+        """Begin with no pages; `updated` adds them."""
+        self.last_number = 0
+        """The highest number of a page that was added."""
         self._pages: dict[str, _Names] = {}
-        self._links: dict[str, int] = {}
-        for path, title, language, links in pages:
-            self._links[path] = links
-            page = before.get(path)
-            if page is None or (page.written, page.language) != (title, language):
-                words = (name_words(name, language) for name in (title, page_name(path), path.replace("/", " ")))
-                page = _Names(title, language, *words)
-            self._pages[path] = page
-        self._counts = Counter(word for page in self._pages.values() for word in page.title | page.name)
+        self._links: Mapping[str, int] = {}
+        self._counts: Counter[str] = Counter()
+        """The number of pages with a word in their titles."""
+        self._weights: dict[str, float] = {}
 
-    def title(self, path: str) -> str:
-        """Return a page's title."""
-        page = self._pages.get(path)
-        return page.written if page else ""
+    def updated(
+        self, added: Iterable[tuple[int, str, str, str, str]], numbers: Container[int], links: Mapping[str, int]
+    ) -> PageNames:
+        """Return the names with those of more pages: the number, path, folded path, title and language of each.
 
-    def language(self, path: str) -> str:
-        """Return a page's language."""
-        page = self._pages.get(path)
-        return page.language if page else ENGLISH
+        `numbers` are those of all pages that are left, and `links` the numbers of links by folded paths.
+        """
+        new = PageNames()
+        new._links, new._counts, new.last_number = links, self._counts.copy(), self.last_number
+        new._pages = {path: names for path, names in self._pages.items() if names.number in numbers}
+        if len(new._pages) < len(self._pages):
+            for path in self._pages.keys() - new._pages.keys():
+                new._counts.subtract(self._pages[path].title_and_name)
+        for number, path, key, title, language in added:
+            new._pages[path] = names = _Names.of(number, path, key, title, language)
+            new._counts.update(names.title_and_name)
+            new.last_number = max(number, new.last_number)
+        return new
 
     def incoming_links(self, path: str) -> int:
         """Return the number of pages that link to a page."""
-        return self._links.get(path, 0)
+        return self._links.get(self._pages.get(path, _NO_NAMES).key, 0)
+
+    def has_any(self, path: str, words: frozenset[str]) -> bool:
+        """Return whether a page's title or path has any of some words."""
+        page = self._pages.get(path, _NO_NAMES)
+        return not (words.isdisjoint(page.path) and words.isdisjoint(page.title) and words.isdisjoint(page.name))
 
     def path_words(self, path: str) -> frozenset[str]:
         """Return the words of a page's path."""
-        page = self._pages.get(path)
-        return page.path if page else frozenset()
+        return self._pages.get(path, _NO_NAMES).path
 
     def title_words(self, path: str) -> frozenset[str]:
         """Return the words of a page's title, and of the last part of its path."""
-        page = self._pages.get(path)
-        return page.title | page.name if page else frozenset()
+        return self._pages.get(path, _NO_NAMES).title_and_name
 
     def share(self, path: str, words: frozenset[str]) -> float:
         """Return how much of a page's title, or of its name if that is more, some words are (0 to 1).
 
         Each word counts by its inverse frequency among titles: what all have in common says next to nothing.
         """
-        page = self._pages.get(path)
-        return max(self._share(page.title, words), self._share(page.name, words)) if page else 0.0
+        page = self._pages.get(path, _NO_NAMES)
+        return max(self._share(page.title, words), self._share(page.name, words))
 
     def _share(self, name: frozenset[str], words: frozenset[str]) -> float:
-        whole = sum(map(self._weight, name))
-        return sum(map(self._weight, name & words)) / whole if whole else 0.0
+        if words.isdisjoint(name):
+            return 0.0
+        return sum(map(self._weight, name & words)) / sum(map(self._weight, name))
 
     def _weight(self, word: str) -> float:
-        count = self._counts[word]
-        return math.log(1 + (len(self._pages) - count + 0.5) / (count + 0.5))
+        weight = self._weights.get(word)
+        if weight is None:
+            count = self._counts[word]
+            weight = self._weights[word] = math.log(1 + (len(self._pages) - count + 0.5) / (count + 0.5))
+        return weight

@@ -10,6 +10,7 @@ from otterwiki_semantic.storage.catalog_reader import SELECT_CHUNKS, stored_chun
 from otterwiki_semantic.storage.schema import IS_EMBEDDED
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
+# CROSS JOIN, here and in `Catalog.end_change`, has SQLite begin with `pending`; it would read every chunk otherwise.
 _MAX_FILLED = 10_000
 """Entries that the log keeps. A reader that lacks older ones reads all vectors again."""
 
@@ -24,7 +25,7 @@ class PendingVectors:
         """Return path, Unix time of the last change (0: unknown) and number of links to each page that lacks vectors."""
         statement = (
             "SELECT path, COALESCE(updated, 0), (SELECT COUNT(*) FROM links WHERE target = path_key) FROM pages"
-            " WHERE path IN (SELECT path FROM pending JOIN chunks ON chunks.vector = pending.vector)"
+            " WHERE path IN (SELECT path FROM pending CROSS JOIN chunks ON chunks.vector = pending.vector)"
         )
         return [tuple(row) for row in self._database.select(statement)]
 

@@ -57,6 +57,7 @@ CREATE TABLE chunks (
 );
 CREATE VIRTUAL TABLE keywords USING fts5 (title, headings, body, tokenize = "ascii tokenchars '#+'");
 CREATE VIRTUAL TABLE keyword_counts USING fts5vocab (keywords, row);
+CREATE VIRTUAL TABLE keyword_places USING fts5vocab (keywords, instance);
 CREATE INDEX chunks_by_vector ON chunks (vector);
 CREATE TABLE vectors (place INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, embedding BLOB NOT NULL);
 CREATE TABLE free_places (place INTEGER PRIMARY KEY);
@@ -84,12 +85,17 @@ _MAX_CACHED_LISTS = 4_000
 _ROUNDING = 0.01
 
 
+def read_facts(database: SqliteFile) -> dict[str, str]:
+    """Return the facts about a catalog, by name."""
+    return database.memoised("SELECT name, value FROM meta")
+
+
 def read_revision(database: SqliteFile) -> int:
     """Return the revision of the state that this thread reads; `CatalogCorruptError` if there is none."""
-    rows = database.select("SELECT value FROM meta WHERE name = 'revision'")
-    if not rows:
+    revision = read_facts(database).get("revision")
+    if revision is None:
         raise CatalogCorruptError("the catalog has no revision")
-    return int(rows[0]["value"])
+    return int(revision)
 
 
 def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[str]) -> None:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError, DiskFullError
 
@@ -105,19 +106,37 @@ class SqliteFile:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Let everything that this thread reads in the block see the same state of the file."""
+        outer = getattr(self._snapshots, "connection", None)
+        if outer is not None:
+            yield
+            return
         with self.read() as connection:
-            outer = getattr(self._snapshots, "connection", None)
-            self._snapshots.connection = connection
+            self._snapshots.connection, self._snapshots.memo = connection, {}
             try:
                 yield
             finally:
-                self._snapshots.connection = outer
+                self._snapshots.connection = self._snapshots.memo = None
+
+    def memoised(self, statement: str) -> dict[str, Any]:
+        """Return the rows of a query of two columns as a dictionary; it is asked once for each snapshot."""
+        memo: dict[str, dict[str, Any]] | None = getattr(self._snapshots, "memo", None)
+        if memo is None:
+            return dict(map(tuple, self.select(statement)))
+        if statement not in memo:
+            memo[statement] = dict(map(tuple, self.select(statement)))
+        return memo[statement]
 
     def select(self, statement: str, *values: str | int | Iterable[str] | Iterable[int]) -> list[sqlite3.Row]:
         """Return the rows of a query; for a list as a value it has the condition `IN_LIST`."""
         bound = [value if isinstance(value, str | int) else json.dumps(list(value)) for value in values]
-        with self.read() as connection:
-            return connection.execute(statement, bound).fetchall()
+        shared: sqlite3.Connection | None = getattr(self._snapshots, "connection", None)
+        if shared is None:
+            with self.read() as connection:
+                return connection.execute(statement, bound).fetchall()
+        try:
+            return shared.execute(statement, bound).fetchall()
+        except sqlite3.Error as error:
+            raise self._translated(error) from error
 
     @contextmanager
     def read(self) -> Iterator[sqlite3.Connection]:
@@ -171,7 +190,10 @@ class SqliteFile:
         try:
             yield
         except sqlite3.Error as error:
-            raise self._error_class(error)(f"the catalog {self.path} cannot be used: {error}") from error
+            raise self._translated(error) from error
+
+    def _translated(self, error: sqlite3.Error) -> CatalogError:
+        return self._error_class(error)(f"the catalog {self.path} cannot be used: {error}")
 
     def _error_class(self, error: sqlite3.Error) -> type[CatalogError]:
         extended = getattr(error, "sqlite_errorcode", 0)

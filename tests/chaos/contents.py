@@ -41,9 +41,11 @@ _OWN_FACTS = {
 """Facts of the catalog's `meta` that two equal indexes have each for itself."""
 _NUMBERS = {"chunks": {"id", "page"}, "pages": {"number"}}
 """Columns that only count."""
-_PASSING = ("suspects", "dropped", "stale")
+_PASSING = ("suspects", "dropped", "stale", "pending")
 """Tables of what is left to do: nothing, in an index that equals a commit."""
 _OF_VECTORS = {"vectors", "free_places"}
+_OWN_TABLES = {"filled", "keyword_places"}
+"""A log of what each did, and a view of the keyword index by the chunks' ids."""
 _KEYWORDS = """
 SELECT chunks.path AS path, chunks.ordinal AS ordinal, title, keywords.headings AS headings, body
 FROM keywords LEFT JOIN chunks ON chunks.id = keywords.rowid"""
@@ -127,9 +129,10 @@ def _read_generation(directory: Path, faults: list[str]) -> Contents:
 
 
 def _tables(catalog: sqlite3.Connection) -> list[str]:
-    """Return the tables whose rows are compared: not those within the keyword index, nor the vectors and their places."""
+    """Return the tables whose rows are compared: neither the vectors nor what two equal indexes have each for itself."""
     names = [name for (name,) in catalog.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-    return [name for name in names if not name.startswith(("sqlite_", "keywords_")) and name not in _OF_VECTORS]
+    left_out = _OF_VECTORS | _OWN_TABLES
+    return [name for name in names if not name.startswith(("sqlite_", "keywords_")) and name not in left_out]
 
 
 def _rows(catalog: sqlite3.Connection, table: str) -> Counter[str]:

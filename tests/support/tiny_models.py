@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 WORDS = ["boiler", "radiator", "warm", "room", "tomato", "plant", "garden", "may", "the", "in", "query", "passage"]
 TABLE = np.random.default_rng(7).standard_normal((len(WORDS) + 1, 8)).astype(np.float32)
@@ -31,14 +32,24 @@ def write_onnx(directory: Path, output: str = "last_hidden_state", inputs: tuple
     """Write an encoder whose graph looks up the vectors of tokens; it wants `inputs`, and does not use them."""
     directory.mkdir(parents=True, exist_ok=True)
     write_tokenizer(directory)
-    weights = _ints(1, *TABLE.shape) + _int(2, 1) + _text(8, "table") + _bytes(9, TABLE.tobytes())
+    write_graph(directory, TABLE, output, inputs)
+    return directory
+
+
+def write_graph(
+    directory: Path,
+    table: npt.NDArray[np.float32],
+    output: str = "last_hidden_state",
+    inputs: tuple[str, ...] = ("attention_mask",),
+) -> None:
+    """Write the graph of an encoder that looks up tokens in a table of vectors; it wants `inputs`, and does not use them."""
+    weights = _ints(1, *table.shape) + _int(2, 1) + _text(8, "table") + _bytes(9, table.tobytes())
     node = _text(1, "table") + _text(1, "input_ids") + _text(2, output) + _text(4, "Gather")
     graph = _bytes(1, node) + _text(2, "tiny") + _bytes(5, weights)
     for name in ("input_ids", *inputs):
         graph += _bytes(11, _value(name, 7, 2))
     graph += _bytes(12, _value(output, 1, 3))
     (directory / "model.onnx").write_bytes(_int(1, 8) + _bytes(7, graph) + _bytes(8, _int(2, 17)))
-    return directory
 
 
 def write_json(path: Path, content: Any) -> None:

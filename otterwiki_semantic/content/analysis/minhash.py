@@ -71,5 +71,6 @@ class ShingledText:
 
     @cached_property
     def _shingles(self) -> frozenset[tuple[str, ...]]:
-        starts = range(max(1, len(self._words) - _SHINGLE + 1))
-        return frozenset(tuple(self._words[start : start + _SHINGLE]) for start in starts)
+        if len(self._words) <= _SHINGLE:
+            return frozenset([tuple(self._words)])
+        return frozenset(zip(*(self._words[start:] for start in range(_SHINGLE)), strict=False))

@@ -13,7 +13,7 @@ import re
 import sys
 import unicodedata
 from array import array
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache, lru_cache
 from importlib.metadata import version
 from itertools import chain
@@ -147,22 +147,24 @@ class WordMatcher:
     def __init__(
         self,
         is_match: Callable[[Sequence[str], str], bool],
-        initials: Container[str] | None = None,
+        initials: Collection[str] | None = None,
         languages: Sequence[str] = (ENGLISH,),
     ) -> None:
         self._is_match = is_match
-        self._initials = initials
+        self._initials = (
+            None if initials is None else frozenset(each for letter in initials for each in (letter, letter.upper()))
+        )
         self._languages = languages
-        self._known: dict[str, bool] = {}
+        self._analyses = [_analyses(language) for language in languages]
+        self._known: dict[str, bool | None] = {}
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
         """Yield where the matching words of a text stand, in order (start to before end)."""
         known = self._known
         spellings, starts = _spellings(text) if len(text) <= _LONGEST_CACHED_TEXT else _spellings.__wrapped__(text)
+        known.update((spelled, self._matches(spelled)) for spelled in set(spellings).difference(known))
         for place, spelled in enumerate(spellings):
-            is_match = known.get(spelled)
-            if is_match is None and spelled.isascii():
-                is_match = known[spelled] = self._matches(spelled)
+            is_match = known[spelled]
             if is_match:
                 yield starts[place], starts[place] + len(spelled)
             elif is_match is None:
@@ -170,19 +172,28 @@ class WordMatcher:
                 matching = (word for word in found if self._is_match((*word.parts, *word.bare), word.whole))
                 yield from sorted({(word.start, word.end) for word in matching})
 
-    def _matches(self, spelled: str) -> bool:
-        """Whether a word of ASCII characters matches."""
-        if self._initials is not None and spelled.isalpha() and _is_plain(spelled) and spelled[0].lower() not in self._initials:
+    def _matches(self, spelled: str) -> bool | None:
+        """Whether a word of ASCII characters matches; None for one of others, which may match in part."""
+        if not spelled.isascii():
+            return None
+        if self._initials is not None and spelled[0] not in self._initials and spelled.isalpha() and _is_plain(spelled):
             return False
-        analyses = (_analyses(language)[spelled] for language in self._languages)
-        return any(parts and self._is_match((*parts, *bare), whole) for parts, _, whole, bare in analyses)
+        for analyses in self._analyses:
+            parts, _, whole, bare = analyses[spelled]
+            if parts and self._is_match(parts + bare, whole):
+                return True
+        return False
 
 
 @lru_cache(_CACHED_TEXTS)
 def _spellings(text: str) -> tuple[tuple[str, ...], array[int]]:
     """Return the words of a text as they are spelled, and where each begins."""
-    found = [(match.start(), sys.intern(match[0])) for match in _spelled_words(text)]
-    return tuple(spelled for _, spelled in found), array("I", [start for start, _ in found])
+    spellings, starts, end = tuple(map(sys.intern, _spelled(text))), array("I"), 0
+    for spelled in spellings:
+        start = text.index(spelled, end)  # quicker than a match object: it begins with the next letter or digit
+        starts.append(start)
+        end = start + len(spelled)
+    return spellings, starts
 
 
 def _spelled_words(text: str) -> Iterator[re.Match[str]] | Iterator[regex.Match[str]]:

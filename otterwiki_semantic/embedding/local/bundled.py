@@ -37,6 +37,7 @@ class BundledModel:
     name = "all-MiniLM-L6-v2"
     is_calibrated = True
     asks_server = False
+    device = "cpu"  # no GPU has the 8-bit operations of its graph
     overhead = SPECIAL_TOKENS
 
     def __init__(self, directory: Path = BUNDLED_MODEL, threads: int | None = None) -> None:

@@ -32,6 +32,8 @@ class Encoder(Protocol):
     """The context window in tokens."""
     special_tokens: int
     """The number of special tokens in each text."""
+    device: str
+    """See `Embedder.device`."""
 
     def prompt(self, *, is_query: bool) -> str:
         """Return what is put before each query, or each passage."""
@@ -57,6 +59,10 @@ class LocalModel(ModelWithInfo):
         self._opening = threading.Lock()
         self._cooldown = Cooldown(_PAUSE_SECONDS)
         self._encoder: Encoder | None = None
+
+    @property
+    def device(self) -> str:
+        return self._encoder.device if self._encoder else ""
 
     def prepare(self) -> None:
         """Open the model; a different one changes the fingerprint."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -30,23 +31,33 @@ _OUTPUTS = (
 """The usual outputs by preference, with their ranks: 2 for a vector of the whole text, 3 for those of its tokens."""
 _USUAL_WINDOWS = (512, 256, 128, 64)
 _TYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+_GPU_BATCH = 32
+"""Passages that a GPU embeds at a time; a processor takes them one by one."""
 
 
 class OnnxEncoder:
-    """An `Encoder`. Errors: `ModelError` if a file is missing, or the graph is of another kind."""
+    """An `Encoder`; `batch` is the number of passages embedded at a time.
 
-    def __init__(self, settings: Settings) -> None:
+    Errors: `ModelError` if a file is missing, the graph is of another kind, or the device cannot be used.
+    """
+
+    def __init__(self, settings: Settings, batch: int | None = None) -> None:
         check_known(model_options(settings), (), "onnx")
         self._files = ModelDirectory(Path(settings.model.partition(":")[2]))
         self._prompts = {True: settings.query_prompt, False: settings.passage_prompt}
-        self._tokenizer, self._session = open_graph(self._files.graph, self._files.tokenizer, is_optimised=False)
+        opened = open_graph(self._files.graph, self._files.tokenizer, is_optimised=False, device=settings.device)
+        self._tokenizer, self._session = opened
+        self.device = opened.device
         self._inputs = self._input_types()
         self._output, self._is_pooled = self._choose_output()
         if not self._is_pooled:
             self._check_pooling()
         self._background = BackgroundThreads(settings.threads or None)
+        self._batch = batch or (1 if self.device == "cpu" else _GPU_BATCH)
+        if "attention_mask" not in self._inputs:  # the graph would take padding for text
+            self._batch = 1
         self.special_tokens = self._tokenizer.num_special_tokens_to_add(is_pair=False)
-        self.dimension = len(self._run("a text"))
+        self.dimension = len(self._run(["a text"])[0])
         self.window = settings.model_window or self._files.window() or self._probe_window()
         self.digest = files_digest(self._files.root, self._files.files())
 
@@ -60,31 +71,44 @@ class OnnxEncoder:
         return [len(encoding.ids) for encoding in encodings]
 
     def encode(self, texts: Sequence[str], *, is_query: bool) -> list[Numbers]:
-        """Queries run on the calling thread."""
+        """Queries run on the calling thread, one by one; passages of similar length go together."""
         prompt = self.prompt(is_query=is_query)
         prompted = [prompt + text for text in texts]
-        return [self._run(text) for text in prompted] if is_query else self._background.map(self._run, prompted, len)
+        if is_query:
+            return [self._run([text])[0] for text in prompted]
+        order = sorted(range(len(texts)), key=lambda index: -len(prompted[index]))
+        by_length = [prompted[index] for index in order]
+        batches = [by_length[start : start + self._batch] for start in range(0, len(texts), self._batch)]
+        vectors = chain.from_iterable(self._background.map(self._run, batches, lambda _: 0))
+        by_index = dict(zip(order, vectors, strict=True))
+        return [by_index[index] for index in range(len(texts))]
 
-    def _run(self, text: str) -> Numbers:
-        encoding = self._tokenizer.encode(text)
-        given = {"input_ids": encoding.ids, "attention_mask": encoding.attention_mask, "token_type_ids": encoding.type_ids}
-        return self._infer(given)
+    def _run(self, texts: Sequence[str]) -> list[Numbers]:
+        encodings = map(self._tokenizer.encode, texts)
+        return self._infer([(encoding.ids, encoding.type_ids) for encoding in encodings])
 
-    def _infer(self, given: dict[str, list[int]]) -> Numbers:
-        size = len(given["input_ids"])
-        given = given | {"position_ids": list(range(size))}
-        inputs = {name: np.array([given[name]], dtype=kind) for name, kind in self._inputs.items()}
+    def _infer(self, texts: Sequence[tuple[list[int], list[int]]]) -> list[Numbers]:
+        """Return the vectors of texts, each given as ids and types of its tokens; shorter ones are padded."""
+        sizes = [len(ids) for ids, _ in texts]
+        longest = max(sizes)
+        given = {
+            "input_ids": [ids + [0] * (longest - len(ids)) for ids, _ in texts],
+            "attention_mask": [[1] * size + [0] * (longest - size) for size in sizes],
+            "token_type_ids": [types + [0] * (longest - len(types)) for _, types in texts],
+            "position_ids": [list(range(longest))] * len(texts),
+        }
+        inputs = {name: np.array(given[name], dtype=kind) for name, kind in self._inputs.items()}
         try:
             output: Numbers = self._session.run([self._output], inputs)[0]
         except Exception as error:  # the library raises bare exceptions
-            raise ModelError(f"the model in {self._files.root} fails on a text of {size} tokens: {error}") from error
-        return output[0] if self._is_pooled else self._files.pool(output[0])
+            raise ModelError(f"the model in {self._files.root} fails on a text of {longest} tokens: {error}") from error
+        return [row if self._is_pooled else self._files.pool(row[:size]) for row, size in zip(output, sizes, strict=True)]
 
     def _probe_window(self) -> int:
         """Return the largest of the usual context windows that the graph does not fail on. Errors: `ModelError`."""
         for size in _USUAL_WINDOWS:
             with suppress(ModelError):
-                self._infer({"input_ids": [1] * size, "attention_mask": [1] * size, "token_type_ids": [0] * size})
+                self._infer([([1] * size, [0] * size)])
                 return size
         raise ModelError(f"the model in {self._files.root} fails on texts of {_USUAL_WINDOWS[-1]} tokens")
 

@@ -1,4 +1,4 @@
-"""Runs a graph with ONNX Runtime: one text at a time in each thread, the index's texts at low priority.
+"""Runs a graph with ONNX Runtime, on the processor or a GPU; on the processor one text at a time in each thread.
 
 A vector must not depend on the texts that are embedded with it: padding costs time, and dynamic quantisation scales activations
 by the largest value of the whole batch. On the machines measured this is also the fastest arrangement.
@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from otterwiki_semantic.core.errors import ModelError
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
+    from onnxruntime import InferenceSession, SessionOptions
     from tokenizers import Tokenizer
 
 T = TypeVar("T")
 R = TypeVar("R")
 _BACKGROUND_NICENESS = 10
+_CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 
 
 class OpenedGraph(NamedTuple):
@@ -30,28 +31,56 @@ class OpenedGraph(NamedTuple):
     tokenizer: Tokenizer
     session: InferenceSession
 
+    @property
+    def device(self) -> str:
+        """What computes it: `cuda`, or `cpu`."""
+        return "cuda" if _CUDA in self.session.get_providers() else "cpu"
 
-def open_graph(graph: Path, tokenizer: Path, *, is_optimised: bool) -> OpenedGraph:
-    """Open a model's files; an optimised graph is run unchanged. Errors: `ModelError`."""
+
+def open_graph(graph: Path, tokenizer: Path, *, is_optimised: bool, device: str = "cpu") -> OpenedGraph:
+    """Open a model's files; an optimised graph is run unchanged. For `device` see `Settings`. Errors: `ModelError`."""
     import onnxruntime
     from tokenizers import Tokenizer
+
+    providers = execution_providers(device, onnxruntime.get_available_providers())
+    if _CUDA in providers and hasattr(onnxruntime, "preload_dlls"):  # from 1.21 on: finds CUDA where pip installs it
+        onnxruntime.preload_dlls()
+    try:
+        session = onnxruntime.InferenceSession(graph, session_options(is_optimised=is_optimised), providers=providers)
+        opened = OpenedGraph(Tokenizer.from_file(str(tokenizer)), session)
+    except Exception as error:  # both libraries raise bare exceptions
+        raise ModelError(f"the model in {graph.parent} cannot be opened: {error}") from error
+    if device == "cuda" and opened.device != "cuda":  # the library falls back to the processor
+        raise ModelError(
+            "SEMANTIC_DEVICE is 'cuda', but ONNX Runtime cannot use the GPU: driver, CUDA or cuDNN are missing or of another "
+            'version; install them, such as with: pip install "onnxruntime-gpu[cuda,cudnn]"; or set SEMANTIC_DEVICE=cpu'
+        )
+    opened.tokenizer.no_padding()
+    opened.tokenizer.no_truncation()
+    return opened
+
+
+def session_options(*, is_optimised: bool) -> SessionOptions:
+    """Return the options of a session: one thread for a text; an optimised graph is run unchanged."""
+    import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 4  # errors are raised
-    # Texts differ in length: buffers planned for one shape only pile up.
-    options.enable_mem_pattern = False
-    options.enable_cpu_mem_arena = False
+    options.enable_mem_pattern = False  # texts differ in length: buffers planned for one shape only pile up
     if is_optimised:  # further fusions would make it slower
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-    try:
-        session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
-        opened = OpenedGraph(Tokenizer.from_file(str(tokenizer)), session)
-    except Exception as error:  # both libraries raise bare exceptions
-        raise ModelError(f"the model in {graph.parent} cannot be opened: {error}") from error
-    opened.tokenizer.no_padding()
-    opened.tokenizer.no_truncation()
-    return opened
+    return options
+
+
+def execution_providers(device: str, available: Sequence[str]) -> list[str]:
+    """Return the execution providers to use of those `available`, by preference. Errors: `ModelError` if there is none."""
+    if device == "cuda" and _CUDA not in available:
+        raise ModelError(
+            f"SEMANTIC_DEVICE is 'cuda', but the installed ONNX Runtime has only {', '.join(available)}; replace it with: "
+            'pip uninstall onnxruntime && pip install "onnxruntime-gpu[cuda,cudnn]"; or set SEMANTIC_DEVICE=cpu'
+        )
+    return [_CPU] if device == "cpu" or _CUDA not in available else [_CUDA, _CPU]
 
 
 class BackgroundThreads:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _RESERVED = ("modules", "prompts", "model_card_data", "token", "use_auth_token", "similarity_fn_name", "default_prompt_name")
-_BATCH = 8
-"""Texts embedded at a time; a query waits for one batch at most."""
+_BATCH, _GPU_BATCH = 8, 32
+"""Texts embedded at a time on a processor and on a GPU; a query waits for one batch at most."""
 _NO_LIMIT = 1_000_000
 
 
@@ -36,6 +36,8 @@ class SentenceTransformerEncoder:
         self._name = settings.model.partition(":")[2]
         self._prompts = {True: settings.query_prompt, False: settings.passage_prompt}
         self._model = _load(self._name, settings)
+        self.device = self._model.device.type
+        self._batch = _BATCH if self.device == "cpu" else _GPU_BATCH
         self._turn = threading.Lock()
         self._background = BackgroundThreads(1)
         self._tokenizer = _own_tokenizer(self._model)
@@ -64,7 +66,7 @@ class SentenceTransformerEncoder:
         if is_query:
             return list(self._encode_batch(texts, is_query=True))
         order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
-        batches = [order[start : start + _BATCH] for start in range(0, len(order), _BATCH)]
+        batches = [order[start : start + self._batch] for start in range(0, len(order), self._batch)]
 
         def encode(indexes: list[int]) -> Any:
             return self._encode_batch([texts[index] for index in indexes], is_query=False)
@@ -115,6 +117,13 @@ def _load(name: str, settings: Settings) -> SentenceTransformer:
         raise ModelError(
             f"{name} is no directory; SEMANTIC_MODEL=sentence-transformers: wants an absolute path, or a hub's name"
         )
+    if settings.device == "cuda" and not torch.cuda.is_available():
+        raise ModelError(
+            f"SEMANTIC_DEVICE is 'cuda', but PyTorch {torch.__version__} has none; install the driver, and PyTorch with CUDA "
+            "(https://pytorch.org/get-started/locally), or set SEMANTIC_DEVICE=cpu"
+        )
+    if settings.device != "auto":
+        options.setdefault("device", settings.device)
     disable_progress_bar()
     if settings.threads:
         torch.set_num_threads(settings.threads)

@@ -279,9 +279,9 @@ class VectorMirror:
         with self._writing:
             if not self._is_open:
                 return
+            self._count = self.store.count()
             self._state = MirrorState.FILLING if self._catalog.outbox.has_upserts else MirrorState.CURRENT
             self.error = None
-            self._count = self.store.count()
             if self._state is MirrorState.CURRENT:
                 if not (self.is_whole or self._catalog.outbox.updates(1)):
                     self._publish()
@@ -295,8 +295,8 @@ class VectorMirror:
         if commit is None:
             self._whole_at = (commit,)
             return
-        vectors = self._catalog.outbox.sample_sent(1)
-        facts: dict[str, str | int] = {"commit": commit, **({"dimension": len(vectors[0].embedding)} if vectors else {})}
+        dimension = self._catalog.outbox.dimension
+        facts: dict[str, str | int] = {"commit": commit, **({"dimension": dimension} if dimension else {})}
         self._seal.breach()
         self.store.describe(facts)
         try:

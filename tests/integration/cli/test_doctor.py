@@ -506,6 +506,15 @@ def test_a_model_that_the_index_knows_is_asked_for_a_sentence_and_no_more(
     assert files_of(settings_of(case).data_dir) == before
 
 
+def test_the_device_is_named_and_a_gpu_that_the_model_does_not_use(resting: DoctorContext) -> None:
+    case = make_context({**PATH, "SEMANTIC_DEVICE": "cuda"}, {}, repository=settings_of(resting).repository)
+    model, device = check_model(case)
+    assert model.level is Level.OK
+    assert model.detail.endswith(" ms on cpu")
+    assert (device.level, device.what) == (Level.NOTE, "device")
+    assert "SEMANTIC_DEVICE is 'cuda', but minilm does not run on a GPU" in device.detail
+
+
 def test_a_model_that_nobody_has_asked_yet_is_asked_what_it_is(on_a_server: tuple[ModelServer, DoctorContext]) -> None:
     _, case = on_a_server
     before = files_of(settings_of(case).data_dir)

@@ -13,6 +13,7 @@ from pathlib import Path
 from threading import Event
 
 import numpy as np
+import onnxruntime
 import pytest
 
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
@@ -22,6 +23,7 @@ from otterwiki_semantic.embedding.factory import open_embedder
 from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL, BundledModel
 from otterwiki_semantic.embedding.local.model import Encoder, LocalModel
 from otterwiki_semantic.embedding.local.onnx import OnnxEncoder
+from otterwiki_semantic.embedding.local.onnx_session import execution_providers
 from tests.support.model_servers import ModelServer, ollama_told, serving
 from tests.support.model_settings import settings_in
 from tests.support.paths import DATA
@@ -332,3 +334,48 @@ def test_sentence_transformers_takes_its_options_by_name(tmp_path: Path) -> None
     assert open_embedder(settings).embed(TEXTS).shape == (len(TEXTS), 4)
     with pytest.raises(ModelError, match=r"truncate_dimension.*allowed: .*truncate_dim"):
         open_embedder(replace(settings, model_options='{"truncate_dimension": 4}')).embed(TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("device", "available", "chosen"),
+    [
+        ("auto", ["AzureExecutionProvider", "CPUExecutionProvider"], ["CPUExecutionProvider"]),
+        ("auto", ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"], ["CUDAExecutionProvider"]),
+        ("cuda", ["CUDAExecutionProvider", "CPUExecutionProvider"], ["CUDAExecutionProvider"]),
+        ("cpu", ["CUDAExecutionProvider", "CPUExecutionProvider"], ["CPUExecutionProvider"]),
+    ],
+)
+def test_the_device_decides_what_runs_a_graph(device: str, available: list[str], chosen: list[str]) -> None:
+    assert execution_providers(device, available)[: len(chosen)] == chosen
+    assert execution_providers(device, available)[-1] == "CPUExecutionProvider"
+
+
+@pytest.mark.skipif("CUDAExecutionProvider" in onnxruntime.get_available_providers(), reason="ONNX Runtime has CUDA here")
+def test_without_a_gpu_the_processor_is_used_unless_a_gpu_is_demanded(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, f"onnx:{write_onnx(tmp_path / 'model')}")
+    model = open_embedder(settings)
+    assert model.device == ""
+    model.prepare()
+    assert model.device == "cpu"
+    with pytest.raises(ModelError, match=r"has only .*CPUExecutionProvider; replace it with: .*onnxruntime-gpu"):
+        open_embedder(replace(settings, device="cuda")).prepare()
+
+
+@WITH_TORCH
+def test_sentence_transformers_runs_where_it_is_told(tmp_path: Path) -> None:
+    import torch
+
+    settings = settings_in(tmp_path, f"sentence-transformers:{write_sentence_transformer(tmp_path / 'model')}", device="cpu")
+    model = open_embedder(settings)
+    model.prepare()
+    assert model.device == "cpu"
+    if not torch.cuda.is_available():
+        with pytest.raises(ModelError, match=r"SEMANTIC_DEVICE is 'cuda', but PyTorch .* has none; install"):
+            open_embedder(replace(settings, device="cuda")).prepare()
+
+
+@pytest.mark.parametrize("inputs", [("attention_mask", "position_ids"), ()])
+def test_texts_embedded_in_batches_have_the_same_vectors_in_their_order(tmp_path: Path, inputs: tuple[str, ...]) -> None:
+    settings = settings_in(tmp_path, f"onnx:{write_onnx(tmp_path / 'model', inputs=inputs)}")
+    one_by_one = OnnxEncoder(settings).encode(TEXTS, is_query=False)
+    assert np.allclose(OnnxEncoder(settings, batch=3).encode(TEXTS, is_query=False), one_by_one, atol=1e-6)

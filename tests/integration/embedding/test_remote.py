@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +18,10 @@ from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.chunk_profiles import profile_named
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY
-from otterwiki_semantic.embedding.base import Embedder
+from otterwiki_semantic.embedding.base import Embedder, Matrix
 from otterwiki_semantic.embedding.factory import open_embedder
 from otterwiki_semantic.embedding.passages import embed_passages
-from otterwiki_semantic.embedding.queries import QueryEmbedder
+from otterwiki_semantic.embedding.queries import QueryEmbedder, _VectorCache
 from otterwiki_semantic.embedding.remote.ollama import host_url
 from otterwiki_semantic.embedding.remote.retry import IDENTIFICATION
 from tests.support.fake_time import FakeTime
@@ -102,7 +102,7 @@ def test_each_failure_of_queries_is_logged_once(setup: Setup, caplog: pytest.Log
     def messages(number: int) -> list[str]:
         caplog.clear()
         for _ in range(number):
-            queries.report_failure(queries.submit(["a query"]))
+            queries.report_failure(list(queries.submit(["a query"]).values()))
         return [record.message for record in caplog.records if "could not be embedded" in record.message]
 
     with closing(queries):
@@ -113,7 +113,40 @@ def test_each_failure_of_queries_is_logged_once(setup: Setup, caplog: pytest.Log
             assert "has just failed" in resting
             setup.time.now += 11
             assert messages(1) == []
-            queries._cached.cache_clear()
+            queries._cache = _VectorCache()
+
+
+def test_several_queries_are_sent_together(setup: Setup) -> None:
+    model = setup.prepared()
+    asked = len(setup.server.texts)
+    queries = QueryEmbedder(model, NO_TELEMETRY)
+    with closing(queries):
+        (known,) = queries.submit(["known"]).values()
+        assert known.result(30).shape == (DIMENSION,)
+        pending = queries.submit(["one", "known", "two", "one", "three"])
+        together = {query: future.result(30) for query, future in pending.items()}
+        assert [len(texts) for texts in setup.server.texts[asked:]] == [1, 3]
+        for query, vector in together.items():
+            assert np.allclose(vector, model.embed_queries([query])[0])
+        assert queries.cache_hits_and_misses == (1, 4)
+
+
+def test_a_query_that_the_model_fails_on_leaves_the_others_alone(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = setup.prepared()
+    embed = model.embed_queries
+
+    def fails_on_one(texts: Sequence[str]) -> Matrix:
+        if "bad" in texts:
+            raise ModelError("it cannot read this")
+        return embed(texts)
+
+    monkeypatch.setattr(model, "embed_queries", fails_on_one)
+    queries = QueryEmbedder(model, NO_TELEMETRY)
+    with closing(queries):
+        pending = queries.submit(["good", "bad", "also good"])
+        assert pending["good"].result(30).shape == pending["also good"].result(30).shape == (DIMENSION,)
+        with pytest.raises(ModelError, match="cannot read this"):
+            pending["bad"].result(30)
 
 
 def test_a_query_does_not_wait_as_long_as_a_busy_server_wants(setup: Setup) -> None:

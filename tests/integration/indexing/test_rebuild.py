@@ -561,7 +561,7 @@ def test_a_build_that_its_model_failed_goes_on_when_the_model_works(
     monkeypatch.setattr("otterwiki_semantic.indexing.promotion._seconds_per_text", lambda *_: 0.0)
     monkeypatch.setattr("otterwiki_semantic.indexing.sync._TEXTS_PER_STEP", 8)
     monkeypatch.setattr("otterwiki_semantic.indexing.rebuild.check_complete", refusing)
-    index = opened()
+    index = opened(eval_queries=judged(place, "p{:03}"))  # which keep it from serving as soon as its words are stored
     eventually(lambda: index.status().rebuild.state is RebuildState.FAILED)
     done = index.status().embedded_texts
     assert done

@@ -116,3 +116,14 @@ def test_an_emptied_wiki_removes_every_page(bench: Bench) -> None:
     plan = bench.indexer.plan(bench.catalog)
     assert plan is not None
     assert (paths(plan), sorted(plan.removed)) == ([], ["long", "short"])
+
+
+def test_a_commit_without_a_page_leaves_what_searches_have_loaded(bench: Bench) -> None:
+    bench.follow(bench.indexer.plan(bench.catalog))
+    before = bench.catalog.reader.page_names()
+    head = commit(bench.place, {"picture.txt": "no page"})
+    plan = bench.indexer.plan(bench.catalog)
+    assert plan is not None
+    assert (plan.head, paths(plan), plan.removed, plan.last_changes) == (head, [], [], {})
+    bench.catalog.set_last_changes(plan.last_changes)
+    assert bench.catalog.reader.page_names() is before

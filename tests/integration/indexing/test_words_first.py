@@ -107,6 +107,17 @@ def test_a_page_that_many_link_to_is_embedded_before_others(index: IndexEngine, 
     assert places["[Page 79"] == first_batch
 
 
+def test_a_page_that_is_opened_comes_next(index: IndexEngine, model: SlowModel) -> None:
+    model.seconds = 0.5
+    eventually(lambda: found_by_words(index))
+    index.related("p041", 3)
+    embedded = len(model.texts)
+    model.seconds = 0.1
+    eventually(lambda: is_whole(index))
+    place = next(place for place, text in enumerate(model.texts) if text.startswith("[Page 41]"))
+    assert place < embedded + 64 + 8
+
+
 def test_a_commit_is_indexed_at_once_while_others_are_embedded(
     settings: Settings, index: IndexEngine, model: SlowModel
 ) -> None:

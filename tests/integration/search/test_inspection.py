@@ -16,7 +16,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.local.bundled import BUNDLED_MODEL, BundledModel
 from otterwiki_semantic.search import inspection
-from otterwiki_semantic.storage import exact_index
+from otterwiki_semantic.storage import vector_rows
 from otterwiki_semantic.storage.generation import Generation
 from tests.support.engines import opened, wait_until_equal
 from tests.support.live_wiki import commit
@@ -27,7 +27,7 @@ LONG = "Long\n\n" + "\n\n".join(f"## Part {n}\n\n" + f"Sentence number {n} about
 @pytest.fixture
 def index(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[IndexEngine]:
     """An index of seven pages, compared in parts of five passages."""
-    monkeypatch.setattr(exact_index, "_BLOCK", 5)
+    monkeypatch.setattr(vector_rows, "BLOCK", 5)
     copy = {
         "copy.md": (settings.repository / "garden.md").read_text(),
         "long.md": f"# {LONG}",

@@ -6,7 +6,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.content.analysis.tokenizer import _ASCII_WORD, _WORD, WordMatcher, fold, indexed_text, name_key, words
+from otterwiki_semantic.content.analysis.tokenizer import (
+    _ASCII_WORD,
+    _WORD,
+    WordMatcher,
+    _spelled_words,
+    _spellings,
+    fold,
+    indexed_text,
+    name_key,
+    words,
+)
 
 
 @pytest.mark.parametrize(
@@ -78,3 +88,9 @@ def test_a_matcher_that_looks_at_initials_first_misses_nothing(spellings: list[s
 @given(st.text(max_size=100))
 def test_folding_twice_changes_nothing_more(text: str) -> None:
     assert fold(fold(text)) == fold(text)
+
+
+@given(st.text(max_size=100) | st.text("aB9é日_-. '+#́", max_size=40))
+def test_words_are_found_where_they_begin(text: str) -> None:
+    spellings, starts = _spellings(text)
+    assert list(zip(starts, spellings, strict=True)) == [(match.start(), match[0]) for match in _spelled_words(text)]

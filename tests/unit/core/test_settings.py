@@ -61,6 +61,7 @@ def test_flags_are_true_or_false() -> None:
         ("SEMANTIC_CHUNKS", "short"),
         ("SEMANTIC_THREADS", "1.5"),
         ("SEMANTIC_THREADS", "-1"),
+        ("SEMANTIC_DEVICE", "gpu"),
         ("SEMANTIC_SEARCH_LOG", "maybe"),
         ("SEMANTIC_CHROMA_URL", "localhost:8000"),
         ("SEMANTIC_CHROMA_URL", "ftp://localhost"),

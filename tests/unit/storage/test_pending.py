@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -96,3 +96,37 @@ def test_the_number_of_pages_that_lack_vectors_is_kept(small: SmallIndex) -> Non
     assert small.catalog.stored_commit is None
     small.catalog.end_change("another")
     assert small.catalog.unfinished == 0
+
+
+def test_looking_for_pages_that_lack_vectors_reads_no_other_chunks(small: SmallIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    select = small.catalog.select
+    plans: list[str] = []
+
+    def explain(statement: str, *values: str) -> list[tuple[str, ...]]:
+        plans.extend(row["detail"] for row in select(f"EXPLAIN QUERY PLAN {statement}", *values))
+        return []
+
+    monkeypatch.setattr(small.catalog, "select", explain)
+    assert not small.catalog.pending.pages()
+    assert any("pending" in step for step in plans)
+    assert not any(step.startswith("SCAN chunks") for step in plans)
+
+
+def test_counts_follow_every_change(small: SmallIndex) -> None:
+    def counted() -> tuple[int, ...]:
+        return tuple(small.catalog.select(f"SELECT COUNT(*) FROM {table}")[0][0] for table in ("pages", "chunks", "vectors"))
+
+    small.put("boat", ("hull", 0.5), ("sail", None))
+    small.put("house", ("roof", 0.7))
+    changes: tuple[Callable[[], object], ...] = (
+        lambda: None,
+        lambda: add(small, "boat", "sail", 0.9),
+        lambda: small.catalog.remove_pages(["boat"]),
+        small.catalog.collect_garbage,
+        lambda: small.put("garden", ("pond", 0.3)),
+    )
+    for change in changes:
+        change()
+        counts = small.catalog.counts()
+        assert (counts.pages, counts.chunks, counts.vectors) == counted()
+    assert counted() == (2, 2, 2)

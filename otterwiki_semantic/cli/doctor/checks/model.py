@@ -18,6 +18,7 @@ from otterwiki_semantic.core.timeout import call_with_timeout
 _QUESTION = "Does the model answer?"
 _KNOWN = "model.json"
 _SECONDS = 20.0
+_WITH_DEVICE = ("onnx:", "sentence-transformers:")
 
 
 def check_model(context: DoctorContext) -> Iterator[Finding]:
@@ -27,6 +28,9 @@ def check_model(context: DoctorContext) -> Iterator[Finding]:
         yield note("model", "not checked: its settings are wrong")
     else:
         yield _model(settings)
+        if settings.device == "cuda" and not settings.model.startswith(_WITH_DEVICE):
+            detail = f"SEMANTIC_DEVICE is 'cuda', but {settings.model} does not run on a GPU of this machine"
+            yield note("device", detail, f"set SEMANTIC_MODEL to a model of {' or '.join(_WITH_DEVICE)}, or leave this out")
     if settings.reranker is not None:
         yield note("reranker", f"{settings.reranker} reranks the best candidates; not checked")
 
@@ -68,7 +72,8 @@ def _embed(settings: Settings) -> str:
     first = (
         "" if is_known or not embedder.asks_server else "; its server was also asked about the model, as before a first build"
     )
-    return f"{detail}; embedded a sentence in {seconds * 1000:.0f} ms{first}"
+    device = f" on {embedder.device}" if embedder.device else ""
+    return f"{detail}; embedded a sentence in {seconds * 1000:.0f} ms{device}{first}"
 
 
 def _hint(settings: Settings, error: SemanticError) -> str:

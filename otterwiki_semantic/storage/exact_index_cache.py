@@ -1,0 +1,166 @@
+"""Keeps the exact index of a catalog in memory, and equal to what a search reads.
+
+It follows the catalog by its revision, and by its log of vectors that were added after their chunks.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.storage import vector_rows
+from otterwiki_semantic.storage.exact_index import Columns, ExactIndex
+from otterwiki_semantic.storage.exact_snapshot import read_snapshot, write_snapshot
+from otterwiki_semantic.storage.schema import decode_vectors, read_revision
+from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
+from otterwiki_semantic.storage.vector_rows import VectorRows
+
+_STATES = 2
+"""States kept: a search that began before the last change still reads the previous one."""
+_FLOAT32_UP_TO = 20_000
+"""Chunks up to which float32 is as fast: int8 reads some vectors from the catalog again, in about a millisecond."""
+_SNAPSHOT_SHARE = 0.05
+"""The share of the rows that must be new for another snapshot."""
+_FILE, _MARK = "exact_index.bin", "exact_index"
+
+log = logging.getLogger(__name__)
+
+
+class ExactIndexCache:
+    """The exact indexes of the last states of a catalog. Errors: those of `SqliteFile`."""
+
+    def __init__(self, database: SqliteFile, *, has_log: bool = True, vectors: str = "auto") -> None:
+        """`has_log` says whether the catalog has the table `filled`; `vectors` is float32, int8 or auto."""
+        self._database = database
+        self._has_log = has_log
+        self._vectors = vectors
+        self._file = database.path.with_name(_FILE)
+        self._loading = threading.Lock()
+        self._states: tuple[ExactIndex, ...] = ()
+        """The newest first."""
+        self._saved = 0, 0
+        """The last chunk and the last filled vector in the snapshot."""
+
+    def get(self) -> ExactIndex:
+        """Return the index of the state that the calling thread reads; see `SqliteFile.snapshot`."""
+        with self._database.snapshot():
+            revision, filled = read_revision(self._database), self._last_filled()
+            index = self._last_until(revision, filled)
+            if index is None or index.revision != revision or index.filled < filled:
+                with self._loading:
+                    index = self._load(revision, filled)
+            return index
+
+    def save(self) -> None:
+        """Write a snapshot for the next start, if the vectors are int8 and many are new. A full disk is only logged."""
+        if self._vectors == "float32":
+            return
+        index = self.get()
+        last_id, filled = self._saved
+        new = np.count_nonzero(index.columns.ids > last_id) + index.filled - filled
+        if index.rows.is_exact or new <= _SNAPSHOT_SHARE * len(index):
+            return
+        try:
+            mark = write_snapshot(self._file, index)
+        except OSError as error:
+            log.warning("the next start takes longer, as the vectors in memory could not be saved: %s", error)
+            return
+        with self._database.write() as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (_MARK, mark))
+        self._saved = index.last_id, index.filled
+
+    def _last_filled(self) -> int:
+        """Return the number of the last vector that was added after its chunk."""
+        if not self._has_log:
+            return 0
+        return int(self._database.memoised("SELECT 'last', COALESCE(MAX(number), 0) FROM filled")["last"])
+
+    def _last_until(self, revision: int, filled: int) -> ExactIndex | None:
+        """Return the last state that is not newer, or one that at most has vectors which are."""
+        states = [index for index in self._states if index.revision <= revision]
+        return next((index for index in states if index.filled <= filled), states[-1] if states else None)
+
+    def _load(self, revision: int, filled: int) -> ExactIndex:
+        index = self._last_until(revision, filled) or self._restored() or self._empty(filled)
+        if index.filled < filled:
+            index = self._fill(index, filled)
+        if index.revision != revision:
+            index = self._extend(index, revision).compacted()
+        if self._vectors == "auto" and index.rows.is_exact and len(index) > _FLOAT32_UP_TO:
+            index = self._extend(self._empty(filled, np.int8), revision)
+        if index not in self._states:
+            newest_first = sorted((index, *self._states), key=lambda state: (-state.revision, -state.filled))
+            self._states = tuple(newest_first[:_STATES])
+        return index
+
+    def _empty(self, filled: int, dtype: npt.DTypeLike | None = None) -> ExactIndex:
+        """Return an index without chunks; all vectors are read along with them."""
+        if dtype is None:
+            size = self._database.select("SELECT COUNT(*) FROM chunks")[0][0] if self._vectors == "auto" else 0
+            dtype = np.int8 if self._vectors == "int8" or size > _FLOAT32_UP_TO else np.float32
+        return ExactIndex(-1, Columns.of([]), VectorRows(dtype), {}, self._read_vectors, filled)
+
+    def _restored(self) -> ExactIndex | None:
+        """Return the index of the snapshot; None if there is none of this catalog."""
+        marks = self._database.select("SELECT value FROM meta WHERE name = ?", _MARK)
+        saved = read_snapshot(self._file, marks[0]["value"]) if marks and self._vectors != "float32" else None
+        if saved is None:
+            return None
+        paths = self._paths_after(0, int(saved.columns.pages[-1]))
+        index = ExactIndex(saved.revision, saved.columns, saved.vectors, paths, self._read_vectors, saved.filled)
+        self._saved = index.last_id, index.filled
+        return index
+
+    def _fill(self, index: ExactIndex, filled: int) -> ExactIndex:
+        """Return an index with the vectors that were added after their chunks; an empty one if the log lacks some of them."""
+        oldest = self._database.select("SELECT COALESCE(MIN(number), 0) FROM filled")[0][0]
+        if index.filled + 1 < oldest:
+            return self._empty(filled)
+        rows = self._database.select(
+            "SELECT chunks.id, place, embedding FROM filled JOIN vectors ON vectors.id = filled.vector"
+            " JOIN chunks ON chunks.vector = filled.vector WHERE number > ?",
+            index.filled,
+        )
+        ids, places, vectors = ([row[column] for row in rows] for column in range(3))
+        return index.with_vectors(filled, ids, places, decode_vectors(vectors))
+
+    def _extend(self, index: ExactIndex, revision: int) -> ExactIndex:
+        """Return an index with the chunks that were added since, and without those of deleted pages."""
+        numbers = json.loads(self._database.select("SELECT json_group_array(number) FROM pages")[0][0])  # quicker than rows
+        added, vectors = [], index.rows
+        with self._database.read() as connection:
+            for columns, matrix in _read_after(connection, index.last_id):
+                added.append(columns)
+                vectors = vectors.append(matrix, columns.places > 0)
+        last_page = int(index.columns.pages[-1]) if len(index) else 0
+        index.paths.update(self._paths_after(last_page, max(numbers, default=0)))
+        return index.extended(revision, added, vectors, np.array(numbers, dtype=np.int32))
+
+    def _paths_after(self, number: int, last: int) -> dict[int, str]:
+        rows = self._database.select("SELECT number, path FROM pages WHERE number > ? AND number <= ?", number, last)
+        return dict(map(tuple, rows))
+
+    def _read_vectors(self, places: Sequence[int]) -> Mapping[int, tuple[str, bytes]]:
+        rows = self._database.select(f"SELECT rowid, id, embedding FROM vectors WHERE rowid {IN_LIST}", places)
+        return {place: (vector, embedding) for place, vector, embedding in rows}
+
+
+def _read_after(connection: sqlite3.Connection, last_id: int) -> Iterator[tuple[Columns, Matrix]]:
+    """Read the chunks after the one with this id, and their vectors, in blocks; yields at least once."""
+    rows = connection.execute(
+        "SELECT embedding, chunks.id, page, ordinal, vectors.rowid, vector, sketch FROM chunks"
+        " LEFT JOIN vectors ON vectors.id = chunks.vector WHERE chunks.id > ? ORDER BY chunks.id",
+        (last_id,),
+    )
+    is_last = False
+    while not is_last:
+        part = rows.fetchmany(vector_rows.BLOCK)
+        is_last = len(part) < vector_rows.BLOCK
+        yield Columns.of([tuple(row)[1:] for row in part]), decode_vectors([row[0] for row in part if row[0] is not None])

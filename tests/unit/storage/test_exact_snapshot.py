@@ -1,0 +1,295 @@
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from otterwiki_semantic.embedding.base import Matrix
+from otterwiki_semantic.embedding.passages import vector_id
+from otterwiki_semantic.storage import exact_index_cache, exact_snapshot
+from otterwiki_semantic.storage.catalog import Catalog
+from otterwiki_semantic.storage.exact_index import Columns
+from otterwiki_semantic.storage.vector_store import StoredVector
+from tests.unit.storage.test_exact_index import put, unit
+
+FILE = "exact_index.bin"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Return the directory of a catalog with a snapshot."""
+    catalog = opened(tmp_path)
+    fill(catalog)
+    catalog.reader.save_exact_index()
+    catalog.close()
+    return tmp_path
+
+
+def opened(place: Path) -> Catalog:
+    return Catalog(place / "catalog.sqlite3", "int8")
+
+
+def fill(catalog: Catalog) -> None:
+    for page in range(8):
+        put(catalog, f"page-{page}", [f"{page} {number}" for number in range(5)], embed=page != 5)
+
+
+def answer(catalog: Catalog, question: str = "q", count: int = 12) -> list[tuple[int, str, str, int, float]]:
+    with catalog.snapshot():
+        found = catalog.reader.exact_index().nearest(unit(question), count)
+    return [(*chunk, round(cosine, 5)) for chunk, cosine in found]
+
+
+def without_snapshot(place: Path) -> list[tuple[int, str, str, int, float]]:
+    """Return what a catalog answers that has no snapshot."""
+    copy = place / "copy"
+    copy.mkdir()
+    catalog = opened(place)
+    catalog.copy_to(copy / "catalog.sqlite3")
+    catalog.close()
+    other = opened(copy)
+    try:
+        return answer(other)
+    finally:
+        other.close()
+
+
+def reads_vectors(monkeypatch: pytest.MonkeyPatch, catalog: Catalog) -> int:
+    """Return how many chunks are read from the catalog for an answer."""
+    read, numbers = exact_index_cache._read_after, []
+
+    def counted(*arguments: object) -> object:
+        for columns, matrix in read(*arguments):  # type: ignore[arg-type]
+            numbers.append(len(columns))
+            yield columns, matrix
+
+    monkeypatch.setattr(exact_index_cache, "_read_after", counted)
+    answer(catalog)
+    return sum(numbers)
+
+
+def test_the_file_has_all_columns() -> None:
+    assert list(exact_snapshot._COLUMNS) == [field.name for field in fields(Columns)]
+
+
+def test_a_start_reads_nothing_but_the_snapshot(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = without_snapshot(place)
+    catalog = opened(place)
+    assert reads_vectors(monkeypatch, catalog) == 0
+    assert answer(catalog) == expected
+
+
+def test_a_start_reads_what_changed_since(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = opened(place)
+    put(catalog, "page-1", ["another text"])
+    catalog.remove_pages(["page-2"])
+    catalog.add_vectors([StoredVector(vector_id("5 3"), unit("5 3"))])
+    catalog.close()
+    expected = without_snapshot(place)
+    catalog = opened(place)
+    assert reads_vectors(monkeypatch, catalog) == 1
+    assert answer(catalog) == expected
+    assert {path for _, _, path, _, _ in answer(catalog, count=99)} == {f"page-{page}" for page in (0, 1, 3, 4, 5, 6, 7)}
+
+
+def test_what_is_filled_in_stays_in_memory(place: Path) -> None:
+    before = (place / FILE).read_bytes()
+    catalog = opened(place)
+    answer(catalog)
+    catalog.add_vectors([StoredVector(vector_id("5 3"), unit("5 3"))])
+    assert answer(catalog, "5 3")[0][2:4] == ("page-5", 3)
+    assert (place / FILE).read_bytes() == before
+
+
+def cut_off(file: Path) -> None:
+    with file.open("r+b") as stream:
+        stream.truncate(file.stat().st_size - 100)
+
+
+def empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def flip_a_bit(file: Path, offset: int) -> None:
+    content = bytearray(file.read_bytes())
+    content[offset] ^= 4
+    file.write_bytes(content)
+
+
+def replace_with_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "gone": Path.unlink,
+    "cut off": cut_off,
+    "empty": empty,
+    "header": lambda file: flip_a_bit(file, 5),
+    "ids": lambda file: flip_a_bit(file, 300),
+    "codes": lambda file: flip_a_bit(file, file.stat().st_size - 500),
+    "longer": lambda file: file.write_bytes(file.read_bytes() + b"\0" * 64),
+    "other": lambda file: file.write_bytes(b"something else"),
+    "folder": replace_with_folder,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_file_is_not_used(place: Path, damage: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = without_snapshot(place)
+    DAMAGE[damage](place / FILE)
+    catalog = opened(place)
+    assert reads_vectors(monkeypatch, catalog) == 40
+    assert answer(catalog) == expected
+
+
+def test_a_file_of_another_format_is_not_used(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = opened(place)
+    monkeypatch.setattr(exact_snapshot, "_FORMAT", 2)
+    assert reads_vectors(monkeypatch, catalog) == 40
+
+
+def test_a_file_of_another_catalog_is_not_used(place: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("other")
+    catalog = opened(other)
+    for page in range(8):
+        put(catalog, f"other-{page}", [f"other {page} {number}" for number in range(5)])
+    catalog.reader.save_exact_index()
+    catalog.close()
+    expected = without_snapshot(other)
+    shutil.copy(place / FILE, other / FILE)
+    assert answer(opened(other)) == expected
+
+
+def test_a_file_from_after_a_restored_backup_is_not_used(place: Path) -> None:
+    """The catalog then goes on to the same revision with other pages."""
+    catalog = opened(place)
+    catalog.copy_to(place / "backup")
+    for page in range(8):
+        put(catalog, f"lost-{page}", [f"lost {page} {number}" for number in range(5)])
+    answer(catalog)
+    catalog.reader.save_exact_index()
+    catalog.close()
+    (place / "backup").replace(place / "catalog.sqlite3")
+    catalog = opened(place)
+    for page in range(8):
+        put(catalog, f"new-{page}", [f"new {page} {number}" for number in range(5)])
+    catalog.close()
+    expected = without_snapshot(place)
+    assert answer(opened(place)) == expected
+    assert not any(path.startswith("lost") for _, _, path, _, _ in expected)
+
+
+def test_it_is_written_again_when_much_is_new(place: Path) -> None:
+    catalog = opened(place)
+    first = (place / FILE).stat().st_ino
+    answer(catalog)
+    put(catalog, "page-8", ["a new text"])
+    catalog.reader.save_exact_index()
+    assert (place / FILE).stat().st_ino == first, "one of 41 chunks is new"
+    put(catalog, "page-9", ["a second text", "a third"])
+    catalog.reader.save_exact_index()
+    assert (place / FILE).stat().st_ino != first
+    assert not (place / "exact_index.new").exists()
+
+
+def test_chunks_without_vectors_can_be_saved(tmp_path: Path) -> None:
+    catalog = opened(tmp_path)
+    put(catalog, "a", ["one", "two"], embed=False)
+    catalog.reader.save_exact_index()
+    catalog.close()
+    catalog = opened(tmp_path)
+    assert (answer(catalog), len(catalog.reader.exact_index())) == ([], 2)
+    catalog.add_vectors([StoredVector(vector_id("two"), unit("two"))])
+    assert [found[2:4] for found in answer(catalog)] == [("a", 1)]
+
+
+def test_float32_has_no_file(tmp_path: Path) -> None:
+    for vectors in ("float32", "auto"):
+        catalog = Catalog(tmp_path / f"{vectors}.sqlite3", vectors)
+        fill(catalog)
+        catalog.reader.save_exact_index()
+    assert not (tmp_path / FILE).exists()
+
+
+def test_a_full_disk_is_not_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = opened(tmp_path)
+    fill(catalog)
+    expected = answer(catalog)
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    catalog.reader.save_exact_index()
+    assert {path.name for path in tmp_path.iterdir()} == {"catalog.sqlite3", "catalog.sqlite3-wal", "catalog.sqlite3-shm"}
+    assert answer(catalog) == expected
+
+
+def test_a_process_killed_while_it_writes_leaves_the_old_file_or_none(place: Path) -> None:
+    program = (
+        "import os, signal, sys; from pathlib import Path; from tests.unit.storage.test_exact_snapshot import *\n"
+        "catalog = opened(Path(sys.argv[1])); answer(catalog)\n"
+        "for page in range(9): put(catalog, f'more-{page}', [f'more {page}'])\n"
+        "os.fsync = lambda _: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "catalog.reader.save_exact_index()"
+    )
+    before = (place / FILE).read_bytes()
+    ended = subprocess.run([sys.executable, "-c", program, str(place)], check=False, env={**os.environ})
+    assert ended.returncode == -signal.SIGKILL
+    assert (place / FILE).read_bytes() == before
+    expected = without_snapshot(place)
+    catalog = opened(place)
+    assert answer(catalog) == expected
+    catalog.reader.save_exact_index()
+    assert (place / FILE).read_bytes() != before
+
+
+def test_searches_go_on_while_it_is_written_and_filled(tmp_path: Path) -> None:
+    catalog = opened(tmp_path)
+    texts = [f"late {number}" for number in range(200)]
+    put(catalog, "late", texts, embed=False)
+    put(catalog, "first", ["first"])
+    wrong: list[object] = []
+    done = threading.Event()
+
+    def search() -> None:
+        while not done.is_set():
+            for _, vector, _, _, cosine in answer(catalog, "late 7", 300):
+                # a search may see a state with a vector that it cannot read yet, which is then compared as int8
+                if abs(cosine - expected[vector]) > 0.05:
+                    wrong.append((vector, cosine))
+
+    expected = {vector_id(text): float(unit(text) @ unit("late 7")) for text in (*texts, "first")}
+    threads = [threading.Thread(target=search) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for start in range(0, 200, 10):
+        catalog.add_vectors([StoredVector(vector_id(text), unit(text)) for text in texts[start : start + 10]])
+        catalog.reader.save_exact_index()
+    done.set()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert answer(catalog, "late 7", 300)[0][2:4] == ("late", 7)
+    assert len(answer(catalog, "late 7", 300)) == 201
+
+
+def test_vectors_are_the_same_after_a_start(place: Path) -> None:
+    def matrix(catalog: Catalog) -> Matrix:
+        index = catalog.reader.exact_index()
+        return index.vectors(index.ids(index.live))[0]
+
+    catalog = opened(place)
+    (place / "copy").mkdir()
+    catalog.copy_to(place / "copy" / "catalog.sqlite3")
+    assert np.array_equal(matrix(catalog), matrix(opened(place / "copy")))
