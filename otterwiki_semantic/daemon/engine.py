@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import TypeVar
@@ -272,7 +272,9 @@ class IndexEngine:
         """Begin to embed queries, each with its variants; none if their vectors cannot be used."""
         if not self._needs_vectors(mode):
             return []
-        return [self._queries.submit(list(dict.fromkeys(each.text for each in query.all))) for query in queries]
+        texts = [list(dict.fromkeys(each.text for each in query.all)) for query in queries]
+        vectors = iter(self._queries.submit(list(chain.from_iterable(texts))))
+        return [list(islice(vectors, len(variants))) for variants in texts]
 
     def _search(
         self, queries: Sequence[Query], pending: list[list[Future[Matrix]]], options: SearchOptions, urls: PageUrls
@@ -313,8 +315,11 @@ class IndexEngine:
             ]
             if any(each.is_keyword_index_corrupt for each in found):
                 self._manager.mark_keyword_index_damaged(generation)
-            degraded = keywords_only or self._queries.report_failure(list(chain.from_iterable(pending)))
-            return [(_answer(query, each, index, degraded), each.shortlist) for query, each in zip(queries, found, strict=True)]
+            failures = self._queries.report_failures(pending) if pending else [None] * len(queries)
+            return [
+                (_answer(query, each, index, keywords_only or failure), each.shortlist)
+                for query, each, failure in zip(queries, found, failures, strict=True)
+            ]
 
         with self._search_slots:
             return self._ask(answers)

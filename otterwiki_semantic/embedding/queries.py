@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
-from functools import lru_cache
+from functools import partial
+from threading import Lock
 
 import numpy as np
 
@@ -32,14 +34,30 @@ class QueryEmbedder:
         self._embedder = embedder
         self._telemetry = telemetry
         self._threads = ThreadPoolExecutor(_THREADS_FOR_SERVER if embedder.asks_server else _THREADS, "query-embedding")
-        self._cached = lru_cache(CACHE_SIZE)(self._embed)
+        self._cached: OrderedDict[tuple[str, str], Future[Matrix]] = OrderedDict()
+        """Vectors by query and fingerprint of the model, the pending ones too; last the most recently used."""
+        self._hits = self._misses = 0
+        self._lock = Lock()
         self._failure: BaseException | None = None
         """Why the last query could not be embedded; None if it could."""
         self._failure_is_recent = Cooldown(_FAILURE_SHOWN_SECONDS)
 
     def submit(self, queries: Sequence[str]) -> list[Future[Matrix]]:
-        """Begin to embed queries; returns their pending vectors."""
-        return [self._threads.submit(self.vector_of, query) for query in queries]
+        """Begin to embed queries; returns their pending vectors.
+
+        A server gets one request for all that are neither cached nor pending. Any other model embeds each by itself: in a
+        batch a vector could depend on the other texts.
+        """
+        fingerprint = self._embedder.fingerprint
+        new: dict[str, Future[Matrix]] = {}
+        with self._lock:
+            pending = [self._look_up(query, fingerprint, new) for query in queries]
+            while len(self._cached) > CACHE_SIZE:
+                self._cached.popitem(last=False)
+        batches = [new] if self._embedder.asks_server and new else [{query: vector} for query, vector in new.items()]
+        for batch in batches:
+            self._begin(batch)
+        return pending
 
     def wait_for_server(self, pending_vectors: Sequence[Future[Matrix]]) -> None:
         """Wait if a server computes the vectors: meanwhile this machine can answer other searches."""
@@ -48,24 +66,24 @@ class QueryEmbedder:
 
     def vector_of(self, query: str) -> Matrix:
         """Return the vector of a query. Errors: those of `Embedder`."""
-        return self._cached(query, self._embedder.fingerprint)
+        return self.submit([query])[0].result()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the vector of a query with its variants; not cached, not counted. Errors: those of `Embedder`."""
         return _mean(list(self._embedder.embed_queries(texts)))
 
-    def report_failure(self, pending_vectors: Sequence[Future[Matrix]]) -> str | None:
-        """Return why vectors could not be computed, and log it if that is new; None if they could."""
-        if not pending_vectors:
-            return None
-        error = next(filter(None, map(_error, pending_vectors)), None)
-        previous, self._failure = self._failure, error
-        if error is None:
-            return None
-        self._failure_is_recent.start()
-        if str(error) != str(previous):  # each search of an outage fails in the same way
-            log.error("a query could not be embedded: %s", error, exc_info=None if isinstance(error, SemanticError) else error)
-        return f"the embedding model failed, the answer is by words alone: {error}"
+    def report_failures(self, pending: Sequence[Sequence[Future[Matrix]]]) -> list[str | None]:
+        """Return for each query why one of its vectors could not be computed, None if all could; log a failure that is new."""
+        errors = [next(filter(None, map(_error, vectors)), None) for vectors in pending]
+        if any(pending):
+            error = next(filter(None, errors), None)
+            previous, self._failure = self._failure, error
+            if error is not None:
+                self._failure_is_recent.start()
+                if str(error) != str(previous):  # each search of an outage fails in the same way
+                    details = None if isinstance(error, SemanticError) else error
+                    log.error("a query could not be embedded: %s", error, exc_info=details)
+        return [f"the embedding model failed, the answer is by words alone: {each}" if each else None for each in errors]
 
     @property
     def last_failure(self) -> ModelError | None:
@@ -79,17 +97,42 @@ class QueryEmbedder:
     @property
     def cache_hits_and_misses(self) -> tuple[int, int]:
         """How many queries were found in the cache, and how many had to be embedded."""
-        known = self._cached.cache_info()
-        return known.hits, known.misses
+        return self._hits, self._misses
 
     def close(self) -> None:
         """End the threads; queries that wait for one are cancelled."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _embed(self, query: str, _fingerprint: str) -> Matrix:
-        with self._telemetry.record_embedding(EmbeddingKind.QUERY, 1):
-            vector: Matrix = self._embedder.embed_queries([query])[0]
+    def _look_up(self, query: str, fingerprint: str, new: dict[str, Future[Matrix]]) -> Future[Matrix]:
+        """Return the cached or pending vector of a query; else one that is added to the cache and to `new`."""
+        key = query, fingerprint
+        vector = self._cached.get(key)
+        if vector is None or _has_failed(vector):
+            self._misses += 1
+            vector = self._cached[key] = new[query] = Future()
+        else:
+            self._hits += 1
+        self._cached.move_to_end(key)
         return vector
+
+    def _begin(self, batch: Mapping[str, Future[Matrix]]) -> None:
+        self._threads.submit(self._embed_batch, batch).add_done_callback(partial(_cancel_with, batch))
+
+    def _embed_batch(self, batch: Mapping[str, Future[Matrix]]) -> None:
+        """Embed queries together; if that fails, each by itself, because one of them may be the reason."""
+        try:
+            with self._telemetry.record_embedding(EmbeddingKind.QUERY, len(batch)):
+                vectors = self._embedder.embed_queries(list(batch))
+        except Exception as error:  # noqa: BLE001 - whoever waits for the vector gets it
+            if len(batch) > 1:
+                for query, pending in batch.items():
+                    self._begin({query: pending})
+            else:
+                for pending in batch.values():
+                    pending.set_exception(error)
+        else:
+            for pending, vector in zip(batch.values(), vectors, strict=True):
+                pending.set_result(vector)
 
 
 def mean_vector(pending_vectors: Sequence[Future[Matrix]]) -> Matrix | None:
@@ -115,3 +158,14 @@ def _error(pending_vector: Future[Matrix]) -> BaseException | None:
         return pending_vector.exception(_TIMEOUT)
     except (TimeoutError, CancelledError):
         return ModelUnreachableError(f"it gave no vector of a query within {_TIMEOUT:.0f} s")
+
+
+def _has_failed(vector: Future[Matrix]) -> bool:
+    return vector.cancelled() or (vector.done() and vector.exception() is not None)
+
+
+def _cancel_with(batch: Mapping[str, Future[Matrix]], task: Future[None]) -> None:
+    """Cancel the vectors of a task that was cancelled, or could not go on because the threads end."""
+    if task.cancelled() or task.exception():
+        for pending in batch.values():
+            pending.cancel()

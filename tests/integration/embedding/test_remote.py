@@ -102,7 +102,7 @@ def test_each_failure_of_queries_is_logged_once(setup: Setup, caplog: pytest.Log
     def messages(number: int) -> list[str]:
         caplog.clear()
         for _ in range(number):
-            queries.report_failure(queries.submit(["a query"]))
+            queries.report_failures([queries.submit(["a query"])])
         return [record.message for record in caplog.records if "could not be embedded" in record.message]
 
     with closing(queries):
@@ -113,7 +113,44 @@ def test_each_failure_of_queries_is_logged_once(setup: Setup, caplog: pytest.Log
             assert "has just failed" in resting
             setup.time.now += 11
             assert messages(1) == []
-            queries._cached.cache_clear()
+            queries._cached.clear()
+
+
+@each_provider
+def test_queries_asked_together_are_one_request(setup: Setup, provider: str) -> None:
+    asked = [f"query {number}" for number in range(32)]
+    with closing(QueryEmbedder(setup.prepared(provider), NO_TELEMETRY)) as queries:
+        vectors = [each.result(10) for each in queries.submit([*asked, asked[0]])]
+        assert setup.server.texts == [asked]
+        alone = setup.open(provider).embed_queries([asked[7]])[0]
+        assert np.allclose(vectors[7], alone, atol=1e-6)
+        assert np.array_equal(vectors[32], vectors[0])
+        assert queries.cache_hits_and_misses == (1, 32)
+
+
+def test_a_query_that_was_just_embedded_as_a_draft_costs_no_request(setup: Setup) -> None:
+    with closing(QueryEmbedder(setup.prepared(), NO_TELEMETRY)) as queries:
+        (draft,) = queries.submit(["how to warm a room"])
+        (final,) = queries.submit(["how to warm a room"])  # whether or not the draft is embedded by now
+        assert final.result(10) is draft.result(10)
+        queries.submit(["how to warm a room", "boiler"])[1].result(10)
+        assert setup.server.texts == [["how to warm a room"], ["boiler"]]
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_query_that_a_server_cannot_embed_takes_no_other_down(setup: Setup, status: int) -> None:
+    answer = setup.server.answer
+
+    def refusing(path: str, body: dict[str, list[str]]) -> Reply:
+        return Reply(status, "{}") if "poison" in body["input"] else answer(path, body)
+
+    setup.server.answer = refusing  # type: ignore[method-assign]
+    with closing(QueryEmbedder(setup.prepared(), NO_TELEMETRY)) as queries:
+        pending = [[each] for each in queries.submit(["boiler", "radiator", "garden", "poison"])]
+        failures = queries.report_failures(pending)
+        assert [failure is None for failure in failures] == [True, True, True, False]
+        assert f"HTTP {status}" in str(failures[3])
+        assert queries.last_failure is not None
 
 
 def test_a_query_does_not_wait_as_long_as_a_busy_server_wants(setup: Setup) -> None:
