@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import TypeVar
@@ -272,9 +272,8 @@ class IndexEngine:
         """Begin to embed queries, each with its variants; none if their vectors cannot be used."""
         if not self._needs_vectors(mode):
             return []
-        texts = [list(dict.fromkeys(each.text for each in query.all)) for query in queries]
-        vectors = iter(self._queries.submit(list(chain.from_iterable(texts))))
-        return [list(islice(vectors, len(variants))) for variants in texts]
+        pending = self._queries.submit(each.text for query in queries for each in query.all)
+        return [[pending[text] for text in dict.fromkeys(each.text for each in query.all)] for query in queries]
 
     def _search(
         self, queries: Sequence[Query], pending: list[list[Future[Matrix]]], options: SearchOptions, urls: PageUrls

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from functools import partial
 from threading import Lock
@@ -42,8 +42,8 @@ class QueryEmbedder:
         """Why the last query could not be embedded; None if it could."""
         self._failure_is_recent = Cooldown(_FAILURE_SHOWN_SECONDS)
 
-    def submit(self, queries: Sequence[str]) -> list[Future[Matrix]]:
-        """Begin to embed queries; returns their pending vectors.
+    def submit(self, queries: Iterable[str]) -> dict[str, Future[Matrix]]:
+        """Begin to embed queries; return the pending vector of each.
 
         A server gets one request for all that are neither cached nor pending. Any other model embeds each by itself: in a
         batch a vector could depend on the other texts.
@@ -51,7 +51,7 @@ class QueryEmbedder:
         fingerprint = self._embedder.fingerprint
         new: dict[str, Future[Matrix]] = {}
         with self._lock:
-            pending = [self._look_up(query, fingerprint, new) for query in queries]
+            pending = {query: self._look_up(query, fingerprint, new) for query in dict.fromkeys(queries)}
             while len(self._cached) > CACHE_SIZE:
                 self._cached.popitem(last=False)
         batches = [new] if self._embedder.asks_server and new else [{query: vector} for query, vector in new.items()]
@@ -66,7 +66,7 @@ class QueryEmbedder:
 
     def vector_of(self, query: str) -> Matrix:
         """Return the vector of a query. Errors: those of `Embedder`."""
-        return self.submit([query])[0].result()
+        return self.submit([query])[query].result()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the vector of a query with its variants; not cached, not counted. Errors: those of `Embedder`."""
@@ -115,14 +115,17 @@ class QueryEmbedder:
         self._cached.move_to_end(key)
         return vector
 
+    def _embed(self, queries: Sequence[str]) -> Matrix:
+        with self._telemetry.record_embedding(EmbeddingKind.QUERY, len(queries)):
+            return self._embedder.embed_queries(queries)
+
     def _begin(self, batch: Mapping[str, Future[Matrix]]) -> None:
         self._threads.submit(self._embed_batch, batch).add_done_callback(partial(_cancel_with, batch))
 
     def _embed_batch(self, batch: Mapping[str, Future[Matrix]]) -> None:
         """Embed queries together; if that fails, each by itself, because one of them may be the reason."""
         try:
-            with self._telemetry.record_embedding(EmbeddingKind.QUERY, len(batch)):
-                vectors = self._embedder.embed_queries(list(batch))
+            vectors = self._embed(list(batch))
         except Exception as error:  # noqa: BLE001 - whoever waits for the vector gets it
             if len(batch) > 1:
                 for query, pending in batch.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.chunk_profiles import profile_named
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY
-from otterwiki_semantic.embedding.base import Embedder
+from otterwiki_semantic.embedding.base import Embedder, Matrix
 from otterwiki_semantic.embedding.factory import open_embedder
 from otterwiki_semantic.embedding.passages import embed_passages
 from otterwiki_semantic.embedding.queries import QueryEmbedder
@@ -102,7 +102,7 @@ def test_each_failure_of_queries_is_logged_once(setup: Setup, caplog: pytest.Log
     def messages(number: int) -> list[str]:
         caplog.clear()
         for _ in range(number):
-            queries.report_failures([queries.submit(["a query"])])
+            queries.report_failures([list(queries.submit(["a query"]).values())])
         return [record.message for record in caplog.records if "could not be embedded" in record.message]
 
     with closing(queries):
@@ -116,24 +116,45 @@ def test_each_failure_of_queries_is_logged_once(setup: Setup, caplog: pytest.Log
             queries._cached.clear()
 
 
-@each_provider
-def test_queries_asked_together_are_one_request(setup: Setup, provider: str) -> None:
-    asked = [f"query {number}" for number in range(32)]
-    with closing(QueryEmbedder(setup.prepared(provider), NO_TELEMETRY)) as queries:
-        vectors = [each.result(10) for each in queries.submit([*asked, asked[0]])]
-        assert setup.server.texts == [asked]
-        alone = setup.open(provider).embed_queries([asked[7]])[0]
-        assert np.allclose(vectors[7], alone, atol=1e-6)
-        assert np.array_equal(vectors[32], vectors[0])
-        assert queries.cache_hits_and_misses == (1, 32)
+def test_several_queries_are_sent_together(setup: Setup) -> None:
+    model = setup.prepared()
+    asked = len(setup.server.texts)
+    queries = QueryEmbedder(model, NO_TELEMETRY)
+    with closing(queries):
+        (known,) = queries.submit(["known"]).values()
+        assert known.result(30).shape == (DIMENSION,)
+        pending = queries.submit(["one", "known", "two", "one", "three"])
+        together = {query: future.result(30) for query, future in pending.items()}
+        assert [len(texts) for texts in setup.server.texts[asked:]] == [1, 3]
+        for query, vector in together.items():
+            assert np.allclose(vector, model.embed_queries([query])[0])
+        assert queries.cache_hits_and_misses == (1, 4)
+
+
+def test_a_query_that_the_model_fails_on_leaves_the_others_alone(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = setup.prepared()
+    embed = model.embed_queries
+
+    def fails_on_one(texts: Sequence[str]) -> Matrix:
+        if "bad" in texts:
+            raise ModelError("it cannot read this")
+        return embed(texts)
+
+    monkeypatch.setattr(model, "embed_queries", fails_on_one)
+    queries = QueryEmbedder(model, NO_TELEMETRY)
+    with closing(queries):
+        pending = queries.submit(["good", "bad", "also good"])
+        assert pending["good"].result(30).shape == pending["also good"].result(30).shape == (DIMENSION,)
+        with pytest.raises(ModelError, match="cannot read this"):
+            pending["bad"].result(30)
 
 
 def test_a_query_that_was_just_embedded_as_a_draft_costs_no_request(setup: Setup) -> None:
     with closing(QueryEmbedder(setup.prepared(), NO_TELEMETRY)) as queries:
-        (draft,) = queries.submit(["how to warm a room"])
-        (final,) = queries.submit(["how to warm a room"])  # whether or not the draft is embedded by now
+        (draft,) = queries.submit(["how to warm a room"]).values()
+        (final,) = queries.submit(["how to warm a room"]).values()  # whether or not the draft is embedded by now
         assert final.result(10) is draft.result(10)
-        queries.submit(["how to warm a room", "boiler"])[1].result(10)
+        queries.submit(["how to warm a room", "boiler"])["boiler"].result(10)
         assert setup.server.texts == [["how to warm a room"], ["boiler"]]
 
 
@@ -146,8 +167,8 @@ def test_a_query_that_a_server_cannot_embed_takes_no_other_down(setup: Setup, st
 
     setup.server.answer = refusing  # type: ignore[method-assign]
     with closing(QueryEmbedder(setup.prepared(), NO_TELEMETRY)) as queries:
-        pending = [[each] for each in queries.submit(["boiler", "radiator", "garden", "poison"])]
-        failures = queries.report_failures(pending)
+        pending = queries.submit(["boiler", "radiator", "garden", "poison"])
+        failures = queries.report_failures([[vector] for vector in pending.values()])
         assert [failure is None for failure in failures] == [True, True, True, False]
         assert f"HTTP {status}" in str(failures[3])
         assert queries.last_failure is not None

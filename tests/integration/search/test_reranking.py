@@ -6,7 +6,7 @@ import dataclasses
 import json
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -336,9 +336,9 @@ def test_queries_are_embedded_once_although_a_reranked_search_asks_twice(
     submitted: list[str] = []
     submit = index._queries.submit
 
-    def counted(queries: Sequence[str]) -> list[Future[Matrix]]:
-        submitted.extend(queries)
-        return submit(queries)
+    def counted(queries: Iterable[str]) -> dict[str, Future[Matrix]]:
+        submitted.extend(asked := list(queries))
+        return submit(asked)
 
     monkeypatch.setattr(index._queries, "submit", counted)
     assert search(index, "where does water come from").reranker

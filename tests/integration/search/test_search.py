@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -433,10 +433,10 @@ def test_what_is_too_far_away_is_left_out(index: IndexEngine) -> None:
 
 
 def test_without_the_model_words_answer(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_query: str, _model: str) -> None:
+    def fail(_queries: Sequence[str]) -> None:
         raise ModelError("the model's file is gone")
 
-    monkeypatch.setattr(index._queries, "_cached", fail)
+    monkeypatch.setattr(index._queries, "_embed", fail)
     for mode in Mode:
         answer = ask(index, "pump water", mode=mode)
         assert answer.results[0].path.startswith("garden/")
