@@ -109,6 +109,20 @@ def test_a_model_on_a_server_serves_as_the_bundled_one_does(wiki: Wiki) -> None:
     assert ask(index, "where is honey", Mode.SEMANTIC).results[0].path == "bees"
 
 
+def test_a_start_sends_no_query(wiki: Wiki) -> None:
+    wiki.up()
+    first = wiki.start()
+    eventually(lambda: is_well(first))
+    wiki.server.asked.clear()
+    index = wiki.start()
+    serving = index._manager.serving
+    assert serving is not None
+    index._warm = ""
+    index._warm_up()
+    assert index._warm == serving.name
+    assert not any("find a page" in text for texts in wiki.server.texts for text in texts)
+
+
 def test_queries_of_one_request_are_embedded_in_one_and_fail_apart(wiki: Wiki) -> None:
     wiki.up()
     index = wiki.start()
