@@ -297,6 +297,7 @@ def nested(default: Any = MISSING, rename: Mapping[str, str] | None = None) -> A
     return field(default=default, metadata={"rename": tuple((rename or {}).items())})
 
 
+@cache
 def parameters_of(record: type) -> tuple[Parameter, ...]:
     """Return the parameters of a record, and of the records nested in it, in order."""
     return tuple(_form(record).parameters())
@@ -307,8 +308,8 @@ def parse_parameters(record: type[T], values: Mapping[str, Any]) -> T:
 
     Errors: `ParameterError`, also for a name that is no parameter.
     """
-    check_names(values, [each.name for each in parameters_of(record)])
     untyped: type = record
+    check_names(values, [each.name for each in parameters_of(untyped)])
     parsed: T = _form(untyped).parse(values)
     return parsed
 
@@ -345,7 +346,12 @@ class _Form:
             yield from each.parameters() if isinstance(each, _Form) else (each,)
 
     def parse(self, values: Mapping[str, Any]) -> Any:
-        return self.record(**{name: each.parse(values) for name, each in self.entries.items()})
+        given = {
+            name: each.parse(values)
+            for name, each in self.entries.items()
+            if isinstance(each, _Form) or each.name in values or each.is_required
+        }
+        return self.record(**given)
 
 
 @cache

@@ -97,6 +97,7 @@ _SEARCH_SLOTS = 2
 """More searches at a time take the interpreter from each other: four threads answer 109 a second, two at a time 145."""
 _REST_FACTOR = 4
 """How much longer than its work a background search rests."""
+_WARM_UP_QUERY = "how to find a page"
 _CLOSE_SECONDS = 8.0
 _SUCCESSOR_SECONDS = 2.0
 
@@ -136,6 +137,8 @@ class IndexEngine:
             on_replaced=begin_watch,
         )
         self._watch = SwapWatch(lambda reason: self._manager.run_in_background(partial(self._roll_back_automatically, reason)))
+        self._warm = ""
+        """The generation that was last searched to load what searches need."""
         self.must_reopen = False
         """Whether the index is to be opened again, with other settings: it was rolled back."""
         self._synonyms = SynonymPage(Repository(settings.repository), settings.synonyms)  # which may be excluded from search
@@ -181,9 +184,7 @@ class IndexEngine:
     def start(self) -> None:
         """Open the serving generation, if there is one, and begin to keep it equal to HEAD, in the background."""
         self._manager.start()
-        serving = self._manager.serving
-        if serving is not None:
-            threading.Thread(target=serving.warm_up, name="warm-up", daemon=True).start()
+        threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
         self._insights.start()
         self._reranking.start()
         if self._shadow is not None:
@@ -206,8 +207,24 @@ class IndexEngine:
         if serving is not None:
             serving.mirror.note_idle()
 
+    def _warm_up(self) -> None:
+        """Search a generation that has just begun to serve, so that the first search does not wait for what it loads.
+
+        Nothing counts it, and no server is asked for a vector.
+        """
+        serving = self._manager.serving
+        if serving is None or serving.name == self._warm:
+            return
+        self._warm = serving.name
+        serving.warm_up()
+        try:
+            self._search_as_user(serving, _WARM_UP_QUERY, SearchOptions(), may_ask_server=False)
+        except SemanticError as error:
+            log.info("the first search loads what it needs: %s", error)
+
     def _refresh(self) -> None:
         """Bring what is derived from the index up to date with it."""
+        self._warm_up()
         try:
             self._pinned.refresh(self._ask(lambda each: each.catalog.reader.answers() if each.catalog.is_current else ()) or ())
         except SemanticError as error:
@@ -314,8 +331,11 @@ class IndexEngine:
             ]
             if any(each.is_keyword_index_corrupt for each in found):
                 self._manager.mark_keyword_index_damaged(generation)
-            degraded = keywords_only or self._queries.report_failure(list(chain.from_iterable(pending)))
-            return [(_answer(query, each, index, degraded), each.shortlist) for query, each in zip(queries, found, strict=True)]
+            failures = self._queries.report_failures(pending) if pending else [None] * len(queries)
+            return [
+                (_answer(query, each, index, keywords_only or failure), each.shortlist)
+                for query, each, failure in zip(queries, found, failures, strict=True)
+            ]
 
         with self._search_slots:
             return self._ask(answers)
@@ -344,11 +364,14 @@ class IndexEngine:
         self._manager.pause(_REST_FACTOR * (time.thread_time() - start))
         return found
 
-    def _search_as_user(self, generation: Generation, text: str, options: SearchOptions) -> SearchResult:
+    def _search_as_user(
+        self, generation: Generation, text: str, options: SearchOptions, *, may_ask_server: bool = True
+    ) -> SearchResult:
         """Search a generation without a reranker; nothing counts it. Errors: those of the model, the catalog and ChromaDB."""
         query = self._parse(text, options, generation)
         texts = dict.fromkeys(each.text for each in query.all)
-        vector = self._queries.embed(list(texts)) if self._recipe.matches_vectors(generation) else None
+        is_embedded = self._recipe.matches_vectors(generation) and (may_ask_server or not self.embedder.asks_server)
+        vector = self._queries.embed(list(texts)) if is_embedded else None
         with self._search_slots, generation.catalog.snapshot():
             return self._search_generation(generation, query, lambda: vector, {}, options)
 

@@ -73,9 +73,7 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def encode_arguments(method: Callable[..., Any], *values: Any, **named: Any) -> msgspec.Raw:
     """Return the arguments of a call of a method of `IndexService`."""
-    given = _signature(method).bind(None, *values, **named).arguments
-    del given["self"]
-    return msgspec.Raw(encode(given))
+    return msgspec.Raw(encode(dict(zip(_names(method), values, strict=False)) | named))
 
 
 def decode_arguments(call: str, arguments: msgspec.Raw) -> dict[str, Any]:
@@ -84,6 +82,12 @@ def decode_arguments(call: str, arguments: msgspec.Raw) -> dict[str, Any]:
 
 
 _signature = cache(inspect.signature)
+
+
+@cache
+def _names(method: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of a method's parameters, without that of its object."""
+    return tuple(_signature(method).parameters)[1:]
 
 
 @cache

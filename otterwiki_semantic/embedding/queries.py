@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from functools import partial
+from threading import Lock
 
 import numpy as np
 
@@ -33,49 +34,30 @@ class QueryEmbedder:
         self._embedder = embedder
         self._telemetry = telemetry
         self._threads = ThreadPoolExecutor(_THREADS_FOR_SERVER if embedder.asks_server else _THREADS, "query-embedding")
-        self._cache = _VectorCache()
+        self._cached: OrderedDict[tuple[str, str], Future[Matrix]] = OrderedDict()
+        """Vectors by query and fingerprint of the model, the pending ones too; last the most recently used."""
+        self._hits = self._misses = 0
+        self._lock = Lock()
         self._failure: BaseException | None = None
         """Why the last query could not be embedded; None if it could."""
         self._failure_is_recent = Cooldown(_FAILURE_SHOWN_SECONDS)
 
     def submit(self, queries: Iterable[str]) -> dict[str, Future[Matrix]]:
-        """Begin to embed queries, which are sent to a server together; return the pending vector of each."""
-        distinct = list(dict.fromkeys(queries))
-        if len(distinct) == 1 or not self._embedder.asks_server:
-            return {query: self._threads.submit(self.vector_of, query) for query in distinct}
-        pending = {query: Future[Matrix]() for query in distinct}
-        work = self._threads.submit(self._embed_together, pending)
-        work.add_done_callback(lambda _: [each.cancel() for each in pending.values()])  # those without a result have none
-        return pending
+        """Begin to embed queries; return the pending vector of each.
 
-    def _embed_together(self, pending: Mapping[str, Future[Matrix]]) -> None:
-        """Set the vectors of queries. A query that the model fails on keeps no other one from getting its vector."""
+        A server gets one request for all that are neither cached nor pending. Any other model embeds each by itself: in a
+        batch a vector could depend on the other texts.
+        """
         fingerprint = self._embedder.fingerprint
-        missing = []
-        for query, future in pending.items():
-            known = self._cache.get(query, fingerprint)
-            if known is None:
-                missing.append(query)
-            else:
-                future.set_result(known)
-        try:
-            vectors = self._embed(missing) if missing else ()
-        except ModelUnreachableError as error:
-            for query in missing:
-                pending[query].set_exception(error)
-        except Exception:  # noqa: BLE001 - whatever it is, each query is told its own error
-            for query in missing:
-                self._embed_alone(query, pending[query])
-        else:
-            for query, vector in zip(missing, vectors, strict=True):
-                self._cache.put(query, fingerprint, vector)
-                pending[query].set_result(vector)
-
-    def _embed_alone(self, query: str, future: Future[Matrix]) -> None:
-        try:
-            future.set_result(self.vector_of(query))
-        except Exception as error:  # noqa: BLE001 - it is raised where the vector is asked for
-            future.set_exception(error)
+        new: dict[str, Future[Matrix]] = {}
+        with self._lock:
+            pending = {query: self._look_up(query, fingerprint, new) for query in dict.fromkeys(queries)}
+            while len(self._cached) > CACHE_SIZE:
+                self._cached.popitem(last=False)
+        batches = [new] if self._embedder.asks_server and new else [{query: vector} for query, vector in new.items()]
+        for batch in batches:
+            self._begin(batch)
+        return pending
 
     def wait_for_server(self, pending_vectors: Sequence[Future[Matrix]]) -> None:
         """Wait if a server computes the vectors: meanwhile this machine can answer other searches."""
@@ -84,29 +66,24 @@ class QueryEmbedder:
 
     def vector_of(self, query: str) -> Matrix:
         """Return the vector of a query. Errors: those of `Embedder`."""
-        fingerprint = self._embedder.fingerprint
-        vector = self._cache.get(query, fingerprint)
-        if vector is None:
-            vector = self._embed([query])[0]
-            self._cache.put(query, fingerprint, vector)
-        return vector
+        return self.submit([query])[query].result()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the vector of a query with its variants; not cached, not counted. Errors: those of `Embedder`."""
         return _mean(list(self._embedder.embed_queries(texts)))
 
-    def report_failure(self, pending_vectors: Sequence[Future[Matrix]]) -> str | None:
-        """Return why vectors could not be computed, and log it if that is new; None if they could."""
-        if not pending_vectors:
-            return None
-        error = next(filter(None, map(_error, pending_vectors)), None)
-        previous, self._failure = self._failure, error
-        if error is None:
-            return None
-        self._failure_is_recent.start()
-        if str(error) != str(previous):  # each search of an outage fails in the same way
-            log.error("a query could not be embedded: %s", error, exc_info=None if isinstance(error, SemanticError) else error)
-        return f"the embedding model failed, the answer is by words alone: {error}"
+    def report_failures(self, pending: Sequence[Sequence[Future[Matrix]]]) -> list[str | None]:
+        """Return for each query why one of its vectors could not be computed, None if all could; log a failure that is new."""
+        errors = [next(filter(None, map(_error, vectors)), None) for vectors in pending]
+        if any(pending):
+            error = next(filter(None, errors), None)
+            previous, self._failure = self._failure, error
+            if error is not None:
+                self._failure_is_recent.start()
+                if str(error) != str(previous):  # each search of an outage fails in the same way
+                    details = None if isinstance(error, SemanticError) else error
+                    log.error("a query could not be embedded: %s", error, exc_info=details)
+        return [f"the embedding model failed, the answer is by words alone: {each}" if each else None for each in errors]
 
     @property
     def last_failure(self) -> ModelError | None:
@@ -120,43 +97,45 @@ class QueryEmbedder:
     @property
     def cache_hits_and_misses(self) -> tuple[int, int]:
         """How many queries were found in the cache, and how many had to be embedded."""
-        return self._cache.hits, self._cache.misses
+        return self._hits, self._misses
 
     def close(self) -> None:
         """End the threads; queries that wait for one are cancelled."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
+    def _look_up(self, query: str, fingerprint: str, new: dict[str, Future[Matrix]]) -> Future[Matrix]:
+        """Return the cached or pending vector of a query; else one that is added to the cache and to `new`."""
+        key = query, fingerprint
+        vector = self._cached.get(key)
+        if vector is None or _has_failed(vector):
+            self._misses += 1
+            vector = self._cached[key] = new[query] = Future()
+        else:
+            self._hits += 1
+        self._cached.move_to_end(key)
+        return vector
+
     def _embed(self, queries: Sequence[str]) -> Matrix:
         with self._telemetry.record_embedding(EmbeddingKind.QUERY, len(queries)):
             return self._embedder.embed_queries(queries)
 
+    def _begin(self, batch: Mapping[str, Future[Matrix]]) -> None:
+        self._threads.submit(self._embed_batch, batch).add_done_callback(partial(_cancel_with, batch))
 
-class _VectorCache:
-    """The vectors of the last queries, by query and fingerprint of the model. Safe for several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._vectors: OrderedDict[tuple[str, str], Matrix] = OrderedDict()
-        self.hits = self.misses = 0
-
-    def get(self, query: str, fingerprint: str) -> Matrix | None:
-        """Return a vector; None if it is not known, which counts as a miss."""
-        key = query, fingerprint
-        with self._lock:
-            vector = self._vectors.get(key)
-            if vector is None:
-                self.misses += 1
+    def _embed_batch(self, batch: Mapping[str, Future[Matrix]]) -> None:
+        """Embed queries together; if that fails, each by itself, because one of them may be the reason."""
+        try:
+            vectors = self._embed(list(batch))
+        except Exception as error:  # noqa: BLE001 - whoever waits for the vector gets it
+            if len(batch) > 1:
+                for query, pending in batch.items():
+                    self._begin({query: pending})
             else:
-                self.hits += 1
-                self._vectors.move_to_end(key)
-            return vector
-
-    def put(self, query: str, fingerprint: str, vector: Matrix) -> None:
-        """Keep a vector, and forget the one that was not asked for longest if there are too many."""
-        with self._lock:
-            self._vectors[query, fingerprint] = vector
-            if len(self._vectors) > CACHE_SIZE:
-                self._vectors.popitem(last=False)
+                for pending in batch.values():
+                    pending.set_exception(error)
+        else:
+            for pending, vector in zip(batch.values(), vectors, strict=True):
+                pending.set_result(vector)
 
 
 def mean_vector(pending_vectors: Sequence[Future[Matrix]]) -> Matrix | None:
@@ -182,3 +161,14 @@ def _error(pending_vector: Future[Matrix]) -> BaseException | None:
         return pending_vector.exception(_TIMEOUT)
     except (TimeoutError, CancelledError):
         return ModelUnreachableError(f"it gave no vector of a query within {_TIMEOUT:.0f} s")
+
+
+def _has_failed(vector: Future[Matrix]) -> bool:
+    return vector.cancelled() or (vector.done() and vector.exception() is not None)
+
+
+def _cancel_with(batch: Mapping[str, Future[Matrix]], task: Future[None]) -> None:
+    """Cancel the vectors of a task that was cancelled, or could not go on because the threads end."""
+    if task.cancelled() or task.exception():
+        for pending in batch.values():
+            pending.cancel()

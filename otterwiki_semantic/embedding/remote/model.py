@@ -30,6 +30,7 @@ from otterwiki_semantic.embedding.remote.retry import (
     IDENTIFICATION,
     INDEXING,
     INTERACTIVE,
+    INTERACTIVE_BATCH,
     WINDOW_PROBE,
     RetryPolicy,
     call_with_retries,
@@ -38,6 +39,7 @@ from otterwiki_semantic.embedding.remote.window_probe import find_window
 from otterwiki_semantic.embedding.vectors import embed_long_texts, mean_vector, split_in_half, unit_vectors
 
 T = TypeVar("T")
+_INTERACTIVE = (INTERACTIVE, INTERACTIVE_BATCH)
 _SAMPLE = "The boiler in the cellar warms the radiators of every room from October to April."
 _PAUSE_SECONDS = 10.0
 """How long queries fail at once after the server has failed."""
@@ -99,7 +101,7 @@ class RemoteModel(ModelWithInfo):
             raise ModelUnreachableError(
                 f"{self.name}: the model of {self._provider.place} is not known yet; it is asked as soon as it can be reached"
             )
-        return self._embed(texts, self._request(INTERACTIVE, is_query=True))
+        return self._embed(texts, self._request(INTERACTIVE if len(texts) == 1 else INTERACTIVE_BATCH, is_query=True))
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """An estimate: the model's own tokenizer is on the server."""
@@ -203,7 +205,7 @@ class RemoteModel(ModelWithInfo):
             if not refusal.is_temporary:
                 raise ModelError(message) from None
             self._identified.stop()
-            if request.policy is INTERACTIVE or not request.is_query:
+            if not request.is_query or (request.policy in _INTERACTIVE and not _may_be_of_one_text(refusal, request)):
                 self._cooldown.start()
             raise ModelUnreachableError(message) from None
         self._cooldown.stop()
@@ -236,6 +238,11 @@ class RemoteModel(ModelWithInfo):
             return self._vectors(texts, request)
         except ProviderError:
             return None
+
+
+def _may_be_of_one_text(refusal: ProviderError, request: _Request) -> bool:
+    """Whether a server may have failed because of one text in a batch: Ollama does if a model gives it no number."""
+    return request.policy is INTERACTIVE_BATCH and (refusal.status or 0) >= 500
 
 
 def _is_same(info: ModelInfo, description: ModelDescription, sample: Matrix) -> bool:

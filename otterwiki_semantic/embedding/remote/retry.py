@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from tenacity import (
@@ -47,6 +47,8 @@ IDENTIFICATION = RetryPolicy(timeout=30, retries=0)
 WINDOW_PROBE = RetryPolicy(timeout=60, retries=0)
 """Happens once, with the longest texts of all."""
 INTERACTIVE = RetryPolicy(timeout=2.4, retries=1, first_pause=0.1, total=5)
+INTERACTIVE_BATCH = replace(INTERACTIVE, timeout=4.8)
+"""Of several queries, which a slow server embeds one after the other."""
 
 
 def call_with_retries(call: Callable[[float], T], policy: RetryPolicy, deadline: float) -> T:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import cache
 from inspect import getdoc
 from typing import Any, Literal
 
@@ -128,14 +129,19 @@ def _values(made: Operation) -> dict[str, Any]:
     Errors: `ParameterError` for one of the query string that is unknown, or is given more than once; `ApiError`.
     """
     body = _json_object('{"queries": ["…"]}' if made.body == "required" else '{"full": true}') if _has_body(made) else None
-    known = {each.name: each for each in (parameters_of(made.takes) if made.takes else ())}
-    if made.body is not None:
-        known = {name: known[name] for name in made.in_query}
+    known = _in_query_string(made)
     given = dict((request.values if body is None else request.args).lists())  # the former has the fields of a form, too
     given = {name: values for name, values in given.items() if name in known or name not in IGNORED_PARAMETERS}
     check_names(given, known, " in the query string" if made.body else "")
     in_query = {name: _value(known[name], values) for name, values in given.items()}
     return in_query | {name: value for name, value in (body or {}).items() if value is not None or name not in in_query}
+
+
+@cache
+def _in_query_string(made: Operation) -> Mapping[str, Parameter]:
+    """Return the parameters that may stand in the query string, by name."""
+    known = {each.name: each for each in (parameters_of(made.takes) if made.takes else ())}
+    return known if made.body is None else {name: known[name] for name in made.in_query}
 
 
 def _value(parameter: Parameter, values: list[str]) -> str | list[str]:

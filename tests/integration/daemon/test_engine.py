@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -9,6 +10,8 @@ from otterwiki_semantic.core.errors import RebuildRunningError
 from otterwiki_semantic.core.records import Mode, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.embedding.local.bundled import BundledModel
+from otterwiki_semantic.storage import Generation
 from tests.support.engines import opened, wait_until_equal
 from tests.support.live_wiki import commit, eventually, is_settled
 
@@ -65,6 +68,32 @@ def test_the_interval_finds_what_nobody_told(settings: Settings) -> None:
     index = opened(Settings(settings.repository, settings.data_dir, sync_interval=1, map=False))
     commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
     eventually(lambda: paths(index, "insects that make honey", 1) == ["bees"])
+    index.close()
+
+
+def test_what_searches_need_is_loaded_before_anybody_searches(settings: Settings) -> None:
+    opened(settings).close()
+    index = opened(settings)
+    assert isinstance(index.embedder, BundledModel)
+    model = index.embedder
+    eventually(lambda: model._opened is not None)
+    assert index._queries.cache_hits_and_misses == (0, 0), "nobody has searched"
+    job = index.reindex(full=True).job
+    assert job is not None
+    eventually(lambda: index.job(job).state is RebuildState.DONE)
+    eventually(lambda: index._manager.serving is not None and index._warm == index._manager.serving.name)
+    index.close()
+
+
+def test_searches_do_not_wait_until_everything_is_loaded(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened(settings).close()
+    going_on = Event()
+    monkeypatch.setattr(Generation, "warm_up", lambda _: going_on.wait(60))
+    index = IndexEngine(settings)
+    index.start()
+    assert paths(index, "vegetables", 1) == ["garden"]
+    assert not going_on.is_set()
+    going_on.set()
     index.close()
 
 

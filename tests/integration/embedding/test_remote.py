@@ -21,7 +21,7 @@ from otterwiki_semantic.core.telemetry import NO_TELEMETRY
 from otterwiki_semantic.embedding.base import Embedder, Matrix
 from otterwiki_semantic.embedding.factory import open_embedder
 from otterwiki_semantic.embedding.passages import embed_passages
-from otterwiki_semantic.embedding.queries import QueryEmbedder, _VectorCache
+from otterwiki_semantic.embedding.queries import QueryEmbedder
 from otterwiki_semantic.embedding.remote.ollama import host_url
 from otterwiki_semantic.embedding.remote.retry import IDENTIFICATION
 from tests.support.fake_time import FakeTime
@@ -102,7 +102,7 @@ def test_each_failure_of_queries_is_logged_once(setup: Setup, caplog: pytest.Log
     def messages(number: int) -> list[str]:
         caplog.clear()
         for _ in range(number):
-            queries.report_failure(list(queries.submit(["a query"]).values()))
+            queries.report_failures([list(queries.submit(["a query"]).values())])
         return [record.message for record in caplog.records if "could not be embedded" in record.message]
 
     with closing(queries):
@@ -113,7 +113,7 @@ def test_each_failure_of_queries_is_logged_once(setup: Setup, caplog: pytest.Log
             assert "has just failed" in resting
             setup.time.now += 11
             assert messages(1) == []
-            queries._cache = _VectorCache()
+            queries._cached.clear()
 
 
 def test_several_queries_are_sent_together(setup: Setup) -> None:
@@ -147,6 +147,31 @@ def test_a_query_that_the_model_fails_on_leaves_the_others_alone(setup: Setup, m
         assert pending["good"].result(30).shape == pending["also good"].result(30).shape == (DIMENSION,)
         with pytest.raises(ModelError, match="cannot read this"):
             pending["bad"].result(30)
+
+
+def test_a_query_that_was_just_embedded_as_a_draft_costs_no_request(setup: Setup) -> None:
+    with closing(QueryEmbedder(setup.prepared(), NO_TELEMETRY)) as queries:
+        (draft,) = queries.submit(["how to warm a room"]).values()
+        (final,) = queries.submit(["how to warm a room"]).values()  # whether or not the draft is embedded by now
+        assert final.result(10) is draft.result(10)
+        queries.submit(["how to warm a room", "boiler"])["boiler"].result(10)
+        assert setup.server.texts == [["how to warm a room"], ["boiler"]]
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_query_that_a_server_cannot_embed_takes_no_other_down(setup: Setup, status: int) -> None:
+    answer = setup.server.answer
+
+    def refusing(path: str, body: dict[str, list[str]]) -> Reply:
+        return Reply(status, "{}") if "poison" in body["input"] else answer(path, body)
+
+    setup.server.answer = refusing  # type: ignore[method-assign]
+    with closing(QueryEmbedder(setup.prepared(), NO_TELEMETRY)) as queries:
+        pending = queries.submit(["boiler", "radiator", "garden", "poison"])
+        failures = queries.report_failures([[vector] for vector in pending.values()])
+        assert [failure is None for failure in failures] == [True, True, True, False]
+        assert f"HTTP {status}" in str(failures[3])
+        assert queries.last_failure is not None
 
 
 def test_a_query_does_not_wait_as_long_as_a_busy_server_wants(setup: Setup) -> None:

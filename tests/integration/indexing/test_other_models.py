@@ -17,7 +17,7 @@ from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.base import Matrix
 from tests.support.fake_time import set_jitter
 from tests.support.live_wiki import commit, eventually, make_repository
-from tests.support.model_servers import DIMENSION, ModelServer, serving
+from tests.support.model_servers import DIMENSION, ModelServer, Reply, serving
 
 KEY = "sk-0123456789-secret"
 WINDOW = {"/v1/models/words": {"max_model_len": 8192}}
@@ -107,6 +107,42 @@ def test_a_model_on_a_server_serves_as_the_bundled_one_does(wiki: Wiki) -> None:
     index.notify()
     eventually(lambda: index.status().index.commit == head and is_well(index))
     assert ask(index, "where is honey", Mode.SEMANTIC).results[0].path == "bees"
+
+
+def test_a_start_sends_no_query(wiki: Wiki) -> None:
+    wiki.up()
+    first = wiki.start()
+    eventually(lambda: is_well(first))
+    wiki.server.asked.clear()
+    index = wiki.start()
+    serving = index._manager.serving
+    assert serving is not None
+    index._warm = ""
+    index._warm_up()
+    assert index._warm == serving.name
+    assert not any("find a page" in text for texts in wiki.server.texts for text in texts)
+
+
+def test_queries_of_one_request_are_embedded_in_one_and_fail_apart(wiki: Wiki) -> None:
+    wiki.up()
+    index = wiki.start()
+    eventually(lambda: is_well(index))
+    queries = [f"{QUESTION} {number}" for number in range(32)]
+    wiki.server.asked.clear()
+    answers = index.search(queries, SearchOptions(mode=Mode.SEMANTIC))
+    (texts,) = wiki.server.texts
+    assert set(queries) <= set(texts)
+    assert [answer.query for answer in answers] == queries
+    assert all(answer.results[0].path == "house/heating" for answer in answers)
+    (alone,) = index.search(queries[3:4], SearchOptions(mode=Mode.SEMANTIC))
+    assert alone.results == answers[3].results
+
+    answer = wiki.server.answer
+    wiki.server.answer = lambda path, body: Reply(500, "{}") if "poison" in str(body) else answer(path, body)  # type: ignore[method-assign]
+    well, ill = index.search(["garden", "poison"], SearchOptions())
+    assert well.degraded is None
+    assert ill.degraded is not None
+    assert "HTTP 500" in ill.degraded
 
 
 def test_its_window_chooses_how_pages_are_divided(wiki: Wiki) -> None:
