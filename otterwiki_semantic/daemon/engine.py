@@ -95,6 +95,8 @@ from otterwiki_semantic.storage import (
 
 _SEARCH_SLOTS = 2
 """More searches at a time take the interpreter from each other: four threads answer 109 a second, two at a time 145."""
+_WARM_UP_WORDS = 8
+"""Words of the search that warms up: the most common ones, whose posting lists take longest to read."""
 _REST_FACTOR = 4
 """How much longer than its work a background search rests."""
 _CLOSE_SECONDS = 8.0
@@ -183,11 +185,28 @@ class IndexEngine:
         self._manager.start()
         serving = self._manager.serving
         if serving is not None:
-            threading.Thread(target=serving.warm_up, name="warm-up", daemon=True).start()
+            threading.Thread(target=self._warm_up, args=[serving], name="warm-up", daemon=True).start()
         self._insights.start()
         self._reranking.start()
         if self._shadow is not None:
             self._shadow.start()
+
+    def _warm_up(self, generation: Generation) -> None:
+        """Load what a search reads, and the model, and search once, so that the first person who asks waits for none of it.
+
+        A model behind a server is not asked: it may be down, or cost something.
+        """
+        generation.warm_up()
+        options = SearchOptions()
+        try:
+            text = " ".join(generation.catalog.keywords.common_words(_WARM_UP_WORDS))
+            is_embedded = not self.embedder.asks_server and self._recipe.matches_vectors(generation)
+            vector = self._queries.embed([text]) if is_embedded else None
+            query = self._parse(text, options, generation)
+            with self._search_slots, generation.catalog.snapshot():
+                self._search_generation(generation, query, lambda: vector, {}, options)
+        except SemanticError as error:
+            log.info("the index is loaded by the first search: %s", error)
 
     def close(self, timeout: float = _CLOSE_SECONDS) -> None:
         """Stop the work between two steps, for which it waits up to `timeout` seconds twice, and close the files."""

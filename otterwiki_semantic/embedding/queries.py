@@ -42,11 +42,20 @@ class QueryEmbedder:
         """Begin to embed queries, which are sent to a server together; return the pending vector of each."""
         distinct = list(dict.fromkeys(queries))
         if len(distinct) == 1 or not self._embedder.asks_server:
-            return {query: self._threads.submit(self.vector_of, query) for query in distinct}
+            return {query: self._known(query) or self._threads.submit(self.vector_of, query) for query in distinct}
         pending = {query: Future[Matrix]() for query in distinct}
         work = self._threads.submit(self._embed_together, pending)
         work.add_done_callback(lambda _: [each.cancel() for each in pending.values()])  # those without a result have none
         return pending
+
+    def _known(self, query: str) -> Future[Matrix] | None:
+        """Return the vector of a query that was embedded before, without the way through a thread; None for a new one."""
+        vector = self._cache.find(query, self._embedder.fingerprint)
+        if vector is None:
+            return None
+        known = Future[Matrix]()
+        known.set_result(vector)
+        return known
 
     def _embed_together(self, pending: Mapping[str, Future[Matrix]]) -> None:
         """Set the vectors of queries. A query that the model fails on keeps no other one from getting its vector."""
@@ -141,12 +150,18 @@ class _VectorCache:
 
     def get(self, query: str, fingerprint: str) -> Matrix | None:
         """Return a vector; None if it is not known, which counts as a miss."""
+        vector = self.find(query, fingerprint)
+        if vector is None:
+            with self._lock:
+                self.misses += 1
+        return vector
+
+    def find(self, query: str, fingerprint: str) -> Matrix | None:
+        """Return a vector; None if it is not known, which is not counted."""
         key = query, fingerprint
         with self._lock:
             vector = self._vectors.get(key)
-            if vector is None:
-                self.misses += 1
-            else:
+            if vector is not None:
                 self.hits += 1
                 self._vectors.move_to_end(key)
             return vector
