@@ -7,6 +7,7 @@ each time the pages of the catalog are made equal to those of the commit.
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +33,10 @@ _TEXTS_PER_STEP = 64
 _PAGES_PER_STEP = 64
 _STEPS_AHEAD = 1
 """Steps that wait for the model: enough to keep it busy while vectors are stored."""
+_BYTES_AT_ONCE = 250_000
+"""Pages of up to so many bytes, and no more than a batch, are embedded before they are stored: they take some seconds."""
+_TIMED_TEXTS = 16
+"""Texts that are embedded before the words of many pages are stored, so that the time that is left is known."""
 _MAX_OPENED = 100
 _CHUNKS_FOR_SCALE = 512
 """Chunks after which similarities can be brought to scale; at the end it is done with all of them."""
@@ -93,7 +98,7 @@ class Indexer:
     """Indexes the pages of one repository.
 
     Pages are read, divided and stored in batches: then they are found by their words. The vectors that they lack are embedded
-    afterwards, the most important pages first. A change of one batch, such as that of a page, appears with its vectors.
+    afterwards, the most important pages first. A change of few pages appears with its vectors.
 
     A text that the model fails on is found by its words; it is embedded again by a later sync.
     """
@@ -174,7 +179,7 @@ class Indexer:
         return SyncResult(self.changed_pages - pages, chunks, self.embedding.seconds - seconds, is_whole)
 
     def _store_pages(self, generation: Generation, plan: SyncPlan, tracker: ProgressTracker) -> None:
-        """Store the pages of a plan, the first batch with its vectors."""
+        """Store the pages of a plan; a few with their vectors."""
         catalog = generation.catalog
         tracker.begin(plan.changed, len(plan.removed), *self._done_before(catalog))
         self.embedding.begin(plan.profile.heading_weight, generation.vector_fingerprint)
@@ -182,8 +187,10 @@ class Indexer:
         if plan.removed:
             catalog.remove_pages(plan.removed)
             self.changed_pages += len(plan.removed)
+        are_few = len(plan.changed) <= _PAGES_PER_BATCH and sum(file.size for file in plan.changed) <= _BYTES_AT_ONCE
         for number, pages in enumerate(_batched(self._read(catalog, plan, tracker))):
-            self._store(pages, generation, plan, tracker, embeds=plan.embed and number == 0)
+            at_once = sys.maxsize if are_few else _TIMED_TEXTS if number == 0 else 0
+            self._store(pages, generation, plan, tracker, at_once if plan.embed else 0)
         catalog.set_last_changes(plan.last_changes)
         catalog.end_storing(plan.head)
 
@@ -206,9 +213,9 @@ class Indexer:
             yield replace(page, last_change=changes.get(file.path))
 
     def _store(
-        self, pages: Sequence[Page], generation: Generation, plan: SyncPlan, tracker: ProgressTracker, *, embeds: bool
+        self, pages: Sequence[Page], generation: Generation, plan: SyncPlan, tracker: ProgressTracker, most_embedded: int
     ) -> None:
-        """Store pages, with the vectors that are known, and if it `embeds` with all others."""
+        """Store pages, with the vectors that are known, and some others, which are embedded."""
         catalog, vectors = generation.catalog, [_vector_ids(page) for page in pages]
         chunks = {
             vector: (page.path, chunk)
@@ -222,13 +229,14 @@ class Indexer:
             catalog.add_vectors([StoredVector(vector, known[vector]) for vector in known])
             missing = [vector for vector in missing if vector not in known]
         tracker.chunks_embedded(sum(map(len, vectors)) - len(missing))
-        for start in range(0, len(missing) if embeds else 0, _TEXTS_PER_STEP):
-            self._embed({vector: chunks[vector] for vector in missing[start : start + _TEXTS_PER_STEP]}, catalog, tracker)
+        embedded = missing[:most_embedded]
+        for start in range(0, len(embedded), _TEXTS_PER_STEP):
+            self._embed({vector: chunks[vector] for vector in embedded[start : start + _TEXTS_PER_STEP]}, catalog, tracker)
         self.check_stop()
         generation.mirror.expect_more()
         catalog.put_pages(zip(pages, vectors, strict=True))
         self.changed_pages += len(pages)
-        lacking = set(catalog.missing_vectors(missing) if embeds else missing)
+        lacking = set(catalog.missing_vectors(missing) if embedded else missing)
         tracker.pages_stored(len(pages), lacking=sum(not lacking.isdisjoint(of_page) for of_page in vectors))
 
     def _embed_pending(

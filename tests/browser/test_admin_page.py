@@ -87,7 +87,7 @@ def test_progress_is_shown_while_pages_are_indexed(
         with opened(chromium, live, is_member=True) as page:
             page.goto(live.url + ADMIN)
             expect(page.get_by_role("progressbar")).to_be_visible()
-            expect(page.get_by_text(re.compile(r"of 12 pages, about \d+ (s|min)"))).to_be_visible(timeout=20_000)
+            expect(page.get_by_text(re.compile(r"12 pages by words, \d+% by meaning, about \d+"))).to_be_visible(timeout=20_000)
             live.wait_until_indexed()
             expect(page.get_by_role("progressbar")).to_have_count(0, timeout=15_000)
             expect(page.locator("#index-work")).to_contain_text("12", timeout=15_000)
