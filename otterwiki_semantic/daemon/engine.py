@@ -95,9 +95,10 @@ from otterwiki_semantic.storage import (
 
 _SEARCH_SLOTS = 2
 """More searches at a time take the interpreter from each other: four threads answer 109 a second, two at a time 145."""
+_WARM_UP_WORDS = 8
+"""Words of the search that warms up: the most common ones, whose posting lists take longest to read."""
 _REST_FACTOR = 4
 """How much longer than its work a background search rests."""
-_WARM_UP_QUERY = "how to find a page"
 _CLOSE_SECONDS = 8.0
 _SUCCESSOR_SECONDS = 2.0
 
@@ -218,7 +219,8 @@ class IndexEngine:
         self._warm = serving.name
         serving.warm_up()
         try:
-            self._search_as_user(serving, _WARM_UP_QUERY, SearchOptions(), may_ask_server=False)
+            words = " ".join(serving.catalog.keywords.common_words(_WARM_UP_WORDS))
+            self._search_as_user(serving, words, SearchOptions(), may_ask_server=False)
         except SemanticError as error:
             log.info("the first search loads what it needs: %s", error)
 

@@ -132,6 +132,10 @@ class KeywordIndex:
         rows = self._database.select(statement, beginning, f"{beginning}\U0010ffff", shortest, longest)
         return {row["word"]: row["pages"] for row in rows}
 
+    def common_words(self, count: int) -> list[str]:
+        """Return the words that are on most pages, as they are spelled."""
+        return [row["word"] for row in self._database.select("SELECT word FROM words ORDER BY pages DESC, word LIMIT ?", count)]
+
     def stored_words(self, ids: Sequence[int]) -> dict[int, tuple[str, str]]:
         """Return the stored words of chunks: those of the page's title and headings, and those of the text."""
         statement = f"SELECT rowid, title, headings, body FROM keywords WHERE rowid {IN_LIST}"
