@@ -226,11 +226,11 @@ class IndexEngine:
 
     def _refresh(self) -> None:
         """Bring what is derived from the index up to date with it."""
-        self._warm_up()
         try:
             self._pinned.refresh(self._ask(lambda each: each.catalog.reader.answers() if each.catalog.is_current else ()) or ())
         except SemanticError as error:
             log.warning("questions that pages are pinned to are only found word for word: %s", error)
+        self._warm_up()
         if self._quality is not None:
             self._quality.refresh()
         if self._map is not None:
