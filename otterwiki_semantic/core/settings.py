@@ -44,7 +44,7 @@ _E5_PROMPTS = {"query_prompt": "query: ", "passage_prompt": "passage: "}
 PROVIDERS = ("sentence-transformers", "onnx", "openai", "ollama", *CHROMA_PROVIDERS)
 RERANKERS = ("cohere", "cross-encoder")
 VECTOR_SEARCH = ("auto", "exact", "chroma")
-VECTORS = ("auto", "float32", "int8")
+VECTORS = ("auto", "float32", "int8", "disk")
 _PROVIDERS_OWN_KEYS = (
     ("model", "model", "openai", ("OPENAI_API_KEY",)),
     ("shadow_model", "shadow", "openai", ("OPENAI_API_KEY",)),
@@ -267,7 +267,9 @@ class Settings:
     chroma_documents: bool = setting(_FLAG, True, "Store texts and metadata in ChromaDB, too.")
     collection: str = setting(_CHROMA_NAME, "otterwiki", "The name of the collection in ChromaDB.")
     vector_search: str = setting(_VECTOR_SEARCH, "auto", "What compares vectors: exact search, ChromaDB, or what is faster.")
-    vectors: str = setting(_VECTORS, "auto", "The format of vectors in memory: float32, int8, or what is faster.")
+    vectors: str = setting(
+        _VECTORS, "auto", "The format of vectors in memory: float32, int8, or what is faster; `disk` keeps none there."
+    )
     sync_interval: float = setting(_number(1, 86_400, "seconds"), 60.0, "Longest time between two checks of HEAD.")
     max_page_bytes: int = setting(
         _number(1_000, 100_000_000, "a whole number", int), MAX_PAGE_BYTES, "Bytes of a page that are indexed."
@@ -356,6 +358,11 @@ def read_settings(
     values = {_field(name): type_.read(name, given[name]) for name, type_ in SETTINGS.items() if given.get(name)}
     values = _providers_own_keys(values, given) | _own_prompts(values) | values
     _check_token_is_safe(values)
+    if values.get("vectors") == "disk" and values.get("vector_search") == "exact":
+        raise ConfigError(
+            "SEMANTIC_VECTORS=disk and SEMANTIC_VECTOR_SEARCH=exact exclude each other: without vectors in memory, "
+            "ChromaDB compares them"
+        )
     if repository is None and not given.get("REPOSITORY"):
         raise ConfigError("no repository: set REPOSITORY, in the environment or in the wiki's settings.cfg")
     place = (repository or Path(given["REPOSITORY"])).resolve()

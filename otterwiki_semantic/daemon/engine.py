@@ -559,11 +559,18 @@ def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str |
 def _generations(settings: Settings, telemetry: Telemetry) -> GenerationStore:
     facts = index_settings(settings)
     spec = CollectionSpec(settings.collection, settings.chroma_documents, model_config(facts))
-    largest = EXACT_FLOAT32 if settings.vectors == "float32" else EXACT
+    vectors = settings.vectors
+    if vectors == "auto" and settings.vector_search == "chroma" and settings.chroma_url is not None:
+        vectors = "disk"
+    largest = EXACT_FLOAT32 if vectors == "float32" else EXACT
     exact_up_to = {"auto": largest, "exact": math.inf, "chroma": 0.0}[settings.vector_search]
-    open_store, vectors = _store_opener(settings), settings.vectors
     open_generation = partial(
-        Generation, open_store=open_store, telemetry=telemetry, spec=spec, exact_up_to=exact_up_to, vectors=vectors
+        Generation,
+        open_store=_store_opener(settings),
+        telemetry=telemetry,
+        spec=spec,
+        exact_up_to=exact_up_to,
+        vectors=vectors,
     )
     return GenerationStore(settings.data_dir, open_generation, facts)
 

@@ -138,9 +138,9 @@ class _PageReader:
     """Reads pages for one model and its profile. Safe for several threads, each with a process of its own."""
 
     def __init__(self, embedder: Embedder, profile: Profile, languages: Sequence[str]) -> None:
-        portable: TokenCounter | None = getattr(embedder, "word_counter", None)
         try:
             embedder.count_tokens([""])
+            portable: TokenCounter | None = getattr(embedder, "word_counter", None)
         except ModelError:  # the embedding stage reports the failure; here we only lack the tokenizer
             portable = ByteCounter()
         self._is_portable = portable is not None

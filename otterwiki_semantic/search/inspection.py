@@ -6,7 +6,7 @@ import numpy as np
 
 from otterwiki_semantic.core.records import ChunkInspection, Freshness, Neighbour, PageInspection, PageUrls, StoredChunk
 from otterwiki_semantic.embedding import Embedder
-from otterwiki_semantic.storage import ChunkRef, ExactIndex, Generation
+from otterwiki_semantic.storage import ChunkRef, Generation
 
 MOST_CHUNKS = 200
 """Passages of a page that are shown; each is compared with all passages of the wiki."""
@@ -19,7 +19,7 @@ def inspect_page(generation: Generation, model: Embedder, path: str, index: Fres
     title, ids = reader.page_chunks(path)
     first = ids[:MOST_CHUNKS]
     exact = reader.exact_index()
-    near = _nearest_elsewhere(exact, first, ids)
+    near = _nearest_elsewhere(generation, first, ids)
     hits = reader.chunks(list({*first, *(candidate.id for found in near.values() for candidate, _ in found)}))
     tokens = model.input_tokens([hits[chunk].text for chunk in first])
     chunks = tuple(_seen(hits, chunk, count, near.get(chunk), urls) for chunk, count in zip(first, tokens, strict=True))
@@ -27,11 +27,21 @@ def inspect_page(generation: Generation, model: Embedder, path: str, index: Fres
     return PageInspection(path, title, model.window, len(ids), chunks, index, urls.of(path), words_only)
 
 
-def _nearest_elsewhere(exact: ExactIndex, chunks: list[int], of_page: list[int]) -> dict[int, list[tuple[ChunkRef, float]]]:
+def _nearest_elsewhere(
+    generation: Generation, chunks: list[int], of_page: list[int]
+) -> dict[int, list[tuple[ChunkRef, float]]]:
     """Return the nearest passages of other pages for each of some chunks that has a vector."""
+    exact = generation.catalog.reader.exact_index()
     matrix, known = exact.vectors(chunks)
-    elsewhere = np.logical_not(exact.mask_of_chunks(of_page))
-    return dict(zip(known, exact.nearest_to_each(matrix, _NEIGHBOURS, elsewhere), strict=True))
+    if exact.in_memory is not None:
+        elsewhere = np.logical_not(exact.mask_of_chunks(of_page))
+        return dict(zip(known, exact.nearest_to_each(matrix, _NEIGHBOURS, elsewhere), strict=True))
+    own, near = set(of_page), {}
+    for chunk, vector in zip(known, matrix, strict=True):
+        found = generation.nearest(vector, _NEIGHBOURS + len(of_page)).found
+        others = [each for each in found if each[0].id not in own]
+        near[chunk] = sorted(others, key=lambda each: -each[1])[:_NEIGHBOURS]
+    return near
 
 
 def _seen(

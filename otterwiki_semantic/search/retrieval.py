@@ -159,7 +159,10 @@ def retrieve(
     is_complete = found.is_complete
     if embedded is not None:
         if degraded or options.mode is not Mode.KEYWORD:
-            is_complete &= _add_nearest(candidates, generation, embedded, limit, words.mask())
+            nearest = generation.nearest(embedded, limit, words.mask())
+            _note_nearest(candidates, nearest.found)
+            is_complete &= nearest.is_whole
+            degraded = degraded or nearest.degraded
         _compare(candidates, words.index, embedded)
     is_rank_fused = options.fusion is Fusion.RRF and 0 < ratio < 1
     _add_name_evidence(candidates, generation, found.name_weights, _DEFAULT_RATIO if is_rank_fused else ratio)
@@ -351,16 +354,11 @@ def _note_matches(candidates: dict[int, Candidate], found: KeywordMatches) -> No
         candidates[chunk].is_named = True
 
 
-def _add_nearest(
-    candidates: dict[int, Candidate], generation: Generation, vector: Matrix, limit: int, mask: FilterMask | None
-) -> bool:
-    """Add the chunks nearest to the query; return whether there are no others."""
-    nearest = generation.nearest(vector, limit, mask)
-    found = sorted(nearest.found, key=lambda item: (-item[1], item[0].path, item[0].ordinal))
+def _note_nearest(candidates: dict[int, Candidate], nearest: Iterable[tuple[ChunkRef, float]]) -> None:
+    found = sorted(nearest, key=lambda item: (-item[1], item[0].path, item[0].ordinal))
     for rank, (chunk, similarity) in enumerate(found, 1):
         candidate = candidates.setdefault(chunk.id, Candidate(chunk))
         candidate.semantic_rank, candidate.similarity = rank, similarity
-    return nearest.is_whole
 
 
 def _compare(candidates: dict[int, Candidate], index: ExactIndex, vector: Matrix) -> None:

@@ -5,7 +5,7 @@ Rows are only ever appended, in the order of the chunks' ids; those of deleted p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
@@ -15,13 +15,11 @@ import numpy.typing as npt
 from otterwiki_semantic.content.analysis.minhash import Signatures, read_signatures
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.embedding import WORDS_ONLY, Matrix
-from otterwiki_semantic.storage.schema import decode_vectors
+from otterwiki_semantic.storage.stored_rows import ReadVectors, StoredRows
 from otterwiki_semantic.storage.vector_rows import Floats, Rows, VectorRows, largest
 
 Mask = npt.NDArray[np.bool_]
 """One truth value for each row."""
-ReadVectors = Callable[[Sequence[int]], Mapping[int, tuple[str, bytes]]]
-"""Returns the ids of vectors and the vectors themselves as the catalog has them, by their places in it."""
 
 _MAX_DELETED, _MAX_DELETED_SHARE = 1_000, 0.1
 _ID_BYTES = 16
@@ -105,18 +103,22 @@ class ExactIndex:
         self,
         revision: int,
         columns: Columns,
-        vectors: VectorRows,
+        vectors: VectorRows | None,
         paths: dict[int, str],
         read: ReadVectors,
         filled: int = 0,
     ) -> None:
-        """`paths` are those of the pages, by their numbers; other states may share them, and add to them."""
+        """`vectors` are those of the chunks, zeros for those without one; None leaves them in the catalog.
+
+        `paths` are those of the pages, by their numbers; other states may share them, and add to them.
+        """
         self.revision = revision
         self.filled = filled
         """The number of the last vector that was taken over after its chunk; see `storage.pending`."""
         self.columns = columns
-        self.rows = vectors
-        """The vectors of the chunks; zeros for those without one."""
+        self._stored = StoredRows(columns.vectors, columns.places, read)
+        self.in_memory = vectors
+        self._rows = self._stored if vectors is None else vectors
         self.paths = paths
         self._read = read
         self.size = int(np.count_nonzero(columns.live))
@@ -140,15 +142,15 @@ class ExactIndex:
     @property
     def dimension(self) -> int:
         """The length of a vector; 0 if there is none."""
-        return self.rows.dimension
+        return self._rows.dimension
 
     def nearest(self, vector: Matrix, count: int, mask: Mask | None = None) -> list[tuple[ChunkRef, float]]:
         """Return the `count` chunks nearest to a vector, with their cosine similarities, nearest first."""
         rows = np.flatnonzero(self.embedded & (self.live if mask is None else mask))
         if not len(rows):
             return []
-        cosines = self.rows.compare(vector, rows)
-        if not self.rows.is_exact:
+        cosines = self._rows.compare(vector, rows)
+        if not self._rows.is_exact:
             near = np.sort(largest(cosines, int(_RESCORED * count) + 1))
             rows, cosines = rows[near], self._compare_exactly(vector, rows[near], cosines[near])
         best = largest(cosines, count)
@@ -161,7 +163,7 @@ class ExactIndex:
         rows = np.flatnonzero(self.embedded & self.live & mask)
         best = np.empty((len(vectors), 0), dtype=np.float32)
         found = np.empty((len(vectors), 0), dtype=np.intp)
-        for places, block in self.rows.each_block(rows):
+        for places, block in self._rows.each_block(rows):
             cosines = np.concatenate((best, vectors @ block.T), axis=1)
             few = min(count, cosines.shape[1])
             near = np.argpartition(cosines, -few, axis=1)[:, -few:]
@@ -177,13 +179,13 @@ class ExactIndex:
     def similarities(self, vector: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Return the cosine similarity of each chunk to a vector, by id, without those that have no vector."""
         rows = np.unique(self._embedded_rows(ids))
-        cosines = self.rows.compare(vector, rows) if self.rows.is_exact else self._compare_exactly(vector, rows)
+        cosines = self._rows.compare(vector, rows) if self._rows.is_exact else self._compare_exactly(vector, rows)
         return dict(zip(self.columns.ids[rows].tolist(), cosines.tolist(), strict=True))
 
     def vectors(self, ids: Sequence[int]) -> tuple[Matrix, list[int]]:
         """Return the vectors of chunks, one a row, and the ids of those that are known and have one, in this order."""
         rows = self._embedded_rows(ids)
-        return self.rows.vectors(rows), self.columns.ids[rows].tolist()
+        return self._rows.vectors(rows), self.columns.ids[rows].tolist()
 
     def vectors_or_zeros(self, ids: Sequence[int]) -> Matrix:
         """Return the vectors of chunks, one a row; zeros for those that are unknown or have none."""
@@ -225,27 +227,29 @@ class ExactIndex:
         is_first = np.diff(pages, prepend=-1) != 0  # the rows of a page are adjacent
         page = np.cumsum(is_first) - 1
         means = np.zeros((np.count_nonzero(is_first), self.dimension), dtype=np.float32)
-        for places, block in self.rows.each_block(rows):
+        for places, block in self._rows.each_block(rows):
             of_block, starts = np.unique(page[places], return_index=True)
             means[of_block] += np.add.reduceat(block, starts)
         lengths = np.linalg.norm(means, axis=1, keepdims=True)
         return [self.paths[number] for number in pages[is_first].tolist()], means / np.maximum(lengths, 1e-9)
 
     def extended(
-        self, revision: int, added: Sequence[Columns], vectors: VectorRows, live_pages: npt.NDArray[np.int32]
+        self, revision: int, added: Sequence[Columns], vectors: VectorRows | None, live_pages: npt.NDArray[np.int32]
     ) -> ExactIndex:
         """Return the next state: with more chunks at the end, of which only those of these pages are in the catalog.
 
-        `vectors` are those of all chunks.
+        `vectors` are those of all chunks; None leaves them in the catalog.
         """
         columns = self.columns.append(*added)
         columns = replace(columns, live=np.isin(columns.pages, live_pages))
         return ExactIndex(revision, columns, vectors, self.paths, self._read, self.filled)
 
-    def with_vectors(self, filled: int, ids: Sequence[int], places: Sequence[int], vectors: Matrix) -> ExactIndex:
+    def with_vectors(self, filled: int, ids: Sequence[int], places: Sequence[int], vectors: Matrix | None) -> ExactIndex:
         """Return the next state: with the vectors of chunks that had none, and their places; unknown chunks are ignored.
 
-        They are written in place, as no earlier state reads the rows of chunks without a vector.
+        None leaves them in the catalog.
+
+        Those in memory are written in place, as no earlier state reads the rows of chunks without a vector.
         """
         wanted = np.array(ids, dtype=np.int64)
         known = np.isin(wanted, self.columns.ids)
@@ -253,8 +257,10 @@ class ExactIndex:
         order = np.argsort(rows)
         now = self.columns.places.copy()
         now[rows] = np.array(places, dtype=np.int32)[known]
-        filled_rows = self.rows.fill(rows[order], vectors[known][order])
-        return ExactIndex(self.revision, replace(self.columns, places=now), filled_rows, self.paths, self._read, filled)
+        in_memory = self.in_memory
+        if in_memory is not None and vectors is not None:
+            in_memory = in_memory.fill(rows[order], vectors[known][order])
+        return ExactIndex(self.revision, replace(self.columns, places=now), in_memory, self.paths, self._read, filled)
 
     def compacted(self) -> ExactIndex:
         """Return the same state without the rows of deleted pages, if they are many."""
@@ -264,7 +270,7 @@ class ExactIndex:
         rows = np.flatnonzero(self.live)
         columns = self.columns.take(rows)
         paths = {number: self.paths[number] for number in np.unique(columns.pages).tolist()}
-        return ExactIndex(self.revision, columns, self.rows.take(rows), paths, self._read, self.filled)
+        return ExactIndex(self.revision, columns, self.in_memory and self.in_memory.take(rows), paths, self._read, self.filled)
 
     def _find(self, ids: Sequence[int]) -> Rows:
         """Return the rows of the known chunks, in this order."""
@@ -292,13 +298,10 @@ class ExactIndex:
 
         The `approximate` ones, which are computed if need be, stay for vectors that the catalog no longer has.
         """
-        places = self.columns.places[rows].tolist()
-        stored = self._read(places)
-        ids = [each.tobytes().hex() for each in self.columns.vectors[rows]]
-        found = [number for number, place in enumerate(places) if place in stored and stored[place][0] == ids[number]]
+        found, vectors = self._stored.find(rows)
         if len(found) < len(rows) and approximate is None:
-            approximate = self.rows.compare(vector, rows)
+            approximate = self._rows.compare(vector, rows)
         cosines = np.empty(len(rows), dtype=np.float32) if approximate is None else approximate.copy()
         if found:
-            cosines[found] = decode_vectors([stored[places[number]][1] for number in found]) @ vector
+            cosines[found] = vectors @ vector
         return cosines

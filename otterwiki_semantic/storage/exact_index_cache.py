@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage import vector_rows
 from otterwiki_semantic.storage.exact_index import Columns, ExactIndex
 from otterwiki_semantic.storage.exact_snapshot import read_snapshot, write_snapshot
@@ -37,10 +36,11 @@ class ExactIndexCache:
     """The exact indexes of the last states of a catalog. Errors: those of `SqliteFile`."""
 
     def __init__(self, database: SqliteFile, *, has_log: bool = True, vectors: str = "auto") -> None:
-        """`has_log` says whether the catalog has the table `filled`; `vectors` is float32, int8 or auto."""
+        """`has_log` says whether the catalog has the table `filled`; `vectors` is float32, int8, auto or disk."""
         self._database = database
         self._has_log = has_log
         self._vectors = vectors
+        self._is_in_memory = vectors != "disk"
         self._file = database.path.with_name(_FILE)
         self._loading = threading.Lock()
         self._states: tuple[ExactIndex, ...] = ()
@@ -59,13 +59,13 @@ class ExactIndexCache:
             return index
 
     def save(self) -> None:
-        """Write a snapshot for the next start, if the vectors are int8 and many are new. A full disk is only logged."""
+        """Write a snapshot for the next start, unless vectors are float32, if much is new. A full disk is only logged."""
         if self._vectors == "float32":
             return
         index = self.get()
         last_id, filled = self._saved
         new = np.count_nonzero(index.columns.ids > last_id) + index.filled - filled
-        if index.rows.is_exact or new <= _SNAPSHOT_SHARE * len(index):
+        if _is_float32(index) or new <= _SNAPSHOT_SHARE * len(index):
             return
         try:
             mark = write_snapshot(self._file, index)
@@ -93,7 +93,7 @@ class ExactIndexCache:
             index = self._fill(index, filled)
         if index.revision != revision:
             index = self._extend(index, revision).compacted()
-        if self._vectors == "auto" and index.rows.is_exact and len(index) > _FLOAT32_UP_TO:
+        if self._vectors == "auto" and _is_float32(index) and len(index) > _FLOAT32_UP_TO:
             index = self._extend(self._empty(filled, np.int8), revision)
         if index not in self._states:
             newest_first = sorted((index, *self._states), key=lambda state: (-state.revision, -state.filled))
@@ -105,16 +105,18 @@ class ExactIndexCache:
         if dtype is None:
             size = self._database.select("SELECT COUNT(*) FROM chunks")[0][0] if self._vectors == "auto" else 0
             dtype = np.int8 if self._vectors == "int8" or size > _FLOAT32_UP_TO else np.float32
-        return ExactIndex(-1, Columns.of([]), VectorRows(dtype), {}, self._read_vectors, filled)
+        vectors = VectorRows(dtype) if self._is_in_memory else None
+        return ExactIndex(-1, Columns.of([]), vectors, {}, self._read_vectors, filled)
 
     def _restored(self) -> ExactIndex | None:
         """Return the index of the snapshot; None if there is none of this catalog."""
         marks = self._database.select("SELECT value FROM meta WHERE name = ?", _MARK)
         saved = read_snapshot(self._file, marks[0]["value"]) if marks and self._vectors != "float32" else None
-        if saved is None:
+        if saved is None or (saved.vectors is None and self._is_in_memory):
             return None
+        vectors = saved.vectors if self._is_in_memory else None
         paths = self._paths_after(0, int(saved.columns.pages[-1]))
-        index = ExactIndex(saved.revision, saved.columns, saved.vectors, paths, self._read_vectors, saved.filled)
+        index = ExactIndex(saved.revision, saved.columns, vectors, paths, self._read_vectors, saved.filled)
         self._saved = index.last_id, index.filled
         return index
 
@@ -124,24 +126,29 @@ class ExactIndexCache:
         if index.filled + 1 < oldest:
             return self._empty(filled)
         rows = self._database.select(
-            "SELECT chunks.id, place, embedding FROM filled JOIN vectors ON vectors.id = filled.vector"
+            f"SELECT chunks.id, place, {self._embedding} FROM filled JOIN vectors ON vectors.id = filled.vector"
             " JOIN chunks ON chunks.vector = filled.vector WHERE number > ?",
             index.filled,
         )
         ids, places, vectors = ([row[column] for row in rows] for column in range(3))
-        return index.with_vectors(filled, ids, places, decode_vectors(vectors))
+        return index.with_vectors(filled, ids, places, decode_vectors(vectors) if self._is_in_memory else None)
 
     def _extend(self, index: ExactIndex, revision: int) -> ExactIndex:
         """Return an index with the chunks that were added since, and without those of deleted pages."""
         numbers = json.loads(self._database.select("SELECT json_group_array(number) FROM pages")[0][0])  # quicker than rows
-        added, vectors = [], index.rows
+        added, vectors = [], index.in_memory
         with self._database.read() as connection:
-            for columns, matrix in _read_after(connection, index.last_id):
+            for columns, embeddings in _read_after(connection, index.last_id, self._embedding):
                 added.append(columns)
-                vectors = vectors.append(matrix, columns.places > 0)
+                vectors = vectors and vectors.append(decode_vectors(embeddings), columns.places > 0)
         last_page = int(index.columns.pages[-1]) if len(index) else 0
         index.paths.update(self._paths_after(last_page, max(numbers, default=0)))
         return index.extended(revision, added, vectors, np.array(numbers, dtype=np.int32))
+
+    @property
+    def _embedding(self) -> str:
+        """The SQL expression of what is read of each vector."""
+        return "embedding" if self._is_in_memory else "NULL"
 
     def _paths_after(self, number: int, last: int) -> dict[int, str]:
         rows = self._database.select("SELECT number, path FROM pages WHERE number > ? AND number <= ?", number, last)
@@ -152,10 +159,14 @@ class ExactIndexCache:
         return {place: (vector, embedding) for place, vector, embedding in rows}
 
 
-def _read_after(connection: sqlite3.Connection, last_id: int) -> Iterator[tuple[Columns, Matrix]]:
+def _is_float32(index: ExactIndex) -> bool:
+    return index.in_memory is not None and index.in_memory.is_exact
+
+
+def _read_after(connection: sqlite3.Connection, last_id: int, embedding: str) -> Iterator[tuple[Columns, list[bytes]]]:
     """Read the chunks after the one with this id, and their vectors, in blocks; yields at least once."""
     rows = connection.execute(
-        "SELECT embedding, chunks.id, page, ordinal, vectors.rowid, vector, sketch FROM chunks"
+        f"SELECT {embedding}, chunks.id, page, ordinal, vectors.rowid, vector, sketch FROM chunks"
         " LEFT JOIN vectors ON vectors.id = chunks.vector WHERE chunks.id > ? ORDER BY chunks.id",
         (last_id,),
     )
@@ -163,4 +174,4 @@ def _read_after(connection: sqlite3.Connection, last_id: int) -> Iterator[tuple[
     while not is_last:
         part = rows.fetchmany(vector_rows.BLOCK)
         is_last = len(part) < vector_rows.BLOCK
-        yield Columns.of([tuple(row)[1:] for row in part]), decode_vectors([row[0] for row in part if row[0] is not None])
+        yield Columns.of([tuple(row)[1:] for row in part]), [row[0] for row in part if row[0] is not None]

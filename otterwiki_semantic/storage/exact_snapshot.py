@@ -32,7 +32,8 @@ class Snapshot(NamedTuple):
     revision: int
     filled: int
     columns: Columns
-    vectors: VectorRows
+    vectors: VectorRows | None
+    """None if they were left in the catalog."""
 
 
 def write_snapshot(path: Path, index: ExactIndex) -> str:
@@ -66,14 +67,17 @@ def read_snapshot(path: Path, mark: str) -> Snapshot | None:
     if version != _FORMAT:
         return None
     arrays, start = [], _HEADER_BYTES
-    for dtype, width in (*_COLUMNS.values(), (np.int8, dimension), (np.float32, 1)):
+    for dtype, width in (*_COLUMNS.values(), *([(np.int8, dimension), (np.float32, 1)] if dimension else [])):
         array = np.frombuffer(content, dtype, rows * width, start)
         arrays.append(array if width == 1 else array.reshape(rows, width))
         start += _padded(array.nbytes)
-    *columns, codes, scales = arrays
+    columns = Columns(*arrays[: len(_COLUMNS)])
+    if not dimension:
+        return Snapshot(revision, filled, columns, None)
+    codes, scales = arrays[len(_COLUMNS) :]
     starts = range(0, rows, BLOCK)
     blocks = [Block(codes[first : first + BLOCK], scales[first : first + BLOCK]) for first in starts]
-    return Snapshot(revision, filled, Columns(*columns), VectorRows(np.int8, blocks))
+    return Snapshot(revision, filled, columns, VectorRows(np.int8, blocks))
 
 
 _COLUMNS: dict[str, tuple[npt.DTypeLike, int]] = {
@@ -94,13 +98,15 @@ def _mark(size: int, checksum: int) -> str:
 
 
 def _parts(index: ExactIndex) -> Iterator[memoryview | bytes]:
-    """Yield the contents of a file: a header, the columns, all codes, all scales."""
-    header = json.dumps([_FORMAT, index.revision, index.filled, len(index), index.dimension])
+    """Yield the contents of a file: a header, the columns, and of vectors in memory all codes, all scales."""
+    vectors = index.in_memory
+    header = json.dumps([_FORMAT, index.revision, index.filled, len(index), vectors.dimension if vectors else 0])
     yield header.ljust(_HEADER_BYTES).encode()
     for column in index.columns:
         yield from _bytes([column])
-    yield from _bytes([block.codes for block in index.rows.blocks])
-    yield from _bytes([block.scales for block in index.rows.blocks])
+    if vectors is not None:
+        yield from _bytes([block.codes for block in vectors.blocks])
+        yield from _bytes([block.scales for block in vectors.blocks])
 
 
 def _bytes(arrays: list[npt.NDArray[Any]]) -> Iterator[memoryview | bytes]:

@@ -33,7 +33,7 @@ from otterwiki_semantic.embedding import Embedder, Matrix, model_config, vector_
 from otterwiki_semantic.storage.catalog import Catalog
 from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore
 from otterwiki_semantic.storage.chroma.mirror import OpenStore, VectorMirror
-from otterwiki_semantic.storage.exact_index import ChunkRef
+from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex
 from otterwiki_semantic.storage.filters import FilterMask
 from otterwiki_semantic.storage.schema import SCHEMA_VERSION
 from otterwiki_semantic.storage.vector_store import DEFAULT_SPEC, CollectionSpec, VectorStore
@@ -41,6 +41,10 @@ from otterwiki_semantic.storage.vector_store import DEFAULT_SPEC, CollectionSpec
 _CATALOG = "catalog.sqlite3"
 EXACT, EXACT_FLOAT32 = 500_000, 100_000
 """Up to this many chunks a search is exact, with vectors as int8 or float32: some milliseconds slower, with perfect recall."""
+READ_FOR_SEARCH = 20_000
+"""Of vectors on the disk, up to so many are compared for a search that ChromaDB cannot answer: in 0.1 s if they are cached."""
+_READ_FOR_NEIGHBOUR = 2
+"""Vectors that are read from the disk in the time that ChromaDB takes for one more neighbour."""
 PUBLIC_LINK = "chroma"
 """The link in the data directory to the ChromaDB directory that others open."""
 _SETTINGS = "settings"
@@ -57,6 +61,8 @@ class Nearest(NamedTuple):
     found: list[tuple[ChunkRef, float]]
     is_whole: bool
     """Whether there are no others."""
+    degraded: str | None = None
+    """Why nearer ones may be missing."""
 
 
 class Generation:
@@ -71,7 +77,7 @@ class Generation:
         exact_up_to: float = EXACT,
         vectors: str = "auto",
     ) -> None:
-        """`spec` describes the collection of a new one, and `vectors` the format of those in memory: float32, int8 or auto."""
+        """`spec` describes the collection of a new one; `vectors` is their format in memory, or `disk` if they stay there."""
         self.path = path
         self.name = path.name
         self.catalog = Catalog(path / _CATALOG, vectors)
@@ -106,20 +112,47 @@ class Generation:
         """Return about `count` chunks nearest to a vector.
 
         The search is exact up to `exact_up_to` chunks, and while the mirror is not current. Above that ChromaDB is asked for as
-        many as probably include enough that pass the mask.
+        many as probably include enough that pass the mask. Vectors that stay on the disk are read if they are few, or few that
+        ChromaDB lacks.
         """
         self.mirror.note_search()
-        reader = self.catalog.reader
-        index = mask.index if mask else reader.exact_index()
+        index = mask.index if mask else self.catalog.reader.exact_index()
         size = mask.size if mask else index.size
         wanted = min(index.size, mask.oversample(count)) if mask and size else count
-        distances = self.mirror.query(vector, wanted) if size > self._exact_up_to else None
+        found = None
+        if index.in_memory is None:
+            if size > _READ_FOR_NEIGHBOUR * wanted:
+                found = self._nearest_with_disk(index, vector, count, mask, wanted)
+        elif size > self._exact_up_to:
+            found = self._nearest_in_chroma(index, vector, mask, wanted)
+        return found or _nearest_of(index, vector, count, mask)
+
+    def _nearest_in_chroma(
+        self, index: ExactIndex, vector: Matrix, mask: FilterMask | None, wanted: int, *, may_lack: bool = False
+    ) -> Nearest | None:
+        """Return those of the `wanted` nearest that pass the mask; None if ChromaDB cannot be used now."""
+        distances = self.mirror.query(vector, wanted, may_lack=may_lack)
         if distances is None:
-            found = index.nearest(vector, count, mask.mask if mask else None)
-            return Nearest(found, is_whole=len(found) < count)
-        candidates = reader.candidates(distances)
+            return None
+        candidates = self.catalog.reader.candidates(distances)
         passing = index.candidates([each.id for each in candidates], mask.mask) if mask else candidates
         return Nearest([(each, 1 - distances[each.vector]) for each in passing], is_whole=len(distances) < wanted)
+
+    def _nearest_with_disk(
+        self, index: ExactIndex, vector: Matrix, count: int, mask: FilterMask | None, wanted: int
+    ) -> Nearest | None:
+        """Return the nearest of ChromaDB and of what it lacks, without what is too much to read; None if all can be read."""
+        lacking = self.catalog.outbox.lacking(READ_FOR_SEARCH + 1)
+        nearest = self._nearest_in_chroma(index, vector, mask, wanted, may_lack=True)
+        if nearest is None:
+            why = f"ChromaDB does not answer: {self.mirror.error or 'it is being compared with the catalog'}"
+            is_few = (mask.size if mask else index.size) <= READ_FOR_SEARCH
+            return None if is_few else Nearest([], is_whole=False, degraded=f"{why}; what only meaning finds is missing")
+        if len(lacking) > READ_FOR_SEARCH:
+            return nearest._replace(degraded="ChromaDB is being filled; some of what only meaning finds is missing")
+        others = FilterMask.of(index, index.mask_of_chunks(lacking) & (mask.mask if mask else index.live))
+        found = dict(nearest.found) | dict(_nearest_of(index, vector, count, others).found)
+        return Nearest(list(found.items()), nearest.is_whole)
 
     def warm_up(self) -> None:
         """Load what a search reads, so that the first one does not wait for it."""
@@ -148,6 +181,11 @@ class Generation:
         self.vector_store.destroy()
         self.catalog.close()
         shutil.rmtree(self.path, ignore_errors=True)
+
+
+def _nearest_of(index: ExactIndex, vector: Matrix, count: int, mask: FilterMask | None) -> Nearest:
+    found = index.nearest(vector, count, mask.mask if mask else None)
+    return Nearest(found, is_whole=len(found) < count)
 
 
 def index_fingerprint(embedder: Embedder, profile: Profile, languages: Sequence[str] = (ENGLISH,)) -> str:

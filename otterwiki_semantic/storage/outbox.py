@@ -49,6 +49,11 @@ class Outbox:
         """Return how many vectors have to be upserted, and how many have outdated metadata."""
         return tuple(self._database.select(f"SELECT (SELECT COUNT(*) {_UPSERTS}), (SELECT COUNT(*) {_UPDATES})")[0])
 
+    def lacking(self, limit: int) -> list[int]:
+        """Return the ids of up to `limit` chunks whose vectors have to be upserted."""
+        statement = "SELECT chunks.id FROM unstored JOIN chunks ON chunks.vector = unstored.vector LIMIT ?"
+        return [row["id"] for row in self._database.select(statement, limit)]
+
     def upserts(self, limit: int, *, documents: bool = True) -> list[StoredVector]:
         """Return up to `limit` vectors that have to be upserted, with texts and metadata if the store has `documents`."""
         return self._records(f"SELECT id {_UPSERTS} LIMIT ?", limit, documents=documents)

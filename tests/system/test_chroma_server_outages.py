@@ -44,7 +44,15 @@ def server(tmp_path: Path) -> Iterator[RunningChroma]:
 def index(tmp_path: Path, server: RunningChroma, handbook: dict[str, str | bytes]) -> Iterator[IndexEngine]:
     repository = make_repository(tmp_path / "repository", handbook)
     made = IndexEngine(
-        Settings(repository, tmp_path / "index", sync_interval=3600, chroma_url=server.url, vector_search="chroma", map=False)
+        Settings(
+            repository,
+            tmp_path / "index",
+            sync_interval=3600,
+            chroma_url=server.url,
+            vector_search="chroma",
+            vectors="float32",
+            map=False,
+        )
     )
     made.start()
     eventually(lambda: is_well(made) and (fill := made.status().chroma) is not None and fill.complete_commit)
@@ -115,6 +123,7 @@ def test_a_server_that_is_down_does_not_put_off_the_look_at_head(
             sync_interval=1,
             chroma_url=server.url,
             vector_search="chroma",
+            vectors="float32",
             map=False,
         )
     )
@@ -168,6 +177,7 @@ def test_a_server_that_was_emptied_while_the_wiki_was_stopped_is_filled_again(
             sync_interval=3600,
             chroma_url=server.url,
             vector_search="chroma",
+            vectors="float32",
             map=False,
         )
     )
@@ -189,6 +199,7 @@ def test_a_wiki_that_starts_without_its_server_answers(index: IndexEngine, serve
             sync_interval=3600,
             chroma_url=server.url,
             vector_search="chroma",
+            vectors="float32",
             map=False,
         )
     )
@@ -222,6 +233,7 @@ def test_an_index_that_is_copied_begins_a_collection_of_its_own(
         sync_interval=3600,
         chroma_url=server.url,
         vector_search="chroma",
+        vectors="float32",
         map=False,
     )
     other = IndexEngine(settings)

@@ -6,5 +6,6 @@ from otterwiki_semantic.content.chunking.sizes import ByteCounter as ByteCounter
 from otterwiki_semantic.content.chunking.sizes import TokenCounter as TokenCounter
 from otterwiki_semantic.content.chunking.sizes import count_words as count_words
 from otterwiki_semantic.content.chunking.word_counts import WordTokenCounter as WordTokenCounter
+from otterwiki_semantic.content.chunking.word_counts import word_counter_of as word_counter_of
 from otterwiki_semantic.core.chunk_profiles import Profile as Profile
 from otterwiki_semantic.core.chunk_profiles import profile_named as profile_named

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,6 +37,18 @@ class WordTokenCounter:
     def _at_least(self, text: str, tokens: int) -> int:
         assert self.bytes_per_token is not None
         return max(tokens, -(-len(text.encode("utf-8", errors="replace")) // self.bytes_per_token))
+
+
+def word_counter_of(tokenizer: Path) -> WordTokenCounter | None:
+    """Return the counter of a tokenizer in this format; None unless it divides texts as that of BERT does."""
+    try:
+        content = json.loads(tokenizer.read_text(encoding="utf-8"))
+        kinds = tuple((content[part] or {}).get("type") for part in ("normalizer", "pre_tokenizer", "model"))
+        added = [token["content"] for token in content["added_tokens"]]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
+    is_of_bert = kinds == ("BertNormalizer", "BertPreTokenizer", "WordPiece") and all(map(_SPECIAL.fullmatch, added))
+    return WordTokenCounter(tokenizer) if is_of_bert else None
 
 
 class _Words:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from otterwiki_semantic.content.chunking import WordTokenCounter
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
 from otterwiki_semantic.core.redact import redact
@@ -34,6 +35,8 @@ class Encoder(Protocol):
     """The number of special tokens in each text."""
     device: str
     """See `Embedder.device`."""
+    word_counter: WordTokenCounter | None
+    """Counts the same tokens in any process; None if only this one can."""
 
     def prompt(self, *, is_query: bool) -> str:
         """Return what is put before each query, or each passage."""
@@ -63,6 +66,11 @@ class LocalModel(ModelWithInfo):
     @property
     def device(self) -> str:
         return self._encoder.device if self._encoder else ""
+
+    @property
+    def word_counter(self) -> WordTokenCounter | None:
+        """See `Encoder.word_counter`. Errors: `ModelError`."""
+        return self._opened().word_counter
 
     def prepare(self) -> None:
         """Open the model; a different one changes the fingerprint."""

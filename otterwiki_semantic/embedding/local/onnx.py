@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from otterwiki_semantic.content.chunking import word_counter_of
 from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding.local.model_files import ModelDirectory, Numbers, files_digest
@@ -57,6 +58,7 @@ class OnnxEncoder:
         if "attention_mask" not in self._inputs:  # the graph would take padding for text
             self._batch = 1
         self.special_tokens = self._tokenizer.num_special_tokens_to_add(is_pair=False)
+        self.word_counter = word_counter_of(self._files.tokenizer)
         self.dimension = len(self._run(["a text"])[0])
         self.window = settings.model_window or self._files.window() or self._probe_window()
         self.digest = files_digest(self._files.root, self._files.files())

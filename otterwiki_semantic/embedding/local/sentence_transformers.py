@@ -32,6 +32,8 @@ _NO_LIMIT = 1_000_000
 class SentenceTransformerEncoder:
     """An `Encoder`. Queries and the index's texts take turns, as the library is not made for several threads."""
 
+    word_counter = None
+
     def __init__(self, settings: Settings) -> None:
         self._name = settings.model.partition(":")[2]
         self._prompts = {True: settings.query_prompt, False: settings.passage_prompt}

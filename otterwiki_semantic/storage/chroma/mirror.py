@@ -170,13 +170,14 @@ class VectorMirror:
         """Let writes make way for searches for the next two seconds."""
         self._searched_lately.start()
 
-    def query(self, vector: Matrix, count: int) -> dict[str, float] | None:
+    def query(self, vector: Matrix, count: int, *, may_lack: bool = False) -> dict[str, float] | None:
         """Return the ids of the `count` nearest vectors with their distances; None if the store cannot be used now.
 
-        `VectorStoreError` if it is broken; pass it to `handle_failure` outside of `Catalog.snapshot`.
+        `may_lack` also asks one that lacks vectors of the outbox. `VectorStoreError` if it is broken; pass it to
+        `handle_failure` outside of `Catalog.snapshot`.
         """
         store = self.store
-        if not self.is_current or count > store.max_results:
+        if not (self._is_open if may_lack else self.is_current) or count > store.max_results:
             return None
         try:
             return store.query(vector, count)

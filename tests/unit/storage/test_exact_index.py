@@ -25,7 +25,7 @@ from otterwiki_semantic.storage.vector_store import StoredVector
 DIMENSION = 8
 
 
-@pytest.fixture(params=["float32", "int8"])
+@pytest.fixture(params=["float32", "int8", "disk"])
 def catalog(request: pytest.FixtureRequest, tmp_path: Path) -> Catalog:
     return Catalog(tmp_path / "catalog.sqlite3", request.param)
 
@@ -281,7 +281,8 @@ def test_int8_is_chosen_for_large_wikis(tmp_path: Path, monkeypatch: pytest.Monk
     formats = []
     for number in range(5):
         put(catalog, f"page-{number}", [f"text {number}"])
-        formats.append(catalog.reader.exact_index().rows.dtype.name)
+        vectors = catalog.reader.exact_index().in_memory
+        formats.append(vectors.dtype.name if vectors is not None else None)
         assert nearest(catalog, unit("text 0"), 1) == [("page-0", vector_id("text 0"))]
     assert formats == ["float32"] * 3 + ["int8"] * 2
 

@@ -27,15 +27,19 @@ FILE = "exact_index.bin"
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """Return the directory of a catalog with a snapshot."""
-    catalog = opened(tmp_path)
+    return with_snapshot(tmp_path)
+
+
+def with_snapshot(tmp_path: Path, vectors: str = "int8") -> Path:
+    catalog = opened(tmp_path, vectors)
     fill(catalog)
     catalog.reader.save_exact_index()
     catalog.close()
     return tmp_path
 
 
-def opened(place: Path) -> Catalog:
-    return Catalog(place / "catalog.sqlite3", "int8")
+def opened(place: Path, vectors: str = "int8") -> Catalog:
+    return Catalog(place / "catalog.sqlite3", vectors)
 
 
 def fill(catalog: Catalog) -> None:
@@ -99,6 +103,20 @@ def test_a_start_reads_what_changed_since(place: Path, monkeypatch: pytest.Monke
     assert reads_vectors(monkeypatch, catalog) == 1
     assert answer(catalog) == expected
     assert {path for _, _, path, _, _ in answer(catalog, count=99)} == {f"page-{page}" for page in (0, 1, 3, 4, 5, 6, 7)}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "chunks_read"),
+    [("disk", "disk", 0), ("int8", "disk", 0), ("disk", "int8", 40), ("int8", "float32", 40)],
+)
+def test_another_format_reads_what_the_file_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: str, after: str, chunks_read: int
+) -> None:
+    with_snapshot(tmp_path, before)
+    expected = without_snapshot(tmp_path)
+    catalog = opened(tmp_path, after)
+    assert reads_vectors(monkeypatch, catalog) == chunks_read
+    assert answer(catalog) == expected
 
 
 def test_what_is_filled_in_stays_in_memory(place: Path) -> None:
