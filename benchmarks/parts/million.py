@@ -69,7 +69,9 @@ def _measure(options: Options) -> Iterator[Figure]:
             with wiki.served({"SEMANTIC_CHROMA_URL": server.url}) as live:
                 stages = wiki.settle(live)
             yield Figure("server: filled from the catalog", stages["ChromaDB filled"], "s")
-            yield from wiki.use("a ChromaDB server", {"SEMANTIC_CHROMA_URL": server.url, "SEMANTIC_VECTOR_SEARCH": "chroma"})
+            on_server = {"SEMANTIC_CHROMA_URL": server.url, "SEMANTIC_VECTOR_SEARCH": "chroma"}
+            yield from wiki.use("a ChromaDB server", on_server)
+            yield from wiki.use("a ChromaDB server and vectors in memory", {**on_server, "SEMANTIC_VECTORS": "int8"})
             yield Figure("server: resident memory", resident(server.pid), "MB")
             yield Figure("server: disk", tree_bytes(server.directory) / _MB, "MB")
         finally:
@@ -165,6 +167,7 @@ class _Wiki:
                 chroma_documents=False,
                 chroma_url=settings.get("SEMANTIC_CHROMA_URL"),
                 vector_search=settings.get("SEMANTIC_VECTOR_SEARCH", "auto"),
+                vectors=settings.get("SEMANTIC_VECTORS", "auto"),
                 map=False,
             )
         )

@@ -10,6 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from otterwiki_semantic.content.chunking import WordTokenCounter
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
 from otterwiki_semantic.core.redact import redact
 from otterwiki_semantic.core.settings import Settings
@@ -32,7 +33,7 @@ _NO_LIMIT = 1_000_000
 class SentenceTransformerEncoder:
     """An `Encoder`. Queries and the index's texts take turns, as the library is not made for several threads."""
 
-    word_counter = None
+    word_counter: WordTokenCounter | None = None
 
     def __init__(self, settings: Settings) -> None:
         self._name = settings.model.partition(":")[2]
