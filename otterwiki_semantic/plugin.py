@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -17,7 +16,7 @@ from otterwiki_semantic.core.errors import ConfigError, DaemonUnavailableError
 from otterwiki_semantic.core.legacy_settings import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
 from otterwiki_semantic.core.settings import Settings, fallback_settings, legacy_settings, read_settings, unencrypted_keys
 from otterwiki_semantic.daemon import DisabledIndex, IndexClient
-from otterwiki_semantic.web import read_help, register, related_placeholder, search_offer, sidebar_links, stylesheet
+from otterwiki_semantic.web import optional, read_help, register, related_placeholder, search_link, search_offer, stylesheet
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -27,7 +26,6 @@ _EXTENSION = "otterwiki_semantic"
 _NO_KEY = "OTTERWIKI_API_KEY is not set: programs cannot use the API, people can as far as the wiki permits"
 
 hookimpl = pluggy.HookimplMarker("otterwiki")
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +97,19 @@ class SemanticSearchPlugin:
         return stylesheet()
 
     @hookimpl
+    def template_html_head_inject(self) -> str | None:
+        """Return the link to the description that lets browsers search the wiki."""
+        return self._injected(search_link)
+
+    @hookimpl
     def template_html_body_inject(self) -> str | None:
         """Offer search by meaning at the end of every page."""
         return self._injected(search_offer)
 
     @hookimpl
     def template_html_sidebar_left_inject(self, page: str | None) -> str | None:
-        """Return links to the plugin's pages, and the placeholder for related pages in narrow windows."""
-        return self._injected(lambda: sidebar_links(page) + self._related(page, is_wide=False))
+        """Return the placeholder for related pages in narrow windows."""
+        return self._injected(lambda: self._related(page, is_wide=False))
 
     @hookimpl
     def template_html_sidebar_right_inject(self, page: str | None) -> str | None:
@@ -117,14 +120,7 @@ class SemanticSearchPlugin:
         return related_placeholder(page, is_wide=is_wide) if current_app.extensions[_EXTENSION].settings.related else ""
 
     def _injected(self, part: Callable[[], str]) -> str | None:
-        """Return a part of a page; if it fails, the page is shown without it."""
-        if _EXTENSION not in current_app.extensions:  # setup failed
-            return None
-        try:
-            return part()
-        except Exception:
-            log.exception("a part of a page was left out")
-            return None
+        return optional(part) if _EXTENSION in current_app.extensions else None  # else setup failed
 
 
 def _notices(app: Flask, settings: Settings) -> Iterator[str]:

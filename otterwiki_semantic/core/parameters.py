@@ -234,6 +234,16 @@ class QueryText(ParameterType[str]):
         return query
 
 
+class TypedText(ParameterType[str]):
+    """What has been typed so far: any text, also none."""
+
+    def __init__(self) -> None:
+        super().__init__(type="string", maxLength=MAX_QUERY_CHARACTERS)
+
+    def parse(self, value: object, name: str) -> str:
+        return QueryText().parse(value, name) if not isinstance(value, str) or value.strip() else ""
+
+
 class Queries(ParameterType[list[str]]):
     """A list of queries."""
 

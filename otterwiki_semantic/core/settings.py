@@ -277,6 +277,7 @@ class Settings:
     languages: tuple[str, ...] = setting(_LANGUAGES, (ENGLISH,), "The languages of the wiki's pages, the main one first.")
     synonyms: str | None = setting(_PAGE, None, "Page of the wiki with groups of words that mean the same.")
     exclude: tuple[str, ...] = setting(_PATTERNS, (), "Pages that are not indexed.")
+    palette: bool = setting(_FLAG, True, "Open a palette from the wiki's search field, and by key, on every page.")
     related: bool = setting(_FLAG, True, "Show related pages next to the wiki's pages.")
     map: bool = setting(_FLAG, True, "Make a map of the wiki.")
     search_log: bool = setting(_FLAG, False, "Log searches.")

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from otterwiki_semantic.web.api.routes import make_blueprint
 from otterwiki_semantic.web.pages.admin import make_admin_pages
 from otterwiki_semantic.web.pages.search import make_pages
+from otterwiki_semantic.web.template_hooks import extend_templates
+from otterwiki_semantic.web.template_hooks import optional as optional
 from otterwiki_semantic.web.template_hooks import read_help as read_help
 from otterwiki_semantic.web.template_hooks import related_placeholder as related_placeholder
+from otterwiki_semantic.web.template_hooks import search_link as search_link
 from otterwiki_semantic.web.template_hooks import search_offer as search_offer
-from otterwiki_semantic.web.template_hooks import sidebar_links as sidebar_links
 from otterwiki_semantic.web.template_hooks import stylesheet as stylesheet
-from otterwiki_semantic.web.template_hooks import track_templates
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -22,10 +23,10 @@ if TYPE_CHECKING:
 
 
 def register(app: Flask, index: IndexClient, settings: Settings) -> None:
-    """Register the REST API and the pages, and track which template renders a request."""
+    """Register the REST API and the pages, and extend the wiki's templates."""
     api = make_blueprint(index, settings)
     app.register_blueprint(api)
     app.extensions["csrf"].exempt(api)
     app.register_blueprint(make_pages(index, settings))
     app.register_blueprint(make_admin_pages(index))
-    track_templates(app)
+    extend_templates(app)

@@ -2,21 +2,45 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from flask import Flask, before_render_template, g, has_request_context, render_template, request
+from jinja2 import ChoiceLoader, DictLoader, PrefixLoader
+from markupsafe import Markup
 
 from otterwiki_semantic.web.auth import has_permission
 
 _VIEWS = {"view", "index"}
-_TEMPLATE, _CONTEXT = "semantic_template", "semantic_context"
+_TEMPLATE, _CONTEXT, _LINKED = "semantic_template", "semantic_context", "semantic_linked"
+_MENUS = ("wiki.html", "settings.html", "help.html", "about.html")
+"""The wiki's templates that have a menu of their own; its hook for the sidebar is only called by the view of a page."""
+_WITH_LINKS = """{% extends "otterwiki:NAME" %}
+{% block menu %}{{ super() }}{{ semantic_sidebar_links(pagepath | default(none)) }}{% endblock %}"""
+
+log = logging.getLogger(__name__)
 
 
-def track_templates(app: Flask) -> None:
-    """Record which template of the wiki renders a request, which its hooks are not given."""
+def extend_templates(app: Flask) -> None:
+    """Add the plugin's links to the sidebar of every page, and record which template renders a request."""
     before_render_template.connect(_record_template, app)
+    app.add_template_global(lambda path: Markup(optional(lambda: _links_once(path)) or ""), "semantic_sidebar_links")
+    own = app.jinja_loader
+    if own is not None:
+        extended = DictLoader({name: _WITH_LINKS.replace("NAME", name) for name in _MENUS})
+        app.jinja_loader = ChoiceLoader([extended, PrefixLoader({"otterwiki": own}, ":"), own])
+
+
+def optional(part: Callable[[], str]) -> str | None:
+    """Return a part of a page; if it fails, the page is shown without it."""
+    try:
+        return part()
+    except Exception:
+        log.exception("a part of a page was left out")
+        return None
 
 
 def _record_template(_app: Flask, template: Any, context: dict[str, Any], **_: Any) -> None:
@@ -42,6 +66,11 @@ def _is_extensible() -> bool:
     return g.get(_TEMPLATE) not in {None, "editor.html"} and has_permission("READ")
 
 
+def search_link() -> str:
+    """Return the link in a page's head that makes the wiki a search engine of the browser."""
+    return render_template("semantic_search/opensearch_link.html") if _is_extensible() else ""
+
+
 def search_offer() -> str:
     """Return the end of a page: a script that offers search by meaning, and its data."""
     name = g.get(_TEMPLATE)
@@ -53,7 +82,16 @@ def search_offer() -> str:
         missing=str(context.get("pagepath") or "") if name == "page404.html" else "",
         asked=str(context.get("query") or "") if name == "search.html" else "",
         is_offering=name in {"search.html", "page404.html"},
+        viewed=str(context.get("title") or "") if request.endpoint in _VIEWS and name == "page.html" else "",
     )
+
+
+def _links_once(path: str | None) -> str:
+    """Return `sidebar_links` for the first of the templates of a page that asks for them."""
+    if _LINKED in g:
+        return ""
+    setattr(g, _LINKED, True)
+    return sidebar_links(path)
 
 
 def sidebar_links(path: str | None) -> str:

@@ -39,10 +39,10 @@ def test_the_index_page_tells_how_the_index_is(chromium: Browser, site: LiveWiki
     with opened(chromium, site, look, is_member=True) as page:
         page.goto(site.url + ADMIN)
         status = site.status()
-        facts = page.locator(".semantic-facts").first
-        sizes = f"{status['pages']}, {status['chunks']}"
-        for value in (status["model"], status["indexed_commit"][:10], sizes, "up to date"):
-            expect(facts).to_contain_text(value)
+        expect(page.locator(".semantic-headline")).to_have_text("Up to date")
+        figures = page.get_by_role("table", name="Figures of the index")
+        for value in (status["model"], status["indexed_commit"][:10], str(status["pages"]), str(status["chunks"])):
+            expect(figures).to_contain_text(value)
         expect(page.get_by_role("region", name="Recent changes").locator("tbody tr").last).to_contain_text(str(status["pages"]))
         expect(page.get_by_role("img", name="Latency of searches")).to_be_visible()
         expect(page.get_by_role("img", name="Quality of answers")).to_be_visible()
@@ -87,6 +87,7 @@ def test_progress_is_shown_while_pages_are_indexed(
         with opened(chromium, live, is_member=True) as page:
             page.goto(live.url + ADMIN)
             expect(page.get_by_role("progressbar")).to_be_visible()
+            expect(page.locator(".semantic-headline")).to_have_text(re.compile("Indexing"))
             expect(page.get_by_text(re.compile(r"12 pages by words, \d+% by meaning, about \d+"))).to_be_visible(timeout=20_000)
             live.wait_until_indexed()
             expect(page.get_by_role("progressbar")).to_have_count(0, timeout=15_000)
@@ -108,6 +109,7 @@ def test_nothing_is_kept_of_searches_unless_it_is_switched_on(site: LiveWiki, tm
 def test_how_search_sees_a_page(chromium: Browser, site: LiveWiki, look: str) -> None:
     with opened(chromium, site, look, is_member=True) as page:
         page.goto(site.url + ADMIN)
+        page.get_by_text("See a page as search does …").click()
         page.get_by_label("Path of a page").fill("services/automation")
         page.get_by_role("button", name="Show").click()
         seen = site.api("GET", "/semantic-search/insight/services/automation").json

@@ -48,13 +48,30 @@ def test_related_pages_stand_beside_a_page(chromium: Browser, site: LiveWiki, lo
         picture(page, f"related-{look}")
 
 
-def test_on_a_phone_they_are_in_the_sidebar(chromium: Browser, site: LiveWiki) -> None:
+def test_on_a_phone_they_follow_the_page(chromium: Browser, site: LiveWiki) -> None:
     with opened(chromium, site, "phone") as page:
         page.goto(f"{site.url}/services/automation")
-        page.locator("#toggle-sidebar-btn").click()
-        expect(page.locator(".sidebar .semantic-related li a").first).to_be_visible()
+        expect(page.locator("#column-main .semantic-related li a").first).to_be_visible()
         expect(page.locator("#column-extra .semantic-related")).to_be_hidden()
-        assert violations(page, ".sidebar .semantic-related") == []
+        expect(page.locator(".sidebar .semantic-related")).to_have_count(0)
+        assert violations(page, "#column-main .semantic-related") == []
+
+
+def test_what_makes_a_page_related_is_shown_where_it_is_pointed_at(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        page.goto(f"{site.url}/services/automation")
+        item = page.locator("#column-extra .semantic-related li").first
+        because, copy = item.locator(".semantic-because"), item.get_by_role("button")
+        expect(because).to_be_hidden()
+        item.hover()
+        expect(because).to_be_visible()
+        near = site.api("GET", "/related?path=services/automation&n=1").json["results"][0]
+        expect(because).to_have_text(f"Near to “{near['sections'][0]['section']}” on this page")
+        page.mouse.move(0, 0)
+        expect(because).to_be_hidden()
+        item.get_by_role("link").focus()
+        expect(because).to_be_visible()
+        assert copy.count() <= 1
 
 
 def test_without_scripts_they_are_a_page(chromium: Browser, site: LiveWiki) -> None:
@@ -128,10 +145,10 @@ def test_who_begins_a_page_sees_those_there_are(chromium: Browser, site: LiveWik
         expect(page.locator(".semantic-likely")).to_have_count(0)
 
 
-@pytest.mark.parametrize("look", ["light", "dark", "phone"])
-def test_the_wikis_search_field_offers_it(chromium: Browser, site: LiveWiki, look: str) -> None:
-    with opened(chromium, site, look) as page:
-        page.goto(f"{site.url}/services/music")
+def test_without_the_palette_the_wikis_search_field_offers_it(chromium: Browser, site: LiveWiki) -> None:
+    data_dir = site.data_dir.parent / "without-palette"
+    with LiveWiki(site.repository, data_dir, SEMANTIC_PALETTE="off") as plain, opened(chromium, plain) as page:
+        page.goto(f"{plain.url}/services/music")
         offer = page.get_by_role("link", name="Search by meaning instead")
         expect(offer).to_be_hidden()
         page.get_by_placeholder("Search").fill("frozen pipes & valves")

@@ -20,6 +20,7 @@ from otterwiki_semantic.core.parameters import (
     Text,
     Texts,
     Timestamp,
+    TypedText,
     nested,
     parameter,
 )
@@ -153,6 +154,15 @@ class BatchRequest:
 
     queries: list[str] = parameter(Queries(32), "The queries.")
     options: SearchOptions = nested()
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestRequest:
+    """Pages and headings that a text may mean which is still being typed."""
+
+    query: str = parameter(TypedText(), "What has been typed so far; without it, the pages that changed last.", "", name="q")
+    n: int = parameter(Integer(1, MAX_RESULTS), "Number of suggestions.", 8)
+    filters: Filters = nested(Filters())
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from otterwiki_semantic.core.durations import duration
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
-from otterwiki_semantic.core.records import QualityRecord, ReindexRequest, SearchHour
+from otterwiki_semantic.core.records import IndexStatus, QualityRecord, RebuildState, ReindexRequest, SearchHour
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, page_urls, render_page, status_of
 
@@ -49,7 +49,7 @@ class _Views:
         self._service = service
 
     def index(self) -> ResponseReturnValue:
-        return render_page("semantic_search/index.html", title="Search index", **self._state(), **self._work())
+        return render_page("semantic_search/index.html", title="Search index", **self._work() | self._state())
 
     def state(self) -> ResponseReturnValue:
         """Return the current state of the index, a part of the page that its script polls."""
@@ -92,17 +92,45 @@ class _Views:
 
     def _state(self) -> dict[str, Any]:
         try:
-            return {"status": self._service.status(page_urls()), "problem": None}
+            status = self._service.status(page_urls())
+            insight, wiki_map = self._service.insight(), self._service.map()
+            return {"status": status, "headline": headline(status), "insight": insight, "map": wiki_map}
         except SemanticError as error:
-            return {"status": None, "problem": problem(error)}
+            found = problem(error)
+            return {"status": None, "headline": Headline("attention", found.message, found.hint or ""), "insight": None}
 
     def _work(self) -> dict[str, Any]:
         try:
-            insight, found = self._service.insight(), self._service.map()
+            insight = self._service.insight()
         except SemanticError:
-            return {"insight": None, "chart": None, "quality": None, "map": None}  # the state says why
+            return {"insight": None, "chart": None, "quality": None}  # the state says why
         chart, quality = latency_chart(insight.searches), quality_chart(insight.quality[::-1])
-        return {"insight": insight, "chart": chart, "quality": quality, "map": found}
+        return {"insight": insight, "chart": chart, "quality": quality}
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """What an administrator has to know first."""
+
+    kind: str
+    """``ok``, ``working`` or ``attention``."""
+    reason: str = ""
+    """Why it needs attention."""
+    hint: str = ""
+    """The one thing to do."""
+    seconds_left: float | None = None
+    """Of the work; None if unknown."""
+
+
+def headline(status: IndexStatus) -> Headline:
+    """Return the state of an index in one line: its first problem, else its work, else that there is none."""
+    if status.problems:
+        first = status.problems[0]
+        return Headline("attention", first.message, first.hint)
+    if status.rebuild.state is RebuildState.RUNNING or status.status == "indexing":
+        work = status.rebuild if status.rebuild.state is RebuildState.RUNNING else status.progress
+        return Headline("working", seconds_left=work.seconds_left)
+    return Headline("ok")
 
 
 WIDTH, HEIGHT = 600, 140

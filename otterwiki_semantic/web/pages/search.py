@@ -14,7 +14,9 @@ from otterwiki_semantic.core.parameters import QueryText, page_path, parse_param
 from otterwiki_semantic.core.records import Answer, Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.web.pages import opensearch
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, render_page, status_of
+from otterwiki_semantic.web.pages.palette import palette_view
 from otterwiki_semantic.web.pages.results import FILTERS, Chip, results_view
 from otterwiki_semantic.web.pages.suggestions import CircuitBreaker, likely_pages, near_pages
 from otterwiki_semantic.web.pages.wiki_map import map_view
@@ -47,12 +49,16 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
         ("", "search", views.search),
         ("/results", "results", views.results),
         ("/likely", "likely", views.likely),
+        *((("/palette", "palette", partial(palette_view, service)),) if settings.palette else ()),
         *((("/related", "related", views.related),) if settings.related else ()),
         ("/map", "map", partial(map_view, service)),
+        ("/opensearch.xml", "opensearch", opensearch.description),
+        ("/suggestions", "suggestions", partial(opensearch.suggestions, service)),
     ):
         pages.add_url_rule(rule, name, guarded("READ", view))
     pages.after_request(keep_private)
     pages.add_app_template_global(lambda: settings.map, "semantic_has_map")
+    pages.add_app_template_global(lambda: settings.palette, "semantic_has_palette")
     return pages
 
 

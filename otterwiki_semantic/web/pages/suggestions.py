@@ -49,6 +49,8 @@ class NearPage:
     """Whether the current page links to it."""
     link: str
     """The wiki link to it; empty if its name allows none."""
+    own_section: str
+    """The section of the current page that is nearest to it; empty if that is unknown."""
 
 
 def near_pages(service: IndexService, path: str) -> tuple[NearPage, ...]:
@@ -59,9 +61,10 @@ def near_pages(service: IndexService, path: str) -> tuple[NearPage, ...]:
 
 def _near(page: RelatedPage) -> NearPage:
     best = page.sections[0] if page.sections else None
-    section, anchor = (best.related_section, best.related_anchor) if best else ("", "")
+    section, anchor, own_section = (best.related_section, best.related_anchor, best.section) if best else ("", "", "")
     link = "" if _NOT_IN_LINKS & set(page.path) else f"[[{page.path}]]"
-    return NearPage(page.title, "" if section == page.title else section, page_url(page.path, anchor) or "", page.linked, link)
+    url = page_url(page.path, anchor) or ""
+    return NearPage(page.title, "" if section == page.title else section, url, page.linked, link, own_section)
 
 
 def likely_pages(service: IndexService, name: str, *, is_path: bool) -> dict[str, str]:

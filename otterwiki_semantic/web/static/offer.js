@@ -13,7 +13,8 @@ function offer(field, place) {
 
 function offerSearch() {
   const field = document.querySelector('form[action$="/-/search"] input[name="query"]');
-  if (field) offer(field, field.closest(".top-search") ?? field.form.querySelector("input[type=submit]").parentElement);
+  const isInPalette = field?.closest(".top-search") && document.getElementById("semantic-palette");
+  if (field && !isInPalette) offer(field, field.closest(".top-search") ?? field.form.querySelector("input[type=submit]").parentElement);
 }
 
 /** Load the pages that may be meant, show them in a place, and announce their number. */

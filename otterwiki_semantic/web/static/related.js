@@ -2,13 +2,14 @@
 import { copying } from "./copying.js";
 
 const places = document.querySelectorAll(".semantic-related[data-source]");
+document.querySelector("#column-main .content")?.append(...document.querySelectorAll(".sidebar .semantic-related")); // narrow windows
 
 async function load() {
   const reply = await fetch(places[0].dataset.source, { redirect: "error" });
   const text = await reply.text();
   if (!reply.ok || !text.trim().startsWith("<details")) return; // no related pages, or an error page of a proxy
   for (const place of places) {
-    place.innerHTML = text;
+    place.innerHTML = place.matches(".d-xl-none") ? text.replaceAll("-wide", "-narrow") : text; // ids are for one place
     copying(place);
   }
 }

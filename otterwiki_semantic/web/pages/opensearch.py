@@ -1,0 +1,43 @@
+"""The wiki as a search engine of the browser: its description, and suggestions while somebody types in the address bar.
+
+Format: https://github.com/dewitt/opensearch, with its suggestions extension.
+"""
+
+from __future__ import annotations
+
+from urllib.parse import urljoin
+
+from flask import Response, current_app, jsonify, render_template, request
+from flask.typing import ResponseReturnValue
+
+from otterwiki_semantic.core.errors import SemanticError
+from otterwiki_semantic.core.parameters import QueryText
+from otterwiki_semantic.core.records import SuggestionKind, SuggestRequest
+from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.web.pages.layout import page_url
+
+_SUGGESTIONS = 8
+_MAX_NAME = 16
+"""Characters of the short name that the format allows."""
+
+
+def description() -> ResponseReturnValue:
+    """Return the description that a browser reads."""
+    name = str(current_app.config.get("SITE_NAME") or "Wiki")
+    content = render_template("semantic_search/opensearch.xml", name=name, short_name=name[:_MAX_NAME])
+    return Response(content, content_type="application/opensearchdescription+xml; charset=utf-8")
+
+
+def suggestions(service: IndexService) -> ResponseReturnValue:
+    """Return the query, and titles, paths and addresses of pages and headings that it may mean."""
+    query = request.args.get("q", "").strip()
+    try:
+        found = service.suggest(SuggestRequest(QueryText().parse(query, "q"), _SUGGESTIONS)).suggestions if query else ()
+    except SemanticError:
+        found = ()
+    shown = [(each, url) for each in found if (url := page_url(each.path, each.anchor))]
+    labels = [each.title if each.kind is SuggestionKind.PAGE else f"{each.title} › {each.section}" for each, _ in shown]
+    addresses = [urljoin(request.host_url, url) for _, url in shown]
+    reply = jsonify([query, labels, [each.path for each, _ in shown], addresses])
+    reply.content_type = "application/x-suggestions+json"
+    return reply

@@ -1,0 +1,121 @@
+"""What the palette shows while somebody types: pages and headings by name at once, passages by meaning a moment later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from flask import render_template, request
+from flask.typing import ResponseReturnValue
+
+from otterwiki_semantic.core.errors import SemanticError
+from otterwiki_semantic.core.parameters import QueryText, TypedText
+from otterwiki_semantic.core.records import Filters, Hit, SearchOptions, Suggestion, SuggestionKind, SuggestRequest
+from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.web.pages.excerpts import Span, excerpt, text_fragment
+from otterwiki_semantic.web.pages.layout import page_url, status_of
+
+_NAMES, _PASSAGES = 7, 6
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A page, a heading or a passage that can be opened."""
+
+    url: str
+    title: str
+    """That of the page."""
+    label: tuple[Span, ...]
+    trail: str
+    """Where it is: the path of a page, the headings above a passage."""
+    folder: str
+    """What a search can be narrowed to; empty for a page that is in none."""
+    is_page: bool = False
+    excerpt: tuple[Span, ...] = ()
+    text: str = ""
+    """The whole passage."""
+
+
+def palette_view(service: IndexService) -> ResponseReturnValue:
+    """Return the options of one part of the palette: `names` or `passages`."""
+    part = _names if request.args.get("part") == "names" else _passages
+    query = request.args.get("q", "").strip()
+    try:
+        values, status = part(service, query, request.args.get("path") or None), 200
+    except SemanticError as error:
+        values, status = {"label": "", "options": (), "summary": str(error)}, status_of(error)
+    return render_template("semantic_search/palette_options.html", **values), status
+
+
+def _names(service: IndexService, query: str, folder: str | None) -> dict[str, Any]:
+    found = service.suggest(SuggestRequest(TypedText().parse(query, "q"), _NAMES, Filters(path=folder)))
+    label = "Pages and headings" if query else "Changed lately"
+    return {"label": label, "options": tuple(_shown(map(_named, found.suggestions))), "summary": ""}
+
+
+def _named(found: Suggestion) -> Option | None:
+    is_page = found.kind is SuggestionKind.PAGE
+    url = page_url(found.path, found.anchor)
+    text = found.title if is_page else found.section
+    trail = found.path if is_page else " › ".join((found.title, *found.section_path[:-1]))
+    return (
+        None
+        if url is None
+        else Option(url, found.title, tuple(_spans(text, found.ranges)), trail, _folder(found.path), is_page)
+    )
+
+
+def _spans(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Span]:
+    at = 0
+    for start, end in ranges:
+        yield from (Span(text[at:start]), Span(text[start:end], is_match=True))
+        at = end
+    yield Span(text[at:])
+
+
+def _passages(service: IndexService, query: str, folder: str | None) -> dict[str, Any]:
+    if not query:
+        return {"label": "", "options": (), "summary": ""}
+    options = SearchOptions(n=_PASSAGES, max_chunks_per_page=1, filters=Filters(path=folder))
+    is_draft = request.args.get("draft") == "typing"
+    is_counted = not is_draft and request.headers.get("Sec-Fetch-Site") == "same-origin"  # else another site could fill the log
+    answer = service.search([QueryText().parse(query, "q")], replace(options, draft=is_draft, is_logged=is_counted))[0]
+    relevant = [hit for hit in answer.results if hit.relevant]
+    shown = tuple(_shown(map(_passage, relevant or answer.results)))
+    is_nothing = not (relevant or is_draft)
+    return {
+        "label": "Nearest passages" if is_nothing else "Passages",
+        "options": shown if relevant or not is_draft else (),
+        "summary": "Nothing in this wiki seems to be about this." if is_nothing else "",
+    }
+
+
+def _passage(hit: Hit) -> Option | None:
+    own = hit.prefix_length + hit.overlap_length
+    url = page_url(hit.path, hit.anchor)
+    directive = text_fragment(hit.snippet, own, hit.highlights)
+    trail = hit.section_path[1:] if hit.section_path[:1] == (hit.title,) else hit.section_path
+    return (
+        None
+        if url is None
+        else Option(
+            f"{url}{'' if hit.anchor or not directive else '#'}{directive}",
+            hit.title,
+            (Span(hit.title),),
+            " › ".join(trail) or hit.path,
+            _folder(hit.path),
+            excerpt=excerpt(hit.snippet, own, hit.highlights),
+            text=hit.snippet[own:].strip(),
+        )
+    )
+
+
+def _shown(options: Iterable[Option | None]) -> Iterator[Option]:
+    """Return those that the wiki can show."""
+    return (option for option in options if option is not None)
+
+
+def _folder(path: str) -> str:
+    folder, separator, _ = path.rpartition("/")
+    return folder + separator

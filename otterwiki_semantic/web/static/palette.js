@@ -1,0 +1,257 @@
+// The palette: one field for pages, headings and passages, opened from every page of the wiki.
+const PASSAGES_MS = 120, SETTLED_MS = 1200, RECENT = 5;
+const SEARCH = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
+const here = document.getElementById("semantic-here").dataset;
+const dialog = document.getElementById("semantic-palette");
+const field = dialog.querySelector("input");
+const options = dialog.querySelector("[role=listbox]");
+const status = dialog.querySelector("[role=status]");
+const chip = dialog.querySelector(".semantic-chip");
+const parts = Object.fromEntries([...options.children].map((part) => [part.dataset.part, part]));
+const STORE = `semantic-recent:${SEARCH}`;
+let active = null; // the option that Enter opens
+let isChosen = false; // whether somebody moved to it
+let folder = ""; // what the search is narrowed to
+let waiting = 0, settling = 0; // timers
+const asked = {}; // aborts the request of a part
+
+/** Return what this browser remembers: `searches` are texts, `pages` have a title and a URL. */
+function recent() {
+  try {
+    const { searches = [], pages = [] } = JSON.parse(localStorage.getItem(STORE) ?? "{}");
+    return { searches: searches.filter((each) => typeof each === "string"), pages: pages.filter((each) => each?.url?.startsWith("/")) };
+  } catch {
+    return { searches: [], pages: [] };
+  }
+}
+
+function remember(kind, entry, key) {
+  const known = recent();
+  known[kind] = [entry, ...known[kind].filter((each) => key(each) !== key(entry))].slice(0, RECENT);
+  try {
+    localStorage.setItem(STORE, JSON.stringify(known));
+  } catch {
+    // storage is full or forbidden: nothing is remembered
+  }
+}
+
+const query = () => field.value.trim();
+const rememberSearch = () => query() && remember("searches", query(), (each) => each);
+
+function made(label, url, attributes = {}) {
+  const option = Object.assign(document.createElement("a"), { className: "semantic-option", tabIndex: -1, textContent: label });
+  option.setAttribute("role", "option");
+  if (url) option.href = url;
+  Object.assign(option.dataset, attributes);
+  return option;
+}
+
+function fill(name, ...content) {
+  parts[name].replaceChildren(...content);
+  parts[name].hidden = !content.length;
+}
+
+function group(label, entries) {
+  if (!entries.length) return [];
+  const title = Object.assign(document.createElement("div"), { className: "semantic-group", textContent: label });
+  const whole = document.createElement("div");
+  whole.setAttribute("role", "group");
+  whole.setAttribute("aria-label", label);
+  title.setAttribute("role", "presentation");
+  whole.append(title, ...entries);
+  return [whole];
+}
+
+function showRecent() {
+  const { searches, pages } = query() || folder ? { searches: [], pages: [] } : recent();
+  fill(
+    "recent",
+    ...group("Recent searches", searches.map((text) => made(text, "", { fill: text }))),
+    ...group("Opened here lately", pages.filter(({ url }) => url !== location.pathname).map(({ title, url }) => made(title, url))),
+  );
+}
+
+function showActions() {
+  const text = query();
+  if (!text) return fill("actions");
+  const named = [...parts.names.querySelectorAll("[data-title]")].some((each) => each.dataset.title.toLowerCase() === text.toLowerCase());
+  const name = text.replace(/^\/+|\/+$/g, "").split("/").map(encodeURIComponent).join("/");
+  const filter = folder ? { path: folder } : {};
+  fill(
+    "actions",
+    made(`All results for “${text}”`, `${SEARCH}?${new URLSearchParams({ q: text, ...filter })}`, { keep: "" }),
+    made(`Exact words: “${text}”`, text.includes("/") ? here.wikiSearch : `${here.wikiSearch}/${encodeURIComponent(text)}`, { keep: "", exact: "" }),
+    ...(here.edit && name && !named ? [made(`Create page “${text}”`, here.edit.replace("NAME", name))] : []),
+  );
+}
+
+/** Return whether the page has a search field of its own, which the wiki's key "/" goes to. */
+const hasOwnField = () => document.querySelector("#search-query:not(.top-search *)") !== null;
+
+const all = () => [...options.querySelectorAll("[role=option]")].filter((each) => each.offsetParent !== null);
+
+function activate(option, { isMoved = false } = {}) {
+  for (const each of options.querySelectorAll("[aria-selected]")) each.removeAttribute("aria-selected");
+  active = option ?? null;
+  isChosen = isMoved;
+  if (active) {
+    active.setAttribute("aria-selected", "true");
+    active.scrollIntoView({ block: "nearest" });
+    field.setAttribute("aria-activedescendant", active.id);
+  } else field.removeAttribute("aria-activedescendant");
+}
+
+/** Number the options, and keep the one that somebody moved to; else the first is active. */
+function settle() {
+  const shown = all();
+  for (const [number, option] of shown.entries()) option.id = `semantic-option-${number}`;
+  const kept = isChosen && active && shown.find((each) => each.href === active.href && each.textContent === active.textContent);
+  activate(kept || shown[0], { isMoved: Boolean(kept) });
+}
+
+/** Load a part; what is shown stays until then. */
+async function load(name, parameters) {
+  asked[name]?.abort();
+  const mine = (asked[name] = new AbortController());
+  const wanted = new URLSearchParams({ part: name, q: query(), ...(folder ? { path: folder } : {}), ...parameters });
+  try {
+    const reply = await fetch(`${SEARCH}/palette?${wanted}`, { signal: mine.signal, redirect: "error" });
+    const loaded = document.createElement("template");
+    loaded.innerHTML = await reply.text();
+    if (mine.signal.aborted) return;
+    const content = loaded.content.querySelector("[data-palette]");
+    if (!content) throw new Error("an error page of a proxy");
+    fill(name, ...content.children);
+    showActions();
+    settle();
+    if (name === "passages") status.textContent = content.dataset.summary;
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    status.textContent = "The wiki cannot be reached, or you are logged out.";
+  }
+}
+
+function search() {
+  clearTimeout(waiting);
+  clearTimeout(settling);
+  showRecent();
+  showActions();
+  load("names");
+  if (!query()) {
+    asked.passages?.abort();
+    fill("passages");
+    status.textContent = "";
+    return settle();
+  }
+  waiting = setTimeout(() => load("passages", { draft: "typing" }), PASSAGES_MS);
+  settling = setTimeout(() => load("passages"), SETTLED_MS);
+  settle();
+}
+
+function narrow(to) {
+  folder = to;
+  chip.textContent = to;
+  chip.hidden = !to;
+  isChosen = false;
+  search();
+}
+
+function open(text = "") {
+  if (dialog.open) return field.select();
+  field.value = text;
+  dialog.showModal();
+  narrow("");
+  field.focus();
+}
+
+function follow(option, { isNewTab = false } = {}) {
+  if (!option) return;
+  if (option.dataset.fill !== undefined) {
+    field.value = option.dataset.fill;
+    isChosen = false;
+    return search();
+  }
+  rememberSearch();
+  if (isNewTab) return void window.open(option.href, "_blank", "noopener");
+  dialog.close();
+  location.assign(option.href);
+}
+
+/** Show the whole passage of an option, or only its excerpt again. */
+function preview(option, isShown) {
+  const more = option?.querySelector(".semantic-whole");
+  if (!more || more.hidden === !isShown) return false;
+  more.hidden = !isShown;
+  option.querySelector(".semantic-excerpt").hidden = isShown;
+  option.scrollIntoView({ block: "nearest" });
+  return true;
+}
+
+dialog.addEventListener("keydown", (event) => {
+  if (event.isComposing || event.keyCode === 229) return; // an input method is active
+  const shown = all();
+  const at = shown.indexOf(active);
+  const isAtEnd = field.selectionStart === field.value.length && field.selectionEnd === field.value.length;
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step && !event.altKey) activate(shown[(at + step + shown.length) % shown.length], { isMoved: true });
+  else if (event.key === "Enter" && event.shiftKey) follow(options.querySelector("[data-exact]"));
+  else if (event.key === "Enter") follow(active, { isNewTab: event.ctrlKey || event.metaKey });
+  else if (event.key === "ArrowRight" && isAtEnd && preview(active, true)) isChosen = true;
+  else if (event.key === "ArrowLeft" && preview(active, false)) isChosen = true;
+  else if (event.key === "Tab" && !event.shiftKey && document.activeElement === field && active?.dataset.folder && active.dataset.folder !== folder) {
+    narrow(active.dataset.folder);
+  } else if (event.key === "Backspace" && folder && !field.selectionEnd) narrow("");
+  else if (event.key === "Escape" && preview(active, false)) isChosen = true;
+  else return;
+  event.preventDefault();
+});
+
+field.addEventListener("input", () => {
+  isChosen = false;
+  search();
+});
+
+options.addEventListener("click", (event) => {
+  const option = event.target.closest("[role=option]");
+  if (!option) return;
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return rememberSearch();
+  event.preventDefault();
+  follow(option);
+});
+
+dialog.addEventListener("click", (event) => {
+  if (event.target === dialog || event.target.closest("[data-close]")) dialog.close(); // beside it, or its button
+});
+chip.addEventListener("click", () => {
+  narrow("");
+  field.focus();
+});
+dialog.addEventListener("close", () => {
+  for (const request of Object.values(asked)) request.abort();
+  clearTimeout(waiting);
+  clearTimeout(settling);
+});
+
+window.addEventListener("keydown", (event) => {
+  if (event.isComposing || event.altKey || event.shiftKey) return;
+  const isTyping = event.target.closest?.("input, textarea, select, [contenteditable]:not([contenteditable=false])");
+  const isCommand = event.ctrlKey || event.metaKey;
+  if (isCommand ? event.key.toLowerCase() !== "k" : event.key !== "/" || isTyping || hasOwnField()) return;
+  event.preventDefault();
+  event.stopPropagation();
+  open();
+}, true);
+
+const barField = document.querySelector(".top-search input[name=query]");
+barField?.addEventListener("pointerdown", (event) => {
+  event.preventDefault();
+  open(barField.value);
+});
+barField?.addEventListener("input", () => {
+  const text = barField.value;
+  barField.value = "";
+  open(text);
+});
+barField?.setAttribute("aria-haspopup", "dialog");
+
+if (here.title) remember("pages", { title: here.title, url: location.pathname }, (each) => each.url);

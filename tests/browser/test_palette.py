@@ -1,0 +1,189 @@
+"""The palette in Chromium: one field for names and passages on every page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support.browser import LOOKS, is_scrolling_sideways, opened, picture, violations
+from tests.support.demo_index import copy_demo
+from tests.support.live_wiki import LiveWiki
+
+QUESTION = "what if the heating fails"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    place = tmp_path_factory.mktemp("palette")
+    repository = copy_demo(tmp_path_factory, place)
+    with LiveWiki(repository, place / "index", WRITE_ACCESS="ANONYMOUS") as live:
+        live.wait_until_indexed()
+        yield live
+
+
+def opened_palette(page: Page, site: LiveWiki) -> Page:
+    page.goto(site.url)
+    page.keyboard.press("Control+k")
+    expect(field(page)).to_be_focused()
+    return page
+
+
+def field(page: Page):  # type: ignore[no-untyped-def]
+    return page.get_by_role("combobox", name="Search")
+
+
+def options(page: Page, part: str):  # type: ignore[no-untyped-def]
+    return page.locator(f'[data-part="{part}"] [role=option]:visible')
+
+
+@pytest.mark.parametrize("look", [look for look in LOOKS if look != "plain"])
+def test_passages_are_found_while_typing(chromium: Browser, site: LiveWiki, look: str) -> None:
+    with opened(chromium, site, look) as page:
+        opened_palette(page, site)
+        page.keyboard.type(QUESTION)
+        expect(options(page, "passages").first).to_be_visible()
+        expect(options(page, "actions")).to_have_count(3)
+        assert not is_scrolling_sideways(page)
+        assert violations(page, "#semantic-palette") == []
+        picture(page, f"palette-{look}")
+
+
+def test_the_wikis_own_field_and_its_key_open_it(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        page.goto(site.url)
+        page.locator(".top-search input").click()
+        expect(field(page)).to_be_focused()
+        page.keyboard.press("Escape")
+        expect(field(page)).to_be_hidden()
+        page.keyboard.press("/")
+        expect(field(page)).to_be_focused()
+        expect(field(page)).to_have_value("")
+        page.keyboard.press("Escape")
+        page.locator(".top-search input").focus()
+        expect(field(page)).to_be_hidden()  # who only passes by keeps the focus
+        page.keyboard.type("b")
+        expect(field(page)).to_have_value("b")
+        page.keyboard.type("oiler")
+        expect(field(page)).to_have_value("boiler")
+
+
+def test_without_scripts_the_wikis_search_is_as_before(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site, "plain") as page:
+        page.goto(site.url)
+        expect(page.locator("#semantic-palette")).to_be_hidden()
+        page.locator(".top-search input").fill("zigbee")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name="Search matched")).to_be_visible()
+
+
+def test_the_keys_move_open_and_preview(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        opened_palette(page, site)
+        page.keyboard.type(QUESTION)
+        passages = options(page, "passages")
+        expect(passages.nth(1)).to_be_visible()
+        page.keyboard.press("ArrowDown")
+        second = passages.nth(1)
+        expect(second).to_have_attribute("aria-selected", "true")
+        assert field(page).get_attribute("aria-activedescendant") == second.get_attribute("id")
+        expect(field(page)).to_be_focused()
+        page.keyboard.press("ArrowRight")
+        expect(second.locator(".semantic-whole")).to_be_visible()
+        page.keyboard.press("Escape")
+        expect(second.locator(".semantic-whole")).to_be_hidden()
+        page.keyboard.press("ArrowUp")
+        page.keyboard.press("ArrowUp")
+        expect(options(page, "actions").last).to_have_attribute("aria-selected", "true")
+        page.keyboard.press("ArrowDown")
+        expect(passages.first).to_have_attribute("aria-selected", "true")
+        address = passages.first.get_attribute("href") or ""
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(
+            site.url + address.partition("#")[0] + ("#" + address.partition("#")[2].partition(":~:")[0]).rstrip("#")
+        )
+
+
+def test_a_folder_narrows_and_is_left_again(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        opened_palette(page, site)
+        page.keyboard.type(QUESTION)
+        first = options(page, "passages").first
+        expect(first).to_have_attribute("data-folder", "services/")
+        page.keyboard.press("Tab")
+        chip = page.get_by_role("button", name="services/")
+        expect(chip).to_be_visible()
+        expect(field(page)).to_be_focused()
+        outside = page.locator('[data-part="passages"] [role=option]:not([data-folder^="services/"])')
+        expect(outside).to_have_count(0)
+        page.keyboard.press("Home")
+        page.keyboard.press("Backspace")
+        expect(chip).to_be_hidden()
+        expect(outside.first).to_be_visible()
+
+
+def test_exact_words_are_one_key_away(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        opened_palette(page, site)
+        page.keyboard.type("zigbee")
+        page.keyboard.press("Shift+Enter")
+        expect(page.get_by_role("heading", name="Search matched")).to_be_visible()
+
+
+def test_a_page_that_is_not_there_can_be_created(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        opened_palette(page, site)
+        page.keyboard.type("Lab/Bee hives")
+        page.get_by_role("option", name="Create page").click()
+        expect(page).to_have_url(re.compile("/Lab/Bee%20hives.edit$"))
+
+
+def test_what_was_searched_and_opened_is_offered_and_stays_in_the_browser(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        opened_palette(page, site)
+        page.keyboard.type(QUESTION)
+        options(page, "passages").first.click()
+        expect(page.get_by_role("heading", name="Home automation")).to_be_visible()
+        page.goto(site.url)
+        page.keyboard.press("Control+k")
+        lately = page.get_by_role("group", name="Opened here lately")
+        expect(lately.get_by_role("option", name="Home automation")).to_have_count(1)
+        options(page, "recent").filter(has_text=QUESTION).click()
+        expect(field(page)).to_have_value(QUESTION)
+        expect(options(page, "passages").first).to_be_visible()
+
+
+def test_nothing_is_said_once_after_a_pause(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        opened_palette(page, site)
+        page.keyboard.type("constitutional law of rome")
+        said = page.locator("#semantic-palette [role=status]")
+        expect(said).to_have_text("")
+        expect(said).to_have_text("Nothing in this wiki seems to be about this.")
+        expect(page.get_by_role("group", name="Nearest passages")).to_be_visible()
+
+
+def test_a_wiki_that_does_not_answer_is_told(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        opened_palette(page, site)
+        page.route("**/palette?**", lambda route: route.abort())
+        page.keyboard.type("boiler")
+        expect(page.locator("#semantic-palette [role=status]")).to_contain_text("cannot be reached")
+
+
+def test_names_come_at_once_and_before_passages(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        opened_palette(page, site)
+        expect(page.get_by_role("group", name="Changed lately").get_by_role("option").first).to_be_visible()
+        page.keyboard.type("automa")
+        names = page.get_by_role("group", name="Pages and headings").get_by_role("option")
+        expect(names.first).to_contain_text("Home automation")
+        expect(names.first.locator("b")).to_have_text("automa")
+        expect(names.first).to_have_attribute("aria-selected", "true")
+        expect(options(page, "passages").first).to_be_visible()
+        expect(names.first).to_have_attribute("aria-selected", "true")
+        picture(page, "palette-names")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", name="Home automation")).to_be_visible()

@@ -1,0 +1,81 @@
+"""What the plugin adds to the pages of a real wiki."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.support.live_wiki import LiveWiki, make_repository
+
+LINKS = '<nav class="semantic-links"'
+PALETTE = 'id="semantic-palette"'
+PAGE_INDEX = 'class="sidebarmenu parent-sidebar-menu"'
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory, handbook: dict[str, str | bytes]) -> Iterator[LiveWiki]:
+    place = tmp_path_factory.mktemp("wiki")
+    with LiveWiki(make_repository(place / "repository", handbook), place / "index", READ_ACCESS="ANONYMOUS") as wiki:
+        yield wiki
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/garden", "/garden/history", "/-/index", "/-/changelog", "/-/search", "/missing", "/-/login", "/-/help"]
+)
+def test_links_stand_once_and_above_the_page_index_on_every_page(live: LiveWiki, path: str) -> None:
+    page = live.get(path).text
+    assert page.count(LINKS) == page.count(PALETTE) == 1
+    assert LINKS not in page.partition(PAGE_INDEX)[2]
+
+
+def test_administrators_have_them_on_their_pages(live: LiveWiki) -> None:
+    live.log_in()
+    for path in ("/-/create", "/-/settings", "/-/admin", "/-/admin/user_management", "/-/semantic-search"):
+        page = live.get(path).text
+        assert page.count(LINKS) == 1, path
+        assert "Search index" in page.split(LINKS)[1].split("</nav>")[0]
+
+
+def test_the_editor_has_neither(live: LiveWiki) -> None:
+    live.log_in()
+    page = live.get("/garden/edit").text
+    assert LINKS not in page
+    assert PALETTE not in page
+
+
+def test_who_may_not_read_sees_nothing_of_it(tmp_path: Path) -> None:
+    with LiveWiki(
+        make_repository(tmp_path / "repository", {"a.md": "# A\n"}), tmp_path / "index", READ_ACCESS="APPROVED"
+    ) as closed:
+        page = closed.get("/-/login").text
+        assert LINKS not in page
+        assert PALETTE not in page
+        assert closed.get("/-/semantic-search/palette", part="passages", q="a").status in {302, 200}
+        assert "data-palette" not in closed.get("/-/semantic-search/palette", part="passages", q="a").text
+
+
+def test_the_palette_can_be_switched_off(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repository", {"a.md": "# A\n"})
+    with LiveWiki(repository, tmp_path / "index", SEMANTIC_PALETTE="false") as live:
+        page = live.get("/").text
+        assert page.count(LINKS) == 1
+        assert PALETTE not in page
+        assert live.get("/-/semantic-search/palette", part="passages", q="a").status == 404
+
+
+def test_a_browser_can_search_the_wiki(live: LiveWiki) -> None:
+    live.wait_until_indexed()
+    link = re.search(r'<link rel="search"[^>]* href="([^"]+)"', live.get("/garden").text)
+    assert link is not None
+    description = ET.fromstring(live.get(link[1]).text)
+    urls = {each.get("type"): each.get("template", "") for each in description.findall("{*}Url")}
+    assert urls["text/html"].endswith("/-/semantic-search?q={searchTerms}")
+    template = urls["application/x-suggestions+json"]
+    query, labels, paths, addresses = live.get(template.removeprefix(live.url).replace("{searchTerms}", "gard")).json
+    assert (query, labels[0], paths[0]) == ("gard", "Garden", "garden")
+    assert addresses[0] == f"{live.url}/garden"
+    assert live.get(template.removeprefix(live.url).replace("{searchTerms}", "%00")).json[1] == []
