@@ -24,6 +24,7 @@ from otterwiki_semantic.storage.generation import index_fingerprint as index_fin
 from otterwiki_semantic.storage.keyword_index import KeywordIndex as KeywordIndex
 from otterwiki_semantic.storage.page_names import HeadingWords as HeadingWords
 from otterwiki_semantic.storage.page_names import PageNames as PageNames
+from otterwiki_semantic.storage.page_table import PageFacts as PageFacts
 from otterwiki_semantic.storage.schema import iso_time as iso_time
 from otterwiki_semantic.storage.sqlite import SqliteFile as SqliteFile
 from otterwiki_semantic.storage.vector_store import CollectionSpec as CollectionSpec
