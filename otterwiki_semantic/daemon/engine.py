@@ -58,8 +58,11 @@ from otterwiki_semantic.core.settings import EXCLUDE, Settings, index_settings, 
 from otterwiki_semantic.core.telemetry import Failure, Telemetry
 from otterwiki_semantic.daemon.health.duplicates import find_duplicates
 from otterwiki_semantic.daemon.health.links import find_broken_links, find_orphans
+from otterwiki_semantic.daemon.health.mentions import find_mentions
 from otterwiki_semantic.daemon.health.reporter import HealthReporter
+from otterwiki_semantic.daemon.health.stale import find_stale
 from otterwiki_semantic.daemon.health.survey import Checks
+from otterwiki_semantic.daemon.health.unanswered import Asked, find_unanswered
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.daemon.reports.quality import QualityMonitor
@@ -453,7 +456,18 @@ class IndexEngine:
             FindingKind.DUPLICATE: find_duplicates,
             FindingKind.ORPHAN: find_orphans,
             FindingKind.BROKEN_LINK: find_broken_links,
+            FindingKind.MENTION: find_mentions,
+            FindingKind.STALE: find_stale,
+            FindingKind.UNANSWERED: find_unanswered(self._insights.unanswered, self._ask_again),
         }
+
+    def _ask_again(self, generation: Generation, text: str) -> Asked:
+        """Ask a question in the background; nothing counts it. Vectors are cached: a server is asked once for them."""
+        query = self._parse(text, RANKED_PAGES, generation)
+        texts = [each.text for each in query.all] if self._recipe.matches_vectors(generation) else []
+        vector = mean_vector(list(self._queries.submit(texts).values()))
+        with self._search_slots, generation.catalog.snapshot():
+            return Asked(vector, self._search_generation(generation, query, lambda: vector, {}, RANKED_PAGES))
 
     def health(self, request: HealthRequest, urls: PageUrls = NO_URLS) -> HealthReport:
         self._health.refresh()

@@ -132,7 +132,9 @@ class HealthReporter:
 
     def _make(self, generation: Generation) -> None:
         state, commit, start = _state_of(generation), generation.catalog.commit, time.monotonic()
-        survey = Survey(generation, self._repository, self._scale(generation), Slices(self._pause))
+        survey = Survey(
+            generation, self._repository, self._scale(generation), Slices(self._pause), self._dismissals.__contains__
+        )
         findings = {kind: tuple(check(survey)) for kind, check in self._checks.items()}
         end = time.monotonic()
         self._made, self._message = _Made(state, end, now(), commit, findings), None
@@ -178,10 +180,6 @@ class HealthReporter:
                 raise FindingNotFoundError(f"the report has no finding {each!r}; it may have been made again since")
         self._dismissals.change(request.findings, restore=request.restore)
         return DismissalAnswer(tuple(request.findings), not request.restore)
-
-    def is_dismissed(self, finding: str) -> bool:
-        """Whether the finding with an id was dismissed."""
-        return finding in self._dismissals
 
     def _marked(self, finding: Finding) -> Finding:
         return structs.replace(finding, is_dismissed=finding.id in self._dismissals)

@@ -48,6 +48,8 @@ class Survey:
     repository: Repository
     scale: Scale
     slices: Slices
+    is_dismissed: Callable[[str], bool]
+    """Whether the finding with an id was dismissed."""
 
     @cached_property
     def pages(self) -> list[PageFacts]:

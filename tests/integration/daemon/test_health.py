@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from otterwiki_semantic.core.records import (
     HealthReport,
     HealthRequest,
     PageUrls,
+    SearchOptions,
 )
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
@@ -176,3 +177,131 @@ def test_a_wiki_without_pages_has_no_findings(tmp_path: Path) -> None:
         assert report(engine).findings == ()
     finally:
         engine.close()
+
+
+# Titles without a link
+
+TITLES: dict[str, str | bytes] = {
+    "home.md": "# Home\n\nWelcome.\n",
+    "winter.md": "# Winter checklist\n\nSee [[home]].\n",
+    "nas.md": "# NAS\n\nFour disks.\n",
+    "how.md": (
+        "# How to\n\nFollow the winter\nchecklist, and copy it to the NAS.\n\n"
+        "```\nwinter checklist\n```\n\nSee home, or nas, or `NAS`.\n"
+    ),
+    "linked.md": "# Linked\n\nFollow the [Winter checklist](/winter), that is the winter checklist. Then `NAS`.\n",
+    "code.md": "# Code\n\n    run winter checklist\n\nThe [NAS](https://example.org/nas) of a friend.\n",
+}
+
+
+def mentions(settings: Settings, pages: Mapping[str, str | bytes]) -> list[tuple[str, str]]:
+    commit(settings.repository, {**dict.fromkeys(PAGES), **pages})
+    engine = opened(settings)
+    try:
+        found = findings(engine, FindingKind.MENTION)
+        return sorted((each.pages[0].path, each.target.path) for each in found if each.target)
+    finally:
+        engine.close()
+
+
+def test_a_title_in_running_text_is_a_mention_and_one_in_code_or_in_a_link_is_none(settings: Settings) -> None:
+    assert mentions(settings, TITLES) == [("how", "nas"), ("how", "winter")]
+
+
+def test_everyday_expressions_are_no_mentions(settings: Settings) -> None:
+    text = "Read the getting started guide, day"
+    common = {f"notes/{number}.md": f"# Note {number}\n\n{text} {number}.\n" for number in range(25)}
+    pages = {"start.md": "# Getting started\n\nBegin.\n", "day.md": "# day\n\nA day.\n", **common}
+    assert mentions(settings, pages) == []
+
+
+def test_a_page_has_three_mentions_at_most_and_others_follow_dismissed_ones(settings: Settings) -> None:
+    names = ("Blue pump", "Green pump", "Black pump", "White pump", "Small red pump", "Red pump")
+    pages: dict[str, str | bytes] = {f"{name.lower()}.md": f"# {name}\n\nIt pumps.\n" for name in names}
+    pages["all.md"] = "# All of them\n\nThere is a blue pump, a green pump, a black pump, a white pump and a small red pump.\n"
+    commit(settings.repository, dict.fromkeys(PAGES) | pages)
+    engine = opened(settings)
+    try:
+        first = findings(engine, FindingKind.MENTION)
+        assert len(first) == 3
+        assert first[0].target is not None
+        assert first[0].target.path == "small red pump"
+        assert first[0].pages[0].excerpt.endswith("a white pump and a small red pump.")
+        engine.dismiss(DismissalRequest([each.id for each in first]))
+        commit(settings.repository, {"other.md": "# Other\n"})
+        engine.notify()
+        wait_until_equal(engine)
+        second = findings(engine, FindingKind.MENTION)
+        assert {each.target.path for each in second if each.target} == {name.lower() for name in names} - {"red pump"} - {
+            each.target.path for each in first if each.target
+        }
+    finally:
+        engine.close()
+
+
+# Stale pages
+
+
+def commit_at(settings: Settings, date: str, pages: dict[str, str | bytes | None]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIT_AUTHOR_DATE", date)
+        patch.setenv("GIT_COMMITTER_DATE", date)
+        commit(settings.repository, pages)
+
+
+def test_pages_unchanged_for_a_year_are_stale_if_their_neighbours_changed(settings: Settings) -> None:
+    about = {
+        "backup/disks": "How the disks of the backup server are exchanged, and how the backup is restored from them.",
+        "backup/tapes": "How the tapes of the backup server are exchanged, and how the backup is restored from them.",
+        "backup/cloud": "How the backup of the server is copied to the cloud, and how it is restored from there.",
+        "bread": "A recipe for bread: flour, water, salt and yeast, baked for an hour in a hot oven.",
+        "cake": "A recipe for cake: flour, sugar, eggs and butter, baked for half an hour in a warm oven.",
+    }
+    pages: dict[str, str | bytes] = {f"{path}.md": f"# About {path}\n\n{text}\n" for path, text in about.items()}
+    commit_at(settings, "2019-05-01T12:00:00Z", dict.fromkeys(PAGES) | pages)
+    changed = {name: f"{pages[name]!s}\nChanged.\n" for name in ("backup/tapes.md", "backup/cloud.md")}
+    commit_at(settings, "2019-06-01T12:00:00Z", {**changed})
+    engine = opened(settings)
+    try:
+        (finding,) = findings(engine, FindingKind.STALE)
+        assert (finding.pages[0].path, finding.pages[0].updated) == ("backup/disks", "2019-05-01T12:00:00+00:00")
+        assert {each.path for each in finding.neighbours} == {"backup/tapes", "backup/cloud"}
+        commit(settings.repository, {"backup/disks.md": f"{pages['backup/disks.md']!s}\nLooked at again.\n"})
+        engine.notify()
+        wait_until_equal(engine)
+        assert "backup/disks" not in {each.pages[0].path for each in findings(engine, FindingKind.STALE)}
+    finally:
+        engine.close()
+
+
+# Unanswered questions
+
+
+def test_questions_that_found_nothing_are_grouped_and_asked_again(settings: Settings) -> None:
+    engine = opened(replace(settings, search_log=True))
+    try:
+        asked = ["how do I apply for parental leave", "How can I apply for parental leave?", "capital of mongolia"]
+        for query in (*asked, asked[0]):
+            assert not engine.search([query], SearchOptions())[0].confident
+        eventually(lambda: len(engine.insight().unanswered) == 3)
+        leave, capital = findings(engine, FindingKind.UNANSWERED)
+        assert (set(leave.queries), leave.times, leave.answered_by) == (set(asked[:2]), 3, None)
+        assert capital.queries == (asked[2],)
+        assert not engine.health(HealthRequest(FindingKind.UNANSWERED)).counts
+        leave_page = "# Parental leave\n\nTo apply for parental leave, send the form to the office seven weeks before.\n"
+        commit(settings.repository, {"leave.md": leave_page})
+        engine.notify()
+        wait_until_equal(engine)
+        found = report(engine, FindingKind.UNANSWERED, dismissed=True)
+        assert [each.queries[0] for each in found.findings] == [asked[2], asked[0]]
+        assert found.findings[1].answered_by is not None
+        assert (found.findings[1].answered_by.path, found.open) == ("leave", 1)
+        assert len(engine.insight().unanswered) == 3, "asking again is not logged"
+    finally:
+        engine.close()
+
+
+def test_without_a_search_log_there_are_no_questions(index: IndexEngine) -> None:
+    index.search(["capital of mongolia"], SearchOptions())
+    found = report(index, FindingKind.UNANSWERED)
+    assert (found.findings, found.keeps_searches) == ((), False)
