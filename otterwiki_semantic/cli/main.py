@@ -16,6 +16,7 @@ from otterwiki_semantic import __version__
 from otterwiki_semantic.cli.chroma import chroma_command
 from otterwiki_semantic.cli.common import NO_COMMIT, equals_head, follow, index_options, open_index, wait_for_reranker
 from otterwiki_semantic.cli.doctor.command import doctor_command
+from otterwiki_semantic.cli.health import health_command
 from otterwiki_semantic.cli.mcp import mcp_command
 from otterwiki_semantic.cli.options import parameter_options
 from otterwiki_semantic.core.errors import IndexUnavailableError, ParameterError, SemanticError
@@ -142,6 +143,7 @@ def search_command(
 
 main.add_command(chroma_command)
 main.add_command(doctor_command)
+main.add_command(health_command)
 main.add_command(mcp_command)
 
 

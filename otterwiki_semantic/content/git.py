@@ -158,6 +158,11 @@ class Repository:
         excluded = self.excluded_pages(commit)
         return {path: blob for path, blob in entries if path not in excluded}
 
+    def file_names(self, commit: str) -> list[str]:
+        """Return the paths of all files of a commit, pages and others."""
+        listing = self._git("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit)
+        return listing.decode("utf-8", errors="backslashreplace").split("\0")[:-1]
+
     def excluded_pages(self, commit: str) -> frozenset[str]:
         """Return the paths of the files of a commit that would be pages if they were not excluded."""
         return self._excluded(commit) if self.exclude else frozenset()

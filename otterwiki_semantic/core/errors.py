@@ -135,6 +135,16 @@ class JobNotFoundError(NotFoundError):
     code = "job_unknown"
 
 
+class FindingNotFoundError(NotFoundError):
+    """The report on the wiki's health has no such finding."""
+
+    code = "finding_unknown"
+
+
+class DismissalError(SemanticError):
+    """What is dismissed cannot be stored; the message says why."""
+
+
 class RebuildRunningError(SemanticError):
     """A rebuild was asked for while one runs."""
 

@@ -33,6 +33,7 @@ _NOT_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
 _LINES = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 _REVISION = re.compile(r"[0-9a-fA-F]{4,64}")
+_FINDING = re.compile(r"[0-9a-f]{16}")
 _MAX_SHOWN = 60
 
 
@@ -258,6 +259,24 @@ class Queries(ParameterType[list[str]]):
         if not 1 <= len(value) <= self._maximum:
             raise ParameterError(f"{name} has {len(value)} entries; allowed are 1 to {self._maximum}")
         return [QueryText().parse(query, f"{name}[{position}]") for position, query in enumerate(value)]
+
+
+class FindingIds(ParameterType[list[str]]):
+    """A list of ids of findings."""
+
+    def __init__(self, maximum: int) -> None:
+        item = {"type": "string", "pattern": f"^{_FINDING.pattern}$"}
+        super().__init__(type="array", items=item, minItems=1, maxItems=maximum)
+        self._maximum = maximum
+
+    def parse(self, value: object, name: str) -> list[str]:
+        if not isinstance(value, list) or not 1 <= len(value) <= self._maximum:
+            trouble = "missing" if value is None else _shown(value)
+            raise ParameterError(f"{name} is {trouble}; it has to be a list of 1 to {self._maximum} ids")
+        for each in value:
+            if not isinstance(each, str) or not _FINDING.fullmatch(each):
+                raise ParameterError(f"{name} has {_shown(each)} in it; an id has 16 hexadecimal digits")
+        return value
 
 
 # Parameters of a record

@@ -98,6 +98,8 @@ class IndexClient:
     pages = _remote(IndexService.pages)
     links = _remote(IndexService.links)
     map = _remote(IndexService.map)
+    health = _remote(IndexService.health)
+    dismiss = _remote(IndexService.dismiss)
     metrics = _remote(IndexService.metrics)
 
     def notify(self) -> None:

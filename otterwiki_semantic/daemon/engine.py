@@ -34,7 +34,12 @@ from otterwiki_semantic.core.records import (
     FIRST_BUILD,
     NO_URLS,
     Answer,
+    DismissalAnswer,
+    DismissalRequest,
+    FindingKind,
     Freshness,
+    HealthReport,
+    HealthRequest,
     IndexStatus,
     Insight,
     Mode,
@@ -53,6 +58,13 @@ from otterwiki_semantic.core.records import (
 )
 from otterwiki_semantic.core.settings import EXCLUDE, Settings, index_settings, with_index_settings
 from otterwiki_semantic.core.telemetry import Failure, Telemetry
+from otterwiki_semantic.daemon.health.duplicates import find_duplicates
+from otterwiki_semantic.daemon.health.links import find_broken_links, find_orphans
+from otterwiki_semantic.daemon.health.mentions import find_mentions
+from otterwiki_semantic.daemon.health.reporter import HealthReporter
+from otterwiki_semantic.daemon.health.stale import find_stale
+from otterwiki_semantic.daemon.health.survey import Checks
+from otterwiki_semantic.daemon.health.unanswered import Asked, find_unanswered
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.daemon.reports.quality import QualityMonitor
@@ -153,6 +165,16 @@ class IndexEngine:
         self._shadow = self._shadow_of(settings, repository, gate)
         self._insights = Insights(
             settings.data_dir, self._manager.history, self._quality, self._shadow, keeps_searches=settings.search_log
+        )
+        self._health = HealthReporter(
+            settings.data_dir,
+            repository,
+            self._health_checks(),
+            self._manager.stable_generation,
+            self._recipe.scale,
+            self._manager.reschedule_background,
+            self._manager.pause,
+            keeps_searches=settings.search_log,
         )
         self._map = (
             WikiMapBuilder(settings.data_dir / "map.json", self._manager.stable_generation, self._manager.reschedule_background)
@@ -437,6 +459,34 @@ class IndexEngine:
             return self._map.answer(generation, index, urls) if self._map else switched_off(index)
 
         return self._ask(mapped) or mapped(None)
+
+    def _health_checks(self) -> Checks:
+        """Return what looks for findings, by kind."""
+        return {
+            FindingKind.DUPLICATE: find_duplicates,
+            FindingKind.ORPHAN: find_orphans,
+            FindingKind.BROKEN_LINK: find_broken_links,
+            FindingKind.MENTION: find_mentions,
+            FindingKind.STALE: find_stale,
+            FindingKind.UNANSWERED: find_unanswered(self._insights.unanswered, self._ask_again),
+        }
+
+    def _ask_again(self, generation: Generation, text: str) -> Asked:
+        """Ask a question in the background; nothing counts it. Vectors are cached: a server is asked once for them."""
+        query = self._parse(text, RANKED_PAGES, generation)
+        texts = [each.text for each in query.all] if self._recipe.matches_vectors(generation) else []
+        vector = mean_vector(list(self._queries.submit(texts).values()))
+        with self._search_slots, generation.catalog.snapshot():
+            return Asked(vector, self._search_generation(generation, query, lambda: vector, {}, RANKED_PAGES))
+
+    def health(self, request: HealthRequest, urls: PageUrls = NO_URLS) -> HealthReport:
+        self._health.refresh()
+        index = self._ask(self._manager.freshness) or self._manager.freshness(None)
+        return self._health.answer(request, index, urls)
+
+    def dismiss(self, request: DismissalRequest) -> DismissalAnswer:
+        self._health.refresh()
+        return self._health.dismiss(request)
 
     def _ask_for_page(self, path: str, question: Callable[[Generation], T]) -> T:
         """Return what the serving generation says of a page; `PageNotFoundError` if there is none yet."""

@@ -8,6 +8,10 @@ from typing import Protocol
 from otterwiki_semantic.core.records import (
     NO_URLS,
     Answer,
+    DismissalAnswer,
+    DismissalRequest,
+    HealthReport,
+    HealthRequest,
     IndexStatus,
     Insight,
     PageInspection,
@@ -87,6 +91,14 @@ class IndexService(Protocol):
 
     def map(self, urls: PageUrls = NO_URLS) -> WikiMap:
         """Return the position of every page on the map of the wiki."""
+        ...
+
+    def health(self, request: HealthRequest, urls: PageUrls = NO_URLS) -> HealthReport:
+        """Return the findings about the wiki; waits a moment for the report if it is not of the index as it is now."""
+        ...
+
+    def dismiss(self, request: DismissalRequest) -> DismissalAnswer:
+        """Dismiss findings, or restore them. Errors: `FindingNotFoundError`; `DismissalError` if that cannot be stored."""
         ...
 
     def metrics(self) -> str:

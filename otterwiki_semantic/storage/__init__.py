@@ -30,6 +30,7 @@ from otterwiki_semantic.storage.name_index import NameKind as NameKind
 from otterwiki_semantic.storage.name_index import name_tokens as name_tokens
 from otterwiki_semantic.storage.page_names import HeadingWords as HeadingWords
 from otterwiki_semantic.storage.page_names import PageNames as PageNames
+from otterwiki_semantic.storage.page_table import PageFacts as PageFacts
 from otterwiki_semantic.storage.schema import iso_time as iso_time
 from otterwiki_semantic.storage.sqlite import SqliteFile as SqliteFile
 from otterwiki_semantic.storage.vector_store import CollectionSpec as CollectionSpec

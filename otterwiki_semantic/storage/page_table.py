@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from otterwiki_semantic.content.analysis import fold
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.records import Filters, ListedPage, PageLinks
 from otterwiki_semantic.storage.filters import page_filter
 from otterwiki_semantic.storage.schema import decode_list, iso_time
 from otterwiki_semantic.storage.sqlite import SqliteFile
+
+
+class PageFacts(NamedTuple):
+    """What reports on the whole wiki need of a page."""
+
+    path: str
+    key: str
+    """What links to it name it by, see `page_key`."""
+    title: str
+    updated: int | None
+    """When a commit last changed it, in seconds since 1970."""
+    blob: str
+    language: str
 
 
 class PageTable:
@@ -44,6 +59,15 @@ class PageTable:
     def labels(self) -> list[tuple[str, str, str | None]]:
         """Return path, title and category of every page, by path."""
         return [tuple(row) for row in self._database.select("SELECT path, title, category FROM pages ORDER BY path")]
+
+    def facts(self) -> list[PageFacts]:
+        """Return the facts about every page, by path."""
+        columns = "path, path_key, title, updated, blob, language"
+        return [PageFacts(*row) for row in self._database.select(f"SELECT {columns} FROM pages ORDER BY path")]
+
+    def all_links(self) -> list[tuple[str, str]]:
+        """Return every link: the path of a page, and the key of the page that it leads to, whether that exists or not."""
+        return [tuple(row) for row in self._database.select("SELECT path, target FROM links ORDER BY target, path")]
 
     def links(self, path: str) -> PageLinks:
         """Return the pages that a page links to, and those that link to it."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from otterwiki_semantic.web.api.routes import make_blueprint
 from otterwiki_semantic.web.pages.admin import make_admin_pages
+from otterwiki_semantic.web.pages.health import make_health_pages
 from otterwiki_semantic.web.pages.search import make_pages
 from otterwiki_semantic.web.template_hooks import extend_templates
 from otterwiki_semantic.web.template_hooks import optional as optional
@@ -28,5 +29,6 @@ def register(app: Flask, index: IndexClient, settings: Settings) -> None:
     app.register_blueprint(api)
     app.extensions["csrf"].exempt(api)
     app.register_blueprint(make_pages(index, settings))
+    app.register_blueprint(make_health_pages(index))
     app.register_blueprint(make_admin_pages(index))
     extend_templates(app)

@@ -29,15 +29,29 @@ def require_read(api_key: str | None) -> None:
 
 def require_admin(api_key: str | None) -> None:
     """Accept the API key, or an administrator's session with a CSRF token for unsafe methods; raise `ApiError` otherwise."""
+    _require_session(api_key, "ADMIN")
+
+
+def require_write(api_key: str | None) -> None:
+    """Accept the API key, or a user with WRITE permission and a CSRF token for unsafe methods; raise `ApiError` otherwise."""
+    _require_session(api_key, "WRITE")
+
+
+def _require_session(api_key: str | None, permission: str) -> None:
     if _bears_key(api_key):
         return
-    if not has_permission("ADMIN"):
-        raise _refusal("ADMIN")
+    if not has_permission(permission):
+        raise _refusal(permission)
     try:
         if current_app.config["WTF_CSRF_ENABLED"]:  # checks the method: GET and HEAD need no token
             current_app.extensions["csrf"].protect()
     except CSRFError as error:
         raise ApiError("csrf_failed", f"{error.description} Send it in the header X-CSRFToken.") from error
+
+
+def may_see_queries(api_key: str | None) -> bool:
+    """Whether the current request may see what people searched for: with the API key, or as an administrator."""
+    return _bears_key(api_key) or has_permission("ADMIN")
 
 
 def require_monitor(api_key: str | None) -> None:

@@ -24,6 +24,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     "page_unknown": (404, "there is no such page; `pages` lists similar ones, if there are any"),
     "revision_unknown": (404, "git has no such commit"),
     "job_unknown": (404, "there is no such job, or no longer: the last 100 are kept until the index daemon ends"),
+    "finding_unknown": (404, "the report has no such finding, or no longer"),
     "section_unknown": (404, "the page has no such section; `sections` lists its sections, nearest first"),
     "method_not_allowed": (405, "the route does not support the method; the header Allow lists those it does"),
     "reindex_running": (409, "a rebuild is running"),

@@ -21,4 +21,7 @@ from otterwiki_semantic.content.pages.preparation import PageSettings as PageSet
 from otterwiki_semantic.content.pages.preparation import divide_page as divide_page
 from otterwiki_semantic.content.pages.preparation import page_words as page_words
 from otterwiki_semantic.content.pages.preparation import prepare_page as prepare_page
+from otterwiki_semantic.content.pages.source import find_links as find_links
+from otterwiki_semantic.content.pages.source import find_name as find_name
+from otterwiki_semantic.content.pages.source import prose as prose
 from otterwiki_semantic.content.pages.view import view_page as view_page

@@ -12,6 +12,13 @@ from otterwiki_semantic.core.records.document import Page as Page
 from otterwiki_semantic.core.records.document import PageWords as PageWords
 from otterwiki_semantic.core.records.document import Section as Section
 from otterwiki_semantic.core.records.document import StoredChunk as StoredChunk
+from otterwiki_semantic.core.records.health import DismissalAnswer as DismissalAnswer
+from otterwiki_semantic.core.records.health import Finding as Finding
+from otterwiki_semantic.core.records.health import FindingCount as FindingCount
+from otterwiki_semantic.core.records.health import FindingKind as FindingKind
+from otterwiki_semantic.core.records.health import HealthReport as HealthReport
+from otterwiki_semantic.core.records.health import HealthState as HealthState
+from otterwiki_semantic.core.records.health import PlaceInPage as PlaceInPage
 from otterwiki_semantic.core.records.insight import ChunkInspection as ChunkInspection
 from otterwiki_semantic.core.records.insight import ComparedModel as ComparedModel
 from otterwiki_semantic.core.records.insight import Insight as Insight
@@ -36,8 +43,10 @@ from otterwiki_semantic.core.records.pages import PageUrls as PageUrls
 from otterwiki_semantic.core.records.pages import PageView as PageView
 from otterwiki_semantic.core.records.requests import MAX_RESULTS as MAX_RESULTS
 from otterwiki_semantic.core.records.requests import BatchRequest as BatchRequest
+from otterwiki_semantic.core.records.requests import DismissalRequest as DismissalRequest
 from otterwiki_semantic.core.records.requests import Filters as Filters
 from otterwiki_semantic.core.records.requests import Fusion as Fusion
+from otterwiki_semantic.core.records.requests import HealthRequest as HealthRequest
 from otterwiki_semantic.core.records.requests import Mode as Mode
 from otterwiki_semantic.core.records.requests import OutlineRequest as OutlineRequest
 from otterwiki_semantic.core.records.requests import PageListRequest as PageListRequest

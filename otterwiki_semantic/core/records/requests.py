@@ -8,6 +8,7 @@ from enum import StrEnum
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.parameters import (
     Choice,
+    FindingIds,
     Flag,
     Integer,
     LineRange,
@@ -24,6 +25,7 @@ from otterwiki_semantic.core.parameters import (
     nested,
     parameter,
 )
+from otterwiki_semantic.core.records.health import FindingKind
 
 MAX_RESULTS = 50
 _MAX_LISTED = 100_000
@@ -229,3 +231,24 @@ class ReindexRequest:
         "Return to the index that the last change of model or chunk profile replaced, whatever else is asked.",
         default=False,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class HealthRequest:
+    """Which findings about the wiki to list."""
+
+    kind: FindingKind | None = parameter(Choice(FindingKind), "Only findings of this kind.", None)
+    limit: int = parameter(Integer(1, 500), "Number of findings of each kind.", 50)
+    dismissed: bool = parameter(Flag(), "List also those that were dismissed or are answered now.", default=False)
+    linked: tuple[str, ...] = ("Home",)
+    """Pages that the wiki itself links to: its home page and those of its menu. No parameter of a request."""
+    shows_queries: bool = False
+    """Whether to list what people searched for. No parameter of a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class DismissalRequest:
+    """Findings that nobody needs to see, or that are to be seen again."""
+
+    findings: list[str] = parameter(FindingIds(100), "The ids of the findings.")
+    restore: bool = parameter(Flag(), "Show them again.", default=False)

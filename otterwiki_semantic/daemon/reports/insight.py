@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from otterwiki_semantic.core.files import directory_size
-from otterwiki_semantic.core.records import Answer, Insight, Mode, Problem
+from otterwiki_semantic.core.records import Answer, Insight, Mode, Problem, UnansweredQuery
 from otterwiki_semantic.daemon.reports.quality import QualityMonitor
 from otterwiki_semantic.daemon.reports.search_log import NAME, SearchLog, remove_searches
 from otterwiki_semantic.daemon.shadow import ShadowComparison
@@ -70,11 +70,15 @@ class Insights:
             syncs=self._syncs.newest_first(),
             keeps_searches=self._searches is not None,
             searches=self._searches.hours(until) if self._searches else (),
-            unanswered=self._searches.unanswered(until) if self._searches else (),
+            unanswered=self.unanswered(),
             has_judged_queries=self._quality is not None,
             quality=self._quality.newest_first() if self._quality else (),
             comparison=self._shadow.report() if self._shadow else None,
         )
+
+    def unanswered(self) -> tuple[UnansweredQuery, ...]:
+        """Return the queries that found nothing relevant most often; none if searches are not kept."""
+        return self._searches.unanswered(time.time()) if self._searches is not None else ()
 
     def problems(self) -> list[Problem]:
         """Return why reports are not kept, models not compared, or an earlier search log not deleted."""

@@ -40,9 +40,12 @@ _SCHEMES = {
 _SECURITY: dict[Access, list[dict[str, list[str]]]] = {
     Access.ANYONE: [],
     Access.READERS: [{"key": []}, {"session": []}, {}],  # the last: anonymous users, if the wiki is public
+    Access.WRITERS: [{"key": []}, {"session": []}],
     Access.ADMINISTRATORS: [{"key": []}, {"session": []}],
     Access.MONITORS: [{"key": []}, {"session": []}, {}],  # the last: programs on the machine of the wiki
 }
+_WITH_CSRF = {Access.WRITERS, Access.ADMINISTRATORS}
+"""Who needs the token of the session to change something."""
 _KEY_ERRORS = {"unauthorized", "wrong_key", "no_key_configured", "forbidden"}
 _PAGE: Schema = {
     "name": "path",
@@ -84,7 +87,7 @@ def _document(api: type) -> dict[str, Any]:
 
 def _operation(made: Operation) -> dict[str, Any]:
     security = _SECURITY[made.access]
-    if made.method == "POST" and made.access is Access.ADMINISTRATORS:
+    if made.method == "POST" and made.access in _WITH_CSRF:
         security = [{"key": []}, {"session": [], "csrf": []}]
     success = {"description": made.summary, "content": _content(made)}
     refused = {str(status): {"$ref": f"#/components/responses/{_name(codes)}"} for status, codes in _by_status(made).items()}
@@ -126,9 +129,9 @@ def _without_error_body(made: Operation, success: dict[str, Any]) -> dict[str, A
 def _by_status(made: Operation) -> dict[int, list[str]]:
     codes = {"invalid_parameter", "uri_too_long", "internal_error", *made.errors}
     codes |= _KEY_ERRORS if made.access is not Access.ANYONE else set()
-    codes |= {"index_unavailable"} if made.access in {Access.READERS, Access.ADMINISTRATORS} else set()
+    codes |= {"index_unavailable"} if made.access in {Access.READERS, *_WITH_CSRF} else set()
     codes |= {"bad_request", "too_large"} if made.body else set()
-    codes |= {"csrf_failed"} if made.method == "POST" and made.access is Access.ADMINISTRATORS else set()
+    codes |= {"csrf_failed"} if made.method == "POST" and made.access in _WITH_CSRF else set()
     grouped: dict[int, list[str]] = {}
     for code, (status, _) in ERRORS.items():
         if code in codes:

@@ -16,7 +16,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.parameters import Parameter, check_names, parameters_of, parse_parameters, unique_names
 from otterwiki_semantic.core.serialization import encode
-from otterwiki_semantic.web.auth import require_admin, require_monitor, require_read
+from otterwiki_semantic.web.auth import require_admin, require_monitor, require_read, require_write
 from otterwiki_semantic.web.errors import ApiError
 
 MAX_BODY_BYTES = 1 << 20
@@ -36,6 +36,8 @@ class Access(Enum):
     ANYONE = "anyone"
     READERS = "readers"
     """A program with the key, and accounts with the wiki's READ permission."""
+    WRITERS = "writers"
+    """A program with the key, and accounts with the wiki's WRITE permission."""
     ADMINISTRATORS = "administrators"
     """A program with the key, and accounts with the wiki's ADMIN permission."""
     MONITORS = "monitors"
@@ -67,6 +69,8 @@ class Operation:
     """Whether the parameters are sent as a JSON object."""
     in_query: tuple[str, ...] = ()
     """The parameters of an operation with a body that may stand in the query string instead."""
+    example: str = ""
+    """A body, for error messages."""
     errors: tuple[str, ...] = ()
     """Error codes, in addition to those that follow from `access` and `takes`."""
     status: int = 200
@@ -106,6 +110,7 @@ def json_response(content: Any, status: int = 200) -> Response:
 _CHECKS: dict[Access, Callable[[str | None], None]] = {
     Access.ANYONE: lambda _: None,
     Access.READERS: require_read,
+    Access.WRITERS: require_write,
     Access.ADMINISTRATORS: require_admin,
     Access.MONITORS: require_monitor,
 }
@@ -128,7 +133,7 @@ def _values(made: Operation) -> dict[str, Any]:
 
     Errors: `ParameterError` for one of the query string that is unknown, or is given more than once; `ApiError`.
     """
-    body = _json_object('{"queries": ["…"]}' if made.body == "required" else '{"full": true}') if _has_body(made) else None
+    body = _json_object(made.example) if _has_body(made) else None
     known = _in_query_string(made)
     given = dict((request.values if body is None else request.args).lists())  # the former has the fields of a form, too
     given = {name: values for name, values in given.items() if name in known or name not in IGNORED_PARAMETERS}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import NoReturn
 
@@ -16,6 +17,10 @@ from otterwiki_semantic.core.parameters import page_path
 from otterwiki_semantic.core.records import (
     Answer,
     BatchRequest,
+    DismissalAnswer,
+    DismissalRequest,
+    HealthReport,
+    HealthRequest,
     IndexStatus,
     Insight,
     PageInspection,
@@ -41,8 +46,9 @@ from otterwiki_semantic.web.api.compat import CompatAnswer, compatible
 from otterwiki_semantic.web.api.openapi import METRICS_TYPE, openapi_document
 from otterwiki_semantic.web.api.operations import Access, Operation, View, answer, check_size, json_response, operations_of
 from otterwiki_semantic.web.api.schemas import Answers, ChromaStatus, OpenApi
+from otterwiki_semantic.web.auth import may_see_queries
 from otterwiki_semantic.web.errors import error_answer, handle_errors
-from otterwiki_semantic.web.pages.layout import page_urls
+from otterwiki_semantic.web.pages.layout import linked_pages, page_urls
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
 """All standard methods; others get the wiki's own error page."""
@@ -115,6 +121,7 @@ class Api:
         self._index = index
         self._pages = pages
         self._has_metrics = settings.metrics
+        self._api_key = settings.api_key
 
     @Operation("GET", "/semantic-search", "search", Answer, Access.READERS, variant=CompatAnswer, takes=SearchRequest)
     def search(self, asked: SearchRequest) -> bytes | CompatAnswer:
@@ -124,7 +131,16 @@ class Api:
         answers = self._index.fetch_json(IndexService.search, [asked.query], asked.options, page_urls())
         return answers[1:-1]  # the only one of a list
 
-    @Operation("POST", "/semantic-search", "searchMany", Answers, Access.READERS, takes=BatchRequest, body="required")
+    @Operation(
+        "POST",
+        "/semantic-search",
+        "searchMany",
+        Answers,
+        Access.READERS,
+        takes=BatchRequest,
+        body="required",
+        example='{"queries": ["…"]}',
+    )
     def search_many(self, asked: BatchRequest) -> bytes:
         """Search for several queries at once."""
         answers = self._index.fetch_json(IndexService.search, asked.queries, asked.options, page_urls())
@@ -142,6 +158,27 @@ class Api:
     def map(self) -> bytes:
         """The position of every page on the map of the wiki."""
         return self._index.fetch_json(IndexService.map, page_urls())
+
+    @Operation("GET", "/semantic-search/health", "health", HealthReport, Access.READERS, takes=HealthRequest)
+    def health(self, asked: HealthRequest) -> bytes:
+        """Findings about the wiki: what its readers stumble over."""
+        asked = replace(asked, linked=linked_pages(), shows_queries=may_see_queries(self._api_key))
+        return self._index.fetch_json(IndexService.health, asked, page_urls())
+
+    @Operation(
+        "POST",
+        "/semantic-search/health/dismissals",
+        "dismiss",
+        DismissalAnswer,
+        Access.WRITERS,
+        takes=DismissalRequest,
+        body="required",
+        example='{"findings": ["…"]}',
+        errors=("finding_unknown",),
+    )
+    def dismiss(self, asked: DismissalRequest) -> DismissalAnswer:
+        """Dismiss findings, or restore them."""
+        return self._index.dismiss(asked)
 
     @Operation("GET", "/semantic-search/metrics", "metrics", str, Access.MONITORS, errors=("not_found", "package_missing"))
     def metrics(self) -> Response:
@@ -213,6 +250,7 @@ class Api:
         Access.ADMINISTRATORS,
         takes=ReindexRequest,
         body="optional",
+        example='{"full": true}',
         in_query=("full",),
         errors=("page_unknown", "reindex_running", "no_rollback", "disk_full"),
         status=202,

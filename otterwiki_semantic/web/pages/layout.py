@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
+from urllib.parse import unquote
 
 from flask import abort, current_app, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
@@ -57,6 +58,14 @@ def page_urls() -> PageUrls:
     """Return the URLs of pages in the wiki of the current request."""
     retains_case = bool(current_app.config.get("RETAIN_PAGE_NAME_CASE"))
     return PageUrls(url_for("view", path="x").removesuffix("x"), retains_case)
+
+
+def linked_pages() -> tuple[str, ...]:
+    """Return the paths of the pages that the wiki itself links to: its home page, and those of its menu."""
+    prefix = url_for("view", path="x").removesuffix("x")
+    links = (str(each.get("link", "")) for each in _menu())
+    in_menu = (unquote(link.removeprefix(prefix).partition("#")[0]) for link in links if link.startswith(prefix))
+    return tuple(dict.fromkeys(("Home", current_app.config.get("HOME_PAGE") or "Home", *in_menu)))
 
 
 def page_url(path: str, anchor: str) -> str | None:

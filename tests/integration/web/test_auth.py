@@ -26,11 +26,13 @@ ROOT = "/api/v1"
 READS = (
     *("/semantic-search?q=radiator", "/semantic-search/status", "/related?path=garden", "/reindex/status"),
     *("/semantic-search/pages", "/semantic-search/pages/garden", "/semantic-search/map"),
+    "/semantic-search/health",
 )
 ADMIN_READS = ("/semantic-search/insight", "/semantic-search/insight/garden")
 SEARCH, ADMIN = "/-/semantic-search", "/-/admin/semantic-search"
 PAGES = tuple(
-    SEARCH + path for path in ("?q=radiator", "/results?q=radiator", "/related?path=garden", "/likely?name=garden", "/map")
+    SEARCH + path
+    for path in ("?q=radiator", "/results?q=radiator", "/related?path=garden", "/likely?name=garden", "/map", "/health")
 )
 ADMIN_PAGES = tuple(ADMIN + path for path in ("", "/state", "/work", "/page?path=garden"))
 OPEN = ("/chroma-status", "/semantic-search/openapi.json")

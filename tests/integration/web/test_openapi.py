@@ -20,7 +20,7 @@ from schemathesis.specs.openapi.schemas import OpenApiSchema
 
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.parameters import ParameterType, QueryText, Schema, Text, parameters_of
-from otterwiki_semantic.core.records import BatchRequest, ReindexRequest, SearchOptions
+from otterwiki_semantic.core.records import BatchRequest, DismissalRequest, ReindexRequest, SearchOptions
 from otterwiki_semantic.web.api.schemas import body_schema
 from otterwiki_semantic.web.errors import ERRORS
 from tests.support.live_wiki import KEY, LiveWiki, eventually
@@ -30,6 +30,7 @@ WIKI = {"SEMANTIC_MAP": "true"}
 DOCUMENT = "/semantic-search/openapi.json"
 _LONGEST_ADDRESS = 60_000
 BEARER = {"Authorization": f"Bearer {KEY}"}
+_BODIES: dict[str, type] = {"/reindex": ReindexRequest, "/semantic-search/health/dismissals": DismissalRequest}
 _OF_NO_OPERATION = {"method_not_allowed"}
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
@@ -56,7 +57,10 @@ def session() -> Iterator[requests.Session]:
 
 def with_texts_read(body: dict[str, Any]) -> dict[str, Any]:
     """A body with the numbers and truth values that its texts show."""
-    kinds = {each.name: each.schema["type"] for each in parameters_of(SearchOptions)} | {"full": "boolean"}
+    kinds = {each.name: each.schema["type"] for each in parameters_of(SearchOptions)} | {
+        "full": "boolean",
+        "restore": "boolean",
+    }
     return {name: _read(kinds.get(name), value) for name, value in body.items()}
 
 
@@ -80,7 +84,7 @@ def test_every_operation_keeps_to_the_document(case: Case[Any], session: request
         case.query.pop("semantic_ratio", None)
     # Nor can JSON Schema say which texts show a number in a range: such a text is taken for it, as the document tells.
     is_negative = case.meta is not None and case.meta.generation.mode.is_negative
-    schema = body_schema(ReindexRequest if case.path == "/reindex" else BatchRequest)
+    schema = body_schema(_BODIES.get(case.path, BatchRequest))
     is_read = isinstance(case.body, dict) and jsonschema_rs.is_valid(schema, with_texts_read(case.body))
     # An address that long is refused by the wiki's server itself, in its own words.
     is_refused = len(case.as_transport_kwargs()["url"]) + len(urlencode(case.query or {}, doseq=True)) > _LONGEST_ADDRESS
@@ -159,6 +163,10 @@ def closed(schema: Any) -> Any:
         ("GET", "/semantic-search/insight/house/heating", 200, None),
         ("GET", "/semantic-search/insight/hom", 404, None),
         ("GET", "/semantic-search/map", 200, None),
+        ("GET", "/semantic-search/health?kind=orphan&dismissed=true", 200, None),
+        ("GET", "/semantic-search/health?kind=nothing", 422, None),
+        ("POST", "/semantic-search/health/dismissals", 404, {"findings": ["0123456789abcdef"]}),
+        ("POST", "/semantic-search/health/dismissals", 422, {"findings": ["x"]}),
         ("GET", "/semantic-search/pages", 200, None),
         ("GET", "/pages?prefix=h&limit=1&offset=0", 200, None),
         ("GET", "/pages?limit=0", 422, None),

@@ -1,0 +1,93 @@
+"""The command `health`: findings about the wiki, for people and for CI."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from otterwiki_semantic.cli.common import equals_head, follow, index_options, open_index
+from otterwiki_semantic.cli.options import parameter_options
+from otterwiki_semantic.core.errors import IndexUnavailableError
+from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.records import Finding, FindingKind, HealthReport, HealthRequest, HealthState, PlaceInPage
+from otterwiki_semantic.core.serialization import to_builtins
+from otterwiki_semantic.daemon import IndexService
+
+_POLL_SECONDS = 0.2
+_HOME_PAGES = ("Home", "README", "index")
+"""Pages that readers find without a link, in a wiki or in another repository."""
+
+
+@click.command("health")
+@index_options
+@parameter_options(HealthRequest)
+@click.option("--linked", multiple=True, metavar="PAGE", help="A page that needs no link, such as one of the wiki's menu.")
+def health_command(
+    repository: Path | None, data_dir: Path | None, linked: tuple[str, ...], *, as_json: bool, **values: Any
+) -> None:
+    """Show what readers of the wiki stumble over, such as links to pages that do not exist.
+
+    The exit status is 1 if there is a finding that was not dismissed.
+    """
+    request = replace(parse_parameters(HealthRequest, values), linked=(*_HOME_PAGES, *linked), shows_queries=True)
+    with open_index(repository, data_dir) as index:
+        index.notify()
+        known_error = index.status().last_error
+        follow(index, "indexing", lambda status: status.progress, lambda status: equals_head(status, known_error))
+        report = _current(index, request)
+    if as_json:
+        click.echo(json.dumps(to_builtins(report), ensure_ascii=False, indent=2))
+    else:
+        _print(report)
+    if report.open:
+        raise SystemExit(1)
+
+
+def _current(index: IndexService, request: HealthRequest) -> HealthReport:
+    """Wait for a report on the index as it is. Errors: `IndexUnavailableError` if it cannot be made."""
+    while not (report := index.health(request)).is_current:
+        if report.message:
+            raise IndexUnavailableError(report.message)
+        time.sleep(_POLL_SECONDS)
+    return report
+
+
+def _print(report: HealthReport) -> None:
+    for finding in report.findings:
+        mark = " (dismissed)" if finding.is_dismissed else ""
+        click.secho(f"{finding.kind} {finding.id}{mark}", fg="yellow", nl=False)
+        click.echo(f"  {_summary(finding)}")
+        for place in (*finding.pages, *finding.neighbours) if finding.kind is not FindingKind.ORPHAN else ():
+            click.echo(f"    {_place(place)}" + (f": {place.excerpt}" if place.excerpt else ""))
+        if finding.total_pages > len(finding.pages):
+            click.echo(f"    and {finding.total_pages - len(finding.pages)} more")
+    for count in report.counts:
+        if count.open or count.dismissed:
+            click.echo(f"{count.kind}: {count.open}" + (f", {count.dismissed} dismissed" if count.dismissed else ""), err=True)
+    if report.state is HealthState.READY and not report.open:
+        click.echo("No findings." if not any(count.dismissed for count in report.counts) else "No open findings.", err=True)
+
+
+def _summary(finding: Finding) -> str:
+    match finding.kind:
+        case FindingKind.DUPLICATE:
+            return f"{finding.passages} nearly equal on {finding.total_pages} pages"
+        case FindingKind.BROKEN_LINK:
+            return f"no page {finding.missing!r}"
+        case FindingKind.MENTION:
+            return f"no link to {finding.target.path if finding.target else ''}"
+        case FindingKind.STALE:
+            return f"unchanged since {(finding.pages[0].updated or '')[:10]}, unlike the pages next to it"
+        case FindingKind.UNANSWERED:
+            answered = f"; answered now by {finding.answered_by.path}" if finding.answered_by else ""
+            return f"{', '.join(map(repr, finding.queries))} ({finding.times} times){answered}"
+    return finding.pages[0].path
+
+
+def _place(place: PlaceInPage) -> str:
+    return place.path + (f"#{place.anchor}" if place.anchor else "")

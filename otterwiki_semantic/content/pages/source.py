@@ -1,0 +1,95 @@
+"""Where links and names stand in the markdown of a page, found without parsing it: for reports, which read many pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import NamedTuple
+
+from otterwiki_semantic.content.pages.links import page_key, resolve_link
+from otterwiki_semantic.core.records import Link
+
+_WIKI_LINK = re.compile(r"\[\[([^\[\]\n]+)\]\]")
+_TARGET = re.compile(
+    r"""\]\(\s*<?([^()\s<>]+(?:\([^()\s]*\)[^()\s<>]*)?)|^ {0,3}\[[^\[\]\n]+\]:\s*<?([^\s<>]+)""", re.MULTILINE
+)
+_CODE = re.compile(
+    r"^(?P<fence> {0,3}(?:`{3,20}|~{3,20}))[^\n]*\n.*?(?:^(?P=fence)[`~]*[ \t]*$|\Z)"
+    r"|(?<!`)(?P<ticks>`{1,9})(?!`)(?:(?!\n\n).){0,500}?(?<!`)(?P=ticks)(?!`)"
+    r"|^(?: {4}|\t)[^\n]*$|<!--.{0,2000}?-->|^\$\$.{0,2000}?\$\$",
+    re.MULTILINE | re.DOTALL,
+)
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?^(?:---|\.\.\.)[ \t]*$", re.MULTILINE | re.DOTALL)
+_LINKED = re.compile(
+    r"!?\[\[[^\[\]\n]+\]\]|!?\[(?:[^\[\]]|\[[^\[\]]{0,100}\]){0,500}\](?:\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*[^()\n]*\)|\[[^\[\]\n]*\])"
+    r"|^ {0,3}\[[^\[\]\n]+\]:[^\n]*$|https?://\S+|^ {0,3}\#{1,6}[ \t][^\n]*$|^[^\n]+\n {0,3}(?:=+|-+)[ \t]*$|<[A-Za-z/][^<>]*>",
+    re.MULTILINE,
+)
+_NOT_A_LINE = re.compile(r"[^\n]")
+_EXCERPT = 160
+
+
+class Occurrence(NamedTuple):
+    """Where something stands in the markdown of a page."""
+
+    text: str
+    """As it is written there."""
+    line: int
+    """From 1."""
+
+
+def find_links(markdown: str, source: str, keys: Collection[str]) -> dict[str, Occurrence]:
+    """Return the first link of the page `source` to each of the pages with these keys, as a path; none in code."""
+    text = _blank(_CODE, markdown)
+    targets = [(match.start(), _wiki_target(match[1])) for match in _WIKI_LINK.finditer(text)]
+    targets += [(match.start(), match[1] or match[2]) for match in _TARGET.finditer(text)]
+    found: dict[str, Occurrence] = {}
+    for start, url in sorted(targets):
+        resolved = resolve_link(Link(url, ""), source)
+        key = page_key(resolved[0]) if resolved else ""
+        if resolved and key in keys and key not in found:
+            found[key] = Occurrence(resolved[0], _line(text, start))
+    return found
+
+
+def prose(markdown: str) -> str:
+    """Return a page's markdown with spaces for all that is no running text: code, links, headings, front matter, comments."""
+    return _blank(_LINKED, _blank(_CODE, _blank(_FRONT_MATTER, markdown)))
+
+
+def find_name(text: str, name: str) -> Occurrence | None:
+    """Return the first occurrence of a name in the prose of a page, as an excerpt around it; None if there is none.
+
+    The case of a single word counts, that of several does not.
+    """
+    words = name.split()
+    pattern = r"(?<![\w/.@#-])" + r"\s+".join(map(re.escape, words)) + r"(?![\w/@]|[-.]\w)"
+    match = re.search(pattern, text, re.IGNORECASE if len(words) > 1 else 0)
+    if match is None or "\n\n" in match[0]:
+        return None
+    return Occurrence(_excerpt(text, match.start(), match.end()), _line(text, match.start()))
+
+
+def _wiki_target(inner: str) -> str:
+    """Return what the wiki makes of ``[[Page]]`` and ``[[Title|Page]]``."""
+    shown, _, target = inner.partition("|")
+    target = (target or shown).strip()
+    return target if target.startswith(("/", "#")) else f"/{target}"
+
+
+def _blank(pattern: re.Pattern[str], text: str) -> str:
+    return pattern.sub(lambda match: _NOT_A_LINE.sub(" ", match[0]), text)
+
+
+def _line(text: str, place: int) -> int:
+    return text.count("\n", 0, place) + 1
+
+
+def _excerpt(text: str, start: int, end: int) -> str:
+    """Return the words around a place in a text, without those cut off."""
+    first, last = max(0, start - _EXCERPT // 2), min(len(text), end + _EXCERPT // 2)
+    if first:
+        first = text.find(" ", first, start) + 1 or start
+    if last < len(text):
+        last = end if (space := text.rfind(" ", end, last)) < 0 else space
+    return " ".join(text[first:last].split()).lstrip(".,;:!?) ")

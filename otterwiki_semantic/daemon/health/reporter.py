@@ -1,0 +1,216 @@
+"""Make the report on the wiki's health when somebody asks for it, keep it while the index stays as it is, and answer from it.
+
+A report on 10,000 pages takes seconds of a processor, which nobody needs who does not look at it. So nothing is made before
+somebody asks; then it is made in the background, and who asks waits only a moment for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from msgspec import structs
+
+from otterwiki_semantic.content import Repository
+from otterwiki_semantic.content.pages import page_key
+from otterwiki_semantic.core.backoff import Cooldown
+from otterwiki_semantic.core.errors import FindingNotFoundError
+from otterwiki_semantic.core.records import (
+    DismissalAnswer,
+    DismissalRequest,
+    Finding,
+    FindingCount,
+    FindingKind,
+    Freshness,
+    HealthReport,
+    HealthRequest,
+    HealthState,
+    PageUrls,
+    PlaceInPage,
+)
+from otterwiki_semantic.daemon.health.dismissals import Dismissals
+from otterwiki_semantic.daemon.health.survey import Checks, Slices, Survey
+from otterwiki_semantic.indexing import Stopped, now
+from otterwiki_semantic.search import Scale
+from otterwiki_semantic.storage import Generation
+
+SLOT = "health"
+_WAIT_SECONDS = 2.0
+"""How long a request waits for a report."""
+_MAX_AGE_SECONDS = 600.0
+"""Age from which on a report is made again although the index is unchanged: searches and the calendar go on."""
+_PAUSE_FACTOR, _RETRY_SECONDS = 5, 30.0
+"""Pause after a report, in times of what it took, and after a failure."""
+_QUESTIONS = FindingKind.UNANSWERED
+
+State = tuple[str, str | None]
+"""A generation and its revision."""
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A report as it was made."""
+
+    state: State
+    at: float
+    """In seconds of `time.monotonic`."""
+    moment: str
+    commit: str | None
+    findings: dict[FindingKind, tuple[Finding, ...]]
+
+
+class HealthReporter:
+    """Makes and answers the report of one data directory."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        repository: Repository,
+        checks: Checks,
+        stable: Callable[[], Generation | None],
+        scale: Callable[[Generation], Scale],
+        run: Callable[[float, Callable[[], None], str], None],
+        pause: Callable[[float], None],
+        *,
+        keeps_searches: bool,
+    ) -> None:
+        """`stable` returns the serving generation if it may be reported on; `run` calls in the background, `pause` rests."""
+        self._repository = repository
+        self._checks = checks
+        self._stable = stable
+        self._scale = scale
+        self._run = run
+        self._pause = pause
+        self._keeps_searches = keeps_searches
+        self._dismissals = Dismissals(data_dir / "health.json")
+        self._making = threading.Lock()
+        self._changed = threading.Condition()
+        self._made: _Made | None = None
+        self._cooldown = Cooldown(_RETRY_SECONDS)
+        self._message: str | None = None
+        """Why the last report could not be made."""
+
+    # Making
+
+    def refresh(self) -> None:
+        """Have a report made, unless the last one is current, and wait a moment for it."""
+        if self._is_current(self._stable()) or self._cooldown.is_active:
+            return
+        self._run(0, self._make_if_due, SLOT)
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_current(self._stable()) or self._cooldown.is_active, _WAIT_SECONDS)
+
+    def _is_current(self, generation: Generation | None) -> bool:
+        made = self._made
+        if made is None or generation is None or made.state != _state_of(generation):
+            return False
+        return time.monotonic() - made.at < _MAX_AGE_SECONDS
+
+    def _make_if_due(self) -> None:
+        if not self._making.acquire(blocking=False):
+            return
+        try:
+            generation = self._stable()
+            if generation is not None and generation.catalog.is_current and not self._is_current(generation):
+                self._make(generation)
+        except Stopped:
+            return
+        except Exception as error:
+            self._message = f"the last report could not be made: {error}"
+            self._cooldown.start()
+            log.warning("the report on the wiki's health could not be made: %s", error, exc_info=error)
+        finally:
+            self._making.release()
+            with self._changed:
+                self._changed.notify_all()
+
+    def _make(self, generation: Generation) -> None:
+        state, commit, start = _state_of(generation), generation.catalog.commit, time.monotonic()
+        survey = Survey(
+            generation, self._repository, self._scale(generation), Slices(self._pause), self._dismissals.__contains__
+        )
+        findings = {kind: tuple(check(survey)) for kind, check in self._checks.items()}
+        end = time.monotonic()
+        self._made, self._message = _Made(state, end, now(), commit, findings), None
+        self._cooldown.start(_PAUSE_FACTOR * (end - start))
+        log.info("the report on the health of %d pages was made in %.1f s", len(survey.pages), end - start)
+
+    # Answering
+
+    def answer(self, request: HealthRequest, index: Freshness, urls: PageUrls) -> HealthReport:
+        """Return the findings that a request asks for."""
+        made = self._made
+        kinds = [request.kind] if request.kind else list(FindingKind)
+        if not request.shows_queries:
+            kinds = [kind for kind in kinds if kind is not _QUESTIONS]
+        linked = {page_key(path.strip("/")) for path in request.linked}
+        findings: list[Finding] = []
+        counts = []
+        for kind in kinds:
+            found = [self._marked(each) for each in (made.findings.get(kind, ()) if made else ()) if not _is_of(each, linked)]
+            listed = [each for each in found if each.is_open or request.dismissed]
+            findings += (_addressed(each, urls) for each in listed[: request.limit])
+            dismissed = sum(each.is_dismissed for each in found)
+            counts.append(FindingCount(kind, sum(each.is_open for each in found), dismissed))
+        state = HealthState.READY if made else HealthState.UNAVAILABLE if self._message else HealthState.MAKING
+        return HealthReport(
+            findings=tuple(findings),
+            counts=tuple(counts),
+            open=sum(count.open for count in counts),
+            state=state,
+            is_current=self._is_current(self._stable()),
+            made=made.moment if made else None,
+            commit=made.commit if made else None,
+            index=index,
+            keeps_searches=self._keeps_searches and request.shows_queries,
+            message=self._message,
+        )
+
+    def dismiss(self, request: DismissalRequest) -> DismissalAnswer:
+        """Dismiss findings of the report, or restore them. Errors: `FindingNotFoundError`, `DismissalError`."""
+        known = {each.id for found in (self._made.findings.values() if self._made else ()) for each in found}
+        for each in request.findings:
+            if each not in known and each not in self._dismissals:
+                raise FindingNotFoundError(f"the report has no finding {each!r}; it may have been made again since")
+        self._dismissals.change(request.findings, restore=request.restore)
+        return DismissalAnswer(tuple(request.findings), not request.restore)
+
+    def _marked(self, finding: Finding) -> Finding:
+        return structs.replace(finding, is_dismissed=finding.id in self._dismissals)
+
+
+def _is_of(finding: Finding, linked: Iterable[str]) -> bool:
+    """Whether a finding is about a page that the wiki itself links to, and so is none."""
+    if finding.kind is FindingKind.ORPHAN:
+        return page_key(finding.pages[0].path) in linked
+    return finding.target is not None and page_key(finding.target.path) in linked
+
+
+def _addressed(finding: Finding, urls: PageUrls) -> Finding:
+    """Return a finding whose pages have their URLs."""
+
+    def addressed(places: Sequence[PlaceInPage]) -> tuple[PlaceInPage, ...]:
+        return tuple(structs.replace(each, url=urls.of(each.path, each.anchor)) for each in places)
+
+    def one(place: PlaceInPage | None) -> PlaceInPage | None:
+        return addressed([place])[0] if place else None
+
+    if urls.prefix is None:
+        return finding
+    return structs.replace(
+        finding,
+        pages=addressed(finding.pages),
+        neighbours=addressed(finding.neighbours),
+        target=one(finding.target),
+        answered_by=one(finding.answered_by),
+    )
+
+
+def _state_of(generation: Generation) -> State:
+    return generation.name, generation.catalog.meta("revision")

@@ -1,0 +1,123 @@
+"""What the checks of a wiki's health read: one state of its index, a little at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from otterwiki_semantic.content import Repository
+from otterwiki_semantic.content.pages import page_key
+from otterwiki_semantic.core.records import Finding, FindingKind, PlaceInPage, StoredChunk
+from otterwiki_semantic.search import Scale
+from otterwiki_semantic.storage import ExactIndex, Generation, PageFacts
+
+MAX_FINDINGS = 500
+"""Findings of a kind that are kept; of orphans, which are only names, all are."""
+MAX_PAGES = 20
+"""Pages of a finding that are listed."""
+_SLICE_SECONDS, _REST_FACTOR = 0.02, 4
+"""Processor time of a slice, after which it rests this many times as long: a fifth of one core at most."""
+_MAX_BYTES = 200_000
+"""Bytes of a page that are read."""
+
+
+class Slices:
+    """Divides work in the background, so that searches need not wait for it."""
+
+    def __init__(self, pause: Callable[[float], None]) -> None:
+        """`pause` rests for some seconds; it raises if the work is to end."""
+        self._pause = pause
+        self._start = time.thread_time()
+
+    def rest(self) -> None:
+        """Rest if enough was done since the last rest; call it every few milliseconds."""
+        used = time.thread_time() - self._start
+        if used >= _SLICE_SECONDS:
+            self._pause(_REST_FACTOR * used)
+            self._start = time.thread_time()
+
+
+@dataclass
+class Survey:
+    """One state of an index, as far as it holds still: its parts are read one after the other, so that no snapshot lasts."""
+
+    generation: Generation
+    repository: Repository
+    scale: Scale
+    slices: Slices
+    is_dismissed: Callable[[str], bool]
+    """Whether the finding with an id was dismissed."""
+
+    @cached_property
+    def pages(self) -> list[PageFacts]:
+        """The pages, by path."""
+        return self.generation.catalog.pages.facts()
+
+    @cached_property
+    def by_path(self) -> dict[str, PageFacts]:
+        """The pages by path."""
+        return {page.path: page for page in self.pages}
+
+    @cached_property
+    def keys(self) -> dict[str, PageFacts]:
+        """The pages by what links name them by."""
+        return {page.key: page for page in self.pages}
+
+    @cached_property
+    def links(self) -> list[tuple[str, str]]:
+        """The links between pages: the path of one, and the key of the page that it leads to."""
+        return self.generation.catalog.pages.all_links()
+
+    @cached_property
+    def files(self) -> frozenset[str]:
+        """The keys of all files and folders of the commit, pages without their ending. Errors: those of `Repository`."""
+        commit = self.generation.catalog.commit or self.repository.head()
+        found: set[str] = set()
+        for name in self.repository.file_names(commit) if commit else ():
+            found.add(page_key(name.removesuffix(".md")))
+            folder = page_key(name).rpartition("/")[0]
+            while folder and folder not in found:
+                found.add(folder)
+                folder = folder.rpartition("/")[0]
+        return frozenset(found)
+
+    @cached_property
+    def index(self) -> ExactIndex:
+        """The chunks in memory."""
+        return self.generation.catalog.reader.exact_index()
+
+    def sources(self, paths: Sequence[str]) -> Iterable[tuple[str, str]]:
+        """Yield pages with their markdown, read from git. Errors: those of `Repository`."""
+        contents = self.repository.read_blobs((self.by_path[path].blob for path in paths), _MAX_BYTES)
+        for path, content in zip(paths, contents, strict=True):
+            yield path, content.decode("utf-8", errors="replace").replace("\r\n", "\n")
+            self.slices.rest()
+
+    def page(self, path: str) -> PlaceInPage:
+        """Return a page as a whole."""
+        return PlaceInPage(path, self.by_path[path].title)
+
+    def section(self, path: str, line: int, excerpt: str = "") -> PlaceInPage:
+        """Return the section of a page that a line is in."""
+        chunks = self.generation.catalog.reader.page_range(path, 0, len(self.index))
+        near = [chunk for chunk in chunks if chunk.start_line <= line]
+        return place_of(near[-1], excerpt) if near else PlaceInPage(path, self.by_path[path].title, excerpt=excerpt)
+
+
+def place_of(chunk: StoredChunk, excerpt: str = "") -> PlaceInPage:
+    """Return the section of a chunk."""
+    section = "" if chunk.section == chunk.title else chunk.section
+    return PlaceInPage(chunk.path, chunk.title, section, chunk.anchor, excerpt)
+
+
+def finding_id(kind: FindingKind, *about: str) -> str:
+    """Return the id of a finding from its kind and what it is about."""
+    return hashlib.sha256("\n".join((kind, *about)).encode("utf-8", errors="surrogatepass")).hexdigest()[:16]
+
+
+Findings = Sequence[Finding]
+Check = Callable[[Survey], Findings]
+Checks = Mapping[FindingKind, Check]

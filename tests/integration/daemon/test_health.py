@@ -1,0 +1,307 @@
+"""The health of a real wiki: findings of each kind, found by a real index, and dismissed for good."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from otterwiki_semantic.core.errors import DismissalError, FindingNotFoundError
+from otterwiki_semantic.core.records import (
+    DismissalRequest,
+    Finding,
+    FindingKind,
+    HealthReport,
+    HealthRequest,
+    PageUrls,
+    SearchOptions,
+)
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon.engine import IndexEngine
+from tests.support.engines import opened, wait_until_equal
+from tests.support.live_wiki import commit, eventually, make_repository
+
+FREEZE = """\
+When a cold night is announced, open the valves of the workshop by a quarter, so that water keeps moving in the pipe along the
+outer wall. It burst once, in a January when nobody was at home, and the floor had to be laid again. Since then a neighbour
+looks in every second day, opens the door of the shed, and reads the thermometer that hangs behind it.
+
+If it shows less than four degrees, the heater below the bench is switched on for the night. Its cable is too short for the
+socket at the door, so take the extension from the drawer, unwind all of it, and keep it away from the shavings. The heater has
+a switch that falls when it is pushed over; press the red button below it to start it again. In the morning write the meter's
+numbers into the book, and switch everything off, because the bench warps in dry air, and so do the boards that are stored
+above it. The key of the shed returns to its hook behind the kitchen door, next to the torch.
+"""
+GARDEN = "Cut the hedge in March, and not when birds breed in it; the twigs go on the compost behind the shed. " * 12
+PAGES: dict[str, str | bytes] = {
+    "home.md": "# Home\n\nSee [[Heating]], [the cellar](/cellar) and [[The attic|rooms/attic]].\n",
+    "heating.md": f"# Heating\n\nIt warms the rooms.\n\n## Before the frost\n\n{FREEZE}",
+    "cellar.md": f"# Cellar\n\nIt is dark, and [cold](./heating).\n\n## In winter\n\n{FREEZE.replace('January', 'February')}",
+    "garden.md": (
+        "# Garden\n\n`[[Only code]]` and [a plan](/garden/plan.pdf), [history](/garden/history), [log](/-/changelog),"
+        " [a folder](/rooms), [secret](/secret), [elsewhere](https://example.org/x).\n\n"
+        f"{GARDEN}\n## Beds\n\n{GARDEN.replace('hedge', 'bed')}See [[Rooms/Attic]].\n"
+    ),
+    "garden/plan.pdf": b"%PDF",
+    "rooms/bath.md": "# Bath\n\nTiles.\n",
+    "secret.md": "---\nsearch: false\n---\n# Secret\n\nIt exists.\n",
+}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", sync_interval=3600, map=False)
+
+
+@pytest.fixture
+def index(settings: Settings) -> Iterator[IndexEngine]:
+    engine = opened(settings)
+    yield engine
+    engine.close()
+
+
+def report(index: IndexEngine, kind: FindingKind | None = None, *, dismissed: bool = False) -> HealthReport:
+    """Wait for a report on the index as it is now."""
+    request = HealthRequest(kind, dismissed=dismissed, shows_queries=True)
+
+    def current() -> HealthReport | None:
+        found = index.health(request, PageUrls("/wiki/"))
+        return found if found.is_current else None
+
+    found = eventually(current)
+    assert found is not None
+    return found
+
+
+def findings(index: IndexEngine, kind: FindingKind) -> list[Finding]:
+    found = report(index, kind)
+    assert [count.kind for count in found.counts] == [kind]
+    assert found.open == len(found.findings) == found.counts[0].open
+    return list(found.findings)
+
+
+def test_nearly_equal_passages_are_found_with_their_sections(index: IndexEngine) -> None:
+    (finding,) = findings(index, FindingKind.DUPLICATE)
+    assert [(page.path, page.section, page.url) for page in finding.pages] == [
+        ("cellar", "In winter", "/wiki/cellar#in-winter"),
+        ("heating", "Before the frost", "/wiki/heating#before-the-frost"),
+    ]
+    assert (finding.passages, finding.total_pages) == (1, 2)
+    assert finding.pages[0].excerpt.startswith("If it shows less than four degrees, the heater")
+
+
+def test_passages_that_only_share_some_sentences_are_no_duplicates(index: IndexEngine, settings: Settings) -> None:
+    other = FREEZE.partition("\n\n")[0] + "\nEmpty it, lock the door, and tell everybody that it is over for this year.\n" * 8
+    commit(settings.repository, {"cellar.md": f"# Cellar\n\n## In winter\n\n{other}"})
+    index.notify()
+    wait_until_equal(index)
+    assert findings(index, FindingKind.DUPLICATE) == []
+
+
+def test_orphans_are_all_but_those_that_something_links_to(index: IndexEngine) -> None:
+    assert [finding.pages[0].path for finding in findings(index, FindingKind.ORPHAN)] == ["garden", "rooms/bath"]
+    in_menu = index.health(HealthRequest(FindingKind.ORPHAN, linked=("/Garden", "home"))).findings
+    assert [finding.pages[0].path for finding in in_menu] == ["rooms/bath"]
+
+
+def test_links_to_nothing_name_the_sections_that_have_them(index: IndexEngine) -> None:
+    (finding,) = findings(index, FindingKind.BROKEN_LINK)
+    assert finding.missing == "Rooms/Attic"
+    assert [(page.path, page.section) for page in finding.pages] == [("garden", "Beds"), ("home", "")]
+
+
+def test_a_page_that_is_created_ends_a_finding(index: IndexEngine, settings: Settings) -> None:
+    before = report(index)
+    commit(settings.repository, {"rooms/attic.md": "# Attic\n\nIt is warm below the roof.\n"})
+    index.notify()
+    wait_until_equal(index)
+    after = report(index, FindingKind.BROKEN_LINK)
+    assert (after.findings, after.open) == ((), 0)
+    assert (after.commit != before.commit, after.commit) == (True, after.index.commit)
+
+
+def test_a_dismissed_finding_stays_so_after_a_start_and_a_rebuild(settings: Settings) -> None:
+    engine = opened(settings)
+    garden, bath = findings(engine, FindingKind.ORPHAN)
+    assert engine.dismiss(DismissalRequest([garden.id])).is_dismissed
+    assert findings(engine, FindingKind.ORPHAN) == [bath]
+    engine.close()
+    engine = opened(replace(settings, chunks="fixed"))  # an index of another profile
+    try:
+        assert findings(engine, FindingKind.ORPHAN) == [bath]
+        listed = report(engine, FindingKind.ORPHAN, dismissed=True)
+        assert [(each.id, each.is_dismissed) for each in listed.findings] == [(garden.id, True), (bath.id, False)]
+        assert (listed.open, listed.counts[0].dismissed) == (1, 1)
+        assert not engine.dismiss(DismissalRequest([garden.id], restore=True)).is_dismissed
+        assert findings(engine, FindingKind.ORPHAN) == [garden, bath]
+    finally:
+        engine.close()
+
+
+def test_what_is_no_finding_cannot_be_dismissed(index: IndexEngine) -> None:
+    report(index)
+    with pytest.raises(FindingNotFoundError, match="no finding '0123456789abcdef'"):
+        index.dismiss(DismissalRequest(["0123456789abcdef"]))
+
+
+@pytest.mark.parametrize("content", ["", "{", '{"dismissed": [1]}', '"x"', "\x00" * 50])
+def test_damaged_dismissals_fail_nothing(settings: Settings, content: str) -> None:
+    settings.data_dir.mkdir()
+    (settings.data_dir / "health.json").write_text(content)
+    engine = opened(settings)
+    try:
+        garden, bath = findings(engine, FindingKind.ORPHAN)
+        engine.dismiss(DismissalRequest([garden.id]))
+        assert findings(engine, FindingKind.ORPHAN) == [bath]
+        assert list(json.loads((settings.data_dir / "health.json").read_text())["dismissed"]) == [garden.id]
+    finally:
+        engine.close()
+
+
+def test_a_dismissal_that_cannot_be_stored_is_an_error(index: IndexEngine, settings: Settings) -> None:
+    garden, _ = findings(index, FindingKind.ORPHAN)
+    (settings.data_dir / "health.new").mkdir()
+    with pytest.raises(DismissalError, match="cannot be stored"):
+        index.dismiss(DismissalRequest([garden.id]))
+    assert len(findings(index, FindingKind.ORPHAN)) == 2
+
+
+def test_a_wiki_without_pages_has_no_findings(tmp_path: Path) -> None:
+    repository = make_repository(tmp_path / "repository", {})
+    commit(repository, {})
+    engine = opened(Settings(repository, tmp_path / "index", sync_interval=3600, map=False))
+    try:
+        assert report(engine).findings == ()
+    finally:
+        engine.close()
+
+
+# Titles without a link
+
+TITLES: dict[str, str | bytes] = {
+    "home.md": "# Home\n\nWelcome.\n",
+    "winter.md": "# Winter checklist\n\nSee [[home]].\n",
+    "nas.md": "# NAS\n\nFour disks.\n",
+    "how.md": (
+        "# How to\n\nFollow the winter\nchecklist, and copy it to the NAS.\n\n"
+        "```\nwinter checklist\n```\n\nSee home, or nas, or `NAS`.\n"
+    ),
+    "linked.md": "# Linked\n\nFollow the [Winter checklist](/winter), that is the winter checklist. Then `NAS`.\n",
+    "code.md": "# Code\n\n    run winter checklist\n\nThe [NAS](https://example.org/nas) of a friend.\n",
+}
+
+
+def mentions(settings: Settings, pages: Mapping[str, str | bytes]) -> list[tuple[str, str]]:
+    commit(settings.repository, {**dict.fromkeys(PAGES), **pages})
+    engine = opened(settings)
+    try:
+        found = findings(engine, FindingKind.MENTION)
+        return sorted((each.pages[0].path, each.target.path) for each in found if each.target)
+    finally:
+        engine.close()
+
+
+def test_a_title_in_running_text_is_a_mention_and_one_in_code_or_in_a_link_is_none(settings: Settings) -> None:
+    assert mentions(settings, TITLES) == [("how", "nas"), ("how", "winter")]
+
+
+def test_everyday_expressions_are_no_mentions(settings: Settings) -> None:
+    text = "Read the getting started guide, day"
+    common = {f"notes/{number}.md": f"# Note {number}\n\n{text} {number}.\n" for number in range(25)}
+    pages = {"start.md": "# Getting started\n\nBegin.\n", "day.md": "# day\n\nA day.\n", **common}
+    assert mentions(settings, pages) == []
+
+
+def test_a_page_has_three_mentions_at_most_and_others_follow_dismissed_ones(settings: Settings) -> None:
+    names = ("Blue pump", "Green pump", "Black pump", "White pump", "Small red pump", "Red pump")
+    pages: dict[str, str | bytes] = {f"{name.lower()}.md": f"# {name}\n\nIt pumps.\n" for name in names}
+    pages["all.md"] = "# All of them\n\nThere is a blue pump, a green pump, a black pump, a white pump and a small red pump.\n"
+    commit(settings.repository, dict.fromkeys(PAGES) | pages)
+    engine = opened(settings)
+    try:
+        first = findings(engine, FindingKind.MENTION)
+        assert len(first) == 3
+        assert first[0].target is not None
+        assert first[0].target.path == "small red pump"
+        assert first[0].pages[0].excerpt.endswith("a white pump and a small red pump.")
+        engine.dismiss(DismissalRequest([each.id for each in first]))
+        commit(settings.repository, {"other.md": "# Other\n"})
+        engine.notify()
+        wait_until_equal(engine)
+        second = findings(engine, FindingKind.MENTION)
+        assert {each.target.path for each in second if each.target} == {name.lower() for name in names} - {"red pump"} - {
+            each.target.path for each in first if each.target
+        }
+    finally:
+        engine.close()
+
+
+# Stale pages
+
+
+def commit_at(settings: Settings, date: str, pages: dict[str, str | bytes | None]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GIT_AUTHOR_DATE", date)
+        patch.setenv("GIT_COMMITTER_DATE", date)
+        commit(settings.repository, pages)
+
+
+def test_pages_unchanged_for_a_year_are_stale_if_their_neighbours_changed(settings: Settings) -> None:
+    about = {
+        "backup/disks": "How the disks of the backup server are exchanged, and how the backup is restored from them.",
+        "backup/tapes": "How the tapes of the backup server are exchanged, and how the backup is restored from them.",
+        "backup/cloud": "How the backup of the server is copied to the cloud, and how it is restored from there.",
+        "bread": "A recipe for bread: flour, water, salt and yeast, baked for an hour in a hot oven.",
+        "cake": "A recipe for cake: flour, sugar, eggs and butter, baked for half an hour in a warm oven.",
+    }
+    pages: dict[str, str | bytes] = {f"{path}.md": f"# About {path}\n\n{text}\n" for path, text in about.items()}
+    commit_at(settings, "2019-05-01T12:00:00Z", dict.fromkeys(PAGES) | pages)
+    changed = {name: f"{pages[name]!s}\nChanged.\n" for name in ("backup/tapes.md", "backup/cloud.md")}
+    commit_at(settings, "2019-06-01T12:00:00Z", {**changed})
+    engine = opened(settings)
+    try:
+        (finding,) = findings(engine, FindingKind.STALE)
+        assert (finding.pages[0].path, finding.pages[0].updated) == ("backup/disks", "2019-05-01T12:00:00+00:00")
+        assert {each.path for each in finding.neighbours} == {"backup/tapes", "backup/cloud"}
+        commit(settings.repository, {"backup/disks.md": f"{pages['backup/disks.md']!s}\nLooked at again.\n"})
+        engine.notify()
+        wait_until_equal(engine)
+        assert "backup/disks" not in {each.pages[0].path for each in findings(engine, FindingKind.STALE)}
+    finally:
+        engine.close()
+
+
+# Unanswered questions
+
+
+def test_questions_that_found_nothing_are_grouped_and_asked_again(settings: Settings) -> None:
+    engine = opened(replace(settings, search_log=True))
+    try:
+        asked = ["how do I apply for parental leave", "How can I apply for parental leave?", "capital of mongolia"]
+        for query in (*asked, asked[0]):
+            assert not engine.search([query], SearchOptions())[0].confident
+        eventually(lambda: len(engine.insight().unanswered) == 3)
+        leave, capital = findings(engine, FindingKind.UNANSWERED)
+        assert (set(leave.queries), leave.times, leave.answered_by) == (set(asked[:2]), 3, None)
+        assert capital.queries == (asked[2],)
+        assert not engine.health(HealthRequest(FindingKind.UNANSWERED)).counts
+        leave_page = "# Parental leave\n\nTo apply for parental leave, send the form to the office seven weeks before.\n"
+        commit(settings.repository, {"leave.md": leave_page})
+        engine.notify()
+        wait_until_equal(engine)
+        found = report(engine, FindingKind.UNANSWERED, dismissed=True)
+        assert [each.queries[0] for each in found.findings] == [asked[2], asked[0]]
+        assert found.findings[1].answered_by is not None
+        assert (found.findings[1].answered_by.path, found.open) == ("leave", 1)
+        assert len(engine.insight().unanswered) == 3, "asking again is not logged"
+    finally:
+        engine.close()
+
+
+def test_without_a_search_log_there_are_no_questions(index: IndexEngine) -> None:
+    index.search(["capital of mongolia"], SearchOptions())
+    found = report(index, FindingKind.UNANSWERED)
+    assert (found.findings, found.keeps_searches) == ((), False)

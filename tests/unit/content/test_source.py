@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from otterwiki_semantic.content.pages import find_links, find_name, prose
+
+PAGE = """\
+---
+title: See [[Front]]
+---
+# Release process
+
+Our `Release process` is in [[Other]], [a link](/Some%20Page "title") and [one][ref].
+
+```
+Release process [[In code]]
+```
+
+    Release process, indented
+
+The release
+process begins here.
+
+[ref]: ../Far#part
+<!-- Release process -->
+"""
+
+
+def test_links_are_found_as_they_are_written_but_not_in_code() -> None:
+    found = find_links(PAGE, "a/b", {"other", "some page", "far", "in code"})
+    assert {key: tuple(each) for key, each in found.items()} == {
+        "other": ("Other", 6),
+        "some page": ("Some Page", 6),
+        "far": ("Far", 17),
+    }
+
+
+def test_a_name_is_found_in_running_text_alone() -> None:
+    found = find_name(prose(PAGE), "Release process")
+    assert found is not None
+    assert (found.line, found.text) == (14, "The release process begins here.")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("The [Release process](/x) is linked.", "Release process"),
+        ("[[Release process]] is linked.", "Release process"),
+        ("The prerelease process.", "Release process"),
+        ("The release processes.", "Release process"),
+        ("A release\n\nprocess.", "Release process"),
+        ("An ``inline release process`` in code.", "Release process"),
+        ("See https://example.org/NAS for it.", "NAS"),
+        ("See nas.", "NAS"),
+        ("See NAS-2.", "NAS"),
+        ("## NAS", "NAS"),
+        ("NAS\n===", "NAS"),
+    ],
+)
+def test_what_does_not_name_a_page(text: str, name: str) -> None:
+    assert find_name(prose(text), name) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["`" * 100_000, "`a " * 50_000, "[" * 100_000, "[a" * 60_000, "<!--" * 40_000, "](" * 80_000, "$$\n" * 50_000]
+)
+def test_odd_pages_take_no_time(text: str) -> None:
+    start = time.thread_time()
+    prose(text)
+    find_links(text, "a", {"b"})
+    assert time.thread_time() - start < 3
