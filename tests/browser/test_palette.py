@@ -182,6 +182,10 @@ def test_names_come_at_once_and_before_passages(chromium: Browser, site: LiveWik
         expect(names.first).to_contain_text("Home automation")
         expect(names.first.locator("b")).to_have_text("automa")
         expect(names.first).to_have_attribute("aria-selected", "true")
+        page.wait_for_timeout(1_500)  # the pause after which "nothing" may be said
+        expect(page.locator("#semantic-palette [role=status]")).to_have_text("")
+        expect(page.get_by_role("group", name="Nearest passages")).to_have_count(0)
+        page.keyboard.type("tion")
         expect(options(page, "passages").first).to_be_visible()
         expect(names.first).to_have_attribute("aria-selected", "true")
         picture(page, "palette-names")

@@ -77,18 +77,23 @@ def _spans(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Span]:
 def _passages(service: IndexService, query: str, folder: str | None) -> dict[str, Any]:
     if not query:
         return {"label": "", "options": (), "summary": ""}
-    options = SearchOptions(n=_PASSAGES, max_chunks_per_page=1, filters=Filters(path=folder))
-    is_draft = request.args.get("draft") == "typing"
-    is_counted = not is_draft and request.headers.get("Sec-Fetch-Site") == "same-origin"  # else another site could fill the log
-    answer = service.search([QueryText().parse(query, "q")], replace(options, draft=is_draft, is_logged=is_counted))[0]
-    relevant = [hit for hit in answer.results if hit.relevant]
-    shown = tuple(_shown(map(_passage, relevant or answer.results)))
-    is_nothing = not (relevant or is_draft)
-    return {
-        "label": "Nearest passages" if is_nothing else "Passages",
-        "options": shown if relevant or not is_draft else (),
-        "summary": "Nothing in this wiki seems to be about this." if is_nothing else "",
-    }
+    text = QueryText().parse(query, "q")
+    options = SearchOptions(n=_PASSAGES, max_chunks_per_page=1, filters=Filters(path=folder), draft=True)
+    found = service.search([text], options)[0].results
+    is_paused = request.args.get("draft") != "typing"
+    if is_paused:
+        # A word that is found may still be the beginning of another one, which is no search to be counted.
+        is_counted = not any(hit.relevant for hit in found) or " " in text
+        is_counted &= request.headers.get("Sec-Fetch-Site") == "same-origin"  # else another site could fill the log
+        whole = service.search([text], replace(options, draft=False, is_logged=is_counted))[0].results
+        found = whole if any(hit.relevant for hit in whole) else found
+    relevant = [hit for hit in found if hit.relevant]
+    if relevant:
+        return {"label": "Passages", "options": tuple(_shown(map(_passage, relevant))), "summary": ""}
+    if not is_paused:
+        return {"label": "", "options": (), "summary": ""}
+    nearest = tuple(_shown(map(_passage, found)))
+    return {"label": "Nearest passages", "options": nearest, "summary": "Nothing in this wiki seems to be about this."}
 
 
 def _passage(hit: Hit) -> Option | None:

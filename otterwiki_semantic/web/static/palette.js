@@ -121,10 +121,11 @@ async function load(name, parameters) {
     if (mine.signal.aborted) return;
     const content = loaded.content.querySelector("[data-palette]");
     if (!content) throw new Error("an error page of a proxy");
-    fill(name, ...content.children);
+    const isNamed = name === "passages" && content.dataset.summary && parts.names.querySelector("[role=option]");
+    fill(name, ...(isNamed ? [] : content.children)); // what is only near is of no use next to a name that fits
     showActions();
     settle();
-    if (name === "passages") status.textContent = content.dataset.summary;
+    if (name === "passages") status.textContent = isNamed ? "" : content.dataset.summary;
   } catch (error) {
     if (error.name === "AbortError") return;
     status.textContent = "The wiki cannot be reached, or you are logged out.";
