@@ -135,14 +135,14 @@ class CatalogReader:
     def _new_headings(self, known: NameIndex) -> Iterator[Name]:
         """Yield the headings that were added since, but for those that are the title of their page."""
         statement = (
-            "SELECT page, chunks.id, headings, title FROM chunks JOIN pages ON number = page"
+            "SELECT page, chunks.id, headings, title, pages.path FROM chunks JOIN pages ON number = page"
             " WHERE chunks.id > ? AND headings != '[]' ORDER BY chunks.id"
         )
         with self._database.read() as connection:
-            for page, chunk, headings, title in connection.execute(statement, (known.last_chunk,)):
+            for page, chunk, headings, title, path in connection.execute(statement, (known.last_chunk,)):
                 for place, heading in enumerate(decode_list(headings)):
                     if heading != title:
-                        yield Name(page, chunk, place, heading)
+                        yield Name(page, chunk, place, heading, f"{title} {path}")
 
     def aliases(self, key: str) -> list[tuple[int, str, str]]:
         """Return the pages with a title, an alias, a path or a name whose key begins with one: number, path and that key."""
@@ -307,6 +307,8 @@ def _named_place(page: sqlite3.Row, chunk: sqlite3.Row | None, place: int) -> Na
         return NamedPlace(page["path"], page["title"], "", (), "", iso_time(page["updated"]))
     headings = decode_list(chunk["headings"])
     heading, is_first = headings[place], headings[place] == chunk["section"]
-    section_path = decode_list(chunk["section_path"]) if is_first else (heading,)
+    section_path = decode_list(chunk["section_path"])
+    if not is_first:  # what is known of a short section that is one chunk with others
+        section_path = tuple(dict.fromkeys((*section_path[:1], heading)))
     anchor = chunk["anchor"] if is_first else slug(heading)
     return NamedPlace(page["path"], page["title"], heading, section_path, anchor, iso_time(page["updated"]))

@@ -21,7 +21,6 @@ from otterwiki_semantic.core.parameters import (
     Text,
     Texts,
     Timestamp,
-    TypedText,
     nested,
     parameter,
 )
@@ -162,7 +161,9 @@ class BatchRequest:
 class SuggestRequest:
     """Pages and headings that a text may mean which is still being typed."""
 
-    query: str = parameter(TypedText(), "What has been typed so far; without it, the pages that changed last.", "", name="q")
+    query: str = parameter(
+        QueryText(may_be_empty=True), "What has been typed so far; without it, the pages that changed last.", "", name="q"
+    )
     n: int = parameter(Integer(1, MAX_RESULTS), "Number of suggestions.", 8)
     filters: Filters = nested(Filters())
 

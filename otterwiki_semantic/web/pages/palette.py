@@ -10,7 +10,7 @@ from flask import render_template, request
 from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.core.errors import SemanticError
-from otterwiki_semantic.core.parameters import QueryText, TypedText
+from otterwiki_semantic.core.parameters import QueryText
 from otterwiki_semantic.core.records import Filters, Hit, SearchOptions, Suggestion, SuggestionKind, SuggestRequest
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.excerpts import Span, excerpt, text_fragment
@@ -49,7 +49,7 @@ def palette_view(service: IndexService) -> ResponseReturnValue:
 
 
 def _names(service: IndexService, query: str, folder: str | None) -> dict[str, Any]:
-    found = service.suggest(SuggestRequest(TypedText().parse(query, "q"), _NAMES, Filters(path=folder)))
+    found = service.suggest(SuggestRequest(QueryText(may_be_empty=True).parse(query, "q"), _NAMES, Filters(path=folder)))
     label = "Pages and headings" if query else "Changed lately"
     return {"label": label, "options": tuple(_shown(map(_named, found.suggestions))), "summary": ""}
 

@@ -19,6 +19,7 @@ PAGES: dict[str, str | bytes] = {
     "ops/backup-plan.md": "# The plan\n\n## Weekly backup\n\nOn Sunday.\n",
     "ops/off-site.md": "# Off-site backup\n\nIn the cellar of a friend.\n",
     "strasse.md": "# Straßenkarte München\n\nDer Weg.\n",
+    "identifiers.md": "# Names\n\n## TargetWords\n\nA count.\n",
     "jp.md": "# 東京の地図\n\n地図です。\n",
     "animal.md": "# Zebra\n\nSee [backup](/backup) and [[Backup]].\n",
 }
@@ -49,6 +50,14 @@ def test_pages_come_before_sections_and_better_names_before_others(index: IndexE
         ("ops/backup-plan", "Weekly backup"),
         ("backup", "Restore a backup"),
     ]
+
+
+def test_a_heading_may_be_told_by_its_page(index: IndexEngine) -> None:
+    assert labels(index, "plan weekly") == [("ops/backup-plan", "Weekly backup")]
+
+
+def test_later_words_of_identifiers_are_found(index: IndexEngine) -> None:
+    assert labels(index, "words") == [("identifiers", "TargetWords")]
 
 
 def test_words_may_be_in_any_order_and_the_last_one_unfinished(index: IndexEngine) -> None:

@@ -157,6 +157,9 @@ def closed(schema: Any) -> Any:
         ("GET", "/semantic-search?q=radiator&compat=true&explain=true", 200, None),
         ("POST", "/semantic-search", 200, {"queries": ["frost", "siren"], "mode": "keyword", "context": 1, "explain": True}),
         ("GET", "/semantic-search?q=", 422, None),
+        ("GET", "/semantic-search/suggest?q=radi&n=50", 200, None),
+        ("GET", "/semantic-search/suggest", 200, None),
+        ("GET", "/semantic-search/suggest?n=51", 422, None),
         ("GET", "/semantic-search/status", 200, None),
         ("GET", "/related?path=home", 200, None),
         ("GET", "/semantic-search/insight", 200, None),
@@ -230,6 +233,8 @@ def allowed(schema: Schema) -> list[Any]:
         return ["x" * schema["minLength"], "x" * schema["maxLength"]]
     if "maximum" in schema:
         return [schema["minimum"], schema["maximum"]]
+    if "maxLength" in schema:
+        return ["", "x" * schema["maxLength"]]
     return list(
         schema.get("enum", ("true", "false") if schema["type"] == "boolean" else ("2026-01-31", "2026-01-31T12:00:00Z"))
     )
@@ -244,10 +249,12 @@ def refused(schema: Schema) -> list[Any]:
     if "maximum" in schema:
         step = 1 if schema["type"] == "integer" else 1e-6
         return [schema["minimum"] - step, schema["maximum"] + step, "", "x"]
+    if "maxLength" in schema:
+        return ["x" * (schema["maxLength"] + 1)]
     return ["", "x", 2]
 
 
-@pytest.mark.parametrize("path", ["/semantic-search", "/related"])
+@pytest.mark.parametrize("path", ["/semantic-search", "/semantic-search/suggest", "/related"])
 def test_limits_are_documented_as_they_are_checked(
     wiki: LiveWiki, session: requests.Session, document: Schema, path: str
 ) -> None:
