@@ -42,7 +42,7 @@ def find_mentions(survey: Survey) -> Findings:
                 break
         if len(findings) >= MAX_FINDINGS:
             break
-    return findings
+    return findings[:MAX_FINDINGS]
 
 
 def _of_page(survey: Survey, path: str, markdown: str, titles: list[_Title]) -> Iterator[Finding]:
