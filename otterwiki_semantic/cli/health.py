@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from otterwiki_semantic.cli.common import equals_head, follow, index_options, open_index
+from otterwiki_semantic.cli.common import NO_COMMIT, equals_head, follow, index_options, open_index
 from otterwiki_semantic.cli.options import parameter_options
 from otterwiki_semantic.core.errors import IndexUnavailableError
 from otterwiki_semantic.core.parameters import parse_parameters
@@ -38,7 +38,12 @@ def health_command(
     with open_index(repository, data_dir) as index:
         index.notify()
         known_error = index.status().last_error
-        follow(index, "indexing", lambda status: status.progress, lambda status: equals_head(status, known_error))
+        status = follow(index, "indexing", lambda status: status.progress, lambda status: equals_head(status, known_error))
+        if status.index.head is None:
+            click.echo(NO_COMMIT, err=True)
+            return
+        if status.is_outdated:
+            raise IndexUnavailableError("the index is of other settings or of another version; try: otterwiki-semantic reindex")
         report = _current(index, request)
     if as_json:
         click.echo(json.dumps(to_builtins(report), ensure_ascii=False, indent=2))

@@ -61,6 +61,10 @@ def index(page: Page) -> None:
     expect(page.get_by_role("img", name="Latency of searches")).to_be_visible()
 
 
+def health(page: Page) -> None:
+    expect(page.get_by_role("heading", name="Health of the wiki")).to_be_visible()
+
+
 def inspection(page: Page) -> None:
     expect(page.get_by_role("heading", name="How search sees a page")).to_be_visible()
     expect(page.locator("#column-main")).to_contain_text("Before a cold spell")
@@ -72,6 +76,7 @@ PAGES: dict[str, Callable[[Page], None]] = {
     "/services/automaton": likely,
     "/-/create": created,
     "/-/search": offer,
+    "/-/semantic-search/health": health,
     "/-/admin/semantic-search": index,
     "/-/admin/semantic-search/page?path=services/automation": inspection,
 }

@@ -25,6 +25,7 @@ _LINKED = re.compile(
     r"|^ {0,3}\[[^\[\]\n]+\]:[^\n]*$|https?://\S+|^ {0,3}\#{1,6}[ \t][^\n]*$|^[^\n]+\n {0,3}(?:=+|-+)[ \t]*$|<[A-Za-z/][^<>]*>",
     re.MULTILINE,
 )
+_LINK_TEXT = re.compile(r"\[\[([^\[\]|\n]+)[^\[\]\n]*\]\]|\[([^\[\]]+)\]\([^()]*\)")
 _NOT_A_LINE = re.compile(r"[^\n]")
 _EXCERPT = 160
 
@@ -57,8 +58,8 @@ def prose(markdown: str) -> str:
     return _blank(_LINKED, _blank(_CODE, _blank(_FRONT_MATTER, markdown)))
 
 
-def find_name(text: str, name: str) -> Occurrence | None:
-    """Return the first occurrence of a name in the prose of a page, as an excerpt around it; None if there is none.
+def find_name(text: str, name: str, markdown: str) -> Occurrence | None:
+    """Return the first occurrence of a name in the `prose` of a page's markdown, as an excerpt around it, if there is one.
 
     The case of a single word counts, that of several does not.
     """
@@ -67,7 +68,7 @@ def find_name(text: str, name: str) -> Occurrence | None:
     match = re.search(pattern, text, re.IGNORECASE if len(words) > 1 else 0)
     if match is None or "\n\n" in match[0]:
         return None
-    return Occurrence(_excerpt(text, match.start(), match.end()), _line(text, match.start()))
+    return Occurrence(_excerpt(markdown, match.start(), match.end()), _line(text, match.start()))
 
 
 def _wiki_target(inner: str) -> str:
@@ -85,11 +86,14 @@ def _line(text: str, place: int) -> int:
     return text.count("\n", 0, place) + 1
 
 
-def _excerpt(text: str, start: int, end: int) -> str:
-    """Return the words around a place in a text, without those cut off."""
-    first, last = max(0, start - _EXCERPT // 2), min(len(text), end + _EXCERPT // 2)
-    if first:
-        first = text.find(" ", first, start) + 1 or start
-    if last < len(text):
-        last = end if (space := text.rfind(" ", end, last)) < 0 else space
-    return " ".join(text[first:last].split()).lstrip(".,;:!?) ")
+def _excerpt(markdown: str, start: int, end: int) -> str:
+    """Return the words around a place, of its paragraph or its row of a table, without those cut off and without URLs."""
+    is_row = "|" in markdown[markdown.rfind("\n", 0, start) + 1 : start]
+    border = "\n" if is_row else "\n\n"
+    before, last = markdown.rfind(border, 0, start), markdown.find(border, end)
+    first, last = 0 if before < 0 else before + len(border), len(markdown) if last < 0 else last
+    if start - first > _EXCERPT // 2:
+        first = markdown.find(" ", start - _EXCERPT // 2, start) + 1 or start
+    if last - end > _EXCERPT // 2:
+        last = max(end, markdown.rfind(" ", end, end + _EXCERPT // 2))
+    return " ".join(_LINK_TEXT.sub(lambda match: match[1] or match[2], markdown[first:last]).split())

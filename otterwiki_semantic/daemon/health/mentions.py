@@ -35,23 +35,23 @@ def find_mentions(survey: Survey) -> Findings:
     findings: list[Finding] = []
     for path, markdown in survey.sources(sorted(candidates)[:_MAX_READ]):
         found = 0
-        for finding in _of_page(survey, path, prose(markdown), candidates[path]):
+        for finding in _of_page(survey, path, markdown, candidates[path]):
             findings.append(finding)
             found += not survey.is_dismissed(finding.id)
             if found == _PER_PAGE:
                 break
         if len(findings) >= MAX_FINDINGS:
             break
-    return findings
+    return findings[:MAX_FINDINGS]
 
 
-def _of_page(survey: Survey, path: str, text: str, titles: list[_Title]) -> Iterator[Finding]:
+def _of_page(survey: Survey, path: str, markdown: str, titles: list[_Title]) -> Iterator[Finding]:
     """Yield the mentions on a page, the longest titles first, then the rarest."""
-    named_here: list[str] = []
+    text, named_here = prose(markdown), list[str]()
     for title in sorted(titles, key=lambda each: (-len(each.page.title.split()), each.pages, each.page.path)):
         survey.slices.rest()
         name = title.page.title
-        named = None if any(name.casefold() in longer for longer in named_here) else find_name(text, name)
+        named = None if any(name.casefold() in longer for longer in named_here) else find_name(text, name, markdown)
         if named is not None:
             named_here.append(name.casefold())
             yield Finding(

@@ -36,3 +36,9 @@ def test_an_unknown_kind_is_a_usage_error(repository: Path) -> None:
     found = run("health", "--repository", repository, "--kind", "nothing")
     assert found.returncode == 2
     assert "duplicate" in found.stderr
+
+
+def test_a_repository_without_a_commit_has_no_findings(tmp_path: Path) -> None:
+    found = run("health", "--repository", make_repository(tmp_path / "empty", {}))
+    assert (found.returncode, found.stdout) == (0, "")
+    assert "HEAD has no commit yet" in found.stderr

@@ -38,9 +38,25 @@ def test_links_are_found_as_they_are_written_but_not_in_code() -> None:
 
 
 def test_a_name_is_found_in_running_text_alone() -> None:
-    found = find_name(prose(PAGE), "Release process")
+    found = find_name(prose(PAGE), "Release process", PAGE)
     assert found is not None
     assert (found.line, found.text) == (14, "The release process begins here.")
+
+
+@pytest.mark.parametrize(
+    ("text", "excerpt"),
+    [
+        ("# A\n\nSee [[the plan|plan]], and the [one](/two) with NAS.\n\nMore.", "See the plan, and the one with NAS."),
+        ("| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | NAS |\n| 5 | 6 |\n", "| 3 | NAS |"),
+        ("NAS " + "word " * 50, "NAS " + "word " * 14 + "word"),
+        ("word " * 50 + "a NAS", "word " * 15 + "a NAS"),
+        ("NAS", "NAS"),
+    ],
+)
+def test_an_excerpt_is_from_the_paragraph_as_a_reader_sees_it(text: str, excerpt: str) -> None:
+    found = find_name(prose(text), "NAS", text)
+    assert found is not None
+    assert found.text == excerpt
 
 
 @pytest.mark.parametrize(
@@ -60,7 +76,7 @@ def test_a_name_is_found_in_running_text_alone() -> None:
     ],
 )
 def test_what_does_not_name_a_page(text: str, name: str) -> None:
-    assert find_name(prose(text), name) is None
+    assert find_name(prose(text), name, text) is None
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,54 @@
+"""The page on the wiki's health, in the looks that people have, by keyboard and without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.support.browser import LOOKS, is_scrolling_sideways, opened, picture, violations
+from tests.support.live_wiki import LiveWiki, demo_pages, eventually, make_repository
+
+HEALTH = "/-/semantic-search/health"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    """The demo's wiki with a link to nothing and a question without an answer; its own browser is the administrator's."""
+    place = tmp_path_factory.mktemp("health")
+    pages = demo_pages() | {"links.md": "# Links\n\nSee [[The plan|plans/next year]].\n"}
+    with LiveWiki(make_repository(place / "repository", pages), place / "index", SEMANTIC_SEARCH_LOG="true") as live:
+        live.wait_until_indexed()
+        live.log_in()
+        live.search("constitutional law of rome")
+        eventually(lambda: live.api("GET", "/semantic-search/insight").json["unanswered"])
+        eventually(lambda: live.api("GET", "/semantic-search/health").json["is_current"])
+        yield live
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_findings_are_listed_by_kind_and_lead_to_the_section(chromium: Browser, site: LiveWiki, look: str) -> None:
+    with opened(chromium, site, look, is_member=True) as page:
+        page.goto(site.url + HEALTH)
+        broken = page.get_by_role("region", name="Links to pages that do not exist")
+        expect(broken).to_contain_text("plans/next year")
+        expect(page.get_by_role("region", name="Questions that found nothing")).to_contain_text("constitutional law of rome")
+        picture(page, f"health-{look}")
+        if look != "plain":
+            assert violations(page, "#column-main") == []
+            assert not is_scrolling_sideways(page)
+        broken.get_by_role("link", name="Links", exact=True).click()
+        expect(page).to_have_url(f"{site.url}/links#links")
+
+
+@pytest.mark.parametrize("look", ["light", "plain"])
+def test_a_finding_is_dismissed_and_restored(chromium: Browser, site: LiveWiki, look: str) -> None:
+    with opened(chromium, site, look, is_member=True) as page:
+        page.goto(site.url + HEALTH)
+        page.get_by_role("button", name="Dismiss: plans/next year").press("Enter")
+        expect(page.get_by_role("region", name="Pages that nobody links to")).to_be_visible()
+        expect(page.get_by_text("plans/next year")).to_have_count(0)
+        page.get_by_role("link", name="Show the 1 dismissed").click()
+        page.get_by_role("button", name="Restore: plans/next year").click()
+        expect(page.get_by_role("button", name="Dismiss: plans/next year")).to_be_visible()
