@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,12 +14,10 @@ from otterwiki_semantic.core.parameters import parse_parameters
 from otterwiki_semantic.core.records import DismissalRequest, Finding, FindingCount, FindingKind, HealthReport, HealthRequest
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.auth import has_permission
-from otterwiki_semantic.web.pages.layout import guarded, keep_private, linked_pages, page_urls, render_page, status_of
+from otterwiki_semantic.web.pages.layout import guarded, keep_private, linked_pages, new_page, page_urls, render_page, status_of
 
 HEALTH = "/-/semantic-search/health"
 _FEW, _ALL = 10, 500
-_NOT_IN_NAMES = re.compile(r"[\x00-\x1f/\\?#\[\]|<>:\"*]+")
-_LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +82,3 @@ class _Views:
 def sections(report: HealthReport) -> list[Section]:
     """Return the findings of a report by kind."""
     return [Section(count, tuple(each for each in report.findings if each.kind is count.kind)) for count in report.counts]
-
-
-def new_page(name: str, *, is_path: bool) -> str:
-    """Return the URL of the editor of a page that does not exist: one at a path, or one about a question."""
-    if not is_path:
-        name = " ".join(_NOT_IN_NAMES.sub(" ", name).split())[:_LONGEST_NAME].strip(" .") or "New page"
-    return url_for("edit", path=name)

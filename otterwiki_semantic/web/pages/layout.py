@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -18,6 +19,9 @@ from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.errors import ERRORS
 
 View = Callable[..., ResponseReturnValue]
+_ANCHOR = re.compile(r'<a class="anchor"[^>]*>.*?</a>', re.DOTALL)
+_NOT_IN_NAMES = re.compile(r"[\x00-\x1f/\\?#\[\]|<>:\"*]+")
+_LONGEST_NAME = 80
 
 
 def guarded(permission: str, view: View) -> View:
@@ -76,3 +80,18 @@ def page_url(path: str, anchor: str) -> str | None:
 def status_of(error: SemanticError) -> int:
     """Return the HTTP status of a page that shows an error."""
     return ERRORS[error.code][0]
+
+
+def new_page(name: str, *, is_path: bool) -> str:
+    """Return the URL of the editor of a page that does not exist: one at a path, or one about a question."""
+    if not is_path:
+        name = " ".join(_NOT_IN_NAMES.sub(" ", name).split())[:_LONGEST_NAME].strip(" .") or "New page"
+    return url_for("edit", path=name)
+
+
+def rendered(markdown: str) -> str:
+    """Return the HTML that the wiki makes of markdown, which it sanitises, without the links of headings to themselves."""
+    from otterwiki.server import app_renderer
+
+    renderer = getattr(current_app.view_functions["view"], "__globals__", {}).get("render", app_renderer)
+    return _ANCHOR.sub("", str(renderer.markdown(markdown)[0]))

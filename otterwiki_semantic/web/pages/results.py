@@ -30,6 +30,8 @@ class PassageView:
     trail: tuple[str, ...]
     """The headings above it, without the title of the page."""
     spans: tuple[Span, ...]
+    lines: str
+    """Those of the page's file."""
     reasons: tuple[str, ...]
     also_on: tuple[tuple[str, str | None], ...]
     """Paths and URLs of other pages with nearly the same passage."""
@@ -75,7 +77,7 @@ def results_view(answer: Answer, chosen: Sequence[tuple[str, str]]) -> ResultsVi
     others = [hit for hit in answer.results if not hit.relevant]
     pages, misses = _by_page(relevant), _by_page(others)
     chips = _chips(answer, chosen)
-    shown = chips if len(pages) > 1 else tuple(chip for chip in chips if chip.is_on)  # a single page cannot be narrowed down
+    shown = tuple(chip for chip in chips if chip.is_on or (chip.count or 0) < len(pages))  # others would not narrow it down
     return ResultsView(pages, misses, shown, _summary(len(relevant), len(pages), answer.index))
 
 
@@ -111,6 +113,7 @@ def _passage(hit: Hit) -> PassageView:
         url=url and f"{url}{'' if hit.anchor or not directive else '#'}{directive}",
         trail=trail,
         spans=excerpt(hit.snippet, own, hit.highlights),
+        lines=f"{hit.start_line}-{hit.end_line}",
         reasons=_reasons(hit, hit.explain) if hit.explain else (),
         also_on=tuple((path, page_url(path, "")) for path in hit.also_on),
     )

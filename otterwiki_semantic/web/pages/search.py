@@ -9,13 +9,15 @@ from typing import Any
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 
+from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import PageNotFoundError, SemanticError
 from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
-from otterwiki_semantic.core.records import Answer, Mode, SearchOptions
+from otterwiki_semantic.core.records import Answer, Mode, PageRequest, SearchOptions, Sort
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.web.pages import opensearch
-from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, render_page, status_of
+from otterwiki_semantic.web.pages.layout import guarded, keep_private, new_page, page_url, render_page, rendered, status_of
 from otterwiki_semantic.web.pages.palette import palette_view
 from otterwiki_semantic.web.pages.results import FILTERS, Chip, results_view
 from otterwiki_semantic.web.pages.suggestions import CircuitBreaker, likely_pages, near_pages
@@ -25,6 +27,8 @@ SEARCH = "/-/semantic-search"
 MODES = ((Mode.HYBRID, "Both"), (Mode.SEMANTIC, "Meaning"), (Mode.KEYWORD, "Exact words"))
 _RESULTS, _MORE_RESULTS, _PASSAGES_PER_PAGE = 20, 50, 3
 _UNAVAILABLE = 503
+_MAX_RENDERED = 50_000
+"""Characters of a passage that are shown."""
 _ASSET_SECONDS = 300
 """How long browsers may cache a script: as long as the wiki's joined stylesheet."""
 
@@ -36,7 +40,7 @@ class _Pages(Blueprint):
 
 def make_pages(service: IndexService, settings: Settings) -> Blueprint:
     """Return the pages; the wiki's CSRF protection applies to them."""
-    views = _Views(service)
+    views = _Views(service, PageReader(service, Repository(settings.repository, settings.exclude)))
     pages = _Pages(
         "semantic_pages",
         "otterwiki_semantic.web",
@@ -48,6 +52,7 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
     for rule, name, view in (
         ("", "search", views.search),
         ("/results", "results", views.results),
+        ("/passage", "passage", views.passage),
         ("/likely", "likely", views.likely),
         *((("/palette", "palette", partial(palette_view, service)),) if settings.palette else ()),
         *((("/related", "related", views.related),) if settings.related else ()),
@@ -63,8 +68,9 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
 
 
 class _Views:
-    def __init__(self, service: IndexService) -> None:
+    def __init__(self, service: IndexService, pages: PageReader) -> None:
         self._service = service
+        self._pages = pages
         self._breaker = CircuitBreaker()
 
     def search(self) -> ResponseReturnValue:
@@ -74,6 +80,16 @@ class _Views:
     def results(self) -> ResponseReturnValue:
         values, status = self._found()
         return render_template("semantic_search/results.html", **values), status
+
+    def passage(self) -> ResponseReturnValue:
+        """Return some lines of a page as the wiki shows them, a part of the search page that its script loads."""
+        try:
+            path = page_path(QueryText().parse(request.args.get("path"), "path"))
+            asked = parse_parameters(PageRequest, {"lines": request.args.get("lines")})
+            source = "".join(part.content for part in self._pages.page(path, asked).parts or ())
+        except SemanticError as error:
+            return render_template("semantic_search/passage.html", content="", message=str(error)), status_of(error)
+        return render_template("semantic_search/passage.html", content=rendered(source[:_MAX_RENDERED]), message=None)
 
     def related(self) -> ResponseReturnValue:
         """Return related pages, as a part of the sidebar, or as a page for browsers without scripts."""
@@ -104,7 +120,14 @@ class _Views:
         query = request.args.get("q", "").strip()
         mode = request.args.get("mode", Mode.HYBRID)
         chosen = _chosen()
-        values: dict[str, Any] = {"query": query, "mode": mode, "modes": MODES, "chosen": chosen, "address": _address}
+        values: dict[str, Any] = {
+            "query": query,
+            "mode": mode,
+            "modes": MODES,
+            "chosen": chosen,
+            "address": _address,
+            "new_page": new_page,
+        }
         if not query:
             return values, 200
         try:
@@ -128,7 +151,8 @@ class _Views:
                 "mode": mode,
                 "corrections": request.args.get("corrections", "true"),
                 "facets": True,
-                "explain": True,
+                "explain": "true" if request.args.get("why") else "false",
+                "sort": request.args.get("sort") or Sort.RELEVANCE,
             },
         )
         is_new_query = "draft" not in request.args and "more" not in request.args
@@ -148,15 +172,22 @@ def _more(answer: Answer) -> bool:
     return "more" not in request.args and len(answer.results) >= _RESULTS
 
 
-def _address(*, without: tuple[str, str] | None = None, adding: tuple[str, str] | None = None, more: bool = False) -> str:
-    """Return the URL of this search with a filter removed or added, or with more results."""
+def _address(
+    *,
+    without: tuple[str, str] | None = None,
+    adding: tuple[str, str] | None = None,
+    replacing: tuple[str, str] | None = None,
+    more: bool = False,
+) -> str:
+    """Return the URL of this search with a filter removed or added, a parameter replaced, or with more results."""
     kept = [
         (name, value)
-        for name in ("q", "mode", "corrections", *FILTERS)
+        for name in ("q", "mode", "corrections", "sort", "why", *FILTERS)
         for value in request.args.getlist(name)
-        if (name, value) != without and value.strip()
+        if (name, value) != without and value.strip() and not (replacing and name == replacing[0])
     ]
     asked: dict[str, list[str]] = {}
-    for name, value in [*kept, *([adding] if adding else []), *([("more", "1")] if more else [])]:
-        asked.setdefault(name, []).append(value)
+    for name, value in [*kept, *(each for each in (adding, replacing) if each), *([("more", "1")] if more else [])]:
+        if value:
+            asked.setdefault(name, []).append(value)
     return url_for("semantic_pages.search", **asked)  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 // Search as you type: results are rendered by the wiki, and the URL is always that of what is shown.
 const TYPING_MS = 40, SETTLED_MS = 1200, SLOW_MS = 1000, POLL_MS = 2500;
-const FILTERS = ["category", "tag", "path"];
+const KEPT = ["category", "tag", "path", "sort", "why", "corrections"];
 const form = document.getElementById("semantic-form");
 const field = document.getElementById("search-query");
 const status = document.getElementById("semantic-status"); // visible
@@ -103,7 +103,7 @@ function fill(url) {
   for (const input of form.querySelectorAll("input[name=mode]")) input.checked = input.value === mode;
   for (const input of form.querySelectorAll("input[type=hidden]")) input.remove();
   for (const [name, value] of url.searchParams) {
-    if (FILTERS.includes(name)) form.append(Object.assign(document.createElement("input"), { type: "hidden", name, value }));
+    if (KEPT.includes(name)) form.append(Object.assign(document.createElement("input"), { type: "hidden", name, value }));
   }
 }
 
@@ -135,16 +135,28 @@ form.addEventListener("change", (event) => {
 });
 
 results.addEventListener("click", async (event) => {
-  const link = event.target.closest("a.semantic-chip, a.semantic-more");
+  const link = event.target.closest("a.semantic-chip, a.semantic-switch, a.semantic-more");
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   const url = new URL(link.href);
   const before = passages().length;
   fill(url);
   await go(url);
-  const next = link.matches(".semantic-more") ? passages()[before] : results.querySelector(`a.semantic-chip[data-chip="${CSS.escape(link.dataset.chip)}"]`);
+  const next = link.matches(".semantic-more") ? passages()[before] : results.querySelector(`a[data-chip="${CSS.escape(link.dataset.chip)}"]`);
   (next ?? results.querySelector("a.semantic-chip") ?? field).focus({ preventScroll: true });
 });
+
+results.addEventListener("toggle", async ({ target }) => {
+  const { source } = target.dataset;
+  if (!source || !target.open) return;
+  delete target.dataset.source;
+  const reply = await fetch(source, { redirect: "error" }).catch(() => null);
+  const loaded = document.createElement("template");
+  loaded.innerHTML = (await reply?.text()) ?? "";
+  const content = loaded.content.querySelector(".semantic-rendered");
+  if (content) target.querySelector(".semantic-rendered").replaceWith(content);
+  else target.dataset.source = source; // try again when it is opened again
+}, true);
 
 window.addEventListener("popstate", () => {
   const url = new URL(location.href);
