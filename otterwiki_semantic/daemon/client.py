@@ -36,7 +36,6 @@ from otterwiki_semantic.daemon.protocol import (
 
 _ANSWER_SECONDS = 15.0
 _SECONDS = {
-    "suggest": 2.0,  # by then the next letter is typed
     "related": 5.0,  # nobody waits for related pages
     "metrics": 5.0,  # Prometheus waits for 10 s by default
 }
@@ -86,7 +85,6 @@ class IndexClient:
         """Reusable connections, and the processes that opened them."""
 
     search = _remote(IndexService.search)
-    suggest = _remote(IndexService.suggest)
     related = _remote(IndexService.related)
     status = _remote(IndexService.status)
     insight = _remote(IndexService.insight)

@@ -52,8 +52,6 @@ from otterwiki_semantic.core.records import (
     ReindexStarted,
     RelatedPages,
     SearchOptions,
-    Suggestions,
-    SuggestRequest,
     WikiMap,
 )
 from otterwiki_semantic.core.settings import EXCLUDE, Settings, index_settings, with_index_settings
@@ -88,7 +86,6 @@ from otterwiki_semantic.search import (
     query_in_languages,
     related_pages,
     search_chunks,
-    suggest,
 )
 from otterwiki_semantic.search.evaluation import RANKED_PAGES, JudgedQuery, read_judged_queries
 from otterwiki_semantic.search.reranking import RerankStage, open_reranker
@@ -413,13 +410,6 @@ class IndexEngine:
             return True
 
     # Pages
-
-    def suggest(self, asked: SuggestRequest, urls: PageUrls = NO_URLS) -> Suggestions:
-        def suggested(generation: Generation) -> Suggestions:
-            found = suggest(generation, asked.query, asked.n, asked.filters, urls)
-            return Suggestions(asked.query, tuple(found), self._manager.freshness(generation))
-
-        return self._ask(suggested) or Suggestions(asked.query, (), self._manager.freshness(None))
 
     def related(self, path: str, n: int, urls: PageUrls = NO_URLS) -> RelatedPages:
         def nearest(generation: Generation) -> RelatedPages:

@@ -23,8 +23,6 @@ from otterwiki_semantic.core.records import (
     ReindexStarted,
     RelatedPages,
     SearchOptions,
-    Suggestions,
-    SuggestRequest,
     WikiMap,
 )
 
@@ -37,10 +35,6 @@ class IndexService(Protocol):
 
     def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
         """Return the best passages for each query."""
-        ...
-
-    def suggest(self, asked: SuggestRequest, urls: PageUrls = NO_URLS) -> Suggestions:
-        """Return pages and sections whose names fit what somebody types; no model is asked."""
         ...
 
     def related(self, path: str, n: int, urls: PageUrls = NO_URLS) -> RelatedPages:

@@ -2,8 +2,6 @@
 
 from otterwiki_semantic.storage.catalog import Catalog as Catalog
 from otterwiki_semantic.storage.catalog import Counts as Counts
-from otterwiki_semantic.storage.catalog_reader import CatalogReader as CatalogReader
-from otterwiki_semantic.storage.catalog_reader import NamedPlace as NamedPlace
 from otterwiki_semantic.storage.catalog_reader import PinnedQuestion as PinnedQuestion
 from otterwiki_semantic.storage.chroma.connection import ChromaServer as ChromaServer
 from otterwiki_semantic.storage.chroma.embedded import EmbeddedChromaStore as EmbeddedChromaStore
@@ -24,10 +22,6 @@ from otterwiki_semantic.storage.generation import Generation as Generation
 from otterwiki_semantic.storage.generation import GenerationStore as GenerationStore
 from otterwiki_semantic.storage.generation import index_fingerprint as index_fingerprint
 from otterwiki_semantic.storage.keyword_index import KeywordIndex as KeywordIndex
-from otterwiki_semantic.storage.name_index import Name as Name
-from otterwiki_semantic.storage.name_index import NameIndex as NameIndex
-from otterwiki_semantic.storage.name_index import NameKind as NameKind
-from otterwiki_semantic.storage.name_index import name_tokens as name_tokens
 from otterwiki_semantic.storage.page_names import HeadingWords as HeadingWords
 from otterwiki_semantic.storage.page_names import PageNames as PageNames
 from otterwiki_semantic.storage.page_table import PageFacts as PageFacts

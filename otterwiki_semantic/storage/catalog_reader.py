@@ -6,21 +6,19 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from otterwiki_semantic.content.markdown import slug
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.languages import ENGLISH
-from otterwiki_semantic.core.records import Filters, StoredChunk
+from otterwiki_semantic.core.records import StoredChunk
 from otterwiki_semantic.embedding import WORDS_ONLY, Matrix, vector_id
 from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex, Mask
 from otterwiki_semantic.storage.exact_index_cache import ExactIndexCache
-from otterwiki_semantic.storage.filters import Filter, FilterMask, page_filter
-from otterwiki_semantic.storage.name_index import Name, NameIndex
+from otterwiki_semantic.storage.filters import Filter, FilterMask
 from otterwiki_semantic.storage.page_names import HeadingWords, PageNames
 from otterwiki_semantic.storage.schema import IS_EMBEDDED, decode_list, decode_vectors, iso_time, read_revision
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
@@ -29,7 +27,6 @@ _CHECK_BATCH = 1_000
 _MAX_CACHED_MASKS = 64
 _MAX_CACHED_HEADINGS = 25_000
 """Twice as many are kept, in some 300 bytes each."""
-_MAX_ALIASES = 200
 _NAMES_AGE, _QUICK_SECONDS = 20, 0.005
 """How old names may be, in times of what reading them takes, unless that is quick."""
 _SELECT_LINKS = """
@@ -50,18 +47,6 @@ class PinnedQuestion(NamedTuple):
     """Whether models may read the page."""
 
 
-class NamedPlace(NamedTuple):
-    """A page, or a heading in it."""
-
-    path: str
-    title: str
-    section: str
-    """The heading; empty for a page."""
-    section_path: tuple[str, ...]
-    anchor: str
-    updated: str | None
-
-
 class CatalogReader:
     """Reads chunks, their pages and their vectors. Errors: those of `SqliteFile`."""
 
@@ -78,8 +63,6 @@ class CatalogReader:
         self._names: tuple[int, float, PageNames] = -1, 0.0, PageNames()
         """Their revision, the time from which on a later one is read, and the names."""
         self._answers: tuple[int, tuple[PinnedQuestion, ...]] = -1, ()
-        self._naming = threading.Lock()
-        self._name_index: tuple[int, NameIndex] = -1, NameIndex()
 
     def exact_index(self) -> ExactIndex:
         """Return the exact index of the state that the calling thread reads."""
@@ -112,66 +95,6 @@ class CatalogReader:
         # One JSON text is quicker than as many rows.
         numbers = json.loads(select("SELECT json_group_array(number) FROM pages")[0][0])
         return known.updated(map(tuple, added), frozenset(numbers), json.loads(select(_SELECT_LINKS)[0][0]))
-
-    def name_index(self) -> NameIndex:
-        """Return the names of all pages, in the state that the calling thread reads or in a later one."""
-        with self._database.snapshot():
-            revision = read_revision(self._database)
-            with self._naming:
-                known_revision, known = self._name_index
-                if known_revision < revision:
-                    numbers = json.loads(self._database.select("SELECT json_group_array(number) FROM pages")[0][0])
-                    known = known.updated(self._new_names(known), self._new_headings(known), frozenset(numbers))
-                    self._name_index = revision, known
-        return known
-
-    def _new_names(self, known: NameIndex) -> Iterator[Name]:
-        """Yield the titles and paths of the pages that were added since."""
-        statement = "SELECT number, title, path FROM pages WHERE number > ?"
-        for page, title, path in self._database.select(statement, known.last_page):
-            yield Name(page, 0, 0, title)
-            yield Name(page, 0, 1, path)
-
-    def _new_headings(self, known: NameIndex) -> Iterator[Name]:
-        """Yield the headings that were added since, but for those that are the title of their page."""
-        statement = (
-            "SELECT page, chunks.id, headings, title, pages.path FROM chunks JOIN pages ON number = page"
-            " WHERE chunks.id > ? AND headings != '[]' ORDER BY chunks.id"
-        )
-        with self._database.read() as connection:
-            for page, chunk, headings, title, path in connection.execute(statement, (known.last_chunk,)):
-                for place, heading in enumerate(decode_list(headings)):
-                    if heading != title:
-                        yield Name(page, chunk, place, heading, f"{title} {path}")
-
-    def aliases(self, key: str) -> list[tuple[int, str, str]]:
-        """Return the pages with a title, an alias, a path or a name whose key begins with one: number, path and that key."""
-        statement = (
-            "SELECT number, path, key FROM names JOIN pages USING (path) WHERE key >= ? AND key < ? AND ordinal < 0"
-            " ORDER BY length(key), key LIMIT ?"
-        )
-        return [tuple(row) for row in self._database.select(statement, key, f"{key}\U0010ffff", _MAX_ALIASES)] if key else []
-
-    def named_places(self, targets: Sequence[tuple[int, int, int]], filters: Filters) -> dict[tuple[int, int, int], NamedPlace]:
-        """Return pages and headings by page, chunk and place (see `Name`), without those whose page a filter leaves out."""
-        where = page_filter(filters)
-        statement = f"SELECT number, path, title, updated FROM pages WHERE number {IN_LIST} AND {where.sql}"
-        pages = {
-            row["number"]: row for row in self._database.select(statement, {page for page, _, _ in targets}, *where.values)
-        }
-        statement = f"SELECT id, section, section_path, headings, anchor FROM chunks WHERE id {IN_LIST}"
-        chunks = {row["id"]: row for row in self._database.select(statement, {chunk for _, chunk, _ in targets if chunk})}
-        return {
-            (page, chunk, place): _named_place(pages[page], chunks.get(chunk), place)
-            for page, chunk, place in targets
-            if page in pages and (not chunk or chunk in chunks)
-        }
-
-    def newest_pages(self, count: int, filters: Filters) -> list[NamedPlace]:
-        """Return the pages that changed last."""
-        where = page_filter(filters)
-        statement = f"SELECT path, title, updated FROM pages WHERE {where.sql} ORDER BY updated DESC, path LIMIT ?"
-        return [_named_place(row, None, 0) for row in self._database.select(statement, *where.values, count)]
 
     def answers(self) -> tuple[PinnedQuestion, ...]:
         """Return the questions that pages are pinned to; cached until the next revision."""
@@ -300,15 +223,3 @@ def stored_chunk(row: sqlite3.Row) -> StoredChunk:
         *(text, prefix_length, overlap_length, section, decode_list(section_path), decode_list(headings)),
         *(anchor, start_line, end_line, page_name(path), path, title, category, decode_list(tags), *numbers, iso_time(updated)),
     )
-
-
-def _named_place(page: sqlite3.Row, chunk: sqlite3.Row | None, place: int) -> NamedPlace:
-    if chunk is None:
-        return NamedPlace(page["path"], page["title"], "", (), "", iso_time(page["updated"]))
-    headings = decode_list(chunk["headings"])
-    heading, is_first = headings[place], headings[place] == chunk["section"]
-    section_path = decode_list(chunk["section_path"])
-    if not is_first:  # what is known of a short section that is one chunk with others
-        section_path = tuple(dict.fromkeys((*section_path[:1], heading)))
-    anchor = chunk["anchor"] if is_first else slug(heading)
-    return NamedPlace(page["path"], page["title"], heading, section_path, anchor, iso_time(page["updated"]))

@@ -160,7 +160,6 @@ class Generation:
             with self.catalog.snapshot():
                 self.catalog.keywords.warm_up(self.catalog.reader.exact_index())
                 self.catalog.reader.page_names()
-                self.catalog.reader.name_index()
         except CatalogError as error:
             log.info("the index is loaded by the first search: %s", error)
 

@@ -61,15 +61,11 @@ def links_in(tokens: Iterable[Token]) -> Iterator[Link]:
 
 
 def heading_anchor(tokens: Iterable[Token]) -> str:
-    """Return the id that the wiki gives a heading, before repeated ones are numbered: its text as a slug, without images."""
-    return slug(" ".join("".join(_text(token, with_images=False) for token in tokens).split()))
+    """Return the id that the wiki gives a heading, before repeated ones are numbered: its text as a slug, without images.
 
-
-def slug(text: str) -> str:
-    """Return a text as a slug, by the steps of ``otterwiki.util.slugify``.
-
-    These are ASCII by compatibility decomposition, lower case, words joined by hyphens.
+    The same steps as ``otterwiki.util.slugify``: ASCII by compatibility decomposition, lower case, words joined by hyphens.
     """
+    text = " ".join("".join(_text(token, with_images=False) for token in tokens).split())
     ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
     return _SEPARATORS.sub("-", _NOT_WORD.sub("", ascii_text.strip().lower()))
 

@@ -158,17 +158,6 @@ class BatchRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class SuggestRequest:
-    """Pages and headings that a text may mean which is still being typed."""
-
-    query: str = parameter(
-        QueryText(may_be_empty=True), "What has been typed so far; without it, the pages that changed last.", "", name="q"
-    )
-    n: int = parameter(Integer(1, MAX_RESULTS), "Number of suggestions.", 8)
-    filters: Filters = nested(Filters())
-
-
-@dataclass(frozen=True, slots=True)
 class RelatedRequest:
     """Pages near in meaning to one page."""
 

@@ -5,8 +5,6 @@ Lines are 1-based, both ends included; similarities and scores are rounded to si
 
 from __future__ import annotations
 
-from enum import StrEnum
-
 from msgspec import Struct
 
 from otterwiki_semantic.core.records.pages import DescribedPage, NamedPage
@@ -175,43 +173,6 @@ class RelatedPage(NamedPage, frozen=True):
     """Whether it is near enough to be offered to readers."""
     url: str | None = None
     """The page in the wiki."""
-
-
-class SuggestionKind(StrEnum):
-    """What a suggestion is."""
-
-    PAGE = "page"
-    SECTION = "section"
-
-
-class Suggestion(Struct, frozen=True):
-    """A page or a section whose name fits what somebody types."""
-
-    kind: SuggestionKind
-    path: str
-    """The page's path in the wiki."""
-    title: str
-    """The page's title."""
-    section: str
-    """The heading; empty for a page."""
-    section_path: tuple[str, ...]
-    """The headings from the outermost to `section`, as far as they are known."""
-    anchor: str
-    """The heading's id in the page."""
-    ranges: tuple[tuple[int, int], ...]
-    """What fits: ranges of the title, or of the heading, `[start, end)` in Unicode code points."""
-    updated: str | None
-    """When a commit last changed the page, ISO 8601 in UTC."""
-    url: str | None = None
-    """The page in the wiki, at the section."""
-
-
-class Suggestions(Struct, frozen=True):
-    """Pages and sections whose names fit what somebody types, best first."""
-
-    query: str
-    suggestions: tuple[Suggestion, ...]
-    index: Freshness
 
 
 class RelatedPages(Struct, frozen=True):

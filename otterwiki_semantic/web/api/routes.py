@@ -35,8 +35,6 @@ from otterwiki_semantic.core.records import (
     RelatedPages,
     RelatedRequest,
     SearchRequest,
-    Suggestions,
-    SuggestRequest,
     WikiMap,
 )
 from otterwiki_semantic.core.settings import Settings
@@ -200,11 +198,6 @@ class Api:
     def openapi(self) -> Response:
         """This document."""
         return jsonify(openapi_document(Api, request.script_root))
-
-    @Operation("GET", "/semantic-search/suggest", "suggest", Suggestions, Access.READERS, takes=SuggestRequest)
-    def suggest(self, asked: SuggestRequest) -> bytes:
-        """Suggest pages and headings while somebody types."""
-        return self._index.fetch_json(IndexService.suggest, asked, page_urls())
 
     @Operation("GET", "/related", "related", RelatedPages, Access.READERS, takes=RelatedRequest, errors=("page_unknown",))
     def related(self, asked: RelatedRequest) -> bytes:
