@@ -215,11 +215,13 @@ class PagePaths(ParameterType[tuple[str, ...]]):
 class QueryText(ParameterType[str]):
     """What is asked: any text, without white space around it."""
 
-    def __init__(self) -> None:
-        super().__init__(type="string", minLength=1, maxLength=MAX_QUERY_CHARACTERS, pattern=r"[^\s\x1c-\x1f\x85]")
+    def __init__(self, *, may_be_empty: bool = False) -> None:
+        is_text: Schema = {} if may_be_empty else {"minLength": 1, "pattern": r"[^\s\x1c-\x1f\x85]"}
+        super().__init__(type="string", maxLength=MAX_QUERY_CHARACTERS, **is_text)
+        self._least = 0 if may_be_empty else 1
 
     def parse(self, value: object, name: str) -> str:
-        allowed = f"1 to {MAX_QUERY_CHARACTERS:,}"
+        allowed = f"{self._least} to {MAX_QUERY_CHARACTERS:,}"
         if value is None:
             raise ParameterError(f"{name} is missing; it takes {allowed} characters")
         if not isinstance(value, str):
@@ -227,7 +229,7 @@ class QueryText(ParameterType[str]):
         if any("\ud800" <= character <= "\udfff" for character in value):
             raise ParameterError(f"{name} has half characters (lone surrogates) in it; it has to be text")
         query = value.strip()
-        if not query:
+        if len(query) < self._least:
             raise ParameterError(f"{name} is empty; it takes {allowed} characters")
         if len(query) > MAX_QUERY_CHARACTERS:
             raise ParameterError(f"{name} has {len(query):,} characters; allowed are {allowed}")

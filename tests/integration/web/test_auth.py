@@ -26,6 +26,7 @@ ROOT = "/api/v1"
 READS = (
     *("/semantic-search?q=radiator", "/semantic-search/status", "/related?path=garden", "/reindex/status"),
     *("/semantic-search/pages", "/semantic-search/pages/garden", "/semantic-search/map"),
+    *("/semantic-search/suggest?q=gard", "/semantic-search/suggest"),
 )
 ADMIN_READS = ("/semantic-search/insight", "/semantic-search/insight/garden")
 SEARCH, ADMIN = "/-/semantic-search", "/-/admin/semantic-search"

@@ -153,6 +153,9 @@ def closed(schema: Any) -> Any:
         ("GET", "/semantic-search?q=radiator&compat=true&explain=true", 200, None),
         ("POST", "/semantic-search", 200, {"queries": ["frost", "siren"], "mode": "keyword", "context": 1, "explain": True}),
         ("GET", "/semantic-search?q=", 422, None),
+        ("GET", "/semantic-search/suggest?q=radi&n=50", 200, None),
+        ("GET", "/semantic-search/suggest", 200, None),
+        ("GET", "/semantic-search/suggest?n=51", 422, None),
         ("GET", "/semantic-search/status", 200, None),
         ("GET", "/related?path=home", 200, None),
         ("GET", "/semantic-search/insight", 200, None),
@@ -239,7 +242,7 @@ def refused(schema: Schema) -> list[Any]:
     return ["", "x", 2]
 
 
-@pytest.mark.parametrize("path", ["/semantic-search", "/related"])
+@pytest.mark.parametrize("path", ["/semantic-search", "/semantic-search/suggest", "/related"])
 def test_limits_are_documented_as_they_are_checked(
     wiki: LiveWiki, session: requests.Session, document: Schema, path: str
 ) -> None:

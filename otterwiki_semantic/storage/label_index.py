@@ -1,0 +1,313 @@
+"""The labels of all pages in memory, by their words and as a whole: what is looked up while somebody types.
+
+As in Lucene, an index is a list of segments that never change. Pages that were added are a new segment, those that are gone are
+masked, and small segments are merged. A changed page has a new number, so that a segment is the pages between two numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from otterwiki_semantic.content.analysis import name_key, name_parts
+from otterwiki_semantic.content.pages import page_name
+from otterwiki_semantic.core.languages import ENGLISH
+from otterwiki_semantic.storage.exact_index import Mask
+from otterwiki_semantic.storage.filters import Filter
+from otterwiki_semantic.storage.labels import section_labels
+from otterwiki_semantic.storage.page_names import name_words
+from otterwiki_semantic.storage.schema import read_revision
+from otterwiki_semantic.storage.sqlite import SqliteFile
+
+Places = npt.NDArray[np.int32]
+
+_STATES = 2
+"""States kept: a request that began before the last change still reads the previous one."""
+_GROWTH = 2
+"""A segment is merged with those after it once it is less than so many times as large."""
+_MAX_MERGED_AT_ONCE = 32
+"""Pages that are read again to merge segments while somebody waits; more only in the background."""
+_MAX_CACHED_MASKS = 16
+_LAST_BYTE = b"\xff"
+"""Follows every byte of UTF-8."""
+
+
+class _Texts(Sequence[bytes]):
+    """Sorted texts in one piece of UTF-8, whose order is that of the characters."""
+
+    def __init__(self, texts: Sequence[bytes]) -> None:
+        self._joined = b"\n".join(texts)
+        self._starts = np.cumsum([0, *(len(text) + 1 for text in texts)], dtype=np.int32)
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def __getitem__(self, place: int) -> bytes:  # type: ignore[override]
+        return self._joined[self._starts[place] : self._starts[place + 1] - 1]
+
+    def range_of(self, text: str, *, is_beginning: bool = True) -> slice:
+        """Return where the text stands, or all that it begins."""
+        encoded = _encoded(text)
+        start = bisect_left(self, encoded)
+        if is_beginning:
+            return slice(start, bisect_left(self, encoded + _LAST_BYTE, start))
+        return slice(start, start + (start < len(self) and self[start] == encoded))
+
+    def part(self, places: slice) -> list[str]:
+        """Return some of the texts."""
+        if places.start >= places.stop:
+            return []
+        joined = self._joined[self._starts[places.start] : self._starts[places.stop] - 1]
+        return joined.decode("utf-8", "surrogatepass").split("\n")
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")
+
+
+class _Postings:
+    """Which labels have a text: their places, by the texts in order."""
+
+    def __init__(self, places_of: dict[str, list[int]]) -> None:
+        by_text: defaultdict[bytes, list[int]] = defaultdict(list)
+        for text, places in places_of.items():
+            by_text[_encoded(text)] += places
+        ordered = sorted(by_text)
+        self.texts = _Texts(ordered)
+        self._starts = np.cumsum([0, *(len(by_text[text]) for text in ordered)], dtype=np.int32)
+        self._places = np.fromiter((place for text in ordered for place in by_text[text]), np.int32, int(self._starts[-1]))
+
+    def find(self, text: str, *, is_beginning: bool = True) -> Places:
+        """Return the places of a text, or of all that it begins; some of them repeatedly."""
+        found = self.texts.range_of(text, is_beginning=is_beginning)
+        return self._places[self._starts[found.start] : self._starts[found.stop]]
+
+
+class LabelMasks(NamedTuple):
+    """Labels, by what they are."""
+
+    titles: Mask
+    """Titles with the pages' aliases, one for each page."""
+    paths: Mask
+    """One for each page."""
+    headings: Mask
+    """One for each heading."""
+
+
+class PageRow(NamedTuple):
+    """A page as it is read for a segment."""
+
+    number: int
+    path: str
+    title: str
+    language: str
+
+
+class SectionRow(NamedTuple):
+    """The headings of a chunk as they are read for a segment."""
+
+    page: int
+    ordinal: int
+    section_path: str
+    headings: str
+    anchor: str
+
+
+class LabelSegment:
+    """The labels of some pages, whose order is that of their paths."""
+
+    def __init__(
+        self, rows: Iterable[PageRow], sections: Iterable[SectionRow], aliases: Iterable[tuple[int, str, str]], last: int
+    ) -> None:
+        """`aliases` are the page's number, the key and the stored words of each; `last` is the highest number of a page."""
+        self.last_number = last
+        pages = sorted(rows, key=lambda page: page.path)
+        self.paths = [page.path for page in pages]
+        self.numbers = np.array([page.number for page in pages], dtype=np.int32)
+        self._words: defaultdict[str, list[int]] = defaultdict(list)
+        self._keys: defaultdict[str, list[int]] = defaultdict(list)
+        place_of = {page.number: place for place, page in enumerate(pages)}
+        for place, page in enumerate(pages):
+            self._add(place, page.title)
+            self._add(len(pages) + place, page.path)
+            self._add_key(len(pages) + place, name_key(page_name(page.path)))
+        for number, key, stored in aliases:
+            page = pages[place_of[number]]
+            names = {name_key(name) for name in (page.title, page.path, page_name(page.path))}
+            if key not in names:
+                self._add_key(place_of[number], key)
+                known = name_words(page.title, page.language) | name_words(page.path.replace("/", " "), page.language)
+                for word in set(stored.split()) - known:
+                    self._words[word].append(place_of[number])
+        headings = list(self._sections(pages, sections, place_of))
+        self.pages_of_headings = np.array([page for page, _, _, _ in headings], dtype=np.int32)
+        self.ordinals = np.array([ordinal for _, ordinal, _, _ in headings], dtype=np.int16)
+        """Of each heading, the first chunk with it."""
+        self.numbers_in_chunk = np.array([number for _, _, number, _ in headings], dtype=np.int16)
+        """Of each heading, which of the chunk's `section_labels` it is."""
+        self.title_lengths = np.array([len(page.title) for page in pages], dtype=np.int16)
+        self.heading_lengths = np.array([length for _, _, _, length in headings], dtype=np.int16)
+        self.words, self.keys = _Postings(self._words), _Postings(self._keys)
+        del self._words, self._keys
+
+    def _add(self, place: int, label: str) -> None:
+        self._add_key(place, name_key(label))
+        for word in {word for part in name_parts(label) for word in part.beginnings}:
+            self._words[word].append(place)
+
+    def _add_key(self, place: int, key: str) -> None:
+        if key:
+            self._keys[key].append(place)
+
+    def _sections(
+        self, pages: Sequence[PageRow], sections: Iterable[SectionRow], place_of: dict[int, int]
+    ) -> Iterator[tuple[int, int, int, int]]:
+        """Add headings, and yield page, ordinal, number in the chunk and length of each; each anchor of a page once."""
+        number, known, page = 2 * len(pages), set[tuple[str, str]](), 0
+        for row in sections:
+            if row.page != page:
+                page, known = row.page, set()
+            place = place_of[page]
+            labels = section_labels(pages[place].title, row.section_path, row.headings, row.anchor)
+            for number_in_chunk, label in enumerate(labels):
+                identity = (label.anchor, "" if label.anchor else label.heading)
+                if identity not in known:
+                    known.add(identity)
+                    self._add(number, label.heading)
+                    number += 1
+                    yield place, row.ordinal, number_in_chunk, len(label.heading)
+
+    def with_words(self, beginnings: Iterable[str]) -> LabelMasks:
+        """Return the labels with a word that begins in one of these ways."""
+        return self._masks(map(self.words.find, beginnings))
+
+    def with_key(self, key: str, *, is_beginning: bool = False) -> LabelMasks:
+        """Return the labels that are the key of a name, or begin with it."""
+        return self._masks([self.keys.find(key, is_beginning=is_beginning)])
+
+    def _masks(self, found: Iterable[Places]) -> LabelMasks:
+        pages = len(self.paths)
+        mask = np.zeros(2 * pages + len(self.pages_of_headings), dtype=bool)
+        for places in found:
+            mask[places] = True
+        return LabelMasks(mask[:pages], mask[pages : 2 * pages], mask[2 * pages :])
+
+
+@dataclass(frozen=True, slots=True)
+class LabelIndex:
+    """The labels of one state of a catalog."""
+
+    revision: int
+    segments: tuple[LabelSegment, ...]
+    live: tuple[Mask, ...]
+    """Of each segment, the pages that are there."""
+    masks: dict[Filter, tuple[Mask, ...]] = field(default_factory=dict)
+    """The pages of each segment that pass a filter."""
+
+    @property
+    def last_number(self) -> int:
+        """The highest number of a page that was added."""
+        return self.segments[-1].last_number if self.segments else 0
+
+
+class LabelIndexCache:
+    """The label indexes of the last states of a catalog. Errors: those of `SqliteFile`."""
+
+    def __init__(self, database: SqliteFile, *, is_current: bool = True) -> None:
+        self._database = database
+        self._language = "language" if is_current else f"'{ENGLISH}'"
+        self._loading = threading.Lock()
+        self._states: tuple[LabelIndex, ...] = ()
+        """The newest first."""
+
+    def get(self, max_merged: float = _MAX_MERGED_AT_ONCE) -> LabelIndex:
+        """Return the index of the state that the calling thread reads; see `SqliteFile.snapshot`.
+
+        Up to `max_merged` pages are read again to merge segments.
+        """
+        with self._database.snapshot():
+            revision = read_revision(self._database)
+            index = self._known(revision)
+            if index is None:
+                with self._loading:
+                    index = self._known(revision) or self._load(revision, max_merged)
+            return index
+
+    def refresh(self) -> None:
+        """Read what was added, and merge segments whatever that takes. For the background."""
+        self.get(max_merged=float("inf"))
+
+    def passing(self, index: LabelIndex, where: Filter) -> tuple[Mask, ...]:
+        """Return the pages of each segment that are there and pass a filter; the last ones are cached."""
+        if not where:
+            return index.live
+        found = index.masks.get(where)
+        if found is None:
+            if len(index.masks) >= _MAX_CACHED_MASKS:
+                index.masks.clear()
+            numbers = self._numbers(f"WHERE {where.sql}", *where.values)
+            found = index.masks[where] = tuple(np.isin(segment.numbers, numbers) for segment in index.segments)
+        return found
+
+    def _known(self, revision: int) -> LabelIndex | None:
+        return next((index for index in self._states if index.revision == revision), None)
+
+    def _numbers(self, condition: str = "", *values: str | int) -> Places:
+        # One JSON text is quicker than as many rows.
+        (row,) = self._database.select(f"SELECT json_group_array(number) FROM pages {condition}", *values)
+        return np.array(json.loads(row[0]), dtype=np.int32)
+
+    def _load(self, revision: int, max_merged: float) -> LabelIndex:
+        numbers = self._numbers()
+        base = next((index for index in self._states if index.revision < revision), None)
+        if base is None and self._states:  # of a state before the last ones: pages that were replaced since are left out
+            return _index_of(revision, self._states[-1].segments, numbers)
+        segments = list(base.segments) if base else []
+        last = segments[-1].last_number if segments else 0
+        added = int(np.count_nonzero(numbers > last))
+        if added:
+            while segments:
+                of_last = int(np.count_nonzero(np.isin(segments[-1].numbers, numbers)))
+                if of_last > _GROWTH * added or added + of_last > max_merged:
+                    break
+                segments.pop()
+                added += of_last
+            segments.append(self._read(segments[-1].last_number if segments else 0, int(numbers.max())))
+        index = _index_of(revision, segments, numbers)
+        self._states = (index, *self._states[: _STATES - 1])
+        return index
+
+    def _read(self, after: int, last: int) -> LabelSegment:
+        """Read the pages with numbers after one."""
+        select = self._database.select
+        pages = select(f"SELECT number, path, title, {self._language} FROM pages WHERE number > ?", after)
+        aliases = select(
+            "SELECT pages.number, names.key, COALESCE(keywords.title, '') FROM pages"
+            " JOIN names ON names.path = pages.path AND names.ordinal < 0"
+            " LEFT JOIN chunks ON chunks.path = pages.path AND chunks.ordinal = 0"
+            " LEFT JOIN keywords ON keywords.rowid = chunks.id"
+            " WHERE pages.number > ?",
+            after,
+        )
+        with self._database.read() as connection:
+            sections = connection.execute(
+                "SELECT pages.number, ordinal, section_path, headings, anchor FROM pages JOIN chunks USING (path)"
+                " WHERE pages.number > ? ORDER BY pages.number, ordinal",
+                (after,),
+            )
+            return LabelSegment(
+                (PageRow(*row) for row in pages), (SectionRow(*row) for row in sections), (tuple(row) for row in aliases), last
+            )
+
+
+def _index_of(revision: int, segments: Sequence[LabelSegment], numbers: Places) -> LabelIndex:
+    live = tuple(np.isin(segment.numbers, numbers) for segment in segments)
+    return LabelIndex(revision, tuple(segments), live)
