@@ -119,13 +119,11 @@ def suggest(catalog: Catalog, request: SuggestRequest, urls: PageUrls = NO_URLS)
     Errors: those of the catalog.
     """
     where = page_filter(request.filters)
+    index, typed = catalog.labels.get(), _Typed(request.query)
     if not request.query:
-        changed = catalog.pages.last_changed(where, request.n)
-        return tuple(
-            SuggestedLabel("page", path, title, "", (), "", (), updated, urls.of(path)) for path, title, updated in changed
-        )
-    typed = _Typed(request.query)
-    index, names = catalog.labels.get(), catalog.reader.page_names()
+        newest = catalog.pages.paths(catalog.labels.last_changed(index, where, request.n))
+        return _labels(catalog, [_Match((0, 0, 0, path, 0, 0), True, ()) for path in newest], typed, urls)
+    names = catalog.reader.page_names()
     passing = catalog.labels.passing(index, where)
     searches = [_Search(*each, request.n, names.incoming_links) for each in zip(index.segments, passing, strict=True)]
     found = sorted(match for search in searches for match in search.matches(typed))[: request.n]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 import threading
+from array import array
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ from otterwiki_semantic.storage.filters import Filter
 from otterwiki_semantic.storage.labels import section_labels
 from otterwiki_semantic.storage.page_names import name_words
 from otterwiki_semantic.storage.schema import read_revision
-from otterwiki_semantic.storage.sqlite import SqliteFile
+from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
 Places = npt.NDArray[np.int32]
 
@@ -43,9 +43,10 @@ _LAST_BYTE = b"\xff"
 class _Texts(Sequence[bytes]):
     """Sorted texts in one piece of UTF-8, whose order is that of the characters."""
 
-    def __init__(self, texts: Sequence[bytes]) -> None:
-        self._joined = b"\n".join(texts)
-        self._starts = np.cumsum([0, *(len(text) + 1 for text in texts)], dtype=np.int32)
+    def __init__(self, texts: Iterable[str]) -> None:
+        encoded = [_encoded(text) for text in texts]
+        self._joined = b"\n".join(encoded)
+        self._starts = np.cumsum([0, *(len(text) + 1 for text in encoded)], dtype=np.int32)
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -73,17 +74,22 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
+class _PlacesOf(dict[str, "array[int]"]):
+    """The labels that have a text, in an array: lists would take several times the memory while a segment is made."""
+
+    def __missing__(self, text: str) -> array[int]:
+        found = self[text] = array("i")
+        return found
+
+
 class _Postings:
     """Which labels have a text: their places, by the texts in order."""
 
-    def __init__(self, places_of: dict[str, list[int]]) -> None:
-        by_text: defaultdict[bytes, list[int]] = defaultdict(list)
-        for text, places in places_of.items():
-            by_text[_encoded(text)] += places
-        ordered = sorted(by_text)
+    def __init__(self, places_of: _PlacesOf) -> None:
+        ordered = sorted(places_of)
         self.texts = _Texts(ordered)
-        self._starts = np.cumsum([0, *(len(by_text[text]) for text in ordered)], dtype=np.int32)
-        self._places = np.fromiter((place for text in ordered for place in by_text[text]), np.int32, int(self._starts[-1]))
+        self._starts = np.cumsum([0, *(len(places_of[text]) for text in ordered)], dtype=np.int32)
+        self._places = np.fromiter((place for text in ordered for place in places_of[text]), np.int32, int(self._starts[-1]))
 
     def find(self, text: str, *, is_beginning: bool = True) -> Places:
         """Return the places of a text, or of all that it begins; some of them repeatedly."""
@@ -121,69 +127,87 @@ class SectionRow(NamedTuple):
     anchor: str
 
 
+class Names(NamedTuple):
+    """What is stored of the names of a segment's pages."""
+
+    keys: Iterable[tuple[int, str]]
+    """The page's number and the key of each name."""
+    stored_words: Callable[[Sequence[int]], Iterable[tuple[int, str]]]
+    """Returns the words of the names of pages, by number, as the keyword index stores them."""
+
+
+def _add(words: _PlacesOf, keys: _PlacesOf, place: int, label: str) -> None:
+    _add_key(keys, place, label)
+    for word in {word for part in name_parts(label) for word in part.beginnings}:
+        words[word].append(place)
+
+
+def _add_key(keys: _PlacesOf, place: int, label: str) -> None:
+    key = name_key(label)
+    if key:
+        keys[key].append(place)
+
+
 class LabelSegment:
     """The labels of some pages, whose order is that of their paths."""
 
-    def __init__(
-        self, rows: Iterable[PageRow], sections: Iterable[SectionRow], aliases: Iterable[tuple[int, str, str]], last: int
-    ) -> None:
-        """`aliases` are the page's number, the key and the stored words of each; `last` is the highest number of a page."""
+    def __init__(self, rows: Iterable[PageRow], sections: Iterable[SectionRow], names: Names, last: int) -> None:
+        """`last` is the highest number of a page."""
         self.last_number = last
         pages = sorted(rows, key=lambda page: page.path)
         self.paths = [page.path for page in pages]
         self.numbers = np.array([page.number for page in pages], dtype=np.int32)
-        self._words: defaultdict[str, list[int]] = defaultdict(list)
-        self._keys: defaultdict[str, list[int]] = defaultdict(list)
-        place_of = {page.number: place for place, page in enumerate(pages)}
-        for place, page in enumerate(pages):
-            self._add(place, page.title)
-            self._add(len(pages) + place, page.path)
-            self._add_key(len(pages) + place, name_key(page_name(page.path)))
-        for number, key, stored in aliases:
-            page = pages[place_of[number]]
-            names = {name_key(name) for name in (page.title, page.path, page_name(page.path))}
-            if key not in names:
-                self._add_key(place_of[number], key)
-                known = name_words(page.title, page.language) | name_words(page.path.replace("/", " "), page.language)
-                for word in set(stored.split()) - known:
-                    self._words[word].append(place_of[number])
-        headings = list(self._sections(pages, sections, place_of))
-        self.pages_of_headings = np.array([page for page, _, _, _ in headings], dtype=np.int32)
-        self.ordinals = np.array([ordinal for _, ordinal, _, _ in headings], dtype=np.int16)
-        """Of each heading, the first chunk with it."""
-        self.numbers_in_chunk = np.array([number for _, _, number, _ in headings], dtype=np.int16)
-        """Of each heading, which of the chunk's `section_labels` it is."""
         self.title_lengths = np.array([len(page.title) for page in pages], dtype=np.int16)
-        self.heading_lengths = np.array([length for _, _, _, length in headings], dtype=np.int16)
-        self.words, self.keys = _Postings(self._words), _Postings(self._keys)
-        del self._words, self._keys
+        words, keys = _PlacesOf(), _PlacesOf()
+        for place, page in enumerate(pages):
+            _add(words, keys, place, page.title)
+            _add(words, keys, len(pages) + place, page.path)
+            _add_key(keys, len(pages) + place, page_name(page.path))
+        self._add_aliases(words, keys, pages, names)
+        columns = tuple(array("i") for _ in range(4))
+        for heading, of_heading in self._sections(pages, sections):
+            _add(words, keys, 2 * len(pages) + len(columns[0]), heading)
+            for column, value in zip(columns, of_heading, strict=True):
+                column.append(value)
+        self.pages_of_headings = np.array(columns[0], dtype=np.int32)
+        self.ordinals = np.array(columns[1], dtype=np.int16)
+        """Of each heading, the first chunk with it."""
+        self.numbers_in_chunk = np.array(columns[2], dtype=np.int16)
+        """Of each heading, which of the chunk's `section_labels` it is."""
+        self.heading_lengths = np.array(columns[3], dtype=np.int16)
+        self.words, self.keys = _Postings(words), _Postings(keys)
 
-    def _add(self, place: int, label: str) -> None:
-        self._add_key(place, name_key(label))
-        for word in {word for part in name_parts(label) for word in part.beginnings}:
-            self._words[word].append(place)
-
-    def _add_key(self, place: int, key: str) -> None:
-        if key:
-            self._keys[key].append(place)
+    def _add_aliases(self, words: _PlacesOf, keys: _PlacesOf, pages: Sequence[PageRow], names: Names) -> None:
+        """Add the keys of pages that are neither title nor path, and what words are stored of these pages in addition."""
+        place_of = {page.number: place for place, page in enumerate(pages)}
+        aliased = set()
+        for number, key in names.keys:
+            page = pages[place_of[number]]
+            if key not in map(name_key, (page.title, page.path, page_name(page.path))):
+                keys[key].append(place_of[number])
+                aliased.add(number)
+        for number, stored in names.stored_words(sorted(aliased)) if aliased else ():
+            page = pages[place_of[number]]
+            known = name_words(page.title, page.language) | name_words(page.path.replace("/", " "), page.language)
+            for word in set(stored.split()) - known:
+                words[word].append(place_of[number])
 
     def _sections(
-        self, pages: Sequence[PageRow], sections: Iterable[SectionRow], place_of: dict[int, int]
-    ) -> Iterator[tuple[int, int, int, int]]:
-        """Add headings, and yield page, ordinal, number in the chunk and length of each; each anchor of a page once."""
-        number, known, page = 2 * len(pages), set[tuple[str, str]](), 0
+        self, pages: Sequence[PageRow], sections: Iterable[SectionRow]
+    ) -> Iterator[tuple[str, tuple[int, int, int, int]]]:
+        """Yield headings, each with its page, its chunk, its number in that and its length; each anchor of a page once."""
+        place_of = {page.number: place for place, page in enumerate(pages)}
+        page, known = 0, set[tuple[str, str]]()
         for row in sections:
             if row.page != page:
                 page, known = row.page, set()
             place = place_of[page]
             labels = section_labels(pages[place].title, row.section_path, row.headings, row.anchor)
-            for number_in_chunk, label in enumerate(labels):
+            for number, label in enumerate(labels):
                 identity = (label.anchor, "" if label.anchor else label.heading)
                 if identity not in known:
                     known.add(identity)
-                    self._add(number, label.heading)
-                    number += 1
-                    yield place, row.ordinal, number_in_chunk, len(label.heading)
+                    yield label.heading, (place, row.ordinal, number, len(label.heading))
 
     def with_words(self, beginnings: Iterable[str]) -> LabelMasks:
         """Return the labels with a word that begins in one of these ways."""
@@ -211,6 +235,8 @@ class LabelIndex:
     """Of each segment, the pages that are there."""
     masks: dict[Filter, tuple[Mask, ...]] = field(default_factory=dict)
     """The pages of each segment that pass a filter."""
+    newest: list[Places] = field(default_factory=list)
+    """The numbers of all pages, the most recently changed first, once somebody asked for them."""
 
     @property
     def last_number(self) -> int:
@@ -257,12 +283,21 @@ class LabelIndexCache:
             found = index.masks[where] = tuple(np.isin(segment.numbers, numbers) for segment in index.segments)
         return found
 
+    def last_changed(self, index: LabelIndex, where: Filter, limit: int) -> list[int]:
+        """Return the numbers of pages that are there and pass a filter, the most recently changed first."""
+        if not index.newest:
+            index.newest.append(self._numbers("ORDER BY updated DESC, path"))
+        passing = self.passing(index, where)
+        numbers = [segment.numbers[mask] for segment, mask in zip(index.segments, passing, strict=True)]
+        ordered = index.newest[0]
+        return ordered[np.isin(ordered, np.concatenate(numbers))][:limit].tolist() if numbers else []
+
     def _known(self, revision: int) -> LabelIndex | None:
         return next((index for index in self._states if index.revision == revision), None)
 
     def _numbers(self, condition: str = "", *values: str | int) -> Places:
         # One JSON text is quicker than as many rows.
-        (row,) = self._database.select(f"SELECT json_group_array(number) FROM pages {condition}", *values)
+        (row,) = self._database.select(f"SELECT json_group_array(number) FROM (SELECT number FROM pages {condition})", *values)
         return np.array(json.loads(row[0]), dtype=np.int32)
 
     def _load(self, revision: int, max_merged: float) -> LabelIndex:
@@ -287,25 +322,30 @@ class LabelIndexCache:
 
     def _read(self, after: int, last: int) -> LabelSegment:
         """Read the pages with numbers after one."""
-        select = self._database.select
-        pages = select(f"SELECT number, path, title, {self._language} FROM pages WHERE number > ?", after)
-        aliases = select(
-            "SELECT pages.number, names.key, COALESCE(keywords.title, '') FROM pages"
-            " JOIN names ON names.path = pages.path AND names.ordinal < 0"
-            " LEFT JOIN chunks ON chunks.path = pages.path AND chunks.ordinal = 0"
-            " LEFT JOIN keywords ON keywords.rowid = chunks.id"
-            " WHERE pages.number > ?",
-            after,
-        )
         with self._database.read() as connection:
+            pages = connection.execute(f"SELECT number, path, title, {self._language} FROM pages WHERE number > ?", (after,))
+            names = connection.execute(
+                "SELECT number, key FROM pages JOIN names USING (path) WHERE number > ? AND names.ordinal < 0", (after,)
+            )
             sections = connection.execute(
-                "SELECT pages.number, ordinal, section_path, headings, anchor FROM pages JOIN chunks USING (path)"
-                " WHERE pages.number > ? ORDER BY pages.number, ordinal",
+                "SELECT number, ordinal, section_path, headings, anchor FROM pages JOIN chunks USING (path)"
+                " WHERE number > ? ORDER BY number, ordinal",
                 (after,),
             )
             return LabelSegment(
-                (PageRow(*row) for row in pages), (SectionRow(*row) for row in sections), (tuple(row) for row in aliases), last
+                (PageRow(*row) for row in pages),
+                (SectionRow(*row) for row in sections),
+                Names((tuple(row) for row in names), self._stored_words),
+                last,
             )
+
+    def _stored_words(self, pages: Sequence[int]) -> list[tuple[int, str]]:
+        rows = self._database.select(
+            "SELECT number, keywords.title FROM pages JOIN chunks ON chunks.path = pages.path AND chunks.ordinal = 0"
+            f" JOIN keywords ON keywords.rowid = chunks.id WHERE number {IN_LIST}",
+            pages,
+        )
+        return [tuple(row) for row in rows]
 
 
 def _index_of(revision: int, segments: Sequence[LabelSegment], numbers: Places) -> LabelIndex:

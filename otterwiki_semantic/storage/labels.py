@@ -10,6 +10,8 @@ from otterwiki_semantic.content.markdown import slug
 from otterwiki_semantic.storage.schema import decode_list
 
 _CUT = "…"
+_decode = decode_list.__wrapped__
+"""Without its cache: all chunks are read, each once."""
 
 
 class SectionLabel(NamedTuple):
@@ -28,9 +30,9 @@ def section_labels(title: str, section_path: str, headings: str, anchor: str) ->
     Of its section the path and the anchor are stored. Of those that were merged with it the anchor follows from the heading,
     and of the path only the outermost heading is known.
     """
-    path, page = decode_list(section_path), name_key(title)
+    path, page = _decode(section_path), name_key(title)
     above = {heading: path[: depth + 1] for depth, heading in enumerate(path)}
-    for heading in dict.fromkeys((*path, *decode_list(headings))):
+    for heading in dict.fromkeys((*path, *_decode(headings))):
         if name_key(heading) != page:
             known = above.get(heading) or (*path[:1], heading)
             yield SectionLabel(heading, known, anchor if known == path else "" if heading.endswith(_CUT) else slug(heading))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from otterwiki_semantic.content.analysis import fold
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.records import Filters, ListedPage, PageLinks
-from otterwiki_semantic.storage.filters import Filter, page_filter
+from otterwiki_semantic.storage.filters import page_filter
 from otterwiki_semantic.storage.schema import decode_list, iso_time
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
@@ -33,19 +33,16 @@ class PageTable:
             rows = self._database.select(statement, *where.values, limit, offset)
         return tuple(_listed(*row) for row in rows), total
 
-    def last_changed(self, where: Filter, limit: int) -> list[tuple[str, str, str | None]]:
-        """Return path, title and time of the last change of pages that pass a filter, the most recently changed first."""
-        rows = self._database.select(
-            f"SELECT path, title, updated FROM pages WHERE {where.sql} ORDER BY updated DESC, path LIMIT ?",
-            *where.values,
-            limit,
-        )
-        return [(path, title, iso_time(updated)) for path, title, updated in rows]
-
     def titles(self, paths: Iterable[str]) -> dict[str, tuple[str, str | None]]:
         """Return the title and the time of the last change of pages, by path."""
         rows = self._database.select(f"SELECT path, title, updated FROM pages WHERE path {IN_LIST}", paths)
         return {path: (title, iso_time(updated)) for path, title, updated in rows}
+
+    def paths(self, numbers: Sequence[int]) -> list[str]:
+        """Return the paths of pages, in this order."""
+        rows = self._database.select(f"SELECT number, path FROM pages WHERE number {IN_LIST}", numbers)
+        path_of = dict(map(tuple, rows))
+        return [path_of[number] for number in numbers]
 
     def problems(self) -> list[tuple[str, str]]:
         """Return the pages that are not indexed as they should be, each with the reason, by path."""

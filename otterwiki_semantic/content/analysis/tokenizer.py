@@ -117,6 +117,8 @@ def spelled_words(*texts: str) -> set[str]:
 
 def name_key(text: str) -> str:
     """Return what spellings of a name have in common: its folded letters and digits; if it has none, all but the spaces."""
+    if text.isascii():
+        return "".join(_ASCII_NAME_PART.findall(text)).lower() or "".join(text.split()).lower()
     return "".join(fold(match[0]) for match in _NAME_PART.finditer(text)) or "".join(fold(text).split())
 
 
@@ -166,6 +168,8 @@ def _unspaced_part(run: str, start: int) -> NamePart:
 
 def fold(text: str) -> str:
     """Return a text without case, accents and compatibility forms."""
+    if text.isascii():
+        return text.lower()
     bare = _COMBINING.sub("", unicodedata.normalize("NFKD", text))
     return unicodedata.normalize("NFC", bare).casefold().translate(_NO_DECOMPOSITION)
 
