@@ -250,6 +250,7 @@ class IndexEngine:
         if serving is not None:
             try:
                 serving.catalog.labels.refresh()
+                serving.catalog.reader.page_names()
             except CatalogError as error:
                 log.info("the first suggestion loads what it needs: %s", error)
 

@@ -7,6 +7,7 @@ masked, and small segments are merged. A changed page has a new number, so that 
 from __future__ import annotations
 
 import json
+import math
 import threading
 from array import array
 from bisect import bisect_left
@@ -32,7 +33,7 @@ Places = npt.NDArray[np.int32]
 _STATES = 2
 """States kept: a request that began before the last change still reads the previous one."""
 _GROWTH = 2
-"""A segment is merged with those after it once it is less than so many times as large."""
+"""A segment is merged with those after it unless it is more than so many times as large as all of them."""
 _MAX_MERGED_AT_ONCE = 32
 """Pages that are read again to merge segments while somebody waits; more only in the background."""
 _MAX_CACHED_MASKS = 16
@@ -238,11 +239,6 @@ class LabelIndex:
     newest: list[Places] = field(default_factory=list)
     """The numbers of all pages, the most recently changed first, once somebody asked for them."""
 
-    @property
-    def last_number(self) -> int:
-        """The highest number of a page that was added."""
-        return self.segments[-1].last_number if self.segments else 0
-
 
 class LabelIndexCache:
     """The label indexes of the last states of a catalog. Errors: those of `SqliteFile`."""
@@ -254,22 +250,20 @@ class LabelIndexCache:
         self._states: tuple[LabelIndex, ...] = ()
         """The newest first."""
 
-    def get(self, max_merged: float = _MAX_MERGED_AT_ONCE) -> LabelIndex:
-        """Return the index of the state that the calling thread reads; see `SqliteFile.snapshot`.
-
-        Up to `max_merged` pages are read again to merge segments.
-        """
+    def get(self) -> LabelIndex:
+        """Return the index of the state that the calling thread reads; see `SqliteFile.snapshot`."""
         with self._database.snapshot():
             revision = read_revision(self._database)
             index = self._known(revision)
             if index is None:
                 with self._loading:
-                    index = self._known(revision) or self._load(revision, max_merged)
+                    index = self._known(revision) or self._load(revision, _MAX_MERGED_AT_ONCE)
             return index
 
     def refresh(self) -> None:
         """Read what was added, and merge segments whatever that takes. For the background."""
-        self.get(max_merged=float("inf"))
+        with self._database.snapshot(), self._loading:
+            self._load(read_revision(self._database))
 
     def passing(self, index: LabelIndex, where: Filter) -> tuple[Mask, ...]:
         """Return the pages of each segment that are there and pass a filter; the last ones are cached."""
@@ -300,24 +294,21 @@ class LabelIndexCache:
         (row,) = self._database.select(f"SELECT json_group_array(number) FROM (SELECT number FROM pages {condition})", *values)
         return np.array(json.loads(row[0]), dtype=np.int32)
 
-    def _load(self, revision: int, max_merged: float) -> LabelIndex:
+    def _load(self, revision: int, max_merged: float = math.inf) -> LabelIndex:
+        """Return the index of a revision, for which up to `max_merged` pages are read again to merge segments."""
         numbers = self._numbers()
-        base = next((index for index in self._states if index.revision < revision), None)
+        base = next((index for index in self._states if index.revision <= revision), None)
         if base is None and self._states:  # of a state before the last ones: pages that were replaced since are left out
             return _index_of(revision, self._states[-1].segments, numbers)
-        segments = list(base.segments) if base else []
-        last = segments[-1].last_number if segments else 0
-        added = int(np.count_nonzero(numbers > last))
-        if added:
-            while segments:
-                of_last = int(np.count_nonzero(np.isin(segments[-1].numbers, numbers)))
-                if of_last > _GROWTH * added or added + of_last > max_merged:
-                    break
-                segments.pop()
-                added += of_last
-            segments.append(self._read(segments[-1].last_number if segments else 0, int(numbers.max())))
+        segments = base.segments if base else ()
+        sizes = [int(np.count_nonzero(mask)) for mask in _index_of(revision, segments, numbers).live]
+        kept = _kept(sizes, len(numbers) - sum(sizes), max_merged)
+        if kept < len(segments) or len(numbers) > sum(sizes):
+            last = segments[kept - 1].last_number if kept else 0
+            segments = (*segments[:kept], self._read(last, int(numbers.max(initial=last))))
         index = _index_of(revision, segments, numbers)
-        self._states = (index, *self._states[: _STATES - 1])
+        others = (each for each in self._states if each.revision != revision)
+        self._states = tuple(sorted((index, *others), key=lambda each: -each.revision)[:_STATES])
         return index
 
     def _read(self, after: int, last: int) -> LabelSegment:
@@ -346,6 +337,17 @@ class LabelIndexCache:
             pages,
         )
         return [tuple(row) for row in rows]
+
+
+def _kept(sizes: Sequence[int], added: int, max_merged: float) -> int:
+    """Return how many of the first segments remain: none that is not much larger than all after it, and what was added."""
+    kept, after = len(sizes), added
+    for place in reversed(range(len(sizes))):
+        is_small = sizes[place] <= _GROWTH * after or not sizes[place]
+        after += sizes[place]
+        if is_small and after <= max_merged:
+            kept = place
+    return kept
 
 
 def _index_of(revision: int, segments: Sequence[LabelSegment], numbers: Places) -> LabelIndex:
