@@ -190,9 +190,8 @@ class _Search:
         alternatives = [[word] if word in known else self._spelled_like(word, errors) for word in words]
         if all(alternatives):
             found, marked = self._with_all(alternatives), tuple(chain.from_iterable(alternatives))
-            pages, sections = found.titles | found.paths, found.headings | found.sections
-            yield from self._best(_Tier.CORRECTED_PAGE, pages & self._passing, marked, is_page=True)
-            yield from self._best(_Tier.CORRECTED_SECTION, sections & self._passing_headings, marked, is_page=False)
+            yield from self._best(_Tier.CORRECTED_PAGE, found.paths & self._passing, marked, is_page=True)
+            yield from self._best(_Tier.CORRECTED_SECTION, found.sections & self._passing_headings, marked, is_page=False)
 
     def _spelled_like(self, word: str, errors: int) -> list[str]:
         """Return how words begin that are a word's but for up to so many errors; the first letter is one of its first two."""

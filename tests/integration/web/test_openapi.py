@@ -221,8 +221,8 @@ def allowed(schema: Schema) -> list[Any]:
     """The outermost values of a parameter."""
     if schema["type"] == "array":
         return [value for item in allowed(schema["items"]) for value in ([item], [item] * schema["maxItems"])]
-    if "pattern" in schema:
-        return ["x" * schema["minLength"], "x" * schema["maxLength"]]
+    if "maxLength" in schema:
+        return ["x" * schema.get("minLength", 0), "x" * schema["maxLength"]]
     if "maximum" in schema:
         return [schema["minimum"], schema["maximum"]]
     return list(
@@ -234,8 +234,9 @@ def refused(schema: Schema) -> list[Any]:
     """Values right outside of those, and others."""
     if schema["type"] == "array":
         return [*([value] for value in refused(schema["items"])), ["x"] * (schema["maxItems"] + 1)]
-    if "pattern" in schema:
-        return ["x" * (schema["minLength"] - 1), " ", "x" * (schema["maxLength"] + 1)]
+    if "maxLength" in schema:
+        too_short = ["x" * (schema["minLength"] - 1), " "] if "minLength" in schema else []
+        return [*too_short, "x" * (schema["maxLength"] + 1)]
     if "maximum" in schema:
         step = 1 if schema["type"] == "integer" else 1e-6
         return [schema["minimum"] - step, schema["maximum"] + step, "", "x"]
