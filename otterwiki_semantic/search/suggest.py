@@ -174,6 +174,8 @@ class _Search:
 
     def _tiers(self, typed: _Typed) -> Iterator[tuple[_Tier, bool, Mask]]:
         """Yield each tier, whether it is one of pages, and what is in it."""
+        if not typed.key:  # accents alone, which begin every name
+            return
         whole, begun = self._segment.with_key(typed.key), self._segment.with_key(typed.key, is_beginning=True)
         words = self._with_all([[word] for word in typed.words])
         yield _Tier.NAME, True, whole.titles | whole.paths
