@@ -28,7 +28,7 @@ PARTS = {
     "disk": "bytes a chunk, and growth over thousands of edits",
     "growth": "build, memory and search at three sizes",
     "install": "what is installed, and how large it is",
-    "searching": "searches over HTTP, with filters, and by several clients at once",
+    "searching": "searches over HTTP, with filters, and by several clients at once; suggestions with every key",
     "edits": "when an edited section is found",
     "host": "what the plugin adds to the wiki's start, views and saves",
     "contention": "searches and a build at the same time",

@@ -28,7 +28,7 @@ def _table(record: type) -> str:
 
 def _row(parameter: Parameter) -> str:
     default = parameter.schema.get("default", "required" if parameter.is_required else None)
-    shown = "" if default is None else default if parameter.is_required else f"`{str(default).lower()}`"
+    shown = "" if default in (None, "") else default if parameter.is_required else f"`{str(default).lower()}`"
     return f"| `{parameter.name}` | {shown} | {_allowed(parameter.type.schema)} | {parameter.help} |"
 
 
@@ -43,7 +43,7 @@ def _allowed(schema: dict[str, Any]) -> str:
         case {"type": "array", "items": {"maxLength": most}, "maxItems": items}:
             return f"1 to {most:,} characters, up to {items:,} times"
         case {"maxLength": most}:
-            return f"1 to {most:,} characters"
+            return f"{schema.get('minLength', 0)} to {most:,} characters"
         case {"anyOf": [{"format": "date"}, *_]}:
             return "date or time"
     return f"`{schema['pattern']}`"

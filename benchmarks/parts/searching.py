@@ -1,5 +1,7 @@
 """How long a search takes over HTTP, on an index at rest: for one client, with filters, and for several clients at once.
 
+And how long suggestions take, for every key that is typed.
+
 Every question is a new one, so that no embedding is remembered, and the wiki is warm: the first questions are not counted.
 """
 
@@ -10,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 from time import sleep
 
-from benchmarks.support.corpus import SELECTIVITY, questions
+from benchmarks.support.corpus import SELECTIVITY, questions, title_of
 from benchmarks.support.load import Load, LoadReport
 from benchmarks.support.options import Options
 from benchmarks.support.percentiles import p50, p95
@@ -25,6 +27,7 @@ _RUSH_QUESTIONS = 2_000
 """More than the index remembers: asked in a circle, none is known when its turn comes again."""
 _SMALL_BOUNDS, _LARGE_BOUNDS = (6.0, 15.0), (12.0, 30.0)
 """Milliseconds: the median, the 95th percentile."""
+_TITLES, _SUGGESTION_MS = 50, 10.0
 
 
 def measure(options: Options) -> list[Figure]:
@@ -42,6 +45,7 @@ def _measure(pages: int, server: Server, options: Options) -> list[Figure]:
         figures = _times(_ask(wiki, asked), _LARGE_BOUNDS if is_large else _SMALL_BOUNDS, case, server)
         if server is GUNICORN:
             figures += _filtered(wiki, asked, case)
+            figures += _typed(wiki, pages, case)
             figures.append(_rush(wiki, questions(_RUSH_QUESTIONS, pages, seed=2), options.rounds, case, is_large=is_large))
     return figures
 
@@ -80,6 +84,20 @@ def _filtered(wiki: ServedWiki, asked: Iterator[str], case: str) -> list[Figure]
         )
         for tag, filtered in times.items()
         for percentile in (p50, p95)
+    ]
+
+
+def _typed(wiki: ServedWiki, pages: int, case: str) -> list[Figure]:
+    """Ask for suggestions with every key of the titles of some pages, one title after another."""
+    chance = random.Random(1)
+    titles = [title_of(chance.randrange(pages)) for _ in range(_TITLES)]
+    keys = [title[:end] for title in titles for end in range(1, len(title) + 1)]
+    with wiki.client() as client:
+        times = [1e3 * client.suggest(typed).seconds for typed in keys]
+    note = f"every key of {_TITLES} titles, longest {max(times):.1f} ms"
+    return [
+        Figure(f"suggestions, p50, {case}", p50(times), "ms", note=f"{len(times):,} keys"),
+        at_most(f"suggestions, p95, {case}", p95(times), "ms", _SUGGESTION_MS, note),
     ]
 
 

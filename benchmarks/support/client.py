@@ -75,6 +75,12 @@ class Client:
         assert answer.status == 200, answer.body[:500]
         return answer
 
+    def suggest(self, typed: str) -> Timed:
+        """Ask for suggestions as a program does, with the key; fails unless there is a whole answer."""
+        answer = self._request("GET", f"/api/v1/semantic-search/suggest?{urlencode({'q': typed})}", headers=_AS_PROGRAM)
+        assert answer.status == 200, answer.body[:500]
+        return answer
+
     def results(self, query: str, **parameters: str | float) -> list[dict[str, Any]]:
         """Return a search's results."""
         found: list[dict[str, Any]] = json.loads(self.search(query, **parameters).body)["results"]

@@ -159,6 +159,13 @@ def path_of(number: int, seed: int = 1) -> str:
     return _path(_Author(number, seed), number)
 
 
+def title_of(number: int, seed: int = 1) -> str:
+    """Return the title of a page."""
+    heading = re.search(r"^# (.+)$", page(number, seed)[1], re.MULTILINE)
+    assert heading
+    return heading[1]
+
+
 def page(number: int, seed: int = 1) -> tuple[str, str]:
     """Return a page's path (with ``.md``) and its markdown; `number` counts from 0."""
     author = _Author(number, seed)

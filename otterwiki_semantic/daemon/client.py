@@ -37,6 +37,7 @@ from otterwiki_semantic.daemon.protocol import (
 _ANSWER_SECONDS = 15.0
 _SECONDS = {
     "related": 5.0,  # nobody waits for related pages
+    "suggest": 5.0,  # nor for suggestions once they have typed on
     "metrics": 5.0,  # Prometheus waits for 10 s by default
 }
 """Shorter timeouts of single calls."""
@@ -85,6 +86,7 @@ class IndexClient:
         """Reusable connections, and the processes that opened them."""
 
     search = _remote(IndexService.search)
+    suggest = _remote(IndexService.suggest)
     related = _remote(IndexService.related)
     status = _remote(IndexService.status)
     insight = _remote(IndexService.insight)

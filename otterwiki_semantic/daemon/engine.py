@@ -52,6 +52,8 @@ from otterwiki_semantic.core.records import (
     ReindexStarted,
     RelatedPages,
     SearchOptions,
+    Suggestions,
+    SuggestRequest,
     WikiMap,
 )
 from otterwiki_semantic.core.settings import EXCLUDE, Settings, index_settings, with_index_settings
@@ -86,6 +88,7 @@ from otterwiki_semantic.search import (
     query_in_languages,
     related_pages,
     search_chunks,
+    suggest,
 )
 from otterwiki_semantic.search.evaluation import RANKED_PAGES, JudgedQuery, read_judged_queries
 from otterwiki_semantic.search.reranking import RerankStage, open_reranker
@@ -207,7 +210,7 @@ class IndexEngine:
     def start(self) -> None:
         """Open the serving generation, if there is one, and begin to keep it equal to HEAD, in the background."""
         self._manager.start()
-        threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
+        threading.Thread(target=self._load, name="warm-up", daemon=True).start()
         self._insights.start()
         self._reranking.start()
         if self._shadow is not None:
@@ -229,6 +232,11 @@ class IndexEngine:
         serving = self._manager.serving
         if serving is not None:
             serving.mirror.note_idle()
+
+    def _load(self) -> None:
+        """Load what searches and suggestions need."""
+        self._warm_up()
+        self._refresh_labels()
 
     def _warm_up(self) -> None:
         """Search a generation that has just begun to serve, so that the first search does not wait for what it loads.
@@ -252,11 +260,21 @@ class IndexEngine:
             self._pinned.refresh(self._ask(lambda each: each.catalog.reader.answers() if each.catalog.is_current else ()) or ())
         except SemanticError as error:
             log.warning("questions that pages are pinned to are only found word for word: %s", error)
-        self._warm_up()
+        self._load()
         if self._quality is not None:
             self._quality.refresh()
         if self._map is not None:
             self._map.refresh_if_due()
+
+    def _refresh_labels(self) -> None:
+        """Load what suggestions need, so that they do not wait for it."""
+        serving = self._manager.serving
+        if serving is not None:
+            try:
+                serving.catalog.labels.refresh()
+                serving.catalog.reader.page_names()
+            except CatalogError as error:
+                log.info("the first suggestion loads what it needs: %s", error)
 
     # Searches
 
@@ -410,6 +428,13 @@ class IndexEngine:
             return True
 
     # Pages
+
+    def suggest(self, request: SuggestRequest, urls: PageUrls = NO_URLS) -> Suggestions:
+        def suggested(generation: Generation) -> Suggestions:
+            found = suggest(generation.catalog, request, urls)
+            return Suggestions(request.query, found, self._manager.freshness(generation))
+
+        return self._ask(suggested) or Suggestions(request.query, (), self._manager.freshness(None))
 
     def related(self, path: str, n: int, urls: PageUrls = NO_URLS) -> RelatedPages:
         def nearest(generation: Generation) -> RelatedPages:

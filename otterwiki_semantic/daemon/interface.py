@@ -23,6 +23,8 @@ from otterwiki_semantic.core.records import (
     ReindexStarted,
     RelatedPages,
     SearchOptions,
+    Suggestions,
+    SuggestRequest,
     WikiMap,
 )
 
@@ -35,6 +37,10 @@ class IndexService(Protocol):
 
     def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
         """Return the best passages for each query."""
+        ...
+
+    def suggest(self, request: SuggestRequest, urls: PageUrls = NO_URLS) -> Suggestions:
+        """Return pages and sections whose names begin with what is being typed, without the model."""
         ...
 
     def related(self, path: str, n: int, urls: PageUrls = NO_URLS) -> RelatedPages:

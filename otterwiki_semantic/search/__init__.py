@@ -19,4 +19,5 @@ from otterwiki_semantic.search.retrieval import QueryVector as QueryVector
 from otterwiki_semantic.search.similarity_scale import Scale as Scale
 from otterwiki_semantic.search.similarity_scale import note_scale as note_scale
 from otterwiki_semantic.search.similarity_scale import noted_scale as noted_scale
+from otterwiki_semantic.search.suggest import suggest as suggest
 from otterwiki_semantic.search.synonyms import SynonymPage as SynonymPage

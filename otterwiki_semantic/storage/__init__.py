@@ -12,6 +12,7 @@ from otterwiki_semantic.storage.chroma.server import ChromaServerStore as Chroma
 from otterwiki_semantic.storage.data_directory import claim_data_directory as claim_data_directory
 from otterwiki_semantic.storage.exact_index import ChunkRef as ChunkRef
 from otterwiki_semantic.storage.exact_index import ExactIndex as ExactIndex
+from otterwiki_semantic.storage.exact_index import Mask as Mask
 from otterwiki_semantic.storage.filters import Filter as Filter
 from otterwiki_semantic.storage.filters import FilterMask as FilterMask
 from otterwiki_semantic.storage.filters import page_filter as page_filter
@@ -22,6 +23,8 @@ from otterwiki_semantic.storage.generation import Generation as Generation
 from otterwiki_semantic.storage.generation import GenerationStore as GenerationStore
 from otterwiki_semantic.storage.generation import index_fingerprint as index_fingerprint
 from otterwiki_semantic.storage.keyword_index import KeywordIndex as KeywordIndex
+from otterwiki_semantic.storage.label_index import LabelSegment as LabelSegment
+from otterwiki_semantic.storage.labels import SectionLabel as SectionLabel
 from otterwiki_semantic.storage.page_names import HeadingWords as HeadingWords
 from otterwiki_semantic.storage.page_names import PageNames as PageNames
 from otterwiki_semantic.storage.page_table import PageFacts as PageFacts

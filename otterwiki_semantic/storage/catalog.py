@@ -18,6 +18,7 @@ from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage import garbage_collection, schema
 from otterwiki_semantic.storage.catalog_reader import CatalogReader
 from otterwiki_semantic.storage.keyword_index import KeywordIndex
+from otterwiki_semantic.storage.label_index import LabelIndexCache
 from otterwiki_semantic.storage.outbox import Outbox
 from otterwiki_semantic.storage.page_table import PageTable
 from otterwiki_semantic.storage.pending import PendingVectors, expect_vectors, fill_vector, forget_vectors, shorten_log
@@ -57,6 +58,7 @@ class Catalog(SqliteFile):
         """Whether its tables are those of this version; otherwise it is only read."""
         self.keywords = KeywordIndex(self, is_current=self.is_current)
         self.reader = CatalogReader(self, is_current=self.is_current, vectors=vectors)
+        self.labels = LabelIndexCache(self, is_current=self.is_current)
 
     def check(self) -> None:
         """Read all of it; `CatalogCorruptError` if the file, a vector or a text is not sound."""

@@ -19,6 +19,7 @@ from otterwiki_semantic.embedding import WORDS_ONLY, Matrix, vector_id
 from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex, Mask
 from otterwiki_semantic.storage.exact_index_cache import ExactIndexCache
 from otterwiki_semantic.storage.filters import Filter, FilterMask
+from otterwiki_semantic.storage.labels import SectionLabel, section_labels
 from otterwiki_semantic.storage.page_names import HeadingWords, PageNames
 from otterwiki_semantic.storage.schema import IS_EMBEDDED, decode_list, decode_vectors, iso_time, read_revision
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
@@ -181,6 +182,11 @@ class CatalogReader:
         """Return the chunks of a page from one ordinal to another, inclusive, in order."""
         where = "WHERE chunks.path = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal"
         return [stored_chunk(row) for row in self._database.select(f"{SELECT_CHUNKS} {where}", path, first, last)]
+
+    def section_labels(self, path: str, ordinal: int, title: str) -> list[SectionLabel]:
+        """Return the headings above a chunk and in it, in order, without those that are the page's title."""
+        statement = "SELECT section_path, headings, anchor FROM chunks WHERE path = ? AND ordinal = ?"
+        return list(section_labels(title, *self._database.select(statement, path, ordinal)[0]))
 
     def page_labels(self, paths: Sequence[str]) -> dict[str, tuple[str | None, tuple[str, ...]]]:
         """Return the category and the tags of pages, by path."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import fold
@@ -9,7 +10,7 @@ from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.records import Filters, ListedPage, PageLinks
 from otterwiki_semantic.storage.filters import page_filter
 from otterwiki_semantic.storage.schema import decode_list, iso_time
-from otterwiki_semantic.storage.sqlite import SqliteFile
+from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
 
 class PageFacts(NamedTuple):
@@ -45,6 +46,17 @@ class PageTable:
             statement = f"SELECT {columns} FROM pages WHERE {where.sql} ORDER BY path LIMIT ? OFFSET ?"
             rows = self._database.select(statement, *where.values, limit, offset)
         return tuple(_listed(*row) for row in rows), total
+
+    def titles(self, paths: Iterable[str]) -> dict[str, tuple[str, str | None]]:
+        """Return the title and the time of the last change of pages, by path."""
+        rows = self._database.select(f"SELECT path, title, updated FROM pages WHERE path {IN_LIST}", paths)
+        return {path: (title, iso_time(updated)) for path, title, updated in rows}
+
+    def paths(self, numbers: Sequence[int]) -> list[str]:
+        """Return the paths of pages, in this order."""
+        rows = self._database.select(f"SELECT number, path FROM pages WHERE number {IN_LIST}", numbers)
+        path_of = dict(map(tuple, rows))
+        return [path_of[number] for number in numbers]
 
     def problems(self) -> list[tuple[str, str]]:
         """Return the pages that are not indexed as they should be, each with the reason, by path."""

@@ -43,6 +43,8 @@ _ASCII_WORD = re.compile(r"\b[A-Za-z](?:\+\+|\#)(?!\w)|\w+(?:[-._']\w+)*", re.AS
 _UNSPACED_RUN = regex.compile(rf"([{UNSPACED}][{UNSPACED}\p{{M}}]*)")
 _ALPHANUMERIC = regex.compile(r"[^\W_][\p{L}\p{M}\p{N}]*")
 _NAME_PART = regex.compile(rf"(?<!{_LETTER}){_LANGUAGE}|{_ALPHANUMERIC.pattern}")
+_ASCII_NAME_PART = re.compile(r"(?<!\w)[A-Za-z](?:\+\+|\#)(?!\w)|[A-Za-z0-9]+", re.ASCII)
+"""Finds the same as `_NAME_PART` in ASCII text."""
 _LETTERS = regex.compile(r"[\p{L}\p{M}]+")
 _CAMEL_CASE = regex.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+[a-z]*")
 _POSSESSIVE = regex.compile(r"['’]s$", regex.IGNORECASE)
@@ -115,11 +117,59 @@ def spelled_words(*texts: str) -> set[str]:
 
 def name_key(text: str) -> str:
     """Return what spellings of a name have in common: its folded letters and digits; if it has none, all but the spaces."""
+    if text.isascii():
+        return "".join(_ASCII_NAME_PART.findall(text)).lower() or "".join(text.split()).lower()
     return "".join(fold(match[0]) for match in _NAME_PART.finditer(text)) or "".join(fold(text).split())
+
+
+class NamePart(NamedTuple):
+    """A word of a name as it may be typed; in scripts written without spaces, all that stands together."""
+
+    start: int
+    end: int
+    """Where it stands in the name: from `start` to before `end`."""
+    inner: tuple[int, ...]
+    """Where else in it typing may begin: at the words of an identifier, at every character of a script without spaces."""
+    keys: tuple[str, ...]
+    """What is looked up for it: it, folded; in scripts written without spaces its bigrams, or its single character."""
+    beginnings: tuple[str, ...]
+    """What it is found by: each is begun with one of the `keys` that are looked up."""
+
+
+def name_parts(name: str) -> Iterator[NamePart]:
+    """Yield the words of a title, a heading or a path, in order."""
+    if name.isascii():
+        for match in _ASCII_NAME_PART.finditer(name):
+            yield _name_part(match[0], match.start())
+        return
+    for found in _NAME_PART.finditer(name):
+        start = found.start()
+        for run in _UNSPACED_RUN.split(found[0]):
+            if _UNSPACED_RUN.fullmatch(run):
+                yield _unspaced_part(run, start)
+            elif fold(run):
+                yield _name_part(run, start)
+            start += len(run)
+
+
+def _name_part(spelled: str, start: int) -> NamePart:
+    key = spelled.lower() if spelled.isascii() else fold(spelled)
+    inner = [match.start() for match in _CAMEL_CASE.finditer(spelled)][1:] if len(_split_camel_case(spelled)) > 1 else ()
+    beginnings = (key, *(spelled[place:].lower() for place in inner))
+    return NamePart(start, start + len(spelled), tuple(start + place for place in inner), (key,), beginnings)
+
+
+def _unspaced_part(run: str, start: int) -> NamePart:
+    found = list(_bigrams(run, start))
+    bigrams = tuple(dict.fromkeys(word.whole for word in found))
+    keys = tuple(dict.fromkeys(word.whole for word in found if not word.is_unigram)) or bigrams
+    return NamePart(start, start + len(run), tuple(word.start for word in found[1:]), keys, bigrams)
 
 
 def fold(text: str) -> str:
     """Return a text without case, accents and compatibility forms."""
+    if text.isascii():
+        return text.lower()
     bare = _COMBINING.sub("", unicodedata.normalize("NFKD", text))
     return unicodedata.normalize("NFC", bare).casefold().translate(_NO_DECOMPOSITION)
 

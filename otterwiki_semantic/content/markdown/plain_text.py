@@ -65,8 +65,12 @@ def heading_anchor(tokens: Iterable[Token]) -> str:
 
     The same steps as ``otterwiki.util.slugify``: ASCII by compatibility decomposition, lower case, words joined by hyphens.
     """
-    text = " ".join("".join(_text(token, with_images=False) for token in tokens).split())
-    ascii_text = unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode("ascii")
+    return slug("".join(_text(token, with_images=False) for token in tokens))
+
+
+def slug(text: str) -> str:
+    """Return the anchor of a heading with this text and no images, before repeated ones are numbered."""
+    ascii_text = unicodedata.normalize("NFKD", " ".join(text.split())).encode("ascii", "ignore").decode("ascii")
     return _SEPARATORS.sub("-", _NOT_WORD.sub("", ascii_text.strip().lower()))
 
 

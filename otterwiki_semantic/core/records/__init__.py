@@ -58,6 +58,7 @@ from otterwiki_semantic.core.records.requests import RelatedRequest as RelatedRe
 from otterwiki_semantic.core.records.requests import SearchOptions as SearchOptions
 from otterwiki_semantic.core.records.requests import SearchRequest as SearchRequest
 from otterwiki_semantic.core.records.requests import Sort as Sort
+from otterwiki_semantic.core.records.requests import SuggestRequest as SuggestRequest
 from otterwiki_semantic.core.records.search import FIRST_BUILD as FIRST_BUILD
 from otterwiki_semantic.core.records.search import Answer as Answer
 from otterwiki_semantic.core.records.search import Correction as Correction
@@ -68,6 +69,8 @@ from otterwiki_semantic.core.records.search import RelatedPage as RelatedPage
 from otterwiki_semantic.core.records.search import RelatedPages as RelatedPages
 from otterwiki_semantic.core.records.search import RetrieverScore as RetrieverScore
 from otterwiki_semantic.core.records.search import SectionMatch as SectionMatch
+from otterwiki_semantic.core.records.search import SuggestedLabel as SuggestedLabel
+from otterwiki_semantic.core.records.search import Suggestions as Suggestions
 from otterwiki_semantic.core.records.status import ChromaFill as ChromaFill
 from otterwiki_semantic.core.records.status import ChromaState as ChromaState
 from otterwiki_semantic.core.records.status import Estimate as Estimate

@@ -166,6 +166,20 @@ class RelatedRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class SuggestRequest:
+    """What somebody has typed so far."""
+
+    query: str = parameter(
+        QueryText(may_be_empty=True),
+        "The beginning of words of a title, an alias, a path or a heading; empty: the pages that were changed last.",
+        "",
+        name="q",
+    )
+    n: int = parameter(Integer(1, MAX_RESULTS), "Number of suggestions.", 8)
+    filters: Filters = nested(Filters())
+
+
+@dataclass(frozen=True, slots=True)
 class PageListRequest:
     """A part of the list of pages, in the order of their paths."""
 

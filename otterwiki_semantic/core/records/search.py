@@ -5,6 +5,8 @@ Lines are 1-based, both ends included; similarities and scores are rounded to si
 
 from __future__ import annotations
 
+from typing import Literal
+
 from msgspec import Struct
 
 from otterwiki_semantic.core.records.pages import DescribedPage, NamedPage
@@ -183,4 +185,35 @@ class RelatedPages(Struct, frozen=True):
     results: tuple[RelatedPage, ...]
     total: int
     """The number of results."""
+    index: Freshness
+
+
+class SuggestedLabel(Struct, frozen=True, omit_defaults=True):
+    """A page or a section whose name begins with what was typed."""
+
+    kind: Literal["page", "section"]
+    path: str
+    """The page's path in the wiki."""
+    title: str
+    """The page's title."""
+    section: str
+    """The heading; empty for a page."""
+    section_path: tuple[str, ...]
+    """The headings from the outermost to this one, as far as the index has them; empty for a page."""
+    anchor: str
+    """The heading's id in the page; empty for a page."""
+    ranges: tuple[tuple[int, int], ...]
+    """What to mark in the title of a page or in the heading of a section, `[start, end)` in Unicode code points."""
+    updated: str | None
+    """When a commit last changed the page, ISO 8601 in UTC."""
+    url: str | None = None
+    """The page in the wiki, at the heading if it is a section."""
+
+
+class Suggestions(Struct, frozen=True):
+    """Pages and sections that may be meant by what was typed, best first."""
+
+    query: str
+    """The query without surrounding space."""
+    suggestions: tuple[SuggestedLabel, ...]
     index: Freshness

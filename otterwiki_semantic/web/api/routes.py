@@ -35,6 +35,8 @@ from otterwiki_semantic.core.records import (
     RelatedPages,
     RelatedRequest,
     SearchRequest,
+    Suggestions,
+    SuggestRequest,
     WikiMap,
 )
 from otterwiki_semantic.core.settings import Settings
@@ -143,6 +145,11 @@ class Api:
         """Search for several queries at once."""
         answers = self._index.fetch_json(IndexService.search, asked.queries, asked.options, page_urls())
         return b'{"answers":%b}' % answers
+
+    @Operation("GET", "/semantic-search/suggest", "suggest", Suggestions, Access.READERS, takes=SuggestRequest)
+    def suggest(self, asked: SuggestRequest) -> bytes:
+        """Pages and sections by the beginning of their names."""
+        return self._index.fetch_json(IndexService.suggest, asked, page_urls())
 
     @Operation("GET", "/semantic-search/status", "status", IndexStatus, Access.READERS)
     def status(self) -> bytes | Response:

@@ -12,7 +12,7 @@ from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameters import QueryText
-from otterwiki_semantic.core.records import SuggestionKind, SuggestRequest
+from otterwiki_semantic.core.records import SuggestRequest
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.layout import page_url
 
@@ -36,7 +36,7 @@ def suggestions(service: IndexService) -> ResponseReturnValue:
     except SemanticError:
         found = ()
     shown = [(each, url) for each in found if (url := page_url(each.path, each.anchor))]
-    labels = [each.title if each.kind is SuggestionKind.PAGE else f"{each.title} › {each.section}" for each, _ in shown]
+    labels = [each.title if each.kind == "page" else f"{each.title} › {each.section}" for each, _ in shown]
     addresses = [urljoin(request.host_url, url) for _, url in shown]
     reply = jsonify([query, labels, [each.path for each, _ in shown], addresses])
     reply.content_type = "application/x-suggestions+json"

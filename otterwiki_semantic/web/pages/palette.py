@@ -11,7 +11,7 @@ from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameters import QueryText
-from otterwiki_semantic.core.records import Filters, Hit, SearchOptions, Suggestion, SuggestionKind, SuggestRequest
+from otterwiki_semantic.core.records import Filters, Hit, SearchOptions, SuggestedLabel, SuggestRequest
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.excerpts import Span, excerpt, text_fragment
 from otterwiki_semantic.web.pages.layout import page_url, status_of
@@ -54,8 +54,8 @@ def _names(service: IndexService, query: str, folder: str | None) -> dict[str, A
     return {"label": label, "options": tuple(_shown(map(_named, found.suggestions))), "summary": ""}
 
 
-def _named(found: Suggestion) -> Option | None:
-    is_page = found.kind is SuggestionKind.PAGE
+def _named(found: SuggestedLabel) -> Option | None:
+    is_page = found.kind == "page"
     url = page_url(found.path, found.anchor)
     text = found.title if is_page else found.section
     trail = found.path if is_page else " › ".join((found.title, *found.section_path[:-1]))

@@ -229,6 +229,7 @@ UNKNOWN = [
     ("/semantic-search/insight/home?n=3", "unknown parameter 'n'; none is allowed"),
     ("/chroma-status?full=true", "unknown parameter 'full'; none is allowed"),
     ("/related?path=home&sort=updated", "unknown parameter 'sort'; allowed are path, n"),
+    ("/semantic-search/suggest?query=a", "unknown parameter 'query'; allowed are q, n, category, "),
     ("/pages?sort=updated", "unknown parameter 'sort'; allowed are category, tag, prefix, "),
     ("/pages?path=house", "unknown parameter 'path'; allowed are "),
     ("/pages/home?line=1", "unknown parameter 'line'; did you mean 'lines'?"),
@@ -532,6 +533,52 @@ def test_related_pages_are_for_readers(client: FlaskClient) -> None:
         response.status_code == client.get("/api/v1/semantic-search?q=x", headers={"Authorization": "Bearer wrong"}).status_code
     )
     assert client.post("/api/v1/related", headers=BEARER).status_code == 405
+
+
+def suggest(client: FlaskClient, **parameters: Any) -> TestResponse:
+    return client.get("/api/v1/semantic-search/suggest", query_string=parameters, headers=BEARER)
+
+
+def test_a_suggestion_has_every_field(client: FlaskClient) -> None:
+    response = suggest(client, q=" radiator ble ")
+    assert response.headers["Cache-Control"] == "no-store"
+    body = response.json
+    assert body is not None
+    (section,) = body.pop("suggestions")
+    commit = body["index"]["head"]
+    assert body == {"query": "radiator ble", "index": {"commit": commit, "head": commit, "pending_pages": 0}}
+    assert section.pop("updated").endswith("+00:00")
+    assert section == {
+        "kind": "section",
+        "path": "house/heating",
+        "title": "Heating",
+        "section": "Bleeding a radiator",
+        "section_path": ["Heating", "Bleeding a radiator"],
+        "anchor": "bleeding-a-radiator",
+        "ranges": [[0, 3], [11, 19]],
+        "url": "/house/heating#bleeding-a-radiator",
+    }
+
+
+def test_without_a_query_pages_are_suggested(client: FlaskClient) -> None:
+    for parameters in ({}, {"q": ""}, {"q": " "}):
+        body = suggest(client, n=50, **parameters).json
+        assert body is not None
+        assert body["query"] == ""
+        assert {(each["kind"], each["section"]) for each in body["suggestions"]} == {("page", "")}
+        assert len(body["suggestions"]) == 5
+
+
+@pytest.mark.parametrize(
+    ("parameters", "part"),
+    [
+        ({"q": "a", "n": "0"}, "n is '0'"),
+        ({"q": "a", "n": "51"}, "n is '51'"),
+        ({"q": "a" * 10_000}, "q has 10,000 characters; allowed are 0 to 2,000"),
+    ],
+)
+def test_suggestions_that_are_refused(client: FlaskClient, parameters: dict[str, str], part: str) -> None:
+    assert_error(suggest(client, **parameters), 422, "invalid_parameter", part)
 
 
 def test_the_map(client: FlaskClient) -> None:

@@ -229,12 +229,10 @@ def allowed(schema: Schema) -> list[Any]:
     """The outermost values of a parameter."""
     if schema["type"] == "array":
         return [value for item in allowed(schema["items"]) for value in ([item], [item] * schema["maxItems"])]
-    if "pattern" in schema:
-        return ["x" * schema["minLength"], "x" * schema["maxLength"]]
+    if "maxLength" in schema:
+        return ["x" * schema.get("minLength", 0), "x" * schema["maxLength"]]
     if "maximum" in schema:
         return [schema["minimum"], schema["maximum"]]
-    if "maxLength" in schema:
-        return ["", "x" * schema["maxLength"]]
     return list(
         schema.get("enum", ("true", "false") if schema["type"] == "boolean" else ("2026-01-31", "2026-01-31T12:00:00Z"))
     )
@@ -244,13 +242,12 @@ def refused(schema: Schema) -> list[Any]:
     """Values right outside of those, and others."""
     if schema["type"] == "array":
         return [*([value] for value in refused(schema["items"])), ["x"] * (schema["maxItems"] + 1)]
-    if "pattern" in schema:
-        return ["x" * (schema["minLength"] - 1), " ", "x" * (schema["maxLength"] + 1)]
+    if "maxLength" in schema:
+        too_short = ["x" * (schema["minLength"] - 1), " "] if "minLength" in schema else []
+        return [*too_short, "x" * (schema["maxLength"] + 1)]
     if "maximum" in schema:
         step = 1 if schema["type"] == "integer" else 1e-6
         return [schema["minimum"] - step, schema["maximum"] + step, "", "x"]
-    if "maxLength" in schema:
-        return ["x" * (schema["maxLength"] + 1)]
     return ["", "x", 2]
 
 
