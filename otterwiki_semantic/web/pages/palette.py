@@ -13,8 +13,9 @@ from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameters import QueryText
 from otterwiki_semantic.core.records import Filters, Hit, SearchOptions, SuggestedLabel, SuggestRequest
 from otterwiki_semantic.daemon import IndexService
-from otterwiki_semantic.web.pages.excerpts import Span, excerpt, text_fragment
+from otterwiki_semantic.web.pages.excerpts import Span, excerpt
 from otterwiki_semantic.web.pages.layout import page_url, status_of
+from otterwiki_semantic.web.pages.results import own_start, passage_url, trail
 
 _NAMES, _PASSAGES = 7, 6
 
@@ -55,15 +56,13 @@ def _names(service: IndexService, query: str, folder: str | None) -> dict[str, A
 
 
 def _named(found: SuggestedLabel) -> Option | None:
-    is_page = found.kind == "page"
     url = page_url(found.path, found.anchor)
-    text = found.title if is_page else found.section
-    trail = found.path if is_page else " › ".join((found.title, *found.section_path[:-1]))
-    return (
-        None
-        if url is None
-        else Option(url, found.title, tuple(_spans(text, found.ranges)), trail, _folder(found.path), is_page)
-    )
+    if url is None:
+        return None
+    is_page = found.kind == "page"
+    label = tuple(_spans(found.title if is_page else found.section, found.ranges))
+    place = found.path if is_page else " › ".join((found.title, *found.section_path[:-1]))
+    return Option(url, found.title, label, place, _folder(found.path), is_page)
 
 
 def _spans(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Span]:
@@ -97,22 +96,18 @@ def _passages(service: IndexService, query: str, folder: str | None) -> dict[str
 
 
 def _passage(hit: Hit) -> Option | None:
-    own = hit.prefix_length + hit.overlap_length
-    url = page_url(hit.path, hit.anchor)
-    directive = text_fragment(hit.snippet, own, hit.highlights)
-    trail = hit.section_path[1:] if hit.section_path[:1] == (hit.title,) else hit.section_path
-    return (
-        None
-        if url is None
-        else Option(
-            f"{url}{'' if hit.anchor or not directive else '#'}{directive}",
-            hit.title,
-            (Span(hit.title),),
-            " › ".join(trail) or hit.path,
-            _folder(hit.path),
-            excerpt=excerpt(hit.snippet, own, hit.highlights),
-            text=hit.snippet[own:].strip(),
-        )
+    url = passage_url(hit)
+    if url is None:
+        return None
+    own = own_start(hit)
+    return Option(
+        url,
+        hit.title,
+        (Span(hit.title),),
+        " › ".join(trail(hit)) or hit.path,
+        _folder(hit.path),
+        excerpt=excerpt(hit.snippet, own, hit.highlights),
+        text=hit.snippet[own:].strip(),
     )
 
 

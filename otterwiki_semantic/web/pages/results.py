@@ -104,15 +104,28 @@ def _by_page(hits: Iterable[Hit]) -> tuple[PageResults, ...]:
     )
 
 
-def _passage(hit: Hit) -> PassageView:
-    own = hit.prefix_length + hit.overlap_length
+def passage_url(hit: Hit) -> str | None:
+    """Return the URL of a passage, which browsers mark; None if the wiki cannot show its page."""
     url = page_url(hit.path, hit.anchor)
-    directive = text_fragment(hit.snippet, own, hit.highlights)
-    trail = hit.section_path[1:] if hit.section_path[:1] == (hit.title,) else hit.section_path
+    directive = text_fragment(hit.snippet, own_start(hit), hit.highlights)
+    return url and f"{url}{'' if hit.anchor or not directive else '#'}{directive}"
+
+
+def own_start(hit: Hit) -> int:
+    """Return where the passage's own text begins in its snippet."""
+    return hit.prefix_length + hit.overlap_length
+
+
+def trail(hit: Hit) -> tuple[str, ...]:
+    """Return the headings above a passage, without the title of its page."""
+    return hit.section_path[1:] if hit.section_path[:1] == (hit.title,) else hit.section_path
+
+
+def _passage(hit: Hit) -> PassageView:
     return PassageView(
-        url=url and f"{url}{'' if hit.anchor or not directive else '#'}{directive}",
-        trail=trail,
-        spans=excerpt(hit.snippet, own, hit.highlights),
+        url=passage_url(hit),
+        trail=trail(hit),
+        spans=excerpt(hit.snippet, own_start(hit), hit.highlights),
         lines=f"{hit.start_line}-{hit.end_line}",
         reasons=_reasons(hit, hit.explain) if hit.explain else (),
         also_on=tuple((path, page_url(path, "")) for path in hit.also_on),
