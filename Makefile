@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-fast test-chroma test-models lint format docs bench bench-deps chaos model clean
+.PHONY: help run test test-fast screenshots test-chroma test-models lint format docs bench bench-deps chaos model clean
 
 help: ## Show what there is to make
 	@echo "Times are those of two cores; the first use of a command also installs what it needs, in a minute."
@@ -44,6 +44,9 @@ docs: $(VENV)/.for-test ## Write the tables of parameters into docs/ (1 s)
 	@$(BIN)/python -m tools.reference_tables
 
 ##@ Prove more
+
+screenshots: $(VENV)/.for-test ## Take the pictures in docs/images again, in Chromium (5 min)
+	SCREENSHOTS=docs/images $(BIN)/python -m pytest -q -n 2 tests/browser
 
 test-chroma: $(VENV)/.for-test ## Test search and the API with ChromaDB in place of exact search (2 min)
 	SEMANTIC_VECTOR_SEARCH=chroma $(BIN)/python -m pytest -n 2 tests/integration/search tests/integration/web

@@ -139,6 +139,9 @@ def is_scrolling_sideways(page: Page) -> bool:
 
 
 def picture(page: Page, name: str) -> None:
-    """Take a picture for the documentation, if the environment's SCREENSHOTS names a directory for it."""
-    if directory := os.environ.get("SCREENSHOTS"):
-        page.screenshot(path=Path(directory) / f"{name}.png")
+    """Take a picture for the documentation, if the environment's SCREENSHOTS names a directory for it.
+
+    That of the light look has the name alone; without scripts there is none.
+    """
+    if (directory := os.environ.get("SCREENSHOTS")) and not name.endswith("-plain"):
+        page.screenshot(path=Path(directory) / f"{name.removesuffix('-light')}.png")
