@@ -49,6 +49,8 @@ _QUIET_SECONDS, _PUSHED_SECONDS = 1.0, 30.0
 """How long after a change of the index ChromaDB is filled, and the longest time that further changes put this off."""
 _WAKE_COOLDOWN_SECONDS = 1.0
 """How long after a sync that failed waiting searches do not ask for another one."""
+_LOOK_SECONDS = 0.25
+"""How often a search that waits for HEAD looks whether it has waited long enough."""
 _MEASURED_CHUNKS = 100
 """The chunks of a sync from which on its pace is recorded."""
 _ANY_QUERY = "a question"
@@ -223,7 +225,8 @@ class IndexManager:
                 return
             if not self._wake_cooldown.is_active:
                 self._scheduler.retry_in(0)
-            self._changed.wait_for(is_over, timeout)
+            while not is_over() and (left := end - time.monotonic()) > 0:
+                self._changed.wait(min(left, _LOOK_SECONDS))  # how long the vectors take changes without a notice
 
     def wait_for_successor(self, generation: Generation, timeout: float) -> Generation | None:
         """Wait up to `timeout` seconds for the generation that replaces this one; None if none does."""
