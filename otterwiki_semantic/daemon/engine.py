@@ -76,6 +76,7 @@ from otterwiki_semantic.embedding import Matrix, QueryEmbedder, mean_vector, mod
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, RecallGate
 from otterwiki_semantic.search import (
     NO_RESULT,
+    BestSentences,
     PinnedAnswers,
     Query,
     QueryVector,
@@ -89,6 +90,7 @@ from otterwiki_semantic.search import (
     related_pages,
     search_chunks,
     suggest,
+    suggest_tags,
 )
 from otterwiki_semantic.search.evaluation import RANKED_PAGES, JudgedQuery, read_judged_queries
 from otterwiki_semantic.search.reranking import RerankStage, open_reranker
@@ -136,6 +138,7 @@ class IndexEngine:
         self._queries = QueryEmbedder(self.embedder, self._telemetry)
         self._search_slots = BoundedSemaphore(_SEARCH_SLOTS)
         self._reranking = RerankStage(open_reranker(settings), self._telemetry)
+        self._best_sentences = BestSentences(self.embedder)
         self._recipe = IndexRecipe(self.embedder, settings.chunks, settings.languages)
         self._model = ModelStatus(self._recipe)
         gate = RecallGate(self._recipe, partial(_judged_queries, settings.eval_queries), self._search_in_background)
@@ -289,6 +292,9 @@ class IndexEngine:
         start = time.perf_counter()
         try:
             answers = self._search(parsed, pending, options, urls)
+            if options.best_sentence:
+                vectors = [partial(mean_vector, of_query) for of_query in pending or [[]] * len(parsed)]
+                answers = list(map(self._best_sentences.applied_to, answers, vectors))
         except Exception:
             self._telemetry.record_failure(Failure.SEARCH)
             raise
@@ -432,7 +438,8 @@ class IndexEngine:
     def suggest(self, request: SuggestRequest, urls: PageUrls = NO_URLS) -> Suggestions:
         def suggested(generation: Generation) -> Suggestions:
             found = suggest(generation.catalog, request, urls)
-            return Suggestions(request.query, found, self._manager.freshness(generation))
+            tags = suggest_tags(generation.catalog, request)
+            return Suggestions(request.query, found, self._manager.freshness(generation), tags)
 
         return self._ask(suggested) or Suggestions(request.query, (), self._manager.freshness(None))
 

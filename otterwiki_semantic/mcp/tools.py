@@ -41,7 +41,11 @@ def add_tools(server: MCPServer[None], wiki: WikiBackend) -> None:
         notes = reading_notes(title)
         return lambda tool: server.add_tool(with_parameters(tool, record, without), title=title, annotations=notes)
 
-    @reads("Search the wiki", SearchRequest, without=("semantic_ratio", "facets", "explain", "wait_seconds", "draft", "compat"))
+    @reads(
+        "Search the wiki",
+        SearchRequest,
+        without=("semantic_ratio", "facets", "explain", "best_sentence", "wait_seconds", "draft", "compat"),
+    )
     async def semantic_search(q: str, max_tokens: int, **options: Any) -> SearchAnswer:
         """Find passages of the wiki that answer a question, by meaning and by keywords, most relevant first.
 

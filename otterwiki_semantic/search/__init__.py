@@ -3,6 +3,7 @@
 `pipeline` is the whole way of a query; `evaluation`, which judges rankings, is imported by its own name.
 """
 
+from otterwiki_semantic.search.best_sentence import BestSentences as BestSentences
 from otterwiki_semantic.search.expansion import expand_query as expand_query
 from otterwiki_semantic.search.expansion import query_in_languages as query_in_languages
 from otterwiki_semantic.search.inspection import inspect_page as inspect_page
@@ -20,4 +21,5 @@ from otterwiki_semantic.search.similarity_scale import Scale as Scale
 from otterwiki_semantic.search.similarity_scale import note_scale as note_scale
 from otterwiki_semantic.search.similarity_scale import noted_scale as noted_scale
 from otterwiki_semantic.search.suggest import suggest as suggest
+from otterwiki_semantic.search.suggest import suggest_tags as suggest_tags
 from otterwiki_semantic.search.synonyms import SynonymPage as SynonymPage

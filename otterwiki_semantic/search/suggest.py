@@ -20,7 +20,7 @@ from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
 from otterwiki_semantic.content.analysis import NamePart, fold, name_key, name_parts
-from otterwiki_semantic.core.records import NO_URLS, PageUrls, SuggestedLabel, SuggestRequest
+from otterwiki_semantic.core.records import NO_URLS, PageUrls, SuggestedLabel, SuggestedTag, SuggestRequest
 from otterwiki_semantic.storage import Catalog, LabelSegment, Mask, SectionLabel, page_filter
 
 _MAX_WORDS = 16
@@ -34,6 +34,8 @@ _MAX_CORRECTED = 4
 _ONE_ERROR, _TWO_ERRORS = 4, 8
 """The least numbers of letters of a word that may have one error and two."""
 _MAX_NEAREST = 100
+_MIN_TAG, _MAX_TAGS = 2, 3
+"""Letters of a tag that are typed before it is suggested, and tags that are suggested at a time."""
 _PAGE = SectionLabel("", (), "")
 
 
@@ -130,6 +132,14 @@ def suggest(catalog: Catalog, request: SuggestRequest, urls: PageUrls = NO_URLS)
     if len(found) < min(_FEW, request.n) and len(typed.words) <= _MAX_CORRECTED:
         found = _with_corrected(searches, typed, found, request.n)
     return _labels(catalog, found, typed, urls)
+
+
+def suggest_tags(catalog: Catalog, request: SuggestRequest) -> tuple[SuggestedTag, ...]:
+    """Return the tags that begin with the text, unless it is too short or a tag is chosen. Errors: those of the catalog."""
+    text = request.query.removeprefix("#")
+    if len(text) < _MIN_TAG or request.filters.tags:
+        return ()
+    return tuple(SuggestedTag(tag, pages) for tag, pages in catalog.pages.tags_beginning_with(text, _MAX_TAGS))
 
 
 def _with_corrected(searches: Sequence[_Search], typed: _Typed, found: Sequence[_Match], n: int) -> list[_Match]:

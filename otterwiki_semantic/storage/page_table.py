@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -88,6 +89,18 @@ class PageTable:
         with self._database.snapshot():
             found = self._database.select(outgoing, path), self._database.select(incoming, fold(path))
         return PageLinks(*(tuple(row["path"] for row in rows if row["path"] != path) for rows in found))
+
+    def tags_beginning_with(self, text: str, n: int) -> list[tuple[str, int]]:
+        """Return the `n` most frequent tags that begin with a text, whatever its case, each with the number of its pages."""
+        key = fold(text)
+        rows = self._database.select(
+            "SELECT tag_key, COUNT(*) AS pages, tags FROM page_tags JOIN pages USING (path) WHERE tag_key >= ? AND tag_key < ? "
+            "GROUP BY tag_key ORDER BY pages DESC, tag_key LIMIT ?",
+            key,
+            key + chr(sys.maxunicode),
+            n,
+        )
+        return [(next(tag for tag in decode_list(tags) if fold(tag) == found), pages) for found, pages, tags in rows]
 
     def link_targets(self, path: str) -> set[str]:
         """Return the keys of the pages that a page links to, whether they exist or not."""

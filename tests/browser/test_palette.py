@@ -124,6 +124,37 @@ def test_a_folder_narrows_and_is_left_again(chromium: Browser, site: LiveWiki) -
         expect(outside.first).to_be_visible()
 
 
+def test_a_tag_narrows_the_search(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        opened_palette(page, site)
+        page.keyboard.type("restic")
+        tag = page.get_by_role("option", name=re.compile("#restic"))
+        expect(tag).to_contain_text("1 page")
+        tag.hover()
+        while tag.get_attribute("aria-selected") != "true":
+            page.keyboard.press("ArrowDown")
+        page.keyboard.press("Tab")
+        expect(page.get_by_title("Search everywhere")).to_have_text("#restic")
+        expect(field(page)).to_have_value("")
+        page.keyboard.type("key")
+        expect(options(page, "passages").first).to_contain_text("Backups")
+        expect(options(page, "actions").first).to_have_attribute("href", re.compile("tag=restic"))
+
+
+def test_the_beginning_of_a_page_is_previewed(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        opened_palette(page, site)
+        page.keyboard.type("backups")
+        first = options(page, "names").first
+        expect(first).to_contain_text("Backups")
+        page.keyboard.press("ArrowRight")
+        expect(first.locator(".semantic-whole")).to_contain_text("Three copies")
+        page.keyboard.press("ArrowLeft")
+        expect(first.locator(".semantic-whole")).to_be_hidden()
+        page.keyboard.press("ArrowRight")
+        expect(first.locator(".semantic-whole")).to_be_visible()
+
+
 def test_exact_words_are_one_key_away(chromium: Browser, site: LiveWiki) -> None:
     with opened(chromium, site) as page:
         opened_palette(page, site)

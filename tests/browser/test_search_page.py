@@ -59,7 +59,7 @@ def test_a_question_is_answered_by_a_passage_that_the_link_leads_to(chromium: Br
         page.get_by_label("Question or words").fill("protect plumbing from freezing")
         page.get_by_role("button", name="Search").click()
         first = page.locator("a.semantic-passage").first
-        expect(first).to_contain_text("Before a cold spell")
+        expect(page.locator(".semantic-page").first).to_contain_text("Heating › Before a cold spell")
         expect(first).to_contain_text("frost guard")
         assert "q=protect+plumbing+from+freezing" in page.url
         picture(page, f"search-{look}")
@@ -199,13 +199,16 @@ def test_the_keyboard_alone_is_enough(page: Page, site: LiveWiki) -> None:
     expect(page.locator("mark", has_text=re.compile("^zigbee$", re.IGNORECASE)).first).to_be_visible()
     page.keyboard.press("ArrowDown")
     links = page.locator("a.semantic-passage:visible")
-    expect(links.first).to_be_focused()
-    page.keyboard.press("ArrowUp")
+    chosen = page.locator(".semantic-chosen")
+    expect(chosen).to_have_count(1)
+    assert field.get_attribute("aria-activedescendant") == links.first.get_attribute("id")
     expect(field).to_be_focused()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Escape")
-    expect(field).to_be_focused()
-    page.keyboard.press("ArrowDown")
+    for key in ("ArrowUp", "Escape"):
+        page.keyboard.press(key)
+        expect(chosen).to_have_count(0)
+        expect(field).to_be_focused()
+        page.keyboard.press("ArrowDown")
+        expect(chosen).to_have_count(1)
     address = links.first.get_attribute("href") or ""
     page.keyboard.press("Enter")
     page.wait_for_url(f"{site.url}{address.partition('#')[0]}#**")
@@ -226,6 +229,8 @@ def test_a_hostile_page_is_shown_as_text(page: Page, site: LiveWiki) -> None:
     page.goto(f"{site.url}{SEARCH}?q=marmot+whistles+in+the+meadow")
     expect(page.get_by_role("heading", name="<script>window.harmed = 1</script>").first).to_be_visible()
     expect(page.locator("a.semantic-passage").first).to_contain_text("<img src=x onerror=window.harmed=1>")
+    expect(page.locator("#semantic-preview")).to_contain_text("marmot")
+    page.set_viewport_size({"width": 1100, "height": 900})
     page.get_by_text("Whole passage").first.click()
     expect(page.locator(".semantic-rendered").first).to_contain_text("marmot")
     page.goto(f"{site.url}{SEARCH}?{urlencode({'q': 'marmot', 'category': _HARM})}")
@@ -353,7 +358,54 @@ def test_the_arrow_keys_are_left_to_an_input_method(page: Page, site: LiveWiki) 
     field.dispatch_event("keydown", {"key": "ArrowDown", "isComposing": True, "bubbles": True})
     expect(field).to_be_focused()
     page.keyboard.press("ArrowDown")
-    expect(page.locator("a.semantic-passage").first).to_be_focused()
+    expect(page.locator("a.semantic-passage").first).to_have_class(re.compile("semantic-chosen"))
+
+
+def test_the_arrow_keys_move_among_links_with_the_focus(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=backup")
+    links = page.locator("a.semantic-passage:visible")
+    links.first.focus()
+    page.keyboard.press("ArrowDown")
+    expect(links.nth(1)).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    expect(page.get_by_label("Question or words")).to_be_focused()
+
+
+@pytest.mark.parametrize("look", ["light", "dark"])
+def test_the_page_of_a_passage_is_shown_beside_it(chromium: Browser, site: LiveWiki, look: str) -> None:
+    with opened(chromium, site, look) as page:
+        page.goto(f"{site.url}{SEARCH}?q=keep+warm+in+winter")
+        preview = page.get_by_role("complementary", name="Preview")
+        expect(preview.get_by_role("link", name="Home automation")).to_be_visible()
+        expect(preview.get_by_role("heading", name="Before a cold spell")).to_be_in_viewport()
+        expect(preview.locator(".semantic-best")).to_contain_text("If frost is announced")
+        assert violations(page, "#semantic-preview") == []
+        page.goto(f"{site.url}{SEARCH}?q=backup")
+        expect(preview.get_by_role("link", name="Backups", exact=True)).to_be_visible()
+        page.locator("a.semantic-passage:visible").last.hover()
+        expect(preview.get_by_role("link", name="Backups", exact=True)).to_have_count(0)
+        assert not is_scrolling_sideways(page)
+        page.set_viewport_size({"width": 1100, "height": 900})
+        expect(preview).to_be_hidden()
+
+
+def test_the_best_sentence_is_marked_where_no_word_matches(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=protect+plumbing+from+freezing")
+    first = page.locator("a.semantic-passage").first
+    expect(first.locator("mark.semantic-best")).to_contain_text("If frost is announced while we are away")
+    expect(first.locator("mark:not(.semantic-best)")).to_have_count(0)
+
+
+def test_eight_results_fit_on_a_screen(page: Page, site: LiveWiki) -> None:
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.goto(f"{site.url}{SEARCH}?q=how+do+I+restart+the+machine+after+a+power+cut")
+    page.locator(".semantic-misses > summary").click()
+    expect(page.get_by_role("complementary", name="Preview")).to_be_visible()
+    boxes = [link.bounding_box() for link in page.locator("a.semantic-passage:visible").all()]
+    ends = [box["y"] + box["height"] for box in boxes if box]
+    assert len(ends) > 8
+    assert ends[7] <= 900
 
 
 def test_one_question_is_told_to_be_new_once(page: Page, site: LiveWiki) -> None:
@@ -372,6 +424,7 @@ def test_one_question_is_told_to_be_new_once(page: Page, site: LiveWiki) -> None
 
 
 def test_a_passage_is_opened_in_place_as_the_wiki_shows_it(page: Page, site: LiveWiki) -> None:
+    page.set_viewport_size({"width": 1100, "height": 900})
     page.goto(f"{site.url}{SEARCH}?q=which+services+run+on+which+machine")
     page.get_by_text("Whole passage").first.click()
     expect(page.locator(".semantic-rendered table").first).to_be_visible()

@@ -6,6 +6,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from otterwiki_semantic.content.chunking.sizes import TokenCounter, text_size
 from otterwiki_semantic.core.chunk_profiles import Unit
@@ -14,6 +15,7 @@ from otterwiki_semantic.core.records import Block, BlockKind, Section
 PARAGRAPH = "\n\n"
 """The separator before the first segment of a block."""
 _SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?![a-z\s])|(?<=[。！？])(?![。！？])")
+_SENTENCE_OR_LINE_END = re.compile(rf"{_SENTENCE_END.pattern}|\n+")
 _SPACE = re.compile(r"\s")
 _MAX_WORD = 50
 """Characters that count as one word of a chunk: a tokenizer may make a single token of a long run without spaces."""
@@ -64,6 +66,13 @@ def _sentences(block: Block, section: Section) -> Iterator[Segment]:
             separator = PARAGRAPH if position == 0 else (" " if text[position - 1].isspace() else "")
             yield Segment(sentence, separator, first, last, section)
         position = end
+
+
+def sentence_ranges(text: str, start: int = 0) -> list[tuple[int, int]]:
+    """Return the ranges of the sentences of a chunk's text from `start` on; of what is no prose, those of its lines."""
+    ends = [*(match.end() for match in _SENTENCE_OR_LINE_END.finditer(text, start)), len(text)]
+    parts = ((begin, end, text[begin:end]) for begin, end in pairwise([start, *ends]))
+    return [(end - len(part.lstrip()), begin + len(part.rstrip())) for begin, end, part in parts if part.strip()]
 
 
 def split_in_half(segment: Segment) -> tuple[Segment, Segment]:

@@ -70,6 +70,7 @@ from otterwiki_semantic.core.records.search import RelatedPages as RelatedPages
 from otterwiki_semantic.core.records.search import RetrieverScore as RetrieverScore
 from otterwiki_semantic.core.records.search import SectionMatch as SectionMatch
 from otterwiki_semantic.core.records.search import SuggestedLabel as SuggestedLabel
+from otterwiki_semantic.core.records.search import SuggestedTag as SuggestedTag
 from otterwiki_semantic.core.records.search import Suggestions as Suggestions
 from otterwiki_semantic.core.records.status import ChromaFill as ChromaFill
 from otterwiki_semantic.core.records.status import ChromaState as ChromaState

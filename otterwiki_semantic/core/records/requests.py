@@ -101,6 +101,11 @@ class SearchOptions:
     context: int = parameter(Integer(0, 3), "Passages to show before and after each result.", 0)
     facets: bool = parameter(Flag(), "Count the pages found by category, tag and folder.", default=False)
     explain: bool = parameter(Flag(), "Explain the place of each result.", default=False)
+    best_sentence: bool = parameter(
+        Flag(),
+        "Name the sentence of each passage that answers best: by words, or by meaning where no word matches.",
+        default=False,
+    )
     wait: bool = parameter(
         Flag(),
         "Wait until the commit that is HEAD now has been indexed; for its words only if embedding takes longer.",

@@ -106,6 +106,9 @@ class Hit(DescribedPage, frozen=True):
     """With `explain`: why the result has its place."""
     url: str | None = None
     """The page in the wiki, at the heading if there is one."""
+    best_sentence: tuple[int, int] | None = None
+    """With `best_sentence`: the range of `snippet` with the sentence that answers best; null if no word matches and the
+    model is not asked."""
     not_shown: bool = False
     """Only if the wiki cannot show the page, because its name has capitals and RETAIN_PAGE_NAME_CASE is off."""
 
@@ -210,6 +213,14 @@ class SuggestedLabel(Struct, frozen=True, omit_defaults=True):
     """The page in the wiki, at the heading if it is a section."""
 
 
+class SuggestedTag(Struct, frozen=True):
+    """A tag that begins with what was typed."""
+
+    tag: str
+    pages: int
+    """Number of pages with it."""
+
+
 class Suggestions(Struct, frozen=True):
     """Pages and sections that may be meant by what was typed, best first."""
 
@@ -217,3 +228,5 @@ class Suggestions(Struct, frozen=True):
     """The query without surrounding space."""
     suggestions: tuple[SuggestedLabel, ...]
     index: Freshness
+    tags: tuple[SuggestedTag, ...] = ()
+    """Up to three tags to narrow a search to, unless it is narrowed to one already; the most frequent first."""

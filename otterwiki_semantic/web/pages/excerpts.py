@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
-_BLANK_LINES = re.compile(r"\n\s*\n")
+_LINE_BREAK = re.compile(r"[^\S\n]*\n\s*")
+_DOT = " · "
+"""What separates headings, paragraphs and rows."""
 _MAX_CHARACTERS = 360
+_VISIBLE = 140
+"""Characters of an excerpt that are seen wherever it is shown: most matches are among them."""
 _LEAD = 60
 """Characters shown before the first match."""
 
@@ -20,37 +24,58 @@ class Span:
 
     text: str
     is_match: bool = False
+    """Whether it has words of the query."""
+    is_near: bool = False
+    """Whether it is the sentence nearest in meaning, in a passage without words of the query."""
 
 
-def excerpt(text: str, start: int, highlights: Sequence[tuple[int, int]]) -> tuple[Span, ...]:
-    """Return about 360 characters of `text` after `start` with most of the matches, cut between words.
+def excerpt(
+    text: str, start: int, highlights: Sequence[tuple[int, int]], best_sentence: tuple[int, int] | None = None
+) -> tuple[Span, ...]:
+    """Return about 360 characters of `text` after `start`, cut between words: with most matches, or else the best sentence.
 
-    `highlights` are offsets in `text`, in order.
+    `highlights` and `best_sentence` are offsets in `text`, the highlights in order.
     """
-    inside = [(begin, end) for begin, end in highlights if begin >= start]
-    first, last = _window(text, start, inside)
-    spans = [Span("… ")] if first > start else []
+    matches = [(begin, end) for begin, end in highlights if begin >= start]
+    is_near = not matches and best_sentence is not None
+    marked = [best_sentence] if best_sentence and is_near else matches
+    first, last = _near_window(text, start, marked[0]) if is_near else _window(text, start, matches)
+    spans = [Span("… ")] if text[start:first].strip() else []
     at = first
-    for begin, end in inside:
-        if at <= begin and end <= last:
-            spans += [Span(text[at:begin]), Span(text[begin:end], is_match=True)]
-            at = end
-    spans.append(Span(text[at:last] + (" …" if last < len(text.rstrip()) else "")))
-    return tuple(Span(_BLANK_LINES.sub("\n", span.text), span.is_match) for span in spans if span.text)
+    for begin, end in marked:
+        if at <= begin < last and (end <= last or is_near):
+            spans += [Span(text[at:begin]), Span(text[begin : min(end, last)], is_match=not is_near, is_near=is_near)]
+            at = min(end, last)
+    spans.append(Span(text[at:last].rstrip() + (" …" if last < len(text.rstrip()) else "")))
+    return tuple(replace(span, text=_LINE_BREAK.sub(_DOT, span.text)) for span in spans if span.text)
+
+
+def _near_window(text: str, start: int, sentence: tuple[int, int]) -> tuple[int, int]:
+    """Return the start and end of the window with a sentence: from the beginning if it is there, else from the sentence on."""
+    first = _own_start(text, start) if sentence[1] - start <= _VISIBLE else sentence[0]
+    return first, _last(text, first)
 
 
 def _window(text: str, start: int, highlights: Sequence[tuple[int, int]]) -> tuple[int, int]:
     """Return the start and end of the window with most matches, the first one if several have as many."""
+    start = _own_start(text, start)
     starts, ends = [begin for begin, _ in highlights], [end for _, end in highlights]
 
     def matches_from(first: int) -> int:
-        return bisect_right(ends, first + _MAX_CHARACTERS) - bisect_left(starts, first)
+        return bisect_right(ends, first + _VISIBLE) - bisect_left(starts, first)
 
     begins = [start, *(max(start, begin - _LEAD) for begin, _ in highlights)]
     first = _start_of_word(text, max(begins, key=lambda begin: (matches_from(begin), -begin)), start)
-    if len(text) - first <= _MAX_CHARACTERS:
-        return first, len(text)
-    return first, _end_of_word(text, first + _MAX_CHARACTERS)
+    return first, _last(text, first)
+
+
+def _own_start(text: str, start: int) -> int:
+    return start + len(text[start:]) - len(text[start:].lstrip())
+
+
+def _last(text: str, first: int) -> int:
+    """Return the end of the window that begins at `first`."""
+    return len(text) if len(text) - first <= _MAX_CHARACTERS else _end_of_word(text, first + _MAX_CHARACTERS)
 
 
 def _start_of_word(text: str, place: int, least: int) -> int:

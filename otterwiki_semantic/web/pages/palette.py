@@ -10,7 +10,7 @@ from flask import render_template, request
 from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.core.errors import SemanticError
-from otterwiki_semantic.core.parameters import QueryText
+from otterwiki_semantic.core.parameters import QueryText, parse_parameters
 from otterwiki_semantic.core.records import Filters, Hit, SearchOptions, SuggestedLabel, SuggestRequest
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.excerpts import Span, excerpt
@@ -30,6 +30,8 @@ class Option:
     label: tuple[Span, ...]
     trail: str
     """Where it is: the path of a page, the headings above a passage."""
+    path: str
+    anchor: str
     folder: str
     """What a search can be narrowed to; empty for a page that is in none."""
     is_page: bool = False
@@ -43,16 +45,17 @@ def palette_view(service: IndexService) -> ResponseReturnValue:
     part = _names if request.args.get("part") == "names" else _passages
     query = request.args.get("q", "").strip()
     try:
-        values, status = part(service, query, request.args.get("path") or None), 200
+        filters = parse_parameters(Filters, {"path": request.args.get("path") or None, "tag": request.args.getlist("tag")})
+        values, status = part(service, query, filters), 200
     except SemanticError as error:
         values, status = {"label": "", "options": (), "summary": str(error)}, status_of(error)
     return render_template("semantic_search/palette_options.html", **values), status
 
 
-def _names(service: IndexService, query: str, folder: str | None) -> dict[str, Any]:
-    found = service.suggest(SuggestRequest(QueryText(may_be_empty=True).parse(query, "q"), _NAMES, Filters(path=folder)))
+def _names(service: IndexService, query: str, filters: Filters) -> dict[str, Any]:
+    found = service.suggest(SuggestRequest(QueryText(may_be_empty=True).parse(query, "q"), _NAMES, filters))
     label = "Pages and headings" if query else "Changed lately"
-    return {"label": label, "options": tuple(_shown(map(_named, found.suggestions))), "summary": ""}
+    return {"label": label, "options": tuple(_shown(map(_named, found.suggestions))), "summary": "", "tags": found.tags}
 
 
 def _named(found: SuggestedLabel) -> Option | None:
@@ -62,7 +65,7 @@ def _named(found: SuggestedLabel) -> Option | None:
     is_page = found.kind == "page"
     label = tuple(_spans(found.title if is_page else found.section, found.ranges))
     place = found.path if is_page else " › ".join((found.title, *found.section_path[:-1]))
-    return Option(url, found.title, label, place, _folder(found.path), is_page)
+    return Option(url, found.title, label, place, found.path, found.anchor, _folder(found.path), is_page)
 
 
 def _spans(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Span]:
@@ -73,11 +76,11 @@ def _spans(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Span]:
     yield Span(text[at:])
 
 
-def _passages(service: IndexService, query: str, folder: str | None) -> dict[str, Any]:
+def _passages(service: IndexService, query: str, filters: Filters) -> dict[str, Any]:
     if not query:
         return {"label": "", "options": (), "summary": ""}
     text = QueryText().parse(query, "q")
-    options = SearchOptions(n=_PASSAGES, max_chunks_per_page=1, filters=Filters(path=folder), draft=True)
+    options = SearchOptions(n=_PASSAGES, max_chunks_per_page=1, filters=filters, draft=True, best_sentence=True)
     found = service.search([text], options)[0].results
     is_paused = request.args.get("draft") != "typing"
     if is_paused:
@@ -105,8 +108,10 @@ def _passage(hit: Hit) -> Option | None:
         hit.title,
         (Span(hit.title),),
         " › ".join(trail(hit)) or hit.path,
+        hit.path,
+        hit.anchor,
         _folder(hit.path),
-        excerpt=excerpt(hit.snippet, own, hit.highlights),
+        excerpt=excerpt(hit.snippet, own, hit.highlights, hit.best_sentence),
         text=hit.snippet[own:].strip(),
     )
 

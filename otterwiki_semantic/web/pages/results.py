@@ -29,6 +29,8 @@ class PassageView:
     url: str | None
     trail: tuple[str, ...]
     """The headings above it, without the title of the page."""
+    anchor: str
+    """The id of the last of them."""
     spans: tuple[Span, ...]
     lines: str
     """Those of the page's file."""
@@ -107,7 +109,8 @@ def _by_page(hits: Iterable[Hit]) -> tuple[PageResults, ...]:
 def passage_url(hit: Hit) -> str | None:
     """Return the URL of a passage, which browsers mark; None if the wiki cannot show its page."""
     url = page_url(hit.path, hit.anchor)
-    directive = text_fragment(hit.snippet, own_start(hit), hit.highlights)
+    best = [hit.best_sentence] if hit.best_sentence else []
+    directive = text_fragment(hit.snippet, own_start(hit), [*hit.highlights, *best])
     return url and f"{url}{'' if hit.anchor or not directive else '#'}{directive}"
 
 
@@ -125,7 +128,8 @@ def _passage(hit: Hit) -> PassageView:
     return PassageView(
         url=passage_url(hit),
         trail=trail(hit),
-        spans=excerpt(hit.snippet, own_start(hit), hit.highlights),
+        anchor=hit.anchor,
+        spans=excerpt(hit.snippet, own_start(hit), hit.highlights, hit.best_sentence),
         lines=f"{hit.start_line}-{hit.end_line}",
         reasons=_reasons(hit, hit.explain) if hit.explain else (),
         also_on=tuple((path, page_url(path, "")) for path in hit.also_on),

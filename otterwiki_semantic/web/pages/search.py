@@ -53,6 +53,7 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
         ("", "search", views.search),
         ("/results", "results", views.results),
         ("/passage", "passage", views.passage),
+        ("/preview", "preview", views.preview),
         ("/likely", "likely", views.likely),
         *((("/palette", "palette", partial(palette_view, service)),) if settings.palette else ()),
         *((("/related", "related", views.related),) if settings.related else ()),
@@ -90,6 +91,20 @@ class _Views:
         except SemanticError as error:
             return render_template("semantic_search/passage.html", content="", message=str(error)), status_of(error)
         return render_template("semantic_search/passage.html", content=rendered(source[:_MAX_RENDERED]), message=None)
+
+    def preview(self) -> ResponseReturnValue:
+        """Return a page as the wiki shows it, of a long one only a section, for the pane beside the results."""
+        path, anchor = request.args.get("path", ""), request.args.get("anchor", "")
+        values: dict[str, Any] = {"title": path, "url": None, "content": "", "message": None}
+        try:
+            path = page_path(QueryText().parse(path, "path"))
+            page = self._pages.page(path, PageRequest())
+            if anchor and len(page.content) > _MAX_RENDERED:
+                page = self._pages.page(path, PageRequest(section=(f"#{anchor}",)))
+        except SemanticError as error:
+            return render_template("semantic_search/preview.html", **{**values, "message": str(error)}), status_of(error)
+        values |= {"title": page.title, "url": page_url(page.path, anchor), "content": rendered(page.content[:_MAX_RENDERED])}
+        return render_template("semantic_search/preview.html", **values)
 
     def related(self) -> ResponseReturnValue:
         """Return related pages, as a part of the sidebar, or as a page for browsers without scripts."""
@@ -151,6 +166,7 @@ class _Views:
                 "mode": mode,
                 "corrections": request.args.get("corrections", "true"),
                 "facets": True,
+                "best_sentence": True,
                 "explain": "true" if request.args.get("why") else "false",
                 "sort": request.args.get("sort") or Sort.RELEVANCE,
             },

@@ -1,5 +1,6 @@
 // The palette: one field for pages, headings and passages, opened from every page of the wiki.
-const PASSAGES_MS = 120, SETTLED_MS = 1200, RECENT = 5;
+const PASSAGES_MS = 120, SETTLED_MS = 1200, RECENT = 5, PREVIEW = 1500;
+const BLOCKS = "h1, h2, h3, h4, h5, h6, p, li, pre, tr, dt, dd";
 const SEARCH = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
 const here = document.getElementById("semantic-here").dataset;
 const dialog = document.getElementById("semantic-palette");
@@ -11,7 +12,7 @@ const parts = Object.fromEntries([...options.children].map((part) => [part.datas
 const STORE = `semantic-recent:${SEARCH}`;
 let active = null; // the option that Enter opens
 let isChosen = false; // whether somebody moved to it
-let folder = ""; // what the search is narrowed to
+let scope = {}; // what the search is narrowed to: a `path` or a `tag`
 let waiting = 0, settling = 0; // timers
 const asked = {}; // aborts the request of a part
 
@@ -35,6 +36,7 @@ function remember(kind, entry, key) {
   }
 }
 
+const isNarrowed = () => Object.keys(scope).length > 0;
 const query = () => field.value.trim();
 const rememberSearch = () => query() && remember("searches", query(), (each) => each);
 
@@ -63,7 +65,7 @@ function group(label, entries) {
 }
 
 function showRecent() {
-  const { searches, pages } = query() || folder ? { searches: [], pages: [] } : recent();
+  const { searches, pages } = query() || isNarrowed() ? { searches: [], pages: [] } : recent();
   fill(
     "recent",
     ...group("Recent searches", searches.map((text) => made(text, "", { fill: text }))),
@@ -76,10 +78,9 @@ function showActions() {
   if (!text) return fill("actions");
   const named = [...parts.names.querySelectorAll("[data-title]")].some((each) => each.dataset.title.toLowerCase() === text.toLowerCase());
   const name = text.replace(/^\/+|\/+$/g, "").split("/").map(encodeURIComponent).join("/");
-  const filter = folder ? { path: folder } : {};
   fill(
     "actions",
-    made(`All results for “${text}”`, `${SEARCH}?${new URLSearchParams({ q: text, ...filter })}`, { keep: "" }),
+    made(`All results for “${text}”`, `${SEARCH}?${new URLSearchParams({ q: text, ...scope })}`, { keep: "" }),
     made(`Exact words: “${text}”`, text.includes("/") ? here.wikiSearch : `${here.wikiSearch}/${encodeURIComponent(text)}`, { keep: "", exact: "" }),
     ...(here.edit && name && !named ? [made(`Create page “${text}”`, here.edit.replace("NAME", name))] : []),
   );
@@ -113,7 +114,7 @@ function settle() {
 async function load(name, parameters) {
   asked[name]?.abort();
   const mine = (asked[name] = new AbortController());
-  const wanted = new URLSearchParams({ part: name, q: query(), ...(folder ? { path: folder } : {}), ...parameters });
+  const wanted = new URLSearchParams({ part: name, q: query(), ...scope, ...parameters });
   try {
     const reply = await fetch(`${SEARCH}/palette?${wanted}`, { signal: mine.signal, redirect: "error" });
     const loaded = document.createElement("template");
@@ -150,18 +151,27 @@ function search() {
 }
 
 function narrow(to) {
-  folder = to;
-  chip.textContent = to;
-  chip.hidden = !to;
+  scope = to;
+  chip.textContent = to.path ?? (to.tag ? `#${to.tag}` : "");
+  chip.hidden = !isNarrowed();
   isChosen = false;
   search();
+}
+
+/** Search only the folder of an option, or the pages with a tag; return whether that narrows the search. */
+function narrowBy({ folder, tag } = {}) {
+  if (tag) field.value = "";
+  if (tag) narrow({ tag });
+  else if (folder && folder !== scope.path) narrow({ path: folder });
+  else return false;
+  return true;
 }
 
 function open(text = "") {
   if (dialog.open) return field.select();
   field.value = text;
   dialog.showModal();
-  narrow("");
+  narrow({});
   field.focus();
 }
 
@@ -172,20 +182,42 @@ function follow(option, { isNewTab = false } = {}) {
     isChosen = false;
     return search();
   }
+  if (option.dataset.tag) return narrowBy(option.dataset);
   rememberSearch();
   if (isNewTab) return void window.open(option.href, "_blank", "noopener");
   dialog.close();
   location.assign(option.href);
 }
 
-/** Show the whole passage of an option, or only its excerpt again. */
+/** Show the whole passage of an option or the beginning of its page, or only its excerpt again. */
 function preview(option, isShown) {
+  if (isShown && option?.dataset.preview) loadPreview(option);
   const more = option?.querySelector(".semantic-whole");
   if (!more || more.hidden === !isShown) return false;
   more.hidden = !isShown;
-  option.querySelector(".semantic-excerpt").hidden = isShown;
+  const excerpt = option.querySelector(".semantic-excerpt");
+  if (excerpt) excerpt.hidden = isShown;
   option.scrollIntoView({ block: "nearest" });
   return true;
+}
+
+/** Give an option the text of its page or section. */
+async function loadPreview(option) {
+  const more = Object.assign(document.createElement("span"), { className: "semantic-whole", textContent: "…", hidden: true });
+  option.append(more);
+  const source = option.dataset.preview;
+  delete option.dataset.preview;
+  const reply = await fetch(source, { redirect: "error" }).catch(() => null);
+  const page = document.createElement("template");
+  page.innerHTML = (await reply?.text()) ?? "";
+  const anchor = new URL(source, location.href).searchParams.get("anchor");
+  const heading = anchor && page.content.getElementById(anchor);
+  page.content.getElementById("frontmatter")?.remove();
+  const blocks = [...page.content.querySelectorAll(BLOCKS)].filter((each) => !each.parentElement?.closest(BLOCKS));
+  const own = blocks.slice(heading ? blocks.indexOf(heading) + 1 : 1); // the first is the title
+  const texts = own.map((each) => (each.matches("pre") ? each.textContent : each.textContent.replace(/\s+/g, " ")).trim());
+  more.textContent = texts.filter(Boolean).join("\n").slice(0, PREVIEW) || "Nothing to show.";
+  option.scrollIntoView({ block: "nearest" });
 }
 
 dialog.addEventListener("keydown", (event) => {
@@ -199,9 +231,8 @@ dialog.addEventListener("keydown", (event) => {
   else if (event.key === "Enter") follow(active, { isNewTab: event.ctrlKey || event.metaKey });
   else if (event.key === "ArrowRight" && isAtEnd && preview(active, true)) isChosen = true;
   else if (event.key === "ArrowLeft" && preview(active, false)) isChosen = true;
-  else if (event.key === "Tab" && !event.shiftKey && document.activeElement === field && active?.dataset.folder && active.dataset.folder !== folder) {
-    narrow(active.dataset.folder);
-  } else if (event.key === "Backspace" && folder && !field.selectionEnd) narrow("");
+  else if (event.key === "Tab" && !event.shiftKey && document.activeElement === field && narrowBy(active?.dataset)) isChosen = false;
+  else if (event.key === "Backspace" && isNarrowed() && !field.selectionEnd) narrow({});
   else if (event.key === "Escape" && preview(active, false)) isChosen = true;
   else return;
   event.preventDefault();
@@ -224,7 +255,7 @@ dialog.addEventListener("click", (event) => {
   if (event.target === dialog || event.target.closest("[data-close]")) dialog.close(); // beside it, or its button
 });
 chip.addEventListener("click", () => {
-  narrow("");
+  narrow({});
   field.focus();
 });
 dialog.addEventListener("close", () => {

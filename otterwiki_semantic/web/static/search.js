@@ -1,4 +1,6 @@
 // Search as you type: results are rendered by the wiki, and the URL is always that of what is shown.
+import { preview, previewSoon } from "./preview.js";
+
 const TYPING_MS = 40, SETTLED_MS = 1200, SLOW_MS = 1000, POLL_MS = 2500;
 const KEPT = ["category", "tag", "path", "sort", "why", "corrections"];
 const form = document.getElementById("semantic-form");
@@ -6,12 +8,14 @@ const field = document.getElementById("search-query");
 const status = document.getElementById("semantic-status"); // visible
 const said = document.getElementById("semantic-said"); // for screen readers: only what stays
 const results = document.getElementById("semantic-results");
+const pane = document.getElementById("semantic-preview");
 const SEARCH = new URL(form.getAttribute("action"), location.href);
 let shown = results.innerHTML.trim(); // the results in the page, as the wiki rendered them
 let noted = new URL(location.href).searchParams.get("q"); // the last query that was not a draft
 let current = location.href; // the URL of what is shown or loading
 let asked = null; // aborts the request in progress
 let typing = 0, settling = 0, polling = 0; // timers
+let chosen = null; // the passage that the arrow keys have reached; the focus stays in the field
 let isDraft = false; // whether the last history entry is an unfinished query
 
 /** Return the URL of the form. */
@@ -49,6 +53,8 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
       const isRead = results.contains(document.activeElement);
       results.replaceChildren(part.content);
       shown = text;
+      choose(null);
+      previewSoon(pane, passages()[0]);
       if (isRead) results.querySelector("a.semantic-passage")?.focus({ preventScroll: true });
     }
     isToPoll = isPassing();
@@ -168,22 +174,46 @@ window.addEventListener("popstate", () => {
 });
 
 function passages() {
-  return [...results.querySelectorAll("a.semantic-passage[href]")].filter((link) => link.offsetParent !== null);
+  return [...results.querySelectorAll("a.semantic-passage[href]")].filter((link) => link.checkVisibility());
 }
 
+/** Mark a passage as the one that Enter opens. */
+function choose(link) {
+  chosen?.classList.remove("semantic-chosen");
+  chosen = link;
+  if (!link) return field.removeAttribute("aria-activedescendant");
+  link.id ||= `semantic-passage-${passages().indexOf(link)}`;
+  link.classList.add("semantic-chosen");
+  link.scrollIntoView({ block: "nearest" });
+  field.setAttribute("aria-activedescendant", link.id);
+  preview(pane, link);
+}
+
+/** Move from passage to passage: with the focus where it is among them, else without it. */
 document.getElementById("semantic-search").addEventListener("keydown", (event) => {
-  if (event.isComposing || event.keyCode === 229) return; // an input method is active
-  if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (event.isComposing || event.keyCode === 229 || event.altKey || event.shiftKey) return;
   const links = passages();
-  const at = links.indexOf(document.activeElement);
-  const isField = document.activeElement === field;
-  let next = null;
-  if (event.key === "ArrowDown" && (isField || at >= 0)) next = links[isField ? 0 : at + 1];
-  else if (event.key === "ArrowUp" && at >= 0) next = at ? links[at - 1] : field;
-  else if (event.key === "Escape" && at >= 0) next = field;
+  const isField = event.target === field;
+  const at = links.indexOf(isField ? chosen : event.target);
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (event.key === "Enter" && isField && chosen) {
+    if (event.ctrlKey || event.metaKey) window.open(chosen.href, "_blank", "noopener");
+    else location.assign(chosen.href);
+  } else if (event.ctrlKey || event.metaKey) return;
+  else if (event.key === "Escape" && isField && chosen) choose(null);
+  else if (event.key === "Escape" && at >= 0) field.focus();
+  else if (step && isField) choose(links[Math.max(at + step, -1)] ?? (step > 0 ? chosen : null));
+  else if (step && at >= 0) (links[at + step] ?? (step < 0 ? field : event.target)).focus();
   else return;
   event.preventDefault();
-  next?.focus();
 });
 
+for (const kind of ["pointerover", "focusin"]) {
+  results.addEventListener(kind, (event) => {
+    const link = event.target.closest("a.semantic-passage[href]");
+    if (link && event.pointerType !== "touch") previewSoon(pane, link);
+  });
+}
+
+previewSoon(pane, passages()[0]);
 if (isPassing()) poll(new URL(location.href));

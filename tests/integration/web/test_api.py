@@ -546,7 +546,7 @@ def test_a_suggestion_has_every_field(client: FlaskClient) -> None:
     assert body is not None
     (section,) = body.pop("suggestions")
     commit = body["index"]["head"]
-    assert body == {"query": "radiator ble", "index": {"commit": commit, "head": commit, "pending_pages": 0}}
+    assert body == {"query": "radiator ble", "index": {"commit": commit, "head": commit, "pending_pages": 0}, "tags": []}
     assert section.pop("updated").endswith("+00:00")
     assert section == {
         "kind": "section",

@@ -27,10 +27,10 @@ def test_an_excerpt_is_a_part_of_the_text_with_the_matches_in_it(passage: tuple[
     text, start, highlights = passage
     pieces = excerpt(text, start, highlights)
     shown = "".join(piece.text for piece in pieces).removeprefix("… ").removesuffix(" …")
-    assert "".join(shown.split()) in "".join(text[start:].split())
-    matches = ["".join(piece.text.split()) for piece in pieces if piece.is_match]
+    assert "".join(shown.replace(" · ", "").split()) in "".join(text[start:].split())
+    matches = ["".join(piece.text.replace(" · ", "").split()) for piece in pieces if piece.is_match]
     assert set(matches) <= {"".join(text[begin:end].split()) for begin, end in highlights}
-    assert sum(len(piece.text) for piece in pieces) <= 370
+    assert len(shown.replace(" · ", "")) <= 360
 
 
 def test_an_excerpt_shows_where_most_of_the_matches_are() -> None:
@@ -44,7 +44,21 @@ def test_an_excerpt_shows_where_most_of_the_matches_are() -> None:
 
 
 def test_a_short_passage_is_shown_whole() -> None:
-    assert excerpt("[Title] One.\n\nTwo.", 8, []) == (Span("One.\nTwo."),)
+    assert excerpt("[Title] One.\n\nTwo.", 8, []) == (Span("One. · Two."),)
+
+
+@pytest.mark.parametrize("best", [(0, 40), (300, 420), (1_000, 1_060)])
+def test_an_excerpt_without_matches_shows_the_best_sentence(best: tuple[int, int]) -> None:
+    pieces = excerpt(LONG, 0, [], best)
+    assert [piece.text for piece in pieces if piece.is_near] == [LONG[slice(*best)]]
+    assert not any(piece.is_match for piece in pieces)
+
+
+def test_an_excerpt_with_matches_marks_only_these() -> None:
+    place = LONG.index("word9 ")
+    pieces = excerpt(LONG, 0, [(place, place + 5)], (300, 420))
+    assert [piece.text for piece in pieces if piece.is_match] == ["word9"]
+    assert not any(piece.is_near for piece in pieces)
 
 
 @given(passages())

@@ -1,0 +1,60 @@
+// A preview of the page beside the results, at the passage that is pointed at or chosen; only in wide windows.
+const POINTED_MS = 150, PAGES = 20;
+const isWide = window.matchMedia("(min-width: 1200px)");
+const pages = new Map(); // what was loaded, by URL; last the most recent
+let wanted = 0; // a timer
+let shown = null; // the passage that is shown
+
+/** Show the page of a passage, a link with `data-preview`, in a pane; nothing without a passage. */
+export async function preview(pane, passage) {
+  clearTimeout(wanted);
+  shown = passage;
+  if (!passage?.dataset.preview || !isWide.matches) {
+    pane.hidden = true;
+    return;
+  }
+  const source = passage.dataset.preview;
+  const content = pages.get(source) ?? (await loaded(source));
+  if (shown !== passage) return; // another one was chosen meanwhile
+  pages.delete(source);
+  pages.set(source, content);
+  if (pages.size > PAGES) pages.delete(pages.keys().next().value);
+  pane.replaceChildren(content.cloneNode(true));
+  pane.hidden = false;
+  show(pane, passage);
+}
+
+/** Show the page of a passage after a moment, unless another one is wanted until then. */
+export function previewSoon(pane, passage) {
+  clearTimeout(wanted);
+  if (passage !== shown) wanted = setTimeout(() => preview(pane, passage), POINTED_MS);
+}
+
+async function loaded(source) {
+  const part = document.createElement("template");
+  try {
+    const reply = await fetch(source, { redirect: "error" });
+    part.innerHTML = await reply.text();
+  } catch {
+    // the wiki cannot be reached: nothing is shown
+  }
+  part.content.getElementById("frontmatter")?.remove();
+  for (const each of part.content.querySelectorAll("[id]")) each.id = `preview-${each.id}`;
+  return part.content;
+}
+
+/** Mark the passage in the pane, and scroll to it. */
+function show(pane, passage) {
+  const [anchor, phrase = ""] = new URL(passage.href).hash.slice(1).split(":~:text=").map(decodeURIComponent);
+  const heading = anchor && pane.querySelector(`#${CSS.escape(`preview-${anchor}`)}`);
+  const blocks = [...pane.querySelectorAll("p, li, pre, tr, dd")].filter((each) => !heading || follows(heading, each));
+  const block = phrase && blocks.find((each) => each.textContent.replace(/\s+/g, " ").includes(phrase));
+  if (block) block.classList.add("semantic-best");
+  const place = heading || block;
+  pane.scrollTop = place ? place.getBoundingClientRect().top - pane.getBoundingClientRect().top + pane.scrollTop - 8 : 0;
+  if (block && block.getBoundingClientRect().bottom > pane.getBoundingClientRect().bottom) {
+    pane.scrollTop = block.getBoundingClientRect().top - pane.getBoundingClientRect().top + pane.scrollTop - 32;
+  }
+}
+
+const follows = (heading, each) => heading.compareDocumentPosition(each) & Node.DOCUMENT_POSITION_FOLLOWING;
