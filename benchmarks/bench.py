@@ -39,6 +39,7 @@ PARTS = {
     "server": "ChromaDB in the index's process and on a server of its own: memory, disk, filling, searches",
     "monitoring": "what figures for Prometheus cost a search, and giving them",
     "sessions": "how many queries of a session need not be embedded",
+    "agents": "calls and tokens that an agent spends on a question",
     "million": "a wiki of a million passages: build, memory, disk, searches, edits, starts",
 }
 """The parts, by the names of their modules, in the order they are run."""
@@ -63,6 +64,7 @@ def main() -> int:
         rounds=arguments.rounds,
         fresh=arguments.fresh,
         repository=arguments.repository,
+        wikis=arguments.wikis,
         picture=arguments.picture,
     )
     machine = describe()
@@ -105,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, default=3, help="turns of the two sides of a ratio (%(default)s)")
     parser.add_argument("--fresh", action="store_true", help="build the kept indexes again")
     parser.add_argument("--repository", type=Path, metavar="DIR", help="a wiki's git repository, for the part reading")
+    parser.add_argument("--wikis", type=Path, metavar="DIR", help="a directory of judged wikis, for the part agents")
     parser.add_argument("--picture", type=Path, metavar="DIR", help="draw the pictures, as PNG and SVG into a directory")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     return parser

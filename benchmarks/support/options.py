@@ -31,6 +31,8 @@ class Options:
     """Build kept indexes again."""
     repository: Path | None = None
     """A wiki's git repository, to read instead of a generated one."""
+    wikis: Path | None = None
+    """A directory of judged wikis, for the part `agents`."""
     picture: Path | None = None
     """The directory of the pictures; None draws none."""
 

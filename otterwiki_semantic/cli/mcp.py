@@ -30,6 +30,12 @@ from otterwiki_semantic.core.errors import ConfigError
     is_flag=True,
     help="Offer the tools also as search_markdown and, with --allow-reindex, as reindex_documents and update_files.",
 )
+@click.option(
+    "--structured-content",
+    "is_structured",
+    is_flag=True,
+    help="Answer also with structured content, for programs; an agent may then read everything twice.",
+)
 @click.pass_context
 def mcp_command(
     ctx: click.Context,
@@ -42,6 +48,7 @@ def mcp_command(
     *,
     allow_reindex: bool,
     has_aliases: bool,
+    is_structured: bool,
 ) -> None:
     """Serve a wiki to agents over the Model Context Protocol.
 
@@ -52,7 +59,7 @@ def mcp_command(
     _check_installed()
     from otterwiki_semantic.mcp import LocalBackend, RestBackend, http_access, serve
 
-    serve_wiki = partial(serve, allow_reindex=allow_reindex, has_aliases=has_aliases)
+    serve_wiki = partial(serve, allow_reindex=allow_reindex, has_aliases=has_aliases, is_structured=is_structured)
     access = http_access(address, _environment("MCP_AUTH_TOKEN"), hosts, origins) if address else None
     if repository is None:
         serve_wiki(RestBackend(url or "", _environment("OTTERWIKI_API_KEY")), access)

@@ -77,6 +77,7 @@ from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, 
 from otterwiki_semantic.search import (
     NO_RESULT,
     BestSentences,
+    PassageSources,
     PinnedAnswers,
     Query,
     QueryVector,
@@ -138,6 +139,7 @@ class IndexEngine:
         self._queries = QueryEmbedder(self.embedder, self._telemetry)
         self._search_slots = BoundedSemaphore(_SEARCH_SLOTS)
         self._reranking = RerankStage(open_reranker(settings), self._telemetry)
+        self._passage_sources = PassageSources(repository, settings.max_page_bytes)
         self._best_sentences = BestSentences(self.embedder)
         self._recipe = IndexRecipe(self.embedder, settings.chunks, settings.languages)
         self._model = ModelStatus(self._recipe)
@@ -399,7 +401,8 @@ class IndexEngine:
     ) -> SearchResult:
         scale = self._recipe.scale(generation)
         pinned = self._pinned.paths(query, vector, generation, scale)
-        return search_chunks(generation, replace(query, pinned=pinned), vector, options, scale, rerank_scores, urls)
+        found = search_chunks(generation, replace(query, pinned=pinned), vector, options, scale, rerank_scores, urls)
+        return self._passage_sources.applied_to(found, generation.catalog) if options.markdown else found
 
     def _search_in_background(self, generation: Generation, text: str) -> SearchResult:
         """Search a generation for pages, serving or not, as for a user but without a reranker; nothing counts it.

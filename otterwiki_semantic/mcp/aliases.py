@@ -34,7 +34,7 @@ def add_search_alias(server: MCPServer[None], wiki: WikiBackend) -> None:
 
         The same as semantic_search, which also has filters.
         """
-        return search_answer(await wiki.search(query, {"n": num_results}), max_tokens)
+        return search_answer(await wiki.search([query], {"n": num_results, "markdown": True}), max_tokens)
 
     notes = reading_notes("Search Markdown pages")
     server.add_tool(with_parameters(search_markdown, _SearchRequest), title=notes.title, annotations=notes)

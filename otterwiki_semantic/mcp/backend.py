@@ -25,8 +25,8 @@ class WikiBackend(Protocol):
     Arguments are the parameters of the API; None stands for one that is not given. Errors: `BackendError`.
     """
 
-    async def search(self, query: str, arguments: Mapping[str, Any]) -> Json:
-        """Return the passages that answer a query."""
+    async def search(self, queries: Sequence[str], arguments: Mapping[str, Any]) -> list[Json]:
+        """Return the passages that answer each query."""
         ...
 
     async def pages(self, arguments: Mapping[str, Any]) -> Json:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 
 DEFAULT_MAX_TOKENS = 1_500
+SEARCH_MAX_TOKENS = 900
+"""Of the passages found: what they leave of a small budget is for the section that is read next."""
 MIN_MAX_TOKENS, MAX_MAX_TOKENS = 100, 100_000
 _ASCII_PER_TOKEN, _OTHER_BYTES_PER_TOKEN = 4, 3
 

@@ -24,12 +24,13 @@ class LocalBackend:
         self._index = index
         self._pages = PageReader(index, repository)
 
-    async def search(self, query: str, arguments: Mapping[str, Any]) -> Json:
-        def search() -> Answer:
-            text = QueryText().parse(query, "query")
-            return self._index.search([text], parse_parameters(SearchOptions, arguments))[0]
+    async def search(self, queries: Sequence[str], arguments: Mapping[str, Any]) -> list[Json]:
+        def search() -> dict[str, list[Answer]]:
+            texts = [QueryText().parse(query, "query") for query in queries]
+            return {"answers": self._index.search(texts, parse_parameters(SearchOptions, arguments))}
 
-        return await _in_thread(search)
+        answers: list[Json] = (await _in_thread(search))["answers"]
+        return answers
 
     async def pages(self, arguments: Mapping[str, Any]) -> Json:
         return await _in_thread(lambda: self._index.pages(parse_parameters(PageListRequest, arguments)))

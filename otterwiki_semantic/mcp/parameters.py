@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from inspect import Parameter as Argument
 from inspect import Signature
+from types import MappingProxyType
 from typing import Annotated, Any, Literal, get_type_hints
 
 from mcp_types import CallToolResult
@@ -16,18 +17,20 @@ from otterwiki_semantic.mcp.budget import DEFAULT_MAX_TOKENS, MAX_MAX_TOKENS, MI
 from otterwiki_semantic.mcp.errors import tool_errors
 
 Tool = Callable[..., Awaitable[ToolResponse]]
-_MaxTokens = Annotated[
-    int, Field(ge=MIN_MAX_TOKENS, le=MAX_MAX_TOKENS, description="Approximate maximum size of the answer, in tokens")
-]
+_MaxTokens = Annotated[int, Field(ge=MIN_MAX_TOKENS, le=MAX_MAX_TOKENS, description="Size of the answer")]
 _BUDGET = Argument("max_tokens", Argument.KEYWORD_ONLY, default=DEFAULT_MAX_TOKENS, annotation=_MaxTokens)
+_NO_DEFAULTS: Mapping[str, Any] = MappingProxyType({})
 _JSON_TYPES: dict[str, Any] = {"string": str, "integer": int, "number": float, "boolean": bool, "array": str | list[str]}
-_LIMITS = {"minimum": "ge", "maximum": "le", "minLength": "min_length", "maxLength": "max_length", "maxItems": "max_length"}
+_LIMITS = {"minimum": "ge", "maximum": "le", "minLength": "min_length", "maxLength": "max_length"}
 
 
-def with_parameters(tool: Tool, record: type | None, without: Collection[str] = ()) -> Callable[..., Awaitable[CallToolResult]]:
+def with_parameters(
+    tool: Tool, record: type | None, without: Collection[str] = (), defaults: Mapping[str, Any] = _NO_DEFAULTS
+) -> Callable[..., Awaitable[CallToolResult]]:
     """Return a tool as the SDK registers it: its arguments are the parameters of a record and ``max_tokens``.
 
-    The tool receives them by their names in the REST API. `without` names fields to leave out.
+    The tool receives them by their names in the REST API. `without` names fields to leave out, `defaults` has others than those
+    of the record.
     """
     chosen = [each for each in parameters_of(record) if each.field not in without] if record else []
 
@@ -37,7 +40,9 @@ def with_parameters(tool: Tool, record: type | None, without: Collection[str] = 
             return answer.result()
 
     result = Annotated[CallToolResult, get_type_hints(tool)["return"]]
-    call.__signature__ = Signature([*map(_argument, chosen), _BUDGET], return_annotation=result)  # type: ignore[attr-defined]
+    arguments = [*map(_argument, chosen), _BUDGET]
+    changed = [each.replace(default=defaults.get(each.name, each.default)) for each in arguments]
+    call.__signature__ = Signature(changed, return_annotation=result)  # type: ignore[attr-defined]
     call.__name__, call.__doc__ = tool.__name__, tool.__doc__
     return call
 

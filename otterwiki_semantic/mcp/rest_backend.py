@@ -38,9 +38,9 @@ class RestBackend:
         self._client = JsonClient(f"{self._url}/api/v1/", key, connect_seconds=_CONNECT_SECONDS)
         self._seconds = answer_seconds
 
-    async def search(self, query: str, arguments: Mapping[str, Any]) -> Json:
-        answers = await self._ask(_SEARCH, body={"queries": [query], **arguments})  # a long query does not fit into a URL
-        return self._with_addresses(answers["answers"][0])
+    async def search(self, queries: Sequence[str], arguments: Mapping[str, Any]) -> list[Json]:
+        answers = await self._ask(_SEARCH, body={"queries": list(queries), **arguments})
+        return list(map(self._with_addresses, answers["answers"]))
 
     async def pages(self, arguments: Mapping[str, Any]) -> Json:
         return self._with_addresses(await self._ask(f"{_SEARCH}/pages", arguments))

@@ -23,8 +23,10 @@ from otterwiki_semantic.mcp.stdio import serve_stdio
 PATH = "/mcp"
 
 
-def serve(wiki: WikiBackend, access: HttpAccess | None, *, allow_reindex: bool, has_aliases: bool) -> None:
-    """Serve a wiki until the input ends or the process is stopped; over HTTP if `access` is given.
+def serve(
+    wiki: WikiBackend, access: HttpAccess | None, *, allow_reindex: bool, has_aliases: bool, is_structured: bool = False
+) -> None:
+    """Serve a wiki until the input ends or the process is stopped; over HTTP if `access` is given. See `make_server`.
 
     Errors: `ConfigError` if the address cannot be bound.
     """
@@ -32,7 +34,8 @@ def serve(wiki: WikiBackend, access: HttpAccess | None, *, allow_reindex: bool, 
     os.environ.setdefault("PYDANTIC_ERRORS_INCLUDE_URL", "0")
     # Before the SDK configures logging: plain lines on standard error, without the content of requests.
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    anyio.run(_serve, make_server(wiki, allow_reindex=allow_reindex, has_aliases=has_aliases), access)
+    server = make_server(wiki, allow_reindex=allow_reindex, has_aliases=has_aliases, is_structured=is_structured)
+    anyio.run(_serve, server, access)
 
 
 async def _serve(server: MCPServer[None], access: HttpAccess | None) -> None:

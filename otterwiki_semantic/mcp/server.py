@@ -2,23 +2,50 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Context, MCPServer
+from mcp_types import CallToolResult, InputRequiredResult, Tool
 from pydantic import Field
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.mcp.aliases import add_reindex_aliases, add_search_alias
+from otterwiki_semantic.mcp.answers.base import STRUCTURED
 from otterwiki_semantic.mcp.backend import WikiBackend
 from otterwiki_semantic.mcp.budget import DEFAULT_MAX_TOKENS
 from otterwiki_semantic.mcp.reindex import add_reindex
 from otterwiki_semantic.mcp.resources import add_resources
+from otterwiki_semantic.mcp.tool_list import compact
 from otterwiki_semantic.mcp.tools import add_tools
 
 
-def make_server(wiki: WikiBackend, *, allow_reindex: bool = False, has_aliases: bool = False) -> MCPServer[None]:
-    """Return the server of a wiki; it has the tool `reindex` only if that is allowed, and aliases of what it has on request."""
-    server: MCPServer[None] = MCPServer(
+class _WikiServer(MCPServer[None]):
+    """A server that lists its tools in few tokens, and answers once: as text, unless structured content is wanted."""
+
+    is_structured = False
+
+    def add_tool(self, fn: Callable[..., Any], *args: Any, **options: Any) -> None:
+        super().add_tool(fn, *args, **{**options, "structured_output": None if self.is_structured else False})
+
+    async def list_tools(self) -> list[Tool]:
+        return list(map(compact, await super().list_tools()))
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        STRUCTURED.set(self.is_structured)
+        return await super().call_tool(name, arguments, context)
+
+
+def make_server(
+    wiki: WikiBackend, *, allow_reindex: bool = False, has_aliases: bool = False, is_structured: bool = False
+) -> MCPServer[None]:
+    """Return the server of a wiki; it has the tool `reindex` only if that is allowed, and aliases of what it has on request.
+
+    If `is_structured`, answers are also given as structured content, with schemas.
+    """
+    server = _WikiServer(
         "otterwiki-semantic",
         title="An Otter Wiki",
         description="Search a wiki by meaning, and read its pages section by section",
@@ -27,6 +54,7 @@ def make_server(wiki: WikiBackend, *, allow_reindex: bool = False, has_aliases: 
         subscriptions=False,
         log_level="WARNING",
     )
+    server.is_structured = is_structured
     add_tools(server, wiki)
     if allow_reindex:
         add_reindex(server, wiki)

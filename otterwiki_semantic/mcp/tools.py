@@ -9,7 +9,7 @@ from typing import Any
 from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations
 
-from otterwiki_semantic.core.parameters import Integer, parameter
+from otterwiki_semantic.core.parameters import Integer, Text, Texts, parameter
 from otterwiki_semantic.core.records import OutlineRequest, PageListRequest, ReadRequest, RelatedRequest, SearchRequest
 from otterwiki_semantic.mcp.answers.lists import PagesAnswer, RelatedAnswer, pages_answer, related_answer
 from otterwiki_semantic.mcp.answers.outline import SectionsAnswer, sections_answer
@@ -17,7 +17,17 @@ from otterwiki_semantic.mcp.answers.page import NoteAnswer, note_answer
 from otterwiki_semantic.mcp.answers.search import SearchAnswer, search_answer
 from otterwiki_semantic.mcp.answers.status import StatusAnswer, status_answer
 from otterwiki_semantic.mcp.backend import WikiBackend
+from otterwiki_semantic.mcp.budget import SEARCH_MAX_TOKENS
 from otterwiki_semantic.mcp.parameters import Tool, with_parameters
+
+
+@dataclass(frozen=True, slots=True)
+class _SearchRequest(SearchRequest):
+    """A question or several, and how to search."""
+
+    more_queries: tuple[str, ...] = parameter(
+        Texts(Text(), 8), "Further questions, answered together; each passage comes once.", ()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,31 +39,32 @@ class _NotesRequest(PageListRequest):
 
 def reading_notes(title: str) -> ToolAnnotations:
     """Return what clients are told of a tool that only reads."""
-    return ToolAnnotations(
-        title=title, read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
-    )
+    return ToolAnnotations(title=title, read_only_hint=True, open_world_hint=False)
 
 
 def add_tools(server: MCPServer[None], wiki: WikiBackend) -> None:
     """Add the read-only tools."""
 
-    def reads(title: str, record: type | None = None, *, without: Collection[str] = ()) -> Callable[[Tool], None]:
+    def reads(
+        title: str, record: type | None = None, *, without: Collection[str] = (), **defaults: object
+    ) -> Callable[[Tool], None]:
         notes = reading_notes(title)
-        return lambda tool: server.add_tool(with_parameters(tool, record, without), title=title, annotations=notes)
+        return lambda tool: server.add_tool(with_parameters(tool, record, without, defaults), title=title, annotations=notes)
 
     @reads(
         "Search the wiki",
-        SearchRequest,
-        without=("semantic_ratio", "facets", "explain", "best_sentence", "wait_seconds", "draft", "compat"),
+        _SearchRequest,
+        without=("semantic_ratio", "facets", "explain", "best_sentence", "markdown", "wait_seconds", "draft", "compat"),
+        max_chunks_per_page=4,
+        max_tokens=SEARCH_MAX_TOKENS,
     )
-    async def semantic_search(q: str, max_tokens: int, **options: Any) -> SearchAnswer:
+    async def semantic_search(q: str, more_queries: str | list[str] | None, max_tokens: int, **options: Any) -> SearchAnswer:
         """Find passages of the wiki that answer a question, by meaning and by keywords, most relevant first.
 
-        Use this first for any question about the content of the wiki. The passages often answer it; if not, use read_note
-        with the path and section of a passage, or its lines and some around them. If confident is false, the wiki
-        probably has nothing about it.
+        Use this first. The passages often answer; if not, read_note with the path and section of one.
         """
-        return search_answer(await wiki.search(q, options), max_tokens)
+        more = [more_queries] if isinstance(more_queries, str) else more_queries or []
+        return search_answer(await wiki.search([q, *more], {**options, "markdown": True}), max_tokens)
 
     @reads("Read a page or section", ReadRequest)
     async def read_note(path: str, max_tokens: int, **parts: Any) -> NoteAnswer:

@@ -7,6 +7,7 @@ from otterwiki_semantic.search.best_sentence import BestSentences as BestSentenc
 from otterwiki_semantic.search.expansion import expand_query as expand_query
 from otterwiki_semantic.search.expansion import query_in_languages as query_in_languages
 from otterwiki_semantic.search.inspection import inspect_page as inspect_page
+from otterwiki_semantic.search.passage_sources import PassageSources as PassageSources
 from otterwiki_semantic.search.pinned import PinnedAnswers as PinnedAnswers
 from otterwiki_semantic.search.pipeline import NO_RESULT as NO_RESULT
 from otterwiki_semantic.search.pipeline import RerankScores as RerankScores

@@ -53,6 +53,11 @@ class PageTable:
         rows = self._database.select(f"SELECT path, title, updated FROM pages WHERE path {IN_LIST}", paths)
         return {path: (title, iso_time(updated)) for path, title, updated in rows}
 
+    def blobs(self, paths: Iterable[str]) -> dict[str, str]:
+        """Return the git objects of pages, by path."""
+        rows = self._database.select(f"SELECT path, blob FROM pages WHERE path {IN_LIST}", paths)
+        return dict(map(tuple, rows))
+
     def paths(self, numbers: Sequence[int]) -> list[str]:
         """Return the paths of pages, in this order."""
         rows = self._database.select(f"SELECT number, path FROM pages WHERE number {IN_LIST}", numbers)

@@ -110,18 +110,19 @@ def parse_seconds(size: int) -> float:
     return max(_MIN_SECONDS, size * _SECONDS_PER_BYTE)
 
 
-def _lines(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a page, as their numbers count them."""
     return _LINE_END.sub("\n", text.replace("\0", "\ufffd").removeprefix("\ufeff")).split("\n")
 
 
 def read_front_matter(text: str) -> dict[str, Any]:
     """Return the front matter of a page, as `parse_markdown` does."""
-    return split_front_matter(_lines(text))[0]
+    return split_front_matter(split_lines(text))[0]
 
 
 def parse_markdown(text: str) -> Document:
     """Parse a page. No input raises an error: if the parser fails, the page is one section of plain paragraphs."""
-    lines = _lines(text)
+    lines = split_lines(text)
     front_matter, skipped = split_front_matter(lines)
     end = front_matter_end(lines)
     unread = "" if skipped else "\n".join(lines[:end])

@@ -101,6 +101,9 @@ class SearchOptions:
     context: int = parameter(Integer(0, 3), "Passages to show before and after each result.", 0)
     facets: bool = parameter(Flag(), "Count the pages found by category, tag and folder.", default=False)
     explain: bool = parameter(Flag(), "Explain the place of each result.", default=False)
+    markdown: bool = parameter(
+        Flag(), "Return also the Markdown of each passage, with the lists, tables and code in it whole.", default=False
+    )
     best_sentence: bool = parameter(
         Flag(),
         "Name the sentence of each passage that answers best: by words, or by meaning where no word matches.",

@@ -106,6 +106,10 @@ class Hit(DescribedPage, frozen=True):
     """With `explain`: why the result has its place."""
     url: str | None = None
     """The page in the wiki, at the heading if there is one."""
+    markdown: str | None = None
+    """With `markdown`: the page's own text from `markdown_start_line` to `markdown_end_line`; null if git cannot read it."""
+    markdown_start_line: int | None = None
+    markdown_end_line: int | None = None
     best_sentence: tuple[int, int] | None = None
     """With `best_sentence`: the range of `snippet` with the sentence that answers best; null if no word matches and the
     model is not asked."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import TypeVar
 
 from mcp_types import CallToolResult, TextContent
@@ -16,6 +17,10 @@ from otterwiki_semantic.mcp.budget import BudgetError, count_tokens
 from otterwiki_semantic.mcp.untrusted_text import Markers
 
 _MAX_URL = 400
+
+
+STRUCTURED: ContextVar[bool] = ContextVar("structured content", default=False)
+"""Whether answers are also given as structured content; in most clients the agent then reads everything twice."""
 
 
 class Part(BaseModel):
@@ -37,13 +42,14 @@ class ToolResponse(Part):
         return "\n".join([*self.lines(Markers()), *([f"({self.left_out})"] if self.left_out else [])])
 
     def result(self) -> CallToolResult:
-        """Return the answer as text and as structured content."""
-        structured = self.model_dump(mode="json", exclude_none=True)
+        """Return the answer as text, and as structured content if that is wanted."""
+        structured = self.model_dump(mode="json", exclude_none=True) if STRUCTURED.get() else None
         return CallToolResult(content=[TextContent(type="text", text=self.text())], structured_content=structured)
 
     def cost(self) -> int:
-        """Return its size in tokens, as text or as structured content, whichever is larger."""
-        return max(count_tokens(self.text()), count_tokens(self.model_dump_json(exclude_none=True)))
+        """Return its size in tokens, as text or, if that is wanted, as structured content, whichever is larger."""
+        structured = count_tokens(self.model_dump_json(exclude_none=True)) if STRUCTURED.get() else 0
+        return max(count_tokens(self.text()), structured)
 
 
 R = TypeVar("R", bound=ToolResponse)

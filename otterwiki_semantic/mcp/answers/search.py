@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from pydantic import Field
 
+from otterwiki_semantic.content.markdown import truncate_markdown
 from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count, fit, line_range, notice_of, short_url
 from otterwiki_semantic.mcp.backend import Json
-from otterwiki_semantic.mcp.budget import truncate
 from otterwiki_semantic.mcp.untrusted_text import Markers
 
 _MIN_CUT = 160
@@ -30,7 +31,8 @@ class Passage(Part):
     updated: str | None = Field(default=None, description="The day the page was last changed")
     url: str | None = Field(default=None, description="The section's address in the wiki")
     also_on: list[str] | None = Field(default=None, description="Other pages with nearly the same passage")
-    text: str = Field(description="The passage")
+    questions: list[int] | None = Field(default=None, description="Of several questions those that it answers, from 1")
+    text: str = Field(description="The passage, in Markdown")
     before: str | None = Field(default=None, description="The text before it, if context was asked for")
     after: str | None = Field(default=None, description="The text after it, if context was asked for")
     is_cut: bool | None = Field(
@@ -38,9 +40,10 @@ class Passage(Part):
     )
 
     def shown(self, number: int, markers: Markers) -> list[str]:
+        questions = self.questions or []
         facts = [
             "" if self.relevant else "not relevant",
-            "" if self.similarity is None else f"similarity {self.similarity:.2f}",
+            f"question {', '.join(map(str, questions))}" if questions else "",
             f"page of {count(self.page_words, 'word')}",
             f"changed {self.updated}" if self.updated else "",
         ]
@@ -56,6 +59,7 @@ class SearchAnswer(ToolResponse):
 
     results: list[Passage] = Field(description="The passages, the most relevant first")
     confident: bool = Field(description="Whether any result is relevant; if not, the wiki has probably nothing about it")
+    unanswered: list[int] | None = Field(default=None, description="Of several questions those without a relevant passage")
     notice: str | None = Field(
         default=None, description="Why this answer is incomplete or outdated, or which spelling was corrected"
     )
@@ -67,23 +71,47 @@ class SearchAnswer(ToolResponse):
             first = f"{count(len(self.results), 'passage')}, the most relevant first."
         else:
             first = "Nothing in the wiki seems to be about this; these passages are only the nearest."
+        if self.unanswered and self.confident:
+            first += f" Nothing seems to be about question {', '.join(map(str, self.unanswered))}."
         passages = [line for number, result in enumerate(self.results, 1) for line in result.shown(number, markers)]
         return [*([self.notice] if self.notice else []), first, *passages]
 
 
-def search_answer(body: Json, max_tokens: int) -> SearchAnswer:
-    """Return what fits of an answer: contexts are dropped first, then the least relevant passages, then the end of one.
+def search_answer(bodies: Sequence[Json], max_tokens: int) -> SearchAnswer:
+    """Return what fits of the answers to one or several questions, each passage once.
 
+    Passages that are not relevant are left out if others are; then contexts, the least relevant passages, and the end of one.
     Errors: `BudgetError`.
     """
-    passages = [_passage(result) for result in body["results"]]
-    whole = _answer(body, passages, len(passages), [])
+    passages = list(_merged(bodies))
+    passages = [each for each in passages if each.relevant] or passages
+    whole = _answer(bodies, passages, len(passages), [])
     if whole.cost() <= max_tokens:
         return whole
     bare = [passage.model_copy(update={"before": None, "after": None}) for passage in passages]
     lost = [] if bare == passages else ["the text around the passages"]
     size = sum(len(passage.text) for passage in bare)
-    return fit(lambda room: _answer(body, _within(bare, room), len(bare), lost), size, max_tokens)
+    return fit(lambda room: _answer(bodies, _within(bare, room), len(bare), lost), size, max_tokens)
+
+
+def _merged(bodies: Sequence[Json]) -> Iterator[Passage]:
+    """Yield the passages for several questions in turn, the best of each first; each passage once."""
+    in_turn = [result for rank in zip_longest(*(body["results"] for body in bodies)) for result in rank if result is not None]
+    best = {_place(result): result for result in reversed(in_turn)}
+    for place in dict.fromkeys(map(_place, in_turn)):
+        answered = [
+            number
+            for number, body in enumerate(bodies, 1)
+            if any(_place(result) == place and result["relevant"] for result in body["results"])
+        ]
+        passage = _passage(best[place])
+        if len(bodies) > 1:
+            passage = passage.model_copy(update={"questions": answered or None, "relevant": bool(answered)})
+        yield passage
+
+
+def _place(result: Json) -> tuple[str, int]:
+    return result["path"], result["chunk_index"]
 
 
 def _within(passages: Sequence[Passage], room: int) -> list[Passage]:
@@ -91,39 +119,45 @@ def _within(passages: Sequence[Passage], room: int) -> list[Passage]:
     kept: list[Passage] = []
     for passage in passages:
         if len(passage.text) > room:
-            text = truncate(passage.text, room).rstrip() if room >= _MIN_CUT else ""
+            text = truncate_markdown(passage.text, room) if room >= _MIN_CUT else ""
             return [*kept, passage.model_copy(update={"text": text, "is_cut": True})] if text else kept
         kept.append(passage)
         room -= len(passage.text)
     return kept
 
 
-def _answer(body: Json, passages: Sequence[Passage], total: int, lost: Sequence[str]) -> SearchAnswer:
+def _answer(bodies: Sequence[Json], passages: Sequence[Passage], total: int, lost: Sequence[str]) -> SearchAnswer:
     missing = total - len(passages)
     what = [*lost, *([count(missing, "less relevant result")] if missing else [])]
+    notices = dict.fromkeys(notice for body in bodies if (notice := notice_of(body)))
+    unanswered = [number for number, body in enumerate(bodies, 1) if not body["confident"]]
     return SearchAnswer(
         results=list(passages),
-        confident=body["confident"],
-        notice=notice_of(body),
+        confident=len(unanswered) < len(bodies),
+        unanswered=unanswered if len(bodies) > 1 and unanswered else None,
+        notice="; ".join(notices) or None,
         left_out=f"{' and '.join(what)} left out; ask with a higher max_tokens, or a smaller n" if what else None,
     )
 
 
 def _passage(result: Json) -> Passage:
+    """Return a passage in Markdown, or as plain text if the wiki could not give that."""
     prefix = result["snippet"][: result["prefix_length"]]
     updated, similarity = result.get("updated"), result.get("similarity")
+    markdown = result.get("markdown")
+    first, last = (f"{'text' if markdown is None else 'markdown'}_{end}_line" for end in ("start", "end"))
     return Passage(
         path=result["path"],
         title=result["title"],
         section_path=list(result["section_path"]),
-        lines=line_range(result["text_start_line"], result["text_end_line"]),
+        lines=line_range(result[first], result[last]),
         page_words=result["page_word_count"],
         relevant=result["relevant"],
         similarity=None if similarity is None else round(similarity, 2),
         updated=updated[:10] if updated else None,
         url=short_url(result),
         also_on=list(result["also_on"]) or None,
-        text=result["text"].removeprefix(prefix),
+        text=result["text"].removeprefix(prefix) if markdown is None else markdown,
         before=result.get("context_before"),
         after=result.get("context_after"),
     )

@@ -62,20 +62,20 @@ def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
 @pytest.fixture(scope="module")
 def over_http(wiki: LiveWiki) -> Iterator[Server]:
     log = wiki.data_dir.parent / "mcp.log"
-    with http_server(log, "--url", wiki.url, "--allow-reindex", OTTERWIKI_API_KEY=KEY) as server:
+    with http_server(log, "--url", wiki.url, "--allow-reindex", "--structured-content", OTTERWIKI_API_KEY=KEY) as server:
         yield server
 
 
 def to_wiki(wiki: LiveWiki, *arguments: str, key: str = KEY) -> Server:
     """A server on standard input and output that asks the running wiki."""
     log = wiki.data_dir.parent / "stdio.log"
-    return Server(arguments, (("OTTERWIKI_URL", wiki.url), ("OTTERWIKI_API_KEY", key)), log)
+    return Server((*arguments, "--structured-content"), (("OTTERWIKI_URL", wiki.url), ("OTTERWIKI_API_KEY", key)), log)
 
 
 def to_repository(wiki: LiveWiki, *arguments: str) -> Server:
     """A server on standard input and output that reads the wiki's repository, and asks the index that it has."""
     place = ("--repository", str(wiki.repository), "--data-dir", str(wiki.data_dir))
-    return Server((*place, *arguments), log=wiki.data_dir.parent / "stdio.log")
+    return Server((*place, *arguments, "--structured-content"), log=wiki.data_dir.parent / "stdio.log")
 
 
 @pytest.fixture(scope="module", params=["wiki on stdio", "repository on stdio", "wiki over http", "wiki over http, handshake"])

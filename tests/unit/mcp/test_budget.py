@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from itertools import count
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.mcp.answers.base import ToolResponse
+from otterwiki_semantic.mcp.answers.base import STRUCTURED, ToolResponse
 from otterwiki_semantic.mcp.answers.lists import pages_answer
 from otterwiki_semantic.mcp.answers.outline import sections_answer
 from otterwiki_semantic.mcp.answers.page import note_answer
@@ -25,6 +27,17 @@ LINES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"
 TEXTS = st.one_of(st.lists(LINES, max_size=30).map("\n".join), st.integers(1, 9_000).map(lambda size: "word " * size))
 
 
+PLACES = count()
+
+
+@pytest.fixture(autouse=True)
+def structured() -> Iterator[None]:
+    """Answer also with structured content, which has to keep to the budget as well."""
+    before = STRUCTURED.set(True)
+    yield
+    STRUCTURED.reset(before)
+
+
 def passage(path: str, text: str, **more: Any) -> dict[str, Any]:
     return {
         "path": path,
@@ -36,6 +49,7 @@ def passage(path: str, text: str, **more: Any) -> dict[str, Any]:
         "text_start_line": 3,
         "text_end_line": 9,
         "page_word_count": 900,
+        "chunk_index": next(PLACES),
         "relevant": True,
         "similarity": 0.5,
         "also_on": [],
@@ -109,7 +123,7 @@ def test_text_is_cut_at_a_line_or_else_at_a_word() -> None:
 @given(st.lists(st.tuples(NAMES, TEXTS), max_size=6), BUDGETS)
 def test_a_search_keeps_to_its_budget_and_to_the_most_relevant(passages: list[tuple[str, str]], budget: int) -> None:
     try:
-        answer = search_answer(found(*(passage(path, text) for path, text in passages)), budget)
+        answer = search_answer([found(*(passage(path, text) for path, text in passages))], budget)
     except BudgetError:
         return
     assert fits(answer, budget)
@@ -121,14 +135,14 @@ def test_a_search_keeps_to_its_budget_and_to_the_most_relevant(passages: list[tu
 
 
 def test_a_long_passage_is_cut_at_a_line_with_a_note() -> None:
-    answer = search_answer(found(passage("a", "\n".join(["some words in a line"] * 300))), 500)
+    answer = search_answer([found(passage("a", "\n".join(["some words in a line"] * 300)))], 500)
     assert answer.results[0].is_cut
     assert answer.results[0].text.endswith("some words in a line")
     assert "(cut; read_note of this page with lines='3-9' has all of it)" in answer.text()
 
 
 def test_passages_without_room_are_not_said_to_be_missing() -> None:
-    answer = search_answer(found(passage("a folder/with a long name/" * 5, "unbroken" * 500)), 170)
+    answer = search_answer([found(passage("a folder/with a long name/" * 5, "unbroken" * 500))], 170)
     assert answer.results == []
     assert answer.text().startswith("No passage fits into max_tokens.")
     assert "1 less relevant result left out; ask with a higher max_tokens" in answer.text()
@@ -136,7 +150,7 @@ def test_passages_without_room_are_not_said_to_be_missing() -> None:
 
 def test_a_heading_as_long_as_a_page_takes_no_room_from_other_passages() -> None:
     url = "http://wiki.example/c/long#" + "x" * 8_000
-    answer = search_answer(found(passage("c/long", "the best", url=url), passage("b", "the second")), 1_500)
+    answer = search_answer([found(passage("c/long", "the best", url=url), passage("b", "the second"))], 1_500)
     assert [result.path for result in answer.results] == ["c/long", "b"]
     assert answer.results[0].url == "http://wiki.example/c/long"
 
@@ -144,15 +158,15 @@ def test_a_heading_as_long_as_a_page_takes_no_room_from_other_passages() -> None
 def test_the_text_around_passages_goes_before_any_passage() -> None:
     around = {"context_before": "before " * 100, "context_after": "after " * 100}
     body = found(*(passage(name, "passage " * 100, **around) for name in "ab"))
-    assert "after after" in search_answer(body, 2_000).text()
-    less = search_answer(body, 700)
+    assert "after after" in search_answer([body], 2_000).text()
+    less = search_answer([body], 700)
     assert [len(result.text.split()) for result in less.results] == [100, 100]
     assert less.left_out is not None
     assert less.left_out.startswith("the text around the passages left out")
 
 
 def test_a_passage_is_not_given_twice() -> None:
-    answer = search_answer(found(passage("a/b", "only once")), 1_500)
+    answer = search_answer([found(passage("a/b", "only once"))], 1_500)
     assert str(answer.result().structured_content).count("only once") == 1
     assert "[a/b]" not in answer.text()
 

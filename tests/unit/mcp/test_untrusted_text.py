@@ -56,7 +56,7 @@ STATUS = {
 ENTRY = {"path": "p", "title": TRAP, "category": TRAP, "tags": [TRAP], "updated": None, "word_count": 3}
 RELATED = {"path": "p", "title": TRAP, "similarity": 0.5, "linked": False, "sections": [{"related_section": TRAP}]}
 ANSWERS = {
-    "search": search_answer(found(passage("a", TRAP), passage("b", TRAP, context_before=TRAP)), 50_000),
+    "search": search_answer([found(passage("a", TRAP), passage("b", TRAP, context_before=TRAP))], 50_000),
     "note": note_answer(page(TRAP, links_to=[TRAP], linked_from=[TRAP]), 50_000),
     "sections": sections_answer(page("text", [(1, TRAP), (2, "other")]), 50_000),
     "pages": pages_answer({"pages": [ENTRY], "total": 1}, 0, 50_000),

@@ -1,0 +1,236 @@
+"""The Markdown of a passage: some lines of a page, grown until they can be read by themselves.
+
+Lines are told apart by how they begin, without parsing the page: that is quick for a page of any length, and a mistake costs
+some lines too many.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from otterwiki_semantic.content.markdown.parser import split_lines
+
+_FENCE = re.compile(r"(?P<indent>[\s>]*(?:(?:[-*+]|\d{1,9}[.)])\s+)?)(?P<mark>`{3,}|~{3,})")
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
+_HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
+_TABLE_RULE = re.compile(r"[\s>]*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
+_ANNOUNCES = (":", "：")
+_MAX_GROWN = 40
+"""Lines of the largest block that is taken in whole."""
+
+
+class _Kind(Enum):
+    HEADING = auto()
+    PROSE = auto()
+    LIST = auto()
+    TABLE = auto()
+    CODE = auto()
+
+
+_LEAST_LINES = {_Kind.LIST: 1, _Kind.TABLE: 3, _Kind.CODE: 2}
+"""Fewer lines of a block that is cut are of no use."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """Lines that belong together; `first` and `last` are their numbers, from 0."""
+
+    kind: _Kind
+    first: int
+    last: int
+
+    @property
+    def is_announced(self) -> bool:
+        """Whether a sentence may stand before it only to say what it is."""
+        return self.kind in {_Kind.LIST, _Kind.TABLE, _Kind.CODE}
+
+
+@dataclass(frozen=True, slots=True)
+class PassageMarkdown:
+    """Some lines of a page."""
+
+    text: str
+    start_line: int
+    """The first of them, from 1."""
+    end_line: int
+    """The last of them, included."""
+
+
+def passage_markdown(page: str, start_line: int, end_line: int, section_words: int = 0) -> PassageMarkdown:
+    """Return lines of a page, from 1, with the rest of the blocks that they cut, and with what announces these or is announced.
+
+    A block of more than 40 lines stays cut: code between fences of its own, a table below its head. If all that stands between
+    the headings around the lines has at most `section_words` words, it is returned whole.
+    """
+    lines = split_lines(page)
+    first, last = max(0, start_line - 1), min(end_line, len(lines)) - 1
+    blocks = list(_blocks(lines))
+    first, last = _within_headings(lines, blocks, first, last, section_words)
+    inside = [at for at, block in enumerate(blocks) if block.last >= first and block.first <= last]
+    if not inside:
+        return PassageMarkdown("\n".join(lines[first : last + 1]), first + 1, last + 1)
+    start, end = inside[0], inside[-1]
+    if start and _announces(lines, blocks[start - 1], blocks[start]):
+        start -= 1
+    if end + 1 < len(blocks) and _announces(lines, blocks[end], blocks[end + 1]) and _is_short(blocks[end + 1]):
+        end += 1
+    opening, closing = blocks[start], blocks[end]
+    first = opening.first if _is_short(opening) else _cut_start(lines, opening, first)
+    last = closing.last if _is_short(closing) else max(first, min(closing.last, last))
+    text = _closed([*_head(lines, opening, first), *lines[first : last + 1]])
+    return PassageMarkdown(text, first + 1, last + 1)
+
+
+def _within_headings(lines: Sequence[str], blocks: Sequence[_Block], first: int, last: int, most_words: int) -> tuple[int, int]:
+    """Return the range between the headings around some lines, with the first heading, if it has few words; else the lines."""
+    headings = [block.first for block in blocks if block.kind is _Kind.HEADING]
+    start = max((at for at in headings if at <= first), default=0)
+    end = min((at for at in headings if at > last), default=len(lines)) - 1
+    is_small = sum(len(line.split()) for line in lines[start : end + 1]) <= most_words
+    return (start, end) if is_small else (first, last)
+
+
+def truncate_markdown(text: str, size: int) -> str:
+    """Return the beginning of a text of at most `size` characters, cut between blocks, lines, sentences, or else words.
+
+    Code that is cut is closed. Neither a sentence without the list that it announces is left, nor a heading without its text.
+    """
+    text = text.rstrip()
+    if len(text) <= size:
+        return text
+    lines = split_lines(text)
+    blocks = list(_blocks(lines))
+    whole = bisect_right(blocks, size, key=lambda block: len("\n".join(lines[: block.last + 1])))
+    first = blocks[whole].first
+    if cut := _cut_block(lines, blocks[whole], size - len("\n".join([*lines[:first], ""]))):
+        return "\n".join([*lines[:first], cut])
+    while whole and (blocks[whole - 1].kind is _Kind.HEADING or lines[blocks[whole - 1].last].rstrip().endswith(_ANNOUNCES)):
+        whole -= 1
+    return "\n".join(lines[: blocks[whole - 1].last + 1]) if whole else ""
+
+
+def _cut_block(lines: Sequence[str], block: _Block, room: int) -> str:
+    """Return the beginning of a block of at most `room` characters; empty if that would be too little of it."""
+    own = lines[block.first : block.last + 1]
+    if block.kind is _Kind.HEADING:
+        return ""
+    if block.kind is _Kind.PROSE:
+        return _cut_prose("\n".join(own), room)
+    number = bisect_right(range(1, len(own)), room, key=lambda number: len(_closed(own[:number])))
+    return _closed(own[:number]) if number >= _LEAST_LINES[block.kind] else ""
+
+
+def _cut_prose(text: str, room: int) -> str:
+    """Return the beginning of a paragraph up to the end of a sentence, or else of a word if that keeps half of the room."""
+    beginning = text[: max(room, 0)]
+    sentences = [match.end() for match in re.finditer(r"[.!?…。！？][\"')\]]*(?=\s|$)", beginning)]
+    if sentences and sentences[-1] >= room / 2:
+        return beginning[: sentences[-1]]
+    space = max(beginning.rfind(" "), beginning.rfind("\n"))
+    return beginning[:space] if space >= room / 2 > 0 else ""
+
+
+def _is_short(block: _Block) -> bool:
+    return block.last - block.first < _MAX_GROWN
+
+
+def _announces(lines: Sequence[str], block: _Block, following: _Block) -> bool:
+    """Whether a block says what the following one is."""
+    return block.kind is _Kind.PROSE and following.is_announced and lines[block.last].rstrip().endswith(_ANNOUNCES)
+
+
+def _cut_start(lines: Sequence[str], block: _Block, first: int) -> int:
+    """Return the line of a long block to begin with: of a list, that of an item."""
+    places = range(max(block.first, first), block.first - 1, -1)
+    if block.kind is not _Kind.LIST:
+        return places[0]
+    return next((at for at in places if _ITEM.match(lines[at])), block.first)
+
+
+def _head(lines: Sequence[str], block: _Block, first: int) -> Sequence[str]:
+    """Return what lines from the middle of a block need before them: the fence of code, the head of a table."""
+    size = {_Kind.CODE: 1, _Kind.TABLE: 2}.get(block.kind, 0)
+    return lines[block.first : min(block.first + size, first)]
+
+
+def _closed(lines: Sequence[str]) -> str:
+    """Return lines as text, with the fence that ends code left open."""
+    at = 0
+    while at < len(lines):
+        if opened := _FENCE.match(lines[at]):
+            end = _code_end(lines, at)
+            if end is None:
+                return "\n".join([*lines, re.sub(r"[^\s>]", " ", opened["indent"]) + opened["mark"]])
+            at = end
+        at += 1
+    return "\n".join(lines)
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[_Block]:
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        if not line.strip():
+            at += 1
+            continue
+        kind, last = _block_at(lines, at)
+        yield _Block(kind, at, last)
+        at = last + 1
+
+
+def _block_at(lines: Sequence[str], at: int) -> tuple[_Kind, int]:
+    """Return the kind and the last line of the block that begins at a line."""
+    line = lines[at]
+    if _FENCE.match(line):
+        end = _code_end(lines, at)
+        return _Kind.CODE, len(lines) - 1 if end is None else end
+    if _HEADING.match(line):
+        return _Kind.HEADING, at
+    if _is_table(lines, at):
+        return _Kind.TABLE, _last_while(lines, at, lambda each: "|" in lines[each])
+    if _ITEM.match(line):
+        return _Kind.LIST, _list_end(lines, at)
+    return _Kind.PROSE, _last_while(lines, at, lambda each: bool(lines[each].strip()) and not _begins_block(lines, each))
+
+
+def _last_while(lines: Sequence[str], at: int, is_own: Callable[[int], bool]) -> int:
+    return next((each - 1 for each in range(at + 1, len(lines)) if not is_own(each)), len(lines) - 1)
+
+
+def _begins_block(lines: Sequence[str], at: int) -> bool:
+    line = lines[at]
+    return bool(_FENCE.match(line) or _HEADING.match(line) or _ITEM.match(line)) or _is_table(lines, at)
+
+
+def _is_table(lines: Sequence[str], at: int) -> bool:
+    return "|" in lines[at] and at + 1 < len(lines) and "-" in lines[at + 1] and bool(_TABLE_RULE.match(lines[at + 1]))
+
+
+def _code_end(lines: Sequence[str], at: int) -> int | None:
+    """Return the line that ends the code that begins at a line; None if it is left open."""
+    opened = _FENCE.match(lines[at])
+    assert opened is not None
+    for last in range(at + 1, len(lines)):
+        line = lines[last].strip(" \t>")
+        if line.startswith(opened["mark"]) and not line.strip(opened["mark"][0]):
+            return last
+    return None
+
+
+def _list_end(lines: Sequence[str], at: int) -> int:
+    """Return the last line of a list: items, what is indented below them, and the code in them."""
+    last, next_line = at, at + 1
+    while next_line < len(lines):
+        line = lines[next_line]
+        is_own = bool(_ITEM.match(line)) or line[:1] in {" ", "\t"}
+        if line.strip() and not is_own and (not lines[next_line - 1].strip() or _begins_block(lines, next_line)):
+            break
+        if line.strip():
+            end = _code_end(lines, next_line) if _FENCE.match(line) else next_line
+            last = next_line = len(lines) - 1 if end is None else end
+        next_line += 1
+    return last

@@ -1,0 +1,34 @@
+"""The list of tools as clients get it: schemas that cost few tokens, since every conversation begins with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mcp_types import Tool
+
+_RARE = frozenset(
+    {"mode", "fusion", "sort", "recency", "corrections", "min_similarity", "diversity", "context", "wait", "rerank"}
+    | {"max_chunks_per_page", "category", "updated_before", "revision"}
+)
+"""Arguments that are taken, but not listed: agents seldom need them, and docs/mcp.md has them."""
+_LEFT_OUT = frozenset({"title", "minimum", "maxLength", "maxItems"})
+"""Keywords of schemas that tell an agent nothing."""
+
+
+def compact(tool: Tool) -> Tool:
+    """Return a tool with a short input schema.
+
+    Lists are also taken as single texts, and null for whatever is optional: neither is told.
+    """
+    schema = tool.input_schema
+    properties = {name: _compact(each) for name, each in schema.get("properties", {}).items() if name not in _RARE}
+    required = {"required": schema["required"]} if schema.get("required") else {}
+    return tool.model_copy(update={"input_schema": {"type": "object", "properties": properties, **required}})
+
+
+def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: value for name, value in schema.items() if name not in _LEFT_OUT and (name, value) != ("default", None)}
+    choices = [_compact(choice) for choice in kept.pop("anyOf", ()) if choice != {"type": "null"}]
+    kind = next((choice for choice in choices if choice.get("type") == "array"), choices[0] if choices else {})
+    return {**kind, **kept}

@@ -1,0 +1,54 @@
+"""The Markdown of the passages of an answer, from git."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+from msgspec import structs
+
+from otterwiki_semantic.content import Repository
+from otterwiki_semantic.content.markdown import PassageMarkdown, passage_markdown
+from otterwiki_semantic.core.errors import RepositoryError
+from otterwiki_semantic.core.records import Hit
+from otterwiki_semantic.search.pipeline import SearchResult
+from otterwiki_semantic.storage import Catalog
+
+_WHOLE_SECTIONS = 3
+"""Results, from the best one on, that are returned with the rest of a small section."""
+_SMALL_SECTION = 120
+"""Words of a small section."""
+
+_MAX_GROWTH, _LONG = 3, 2_000
+"""How much longer than the passage its whole blocks may be, and the characters from which on that counts."""
+
+log = logging.getLogger(__name__)
+
+
+class PassageSources:
+    """Reads the Markdown of passages."""
+
+    def __init__(self, repository: Repository, max_page_bytes: int) -> None:
+        self._repository = repository
+        self._max_page_bytes = max_page_bytes
+
+    def applied_to(self, found: SearchResult, catalog: Catalog) -> SearchResult:
+        """Return what a search of a catalog found, with its Markdown unless git fails. Errors: those of the catalog."""
+        blobs = catalog.pages.blobs({hit.path for hit in found.hits})
+        try:
+            contents = self._repository.read_blobs(blobs.values(), self._max_page_bytes)
+            pages = {path: content.decode("utf-8", "replace") for path, content in zip(blobs, contents, strict=True)}
+        except RepositoryError as error:
+            log.warning("passages are returned without their Markdown: %s", error)
+            return found
+        hits = (_with_markdown(hit, pages[hit.path], is_best=rank < _WHOLE_SECTIONS) for rank, hit in enumerate(found.hits))
+        return replace(found, hits=tuple(hits))
+
+
+def _with_markdown(hit: Hit, page: str, *, is_best: bool) -> Hit:
+    words = _SMALL_SECTION if is_best and hit.relevant else 0
+    source = passage_markdown(page, hit.text_start_line, hit.text_end_line, words)
+    own = hit.text.removeprefix(hit.snippet[: hit.prefix_length])
+    if len(source.text) > max(_MAX_GROWTH * len(own), _LONG):  # lines as long as pages
+        source = PassageMarkdown(own, hit.text_start_line, hit.text_end_line)
+    return structs.replace(hit, markdown=source.text, markdown_start_line=source.start_line, markdown_end_line=source.end_line)
