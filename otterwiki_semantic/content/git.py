@@ -264,11 +264,17 @@ class Repository:
 
     def last_commit(self, commit: str, path: str) -> Commit | None:
         """Return the last commit up to `commit` that changed a page; None if the page's name is not UTF-8."""
-        fields = "--format=%H%x00%an%x00%cI%x00%B"
+        return next(iter(self.commits(commit, path, 1)), None)
+
+    def commits(self, commit: str, path: str, n: int) -> list[Commit]:
+        """Return the last `n` commits up to `commit` that changed a page, the latest first."""
         name = f":(top,literal){path}{_PAGE.decode()}"
-        answer = self._git("log", "-1", fields, "--encoding=UTF-8", commit, "--", name).decode("utf-8", errors="replace")
-        revision, author, date, message = (answer.split("\0", 3) + [""] * 4)[:4]
-        return Commit(revision, author, date, message.strip()) if revision else None
+        answer = self._git("log", "-z", f"-{n}", "--format=%H%x00%an%x00%cI%x00%B", "--encoding=UTF-8", commit, "--", name)
+        fields = iter(answer.decode("utf-8", errors="replace").split("\0"))
+        return [
+            Commit(revision, author, date, message.strip())
+            for revision, author, date, message in zip(*[fields] * 4, strict=False)
+        ]
 
     def read_blobs(self, blobs: Iterable[str], max_bytes: int | None = None) -> Iterator[bytes]:
         """Yield the content of each blob, or as many bytes of it at most, in order, from one git process."""

@@ -464,7 +464,7 @@ class IndexEngine:
 
     def pages(self, request: PageListRequest, urls: PageUrls = NO_URLS) -> PageList:
         def listed(generation: Generation) -> PageList:
-            found, total = generation.catalog.pages.select(request.filters, request.limit, request.offset)
+            found, total = generation.catalog.pages.select(request.filters, request.limit, request.offset, request.sort)
             addressed = found if urls.prefix is None else tuple(structs.replace(page, url=urls.of(page.path)) for page in found)
             return PageList(addressed, total, self._manager.freshness(generation))
 

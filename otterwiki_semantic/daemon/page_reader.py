@@ -21,7 +21,7 @@ from otterwiki_semantic.core.errors import (
     SemanticError,
 )
 from otterwiki_semantic.core.parameters import MAX_PATH_CHARACTERS
-from otterwiki_semantic.core.records import NO_URLS, PageLinks, PageRequest, PageUrls, PageView
+from otterwiki_semantic.core.records import NO_URLS, PageHistory, PageLinks, PageRequest, PageUrls, PageView
 from otterwiki_semantic.core.settings import EXCLUDE
 from otterwiki_semantic.core.worker_process import WorkerProcess
 from otterwiki_semantic.daemon.interface import IndexService
@@ -63,6 +63,12 @@ class PageReader:
             degraded=failure or None,
             url=urls.of(path),
         )
+
+    def history(self, path: str, n: int) -> PageHistory:
+        """Return the last `n` commits that changed a page."""
+        path, commit, _ = self._source(path, None)
+        self._check_head(path)
+        return PageHistory(path, tuple(self._repository.commits(commit, path, n)))
 
     def _check_head(self, path: str) -> None:
         """Raise `PageExcludedError` for a page that HEAD excludes, whatever it was before."""

@@ -41,6 +41,14 @@ class WikiBackend(Protocol):
         """Return the pages near in meaning to one."""
         ...
 
+    async def history(self, path: str, limit: int) -> Json:
+        """Return the last commits that changed a page."""
+        ...
+
+    async def health(self, kind: str, limit: int) -> Json:
+        """Return findings of a kind about the wiki."""
+        ...
+
     async def status(self) -> Json:
         """Return the state of the index."""
         ...

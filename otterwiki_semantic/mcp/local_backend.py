@@ -10,7 +10,15 @@ import anyio.to_thread
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import NotFoundError, SemanticError
 from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
-from otterwiki_semantic.core.records import Answer, PageListRequest, PageRequest, ReindexStarted, SearchOptions
+from otterwiki_semantic.core.records import (
+    Answer,
+    FindingKind,
+    HealthRequest,
+    PageListRequest,
+    PageRequest,
+    ReindexStarted,
+    SearchOptions,
+)
 from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.daemon import IndexClient
 from otterwiki_semantic.daemon.page_reader import PageReader
@@ -40,6 +48,12 @@ class LocalBackend:
 
     async def related(self, path: str, n: int) -> Json:
         return await _in_thread(lambda: self._index.related(page_path(path), n))
+
+    async def history(self, path: str, limit: int) -> Json:
+        return await _in_thread(lambda: self._pages.history(page_path(path), limit))
+
+    async def health(self, kind: str, limit: int) -> Json:
+        return await _in_thread(lambda: self._index.health(HealthRequest(kind=FindingKind(kind), limit=limit)))
 
     async def status(self) -> Json:
         return await _in_thread(lambda: to_builtins(self._index.status()))

@@ -51,6 +51,12 @@ class RestBackend:
     async def related(self, path: str, n: int) -> Json:
         return self._with_addresses(await self._ask("related", {"path": path, "n": n}))
 
+    async def history(self, path: str, limit: int) -> Json:
+        return await self._ask(f"{_SEARCH}/history", {"path": path, "limit": limit})
+
+    async def health(self, kind: str, limit: int) -> Json:
+        return await self._ask(f"{_SEARCH}/health", {"kind": kind, "limit": limit})
+
     async def status(self) -> Json:
         return await self._ask(f"{_SEARCH}/status")
 

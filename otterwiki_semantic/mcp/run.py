@@ -34,7 +34,13 @@ def serve(
     os.environ.setdefault("PYDANTIC_ERRORS_INCLUDE_URL", "0")
     # Before the SDK configures logging: plain lines on standard error, without the content of requests.
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    server = make_server(wiki, allow_reindex=allow_reindex, has_aliases=has_aliases, is_structured=is_structured)
+    server = make_server(
+        wiki,
+        allow_reindex=allow_reindex,
+        has_aliases=has_aliases,
+        has_connectors=access is not None,
+        is_structured=is_structured,
+    )
     anyio.run(_serve, server, access)
 
 

@@ -14,6 +14,7 @@ from otterwiki_semantic.mcp.aliases import add_reindex_aliases, add_search_alias
 from otterwiki_semantic.mcp.answers.base import STRUCTURED
 from otterwiki_semantic.mcp.backend import WikiBackend
 from otterwiki_semantic.mcp.budget import DEFAULT_MAX_TOKENS
+from otterwiki_semantic.mcp.connectors import add_connectors
 from otterwiki_semantic.mcp.reindex import add_reindex
 from otterwiki_semantic.mcp.resources import add_resources
 from otterwiki_semantic.mcp.tool_list import compact
@@ -39,11 +40,16 @@ class _WikiServer(MCPServer[None]):
 
 
 def make_server(
-    wiki: WikiBackend, *, allow_reindex: bool = False, has_aliases: bool = False, is_structured: bool = False
+    wiki: WikiBackend,
+    *,
+    allow_reindex: bool = False,
+    has_aliases: bool = False,
+    has_connectors: bool = False,
+    is_structured: bool = False,
 ) -> MCPServer[None]:
     """Return the server of a wiki; it has the tool `reindex` only if that is allowed, and aliases of what it has on request.
 
-    If `is_structured`, answers are also given as structured content, with schemas.
+    With connectors it has `search` and `fetch`. If `is_structured`, answers are also given as structured content, with schemas.
     """
     server = _WikiServer(
         "otterwiki-semantic",
@@ -56,6 +62,8 @@ def make_server(
     )
     server.is_structured = is_structured
     add_tools(server, wiki)
+    if has_connectors:
+        add_connectors(server, wiki)
     if allow_reindex:
         add_reindex(server, wiki)
     if has_aliases:

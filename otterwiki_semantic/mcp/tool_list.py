@@ -12,7 +12,7 @@ _RARE = frozenset(
     | {"max_chunks_per_page", "category", "updated_before", "revision"}
 )
 """Arguments that are taken, but not listed: agents seldom need them, and docs/mcp.md has them."""
-_LEFT_OUT = frozenset({"title", "minimum", "maxLength", "maxItems"})
+_LEFT_OUT = frozenset({"title", "minimum", "maximum", "maxLength", "maxItems"})
 """Keywords of schemas that tell an agent nothing."""
 
 

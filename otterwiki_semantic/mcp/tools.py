@@ -9,9 +9,27 @@ from typing import Any
 from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations
 
-from otterwiki_semantic.core.parameters import Integer, Text, Texts, parameter
-from otterwiki_semantic.core.records import OutlineRequest, PageListRequest, ReadRequest, RelatedRequest, SearchRequest
-from otterwiki_semantic.mcp.answers.lists import PagesAnswer, RelatedAnswer, pages_answer, related_answer
+from otterwiki_semantic.core.parameters import Integer, Text, Texts, Timestamp, parameter
+from otterwiki_semantic.core.records import (
+    FindingKind,
+    HistoryRequest,
+    OutlineRequest,
+    PageListRequest,
+    PageSort,
+    ReadRequest,
+    RelatedRequest,
+    SearchRequest,
+)
+from otterwiki_semantic.mcp.answers.lists import (
+    HistoryAnswer,
+    OrphansAnswer,
+    PagesAnswer,
+    RelatedAnswer,
+    history_answer,
+    orphans_answer,
+    pages_answer,
+    related_answer,
+)
 from otterwiki_semantic.mcp.answers.outline import SectionsAnswer, sections_answer
 from otterwiki_semantic.mcp.answers.page import NoteAnswer, note_answer
 from otterwiki_semantic.mcp.answers.search import SearchAnswer, search_answer
@@ -37,6 +55,22 @@ class _NotesRequest(PageListRequest):
     limit: int = parameter(Integer(1, 1_000), "Number of pages.", 100)
 
 
+@dataclass(frozen=True, slots=True)
+class _ChangesRequest:
+    """Which of the last changes to list."""
+
+    limit: int = parameter(Integer(1, 1_000), "Number of pages.", 20)
+    prefix: str | None = parameter(Text(), "Only pages whose path starts with this.", None)
+    updated_since: int | None = parameter(Timestamp(), "Only since this date or time (ISO 8601, UTC).", None)
+
+
+@dataclass(frozen=True, slots=True)
+class _OrphansRequest:
+    """How many orphaned pages to list."""
+
+    limit: int = parameter(Integer(1, 500), "Number of pages.", 50)
+
+
 def reading_notes(title: str) -> ToolAnnotations:
     """Return what clients are told of a tool that only reads."""
     return ToolAnnotations(title=title, read_only_hint=True, open_world_hint=False)
@@ -44,6 +78,12 @@ def reading_notes(title: str) -> ToolAnnotations:
 
 def add_tools(server: MCPServer[None], wiki: WikiBackend) -> None:
     """Add the read-only tools."""
+    _add_reading(_adder(server), wiki)
+    _add_lists(_adder(server), wiki)
+
+
+def _adder(server: MCPServer[None]) -> Callable[..., Callable[[Tool], None]]:
+    """Return a decorator that adds a tool, whose arguments are the parameters of a record; see `with_parameters`."""
 
     def reads(
         title: str, record: type | None = None, *, without: Collection[str] = (), **defaults: object
@@ -51,6 +91,10 @@ def add_tools(server: MCPServer[None], wiki: WikiBackend) -> None:
         notes = reading_notes(title)
         return lambda tool: server.add_tool(with_parameters(tool, record, without, defaults), title=title, annotations=notes)
 
+    return reads
+
+
+def _add_reading(reads: Callable[..., Callable[[Tool], None]], wiki: WikiBackend) -> None:
     @reads(
         "Search the wiki",
         _SearchRequest,
@@ -70,40 +114,43 @@ def add_tools(server: MCPServer[None], wiki: WikiBackend) -> None:
     async def read_note(path: str, max_tokens: int, **parts: Any) -> NoteAnswer:
         """Read the Markdown of a page: sections by heading, some lines, or all of it.
 
-        Use it if a passage of semantic_search is not enough, with its section or lines. If the page is too long for
-        max_tokens, it returns the beginning and the sections to ask for.
+        Of what is too long for max_tokens, it returns the beginning and the sections to ask for.
         """
         return note_answer(await wiki.page(path, parts), max_tokens, parts["revision"])
 
     @reads("List a page's sections", OutlineRequest)
     async def list_sections(path: str, max_tokens: int) -> SectionsAnswer:
-        """Return the table of contents of a page, with the lines and the word count of each section.
-
-        Use it before reading a long page, to choose sections for read_note.
-        """
+        """Return the table of contents of a page, with lines and words of each section, to choose from before reading."""
         return sections_answer(await wiki.page(path, {}), max_tokens)
 
+
+def _add_lists(reads: Callable[..., Callable[[Tool], None]], wiki: WikiBackend) -> None:
     @reads("List pages", _NotesRequest)
     async def list_notes(offset: int, max_tokens: int, **filters: Any) -> PagesAnswer:
-        """List pages by path, with title, category, tags, date and length.
-
-        Use it to see which pages exist: in a folder, in a category, changed since a date. To search the content, use
-        semantic_search.
-        """
+        """List pages, with title, category, tags, date and length: all, in a folder, with a tag, changed since a date."""
         return pages_answer(await wiki.pages(filters | {"offset": offset}), offset, max_tokens)
+
+    @reads("List recent changes", _ChangesRequest)
+    async def recent_changes(max_tokens: int, **filters: Any) -> PagesAnswer:
+        """List the pages that changed last."""
+        return pages_answer(await wiki.pages({**filters, "sort": PageSort.UPDATED}), 0, max_tokens)
+
+    @reads("Show a page's history", HistoryRequest)
+    async def page_history(path: str, limit: int, max_tokens: int) -> HistoryAnswer:
+        """List the commits that changed a page; read_note takes them as revision."""
+        return history_answer(await wiki.history(path, limit), max_tokens)
+
+    @reads("List orphaned pages", _OrphansRequest)
+    async def orphaned_notes(limit: int, max_tokens: int) -> OrphansAnswer:
+        """List pages that no other page links to."""
+        return orphans_answer(await wiki.health(FindingKind.ORPHAN, limit), max_tokens)
 
     @reads("Find related pages", RelatedRequest)
     async def related_notes(path: str, n: int, max_tokens: int) -> RelatedAnswer:
-        """Return the pages nearest in meaning to a page, and whether it links to them already.
-
-        Use it to explore around a known page, or to suggest links.
-        """
+        """Return the pages nearest in meaning to a page, and whether it links to them already."""
         return related_answer(await wiki.related(path, n), max_tokens)
 
     @reads("Show the index's state")
     async def index_status(max_tokens: int) -> StatusAnswer:
-        """Return the state of the search index: whether it is up to date, its size, problems and what to do.
-
-        Use it if answers lack something that should be there.
-        """
+        """Return the state of the search index, if answers lack something that should be there."""
         return status_answer(await wiki.status(), max_tokens)

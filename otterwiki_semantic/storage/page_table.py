@@ -8,10 +8,17 @@ from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import fold
 from otterwiki_semantic.content.pages import page_name
-from otterwiki_semantic.core.records import Filters, ListedPage, PageLinks
+from otterwiki_semantic.core.records import Filters, ListedPage, PageLinks, PageSort
 from otterwiki_semantic.storage.filters import page_filter
 from otterwiki_semantic.storage.schema import decode_list, iso_time
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
+
+_ORDERS = {
+    PageSort.PATH: "path",
+    PageSort.TITLE: "title COLLATE NOCASE, path",
+    PageSort.UPDATED: "updated DESC, path",
+    PageSort.WORDS: "word_count DESC, path",
+}
 
 
 class PageFacts(NamedTuple):
@@ -38,13 +45,15 @@ class PageTable:
         paths = [row["path"] for row in self._database.select("SELECT path FROM pages WHERE path_key = ?", fold(path))]
         return path if path in paths else min(paths, default=None)
 
-    def select(self, filters: Filters, limit: int, offset: int) -> tuple[tuple[ListedPage, ...], int]:
-        """Return up to `limit` of the pages that pass, by path, from `offset` on; and how many pass in total."""
+    def select(
+        self, filters: Filters, limit: int, offset: int, sort: PageSort = PageSort.PATH
+    ) -> tuple[tuple[ListedPage, ...], int]:
+        """Return up to `limit` of the pages that pass, in an order, from `offset` on; and how many pass in total."""
         where = page_filter(filters)
         columns = "path, title, category, tags, updated, word_count"
         with self._database.snapshot():
             total = self._database.select(f"SELECT COUNT(*) FROM pages WHERE {where.sql}", *where.values)[0][0]
-            statement = f"SELECT {columns} FROM pages WHERE {where.sql} ORDER BY path LIMIT ? OFFSET ?"
+            statement = f"SELECT {columns} FROM pages WHERE {where.sql} ORDER BY {_ORDERS[sort]} LIMIT ? OFFSET ?"
             rows = self._database.select(statement, *where.values, limit, offset)
         return tuple(_listed(*row) for row in rows), total
 

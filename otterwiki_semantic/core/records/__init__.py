@@ -36,6 +36,7 @@ from otterwiki_semantic.core.records.pages import NO_URLS as NO_URLS
 from otterwiki_semantic.core.records.pages import Commit as Commit
 from otterwiki_semantic.core.records.pages import ListedPage as ListedPage
 from otterwiki_semantic.core.records.pages import OutlineEntry as OutlineEntry
+from otterwiki_semantic.core.records.pages import PageHistory as PageHistory
 from otterwiki_semantic.core.records.pages import PageLinks as PageLinks
 from otterwiki_semantic.core.records.pages import PageList as PageList
 from otterwiki_semantic.core.records.pages import PagePart as PagePart
@@ -47,10 +48,12 @@ from otterwiki_semantic.core.records.requests import DismissalRequest as Dismiss
 from otterwiki_semantic.core.records.requests import Filters as Filters
 from otterwiki_semantic.core.records.requests import Fusion as Fusion
 from otterwiki_semantic.core.records.requests import HealthRequest as HealthRequest
+from otterwiki_semantic.core.records.requests import HistoryRequest as HistoryRequest
 from otterwiki_semantic.core.records.requests import Mode as Mode
 from otterwiki_semantic.core.records.requests import OutlineRequest as OutlineRequest
 from otterwiki_semantic.core.records.requests import PageListRequest as PageListRequest
 from otterwiki_semantic.core.records.requests import PageRequest as PageRequest
+from otterwiki_semantic.core.records.requests import PageSort as PageSort
 from otterwiki_semantic.core.records.requests import ReadRequest as ReadRequest
 from otterwiki_semantic.core.records.requests import ReindexRequest as ReindexRequest
 from otterwiki_semantic.core.records.requests import ReindexStatusRequest as ReindexStatusRequest

@@ -81,7 +81,7 @@ class ListedPage(DescribedPage, frozen=True):
 
 
 class PageList(Struct, frozen=True):
-    """Some of the pages asked for, in the order of their paths."""
+    """Some of the pages asked for."""
 
     pages: tuple[ListedPage, ...]
     total: int
@@ -106,6 +106,13 @@ class Commit(Struct, frozen=True):
     date: str
     """ISO 8601."""
     message: str
+
+
+class PageHistory(Struct, frozen=True):
+    """The last commits that changed a page, the latest first."""
+
+    path: str
+    commits: tuple[Commit, ...]
 
 
 class OutlineEntry(Struct, frozen=True):

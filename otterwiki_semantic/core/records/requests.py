@@ -187,13 +187,25 @@ class SuggestRequest:
     filters: Filters = nested(Filters())
 
 
+class PageSort(StrEnum):
+    """The order of a list of pages: by path, by title, the last changed first, or the longest first."""
+
+    PATH = "path"
+    TITLE = "title"
+    UPDATED = "updated"
+    WORDS = "words"
+
+
 @dataclass(frozen=True, slots=True)
 class PageListRequest:
-    """A part of the list of pages, in the order of their paths."""
+    """A part of the list of pages."""
 
     filters: Filters = nested(Filters(), rename={"path": "prefix"})
     limit: int = parameter(Integer(1, _MAX_LISTED), "Number of pages.", _MAX_LISTED)
     offset: int = parameter(Integer(0, 100_000_000), "Pages to skip.", 0)
+    sort: PageSort = parameter(
+        Choice(PageSort), "The order: by path or title, the last changed first, or the longest first.", PageSort.PATH
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +235,14 @@ class ReadRequest:
 
     path: str = parameter(PagePath(), _PAGE)
     parts: PageRequest = nested(PageRequest())
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRequest:
+    """The last commits that changed a page."""
+
+    path: str = parameter(PagePath(), _PAGE)
+    limit: int = parameter(Integer(1, 100), "Number of commits.", 10)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from otterwiki_semantic.mcp.budget import BudgetError, count_tokens
 from otterwiki_semantic.mcp.untrusted_text import Markers
 
 _MAX_URL = 400
+REVISION_DIGITS = 12
+"""Enough to identify a commit; all 40 would cost as many tokens as a sentence."""
 
 
 STRUCTURED: ContextVar[bool] = ContextVar("structured content", default=False)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from otterwiki_semantic.content.chunking import shorten_heading
-from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count, fit, line_range, short_url
+from otterwiki_semantic.mcp.answers.base import REVISION_DIGITS, Part, ToolResponse, count, fit, line_range, short_url
 from otterwiki_semantic.mcp.answers.outline import SectionEntry, SectionsAnswer, sections_answer
 from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.budget import BudgetError, truncate
@@ -15,8 +15,6 @@ from otterwiki_semantic.mcp.untrusted_text import Markers
 
 _SHARE_OF_SECTIONS = 3
 """The list of sections of a page that is too long takes at most one part in three of the budget."""
-_REVISION_DIGITS = 12
-"""Enough to identify a commit; all 40 would cost as many tokens as a sentence."""
 
 
 class NotePart(Part):
@@ -147,7 +145,7 @@ def _answer(
         title=body["title"],
         words=body["word_count"],
         total_lines=body["total_lines"],
-        revision=body["revision"][:_REVISION_DIGITS],
+        revision=body["revision"][:REVISION_DIGITS],
         updated=last.get("date"),
         url=short_url(body),
         parts=list(parts),

@@ -21,8 +21,10 @@ from otterwiki_semantic.core.records import (
     DismissalRequest,
     HealthReport,
     HealthRequest,
+    HistoryRequest,
     IndexStatus,
     Insight,
+    PageHistory,
     PageInspection,
     PageList,
     PageListRequest,
@@ -229,6 +231,19 @@ class Api:
     def page(self, path: str, asked: PageRequest) -> PageView:
         """Read a page, or sections or lines of it."""
         return self._pages.page(path, asked, page_urls())
+
+    @Operation(
+        "GET",
+        "/semantic-search/history",
+        "history",
+        PageHistory,
+        Access.READERS,
+        takes=HistoryRequest,
+        errors=("page_unknown",),
+    )
+    def history(self, asked: HistoryRequest) -> PageHistory:
+        """The last commits that changed a page."""
+        return self._pages.history(asked.path, asked.limit)
 
     @Operation("GET", "/semantic-search/insight", "insight", Insight, Access.ADMINISTRATORS)
     def insight(self) -> bytes:
