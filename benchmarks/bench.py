@@ -34,7 +34,7 @@ PARTS = {
     "contention": "searches and a build at the same time",
     "responsive": "the wiki's views while an index is built",
     "memory": "memory of the index's process, and of the wiki's",
-    "typing": "when the search page shows what was found, after the last key",
+    "typing": "when the palette and the search page show what was found, after the last key",
     "mapping": "making the map of the wiki, and drawing it",
     "server": "ChromaDB in the index's process and on a server of its own: memory, disk, filling, searches",
     "monitoring": "what figures for Prometheus cost a search, and giving them",

@@ -1,6 +1,9 @@
-"""How soon the search page shows what was found, after the last key: a person types questions in a real browser."""
+"""How soon the palette and the search page show what was found, after the last key: a person types in a real browser."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import PurePath
 
 from playwright.sync_api import Page
 
@@ -51,11 +54,75 @@ _WATCH = """() => {
 }"""
 
 
+_PAGE_NAMES = sorted({PurePath(path).stem.replace("-", " ") for path in demo_pages()})[:15]
+_NAMES_MS, _PASSAGES_MS = (30, 60), (90, 120)
+"""What is promised of the palette: p50 and p95 of suggestions and of passages."""
+_PAUSE_MS = 120
+"""How long the palette waits after the last key before it asks for passages."""
+_PATIENCE_MS = 1_000
+"""Less than the pause after which the palette searches again and shows what is only near."""
+_WATCH_PALETTE = """() => {
+    let typed = 0;
+    window.painted = {};
+    document.querySelector("#semantic-palette input").addEventListener("keydown", () => {
+        typed = performance.now();
+        window.painted = {};
+    }, true);
+    for (const name of ["names", "passages"]) {
+        new MutationObserver(() => {
+            const since = typed;
+            requestAnimationFrame(() => setTimeout(() => {
+                if (since === typed) window.painted[name] ??= performance.now() - since;
+            }));
+        }).observe(document.querySelector(`[data-part=${name}]`), {childList: true});
+    }
+}"""
+
+
 def measure(_options: Options) -> list[Figure]:
-    """Return the time from the last key to the frame that shows its results, on the demo wiki, under both servers."""
+    """Return the times from the last key to the frame that shows what it found, in the palette and on the search page."""
     if CHROMIUM is None:
         return [missing("first result after the last key", "ms", NEEDS_CHROMIUM, f"≤ {_MOST_MS}")]
-    return [figure for server in (GUNICORN, FLASK) for figure in _under(server)]
+    figures = [figure for server in (GUNICORN, FLASK) for figure in _under(server)]
+    with scratch() as place:
+        repository = make_repository(place / "repository", demo_pages())
+        with ServedWiki(repository, place / "index") as wiki:
+            wiki.wait_until_indexed()
+            return figures + _in_palette(wiki, "demo wiki")
+
+
+def _in_palette(wiki: ServedWiki, name: str) -> list[Figure]:
+    say(f"{len(_QUESTIONS)} questions are typed into the palette, {name}")
+    with started_chromium() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.goto(wiki.url)
+        page.keyboard.press("Control+k")
+        page.evaluate(_WATCH_PALETTE)
+        _painted(page, "what if the heating fails")
+        names = [_painted(page, page_name).get("names") for page_name in _PAGE_NAMES]
+        passages = [_painted(page, question).get("passages") for question in _QUESTIONS]
+    return [
+        *_figures("last key to names", name, names, 0, _NAMES_MS),
+        *_figures("end of the pause to passages", name, passages, _PAUSE_MS, _PASSAGES_MS),
+    ]
+
+
+def _figures(what: str, wiki: str, waits: Sequence[float | None], pause: int, bounds: tuple[int, int]) -> Iterator[Figure]:
+    """Yield p50 and p95 of what was painted in time; the note tells how much was."""
+    painted = [wait - pause for wait in waits if wait is not None]
+    note = f"{len(painted)} of {len(waits)} were painted within {_PATIENCE_MS} ms"
+    for label, percentile, bound in zip(("p50", "p95"), (p50, p95), bounds, strict=True):
+        title = f"palette, {what}, {label}, {wiki}"
+        yield at_most(title, percentile(painted), "ms", bound, note) if painted else missing(title, "ms", note, f"≤ {bound}")
+
+
+def _painted(page: Page, question: str) -> dict[str, float]:
+    """Type a question and return the milliseconds from its last key to the frames that show names and passages."""
+    field = page.get_by_role("combobox", name="Search")
+    field.fill("")
+    field.press_sequentially(question, delay=_KEY_MS)
+    page.wait_for_timeout(_PATIENCE_MS)
+    return dict(page.evaluate("painted"))
 
 
 def _under(server: Server) -> list[Figure]:
