@@ -220,7 +220,9 @@ def test_points_of_the_map_have_every_documented_field(wiki: LiveWiki, document:
 
 
 def test_results_of_a_full_search_have_every_documented_field(wiki: LiveWiki, document: Schema) -> None:
-    found = wiki.search("bleeding a radiator", n=50, max_chunks_per_page=5, context=3, explain="true", best_sentence="true")
+    found = wiki.search(
+        "bleeding a radiator", n=50, max_chunks_per_page=5, context=3, explain="true", best_sentence="true", markdown="true"
+    )
     shown = set().union(*found)
     assert shown == set(document["components"]["schemas"]["Hit"]["properties"]) - {"not_shown"}, "the wiki can show these pages"
 

@@ -1,0 +1,68 @@
+"""The plugin's pages in Firefox: scripts run without errors, and the keyboard alone is enough."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.demo_index import copy_demo
+from tests.support.firefox import CONTROL, DOWN, ENTER, ESCAPE, Firefox, started_firefox
+from tests.support.live_wiki import LiveWiki, eventually
+
+SEARCH = "/-/semantic-search"
+OPTIONS = 'document.querySelectorAll("#semantic-palette [role=option]")'
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    place = tmp_path_factory.mktemp("firefox")
+    repository = copy_demo(tmp_path_factory, place)
+    with LiveWiki(repository, place / "index", SEMANTIC_MAP="true") as live:
+        live.wait_until_indexed()
+        yield live
+
+
+@pytest.fixture
+def firefox(tmp_path: Path) -> Iterator[Firefox]:
+    with started_firefox(tmp_path) as browser:
+        yield browser
+        assert browser.faults == []
+
+
+@pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])
+def test_the_palette_finds_and_opens_by_keys(firefox: Firefox, site: LiveWiki, width: int, height: int) -> None:
+    firefox.resize(width, height)
+    firefox.open(site.url)
+    firefox.press("k", holding=CONTROL)
+    firefox.wait_for('document.activeElement.matches("#semantic-palette input")')
+    firefox.press("what if the heating fails")
+    firefox.wait_for("""document.querySelector('[data-part="passages"] [role=option]')""")
+    before = firefox.ask('document.querySelector("#semantic-palette [aria-selected]").href')
+    firefox.press(DOWN)
+    firefox.wait_for(f'document.querySelector("#semantic-palette [aria-selected]").href !== {before!r}')
+    chosen = firefox.ask('new URL(document.querySelector("#semantic-palette [aria-selected]").href).pathname')
+    assert not firefox.ask("document.documentElement.scrollWidth > window.innerWidth")
+    firefox.press(ENTER)
+    firefox.wait_for(f"location.pathname === {chosen!r}")
+
+
+def test_the_search_page_finds_chooses_and_previews(firefox: Firefox, site: LiveWiki) -> None:
+    firefox.open(site.url + SEARCH)
+    firefox.press("protect plumbing from freezing")
+    firefox.wait_for('document.querySelector("mark.semantic-best")')
+    firefox.wait_for('document.querySelector("#semantic-preview:not([hidden]) h2")')
+    firefox.press(DOWN)
+    firefox.wait_for('document.querySelector(".semantic-chosen")')
+    assert firefox.ask("document.activeElement.id") == "search-query"
+    firefox.press(ESCAPE)
+    firefox.wait_for('!document.querySelector(".semantic-chosen")')
+    firefox.press([DOWN, ENTER])
+    firefox.wait_for('location.pathname.endsWith("/services/automation")')
+
+
+def test_the_map_is_drawn(firefox: Firefox, site: LiveWiki) -> None:
+    eventually(lambda: site.api("GET", "/semantic-search/map").json["state"] == "ready", why="there is a map")
+    firefox.open(f"{site.url}{SEARCH}/map")
+    firefox.wait_for('document.querySelector("#semantic-map-in-sight").textContent.includes("pages visible")')
