@@ -16,7 +16,16 @@ from otterwiki_semantic.core.errors import ConfigError, DaemonUnavailableError
 from otterwiki_semantic.core.legacy_settings import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
 from otterwiki_semantic.core.settings import Settings, fallback_settings, legacy_settings, read_settings, unencrypted_keys
 from otterwiki_semantic.daemon import DisabledIndex, IndexClient
-from otterwiki_semantic.web import optional, read_help, register, related_placeholder, search_link, search_offer, stylesheet
+from otterwiki_semantic.web import (
+    optional,
+    read_help,
+    register,
+    related_placeholder,
+    search_link,
+    search_offer,
+    stylesheet,
+    writing_panel,
+)
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -104,7 +113,7 @@ class SemanticSearchPlugin:
     @hookimpl
     def template_html_body_inject(self) -> str | None:
         """Offer search by meaning at the end of every page."""
-        return self._injected(search_offer)
+        return self._injected(lambda: search_offer() or self._writing())
 
     @hookimpl
     def template_html_sidebar_left_inject(self, page: str | None) -> str | None:
@@ -118,6 +127,9 @@ class SemanticSearchPlugin:
 
     def _related(self, page: str | None, *, is_wide: bool) -> str:
         return related_placeholder(page, is_wide=is_wide) if current_app.extensions[_EXTENSION].settings.related else ""
+
+    def _writing(self) -> str:
+        return writing_panel() if current_app.extensions[_EXTENSION].settings.link_suggestions else ""
 
     def _injected(self, part: Callable[[], str]) -> str | None:
         return optional(part) if _EXTENSION in current_app.extensions else None  # else setup failed

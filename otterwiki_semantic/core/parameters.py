@@ -237,6 +237,23 @@ class QueryText(ParameterType[str]):
         return query
 
 
+class DraftText(ParameterType[str]):
+    """A text of any length up to a maximum, as it is."""
+
+    def __init__(self, maximum: int) -> None:
+        super().__init__(type="string", maxLength=maximum)
+        self._maximum = maximum
+
+    def parse(self, value: object, name: str) -> str:
+        if not isinstance(value, str):
+            raise ParameterError(f"{name} is {'missing' if value is None else _shown(value)}; it has to be text")
+        if len(value) > self._maximum:
+            raise ParameterError(f"{name} has {len(value):,} characters; allowed are {self._maximum:,}")
+        if any("\ud800" <= character <= "\udfff" for character in value):
+            raise ParameterError(f"{name} has half characters (lone surrogates) in it; it has to be text")
+        return value
+
+
 class Queries(ParameterType[list[str]]):
     """A list of queries."""
 

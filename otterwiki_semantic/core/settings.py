@@ -279,6 +279,7 @@ class Settings:
     exclude: tuple[str, ...] = setting(_PATTERNS, (), "Pages that are not indexed.")
     palette: bool = setting(_FLAG, True, "Open a palette from the wiki's search field, and by key, on every page.")
     related: bool = setting(_FLAG, True, "Show related pages next to the wiki's pages.")
+    link_suggestions: bool = setting(_FLAG, True, "Suggest links beside the editor.")
     map: bool = setting(_FLAG, True, "Make a map of the wiki.")
     search_log: bool = setting(_FLAG, False, "Log searches.")
     slow_search: float = setting(_number(0, 3_600_000, "milliseconds"), 1000.0, "Searches this slow are logged.")

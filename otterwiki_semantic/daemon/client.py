@@ -37,6 +37,7 @@ from otterwiki_semantic.daemon.protocol import (
 _ANSWER_SECONDS = 15.0
 _SECONDS = {
     "related": 5.0,  # nobody waits for related pages
+    "draft_links": 5.0,
     "suggest": 5.0,  # nor for suggestions once they have typed on
     "metrics": 5.0,  # Prometheus waits for 10 s by default
 }
@@ -88,6 +89,7 @@ class IndexClient:
     search = _remote(IndexService.search)
     suggest = _remote(IndexService.suggest)
     related = _remote(IndexService.related)
+    draft_links = _remote(IndexService.draft_links)
     status = _remote(IndexService.status)
     insight = _remote(IndexService.insight)
     inspect_page = _remote(IndexService.inspect_page)

@@ -24,6 +24,7 @@ from otterwiki_semantic.core.errors import (
     CatalogError,
     ConfigError,
     IndexUnavailableError,
+    ModelError,
     PageNotFoundError,
     RepositoryError,
     RollbackError,
@@ -36,6 +37,8 @@ from otterwiki_semantic.core.records import (
     Answer,
     DismissalAnswer,
     DismissalRequest,
+    DraftLinks,
+    DraftRequest,
     FindingKind,
     Freshness,
     HealthReport,
@@ -50,6 +53,7 @@ from otterwiki_semantic.core.records import (
     PageUrls,
     RebuildStatus,
     ReindexStarted,
+    RelatedPage,
     RelatedPages,
     SearchOptions,
     Suggestions,
@@ -60,7 +64,7 @@ from otterwiki_semantic.core.settings import EXCLUDE, Settings, index_settings, 
 from otterwiki_semantic.core.telemetry import Failure, Telemetry
 from otterwiki_semantic.daemon.health.duplicates import find_duplicates
 from otterwiki_semantic.daemon.health.links import find_broken_links, find_orphans
-from otterwiki_semantic.daemon.health.mentions import find_mentions
+from otterwiki_semantic.daemon.health.mentions import find_mentions as find_unlinked_names
 from otterwiki_semantic.daemon.health.reporter import HealthReporter
 from otterwiki_semantic.daemon.health.stale import find_stale
 from otterwiki_semantic.daemon.health.survey import Checks
@@ -72,7 +76,7 @@ from otterwiki_semantic.daemon.rollback import RollbackFile, SwapWatch, begin_wa
 from otterwiki_semantic.daemon.shadow import ShadowComparison, remove_shadow
 from otterwiki_semantic.daemon.status import StatusReport
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
-from otterwiki_semantic.embedding import Matrix, QueryEmbedder, mean_vector, model_config, open_embedder
+from otterwiki_semantic.embedding import CachedEmbedder, Matrix, QueryEmbedder, mean_vector, model_config, open_embedder
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, RecallGate
 from otterwiki_semantic.search import (
     NO_RESULT,
@@ -86,7 +90,10 @@ from otterwiki_semantic.search import (
     Shortlist,
     SynonymPage,
     expand_query,
+    find_mentions,
     inspect_page,
+    likely_duplicates,
+    pages_about,
     query_in_languages,
     related_pages,
     search_chunks,
@@ -140,7 +147,8 @@ class IndexEngine:
         self._search_slots = BoundedSemaphore(_SEARCH_SLOTS)
         self._reranking = RerankStage(open_reranker(settings), self._telemetry)
         self._passage_sources = PassageSources(repository, settings.max_page_bytes)
-        self._best_sentences = BestSentences(self.embedder)
+        self._paragraphs = CachedEmbedder(self.embedder)
+        self._best_sentences = BestSentences(self._paragraphs)
         self._recipe = IndexRecipe(self.embedder, settings.chunks, settings.languages)
         self._model = ModelStatus(self._recipe)
         gate = RecallGate(self._recipe, partial(_judged_queries, settings.eval_queries), self._search_in_background)
@@ -455,6 +463,32 @@ class IndexEngine:
 
         return self._ask_for_page(path, nearest)
 
+    def draft_links(self, request: DraftRequest, urls: PageUrls = NO_URLS) -> DraftLinks:
+        def linked(generation: Generation) -> DraftLinks:
+            mentions = find_mentions(generation.catalog, request.text, request.path, urls)
+            pages, problem = self._pages_about(generation, request, urls)
+            is_there = generation.catalog.pages.find_path(request.path) is not None
+            scale = self._recipe.scale(generation)
+            duplicates = () if is_there else likely_duplicates(request.text, pages, scale)
+            return DraftLinks(mentions, pages, duplicates, self._manager.freshness(generation), problem)
+
+        return self._ask(linked) or DraftLinks((), (), (), self._manager.freshness(None), FIRST_BUILD)
+
+    def _pages_about(
+        self, generation: Generation, request: DraftRequest, urls: PageUrls
+    ) -> tuple[tuple[RelatedPage, ...], str | None]:
+        """Return the pages about the same as a text, and why there are none if the model was not asked or failed."""
+        if self.embedder.asks_server:
+            return (), "texts that are not saved are not sent to the model's server"
+        if not self._recipe.matches_vectors(generation):
+            return (), self._model.why_keywords_only(generation) or "the index has no vectors of this model"
+        scale = self._recipe.scale(generation)
+        asked = generation, request.text, request.cursor, request.path, request.n
+        try:
+            return pages_about(*asked, self._paragraphs.embed, scale, urls), None
+        except ModelError as error:
+            return (), f"the embedding model failed: {error}"
+
     def inspect_page(self, path: str, urls: PageUrls = NO_URLS) -> PageInspection:
         def inspected(generation: Generation) -> PageInspection:
             known = self._known_path(generation, path)
@@ -491,7 +525,7 @@ class IndexEngine:
             FindingKind.DUPLICATE: find_duplicates,
             FindingKind.ORPHAN: find_orphans,
             FindingKind.BROKEN_LINK: find_broken_links,
-            FindingKind.MENTION: find_mentions,
+            FindingKind.MENTION: find_unlinked_names,
             FindingKind.STALE: find_stale,
             FindingKind.UNANSWERED: find_unanswered(self._insights.unanswered, self._ask_again),
         }

@@ -10,6 +10,8 @@ from otterwiki_semantic.core.records import (
     Answer,
     DismissalAnswer,
     DismissalRequest,
+    DraftLinks,
+    DraftRequest,
     HealthReport,
     HealthRequest,
     IndexStatus,
@@ -45,6 +47,10 @@ class IndexService(Protocol):
 
     def related(self, path: str, n: int, urls: PageUrls = NO_URLS) -> RelatedPages:
         """Return up to `n` pages near in meaning to a page; `PageNotFoundError` if the index has no such page."""
+        ...
+
+    def draft_links(self, request: DraftRequest, urls: PageUrls = NO_URLS) -> DraftLinks:
+        """Return what a text that is being written could link to."""
         ...
 
     def status(self, urls: PageUrls = NO_URLS) -> IndexStatus:

@@ -2,6 +2,7 @@
 
 from otterwiki_semantic.embedding.base import Embedder as Embedder
 from otterwiki_semantic.embedding.base import Matrix as Matrix
+from otterwiki_semantic.embedding.cached import CachedEmbedder as CachedEmbedder
 from otterwiki_semantic.embedding.factory import model_config as model_config
 from otterwiki_semantic.embedding.factory import open_embedder as open_embedder
 from otterwiki_semantic.embedding.local.bundled import BundledModel as BundledModel

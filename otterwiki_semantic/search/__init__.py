@@ -4,6 +4,9 @@
 """
 
 from otterwiki_semantic.search.best_sentence import BestSentences as BestSentences
+from otterwiki_semantic.search.draft import find_mentions as find_mentions
+from otterwiki_semantic.search.draft import likely_duplicates as likely_duplicates
+from otterwiki_semantic.search.draft import pages_about as pages_about
 from otterwiki_semantic.search.expansion import expand_query as expand_query
 from otterwiki_semantic.search.expansion import query_in_languages as query_in_languages
 from otterwiki_semantic.search.inspection import inspect_page as inspect_page

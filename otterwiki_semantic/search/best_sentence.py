@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from threading import Lock
+from itertools import islice
+from operator import itemgetter
 
 from msgspec import structs
 
 from otterwiki_semantic.content.chunking import sentence_ranges
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import Answer, Hit
-from otterwiki_semantic.embedding import Embedder, Matrix
+from otterwiki_semantic.embedding import CachedEmbedder, Matrix
 
 _MAX_EMBEDDED = 40
 """Sentences that are embedded for one answer; each takes about a millisecond."""
-_CACHE_SIZE = 1_024
 _MIN_WORDS = 3
 
 Range = tuple[int, int]
@@ -31,11 +30,8 @@ class BestSentences:
     are cached.
     """
 
-    def __init__(self, embedder: Embedder) -> None:
+    def __init__(self, embedder: CachedEmbedder) -> None:
         self._embedder = embedder
-        self._cached: OrderedDict[tuple[str, str], Matrix] = OrderedDict()
-        """Vectors by text and fingerprint of the model; last the most recently used."""
-        self._lock = Lock()
 
     def applied_to(self, answer: Answer, vector: Callable[[], Matrix | None]) -> Answer:
         """Return an answer with the best sentence of each result; `vector` returns the query's, None if there is none."""
@@ -50,36 +46,22 @@ class BestSentences:
         self, hits: Sequence[Hit], ranges: dict[int, list[Range]], vector: Callable[[], Matrix | None]
     ) -> dict[int, Range]:
         """Return the sentences nearest in meaning to a query, of as many results as their number allows, by rank."""
-        if not ranges or self._embedder.asks_server or (query := vector()) is None:
+        if not ranges or self._embedder.model.asks_server or (query := vector()) is None:
             return {}
         texts: dict[int, list[str]] = {}
         for rank, found in ranges.items():
             if found and sum(map(len, texts.values())) + len(found) <= _MAX_EMBEDDED:
                 texts[rank] = [hits[rank].snippet[start:end] for start, end in found]
         try:
-            vectors = self._vectors([text for of_hit in texts.values() for text in of_hit])
+            vectors = self._embedder.embed([text for of_hit in texts.values() for text in of_hit])
         except SemanticError as error:
             log.info("the best sentences are found by words alone: %s", error)
             return {}
+        similarities = iter(vectors @ query)
         return {
-            rank: max(zip(ranges[rank], of_hit, strict=True), key=lambda each: float(vectors[each[1]] @ query))[0]
+            rank: max(zip(islice(similarities, len(of_hit)), ranges[rank], strict=True), key=itemgetter(0))[1]
             for rank, of_hit in texts.items()
         }
-
-    def _vectors(self, texts: Sequence[str]) -> dict[str, Matrix]:
-        """Return the vectors of texts. Errors: those of `Embedder`."""
-        fingerprint = self._embedder.fingerprint
-        with self._lock:
-            known = {text: self._cached[text, fingerprint] for text in texts if (text, fingerprint) in self._cached}
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        known |= zip(new, self._embedder.embed(new), strict=True)
-        with self._lock:
-            for text, vector in known.items():
-                self._cached[text, fingerprint] = vector
-                self._cached.move_to_end((text, fingerprint))
-            while len(self._cached) > _CACHE_SIZE:
-                self._cached.popitem(last=False)
-        return known
 
 
 def _sentences(hit: Hit) -> list[Range]:

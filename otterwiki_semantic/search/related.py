@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ _PROBES = 12
 _NEAREST = 60
 _PAGES_PER_RESULT = 6
 _PAIRS = 3
+_NO_CHUNKS: Mapping[int, StoredChunk] = MappingProxyType({})
 _FLOOR = 0.35
 """The least similarity of pages that are offered to readers, on the bundled model's scale."""
 
@@ -32,11 +34,37 @@ def related_pages(generation: Generation, path: str, n: int, scale: Scale, urls:
     own = reader.page_vectors([path]).get(path)
     if own is None:
         return ()
-    others = reader.page_vectors(_near_pages(generation, own[1], path, n))
-    pairs_of = {other: _nearest_pairs(own, chunks) for other, chunks in others.items()}
-    nearest = sorted(pairs_of, key=lambda other: (-_similarity(pairs_of[other]), other))[:n]
-    stored = reader.chunks([chunk for other in nearest for pair in pairs_of[other] for chunk in (pair.own, pair.other)])
     links = generation.catalog.pages.link_targets(path)
+    return pages_near(generation, PageVectors(*own), path, links, n, scale, urls, reader.chunks(own[0]))
+
+
+class PageVectors(NamedTuple):
+    """The vectors of a page's chunks, or of the paragraphs of a text that is none yet."""
+
+    ids: list[int]
+    vectors: Matrix
+
+
+def pages_near(
+    generation: Generation,
+    own: PageVectors,
+    path: str,
+    links: Container[str],
+    n: int,
+    scale: Scale,
+    urls: PageUrls,
+    own_chunks: Mapping[int, StoredChunk] = _NO_CHUNKS,
+    pairs: int = _PAIRS,
+) -> tuple[RelatedPage, ...]:
+    """Return the pages nearest in meaning to some vectors, without the one at `path`; `links` are the keys of those linked.
+
+    `own_chunks` are the chunks of the vectors, if there are any. Pages are as near as the mean of their nearest `pairs`.
+    """
+    reader = generation.catalog.reader
+    others = reader.page_vectors(_near_pages(generation, own.vectors, path, n))
+    pairs_of = {other: _nearest_pairs(own, chunks, pairs) for other, chunks in others.items()}
+    nearest = sorted(pairs_of, key=lambda other: (-_similarity(pairs_of[other]), other))[:n]
+    stored = reader.chunks([pair.other for other in nearest for pair in pairs_of[other]])
     floor = scale.from_bundled(_FLOOR)
     return tuple(
         RelatedPage(
@@ -45,7 +73,7 @@ def related_pages(generation: Generation, path: str, n: int, scale: Scale, urls:
             title=stored[pairs_of[other][0].other].title,
             similarity=round(_similarity(pairs_of[other]), 6),
             linked=page_key(other) in links,
-            sections=_sections(pairs_of[other], stored),
+            sections=_sections(pairs_of[other], own_chunks, stored),
             relevant=_similarity(pairs_of[other]) >= floor,
             url=urls.of(other),
         )
@@ -65,13 +93,16 @@ def _similarity(pairs: Sequence[_Pair]) -> float:
     return sum(pair.similarity for pair in pairs) / len(pairs)
 
 
-def _sections(pairs: Sequence[_Pair], stored: Mapping[int, StoredChunk]) -> tuple[SectionMatch, ...]:
+def _sections(
+    pairs: Sequence[_Pair], own_chunks: Mapping[int, StoredChunk], stored: Mapping[int, StoredChunk]
+) -> tuple[SectionMatch, ...]:
     """Return the sections of pairs, each two once."""
     found = {}
     for pair in reversed(pairs):
-        own, other = stored[pair.own], stored[pair.other]
-        match = SectionMatch(own.section, own.anchor, other.section, other.anchor, round(pair.similarity, 6))
-        found[own.section, other.section] = match
+        own, other = own_chunks.get(pair.own), stored[pair.other]
+        section, anchor = (own.section, own.anchor) if own else ("", "")
+        match = SectionMatch(section, anchor, other.section, other.anchor, round(pair.similarity, 6))
+        found[section, other.section] = match
     return tuple(reversed(found.values()))
 
 
@@ -88,12 +119,12 @@ def _near_pages(generation: Generation, vectors: Matrix, path: str, n: int) -> l
     return sorted(best, key=lambda other: (-best[other], other))[: _PAGES_PER_RESULT * n]
 
 
-def _nearest_pairs(own: tuple[list[int], Matrix], other: tuple[list[int], Matrix]) -> list[_Pair]:
+def _nearest_pairs(own: tuple[list[int], Matrix], other: tuple[list[int], Matrix], most: int) -> list[_Pair]:
     """Return the nearest pairs of chunks of two pages, nearest first, each chunk in one pair."""
     (own_ids, own_vectors), (other_ids, other_vectors) = own, other
     similarity = own_vectors @ other_vectors.T
     pairs: list[_Pair] = []
-    for _ in range(min(_PAIRS, *similarity.shape)):
+    for _ in range(min(most, *similarity.shape)):
         mine, theirs = map(int, np.unravel_index(int(np.argmax(similarity)), similarity.shape))
         pairs.append(_Pair(own_ids[mine], other_ids[theirs], float(similarity[mine, theirs])))
         similarity[mine, :] = similarity[:, theirs] = -2.0

@@ -214,6 +214,15 @@ class LabelSegment:
         """Return the labels with a word that begins in one of these ways."""
         return self._masks(map(self.words.find, beginnings))
 
+    def begins_name(self, key: str) -> bool:
+        """Whether a label's key begins with this one."""
+        found = self.keys.texts.range_of(key)
+        return bool(found.start < found.stop)
+
+    def pages_named(self, key: str) -> list[int]:
+        """Return the places of the pages whose title or alias has this key."""
+        return [int(place) for place in self.keys.find(key, is_beginning=False) if place < len(self.paths)]
+
     def with_key(self, key: str, *, is_beginning: bool = False) -> LabelMasks:
         """Return the labels that are the key of a name, or begin with it."""
         return self._masks([self.keys.find(key, is_beginning=is_beginning)])

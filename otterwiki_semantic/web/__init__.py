@@ -15,6 +15,7 @@ from otterwiki_semantic.web.template_hooks import related_placeholder as related
 from otterwiki_semantic.web.template_hooks import search_link as search_link
 from otterwiki_semantic.web.template_hooks import search_offer as search_offer
 from otterwiki_semantic.web.template_hooks import stylesheet as stylesheet
+from otterwiki_semantic.web.template_hooks import writing_panel as writing_panel
 
 if TYPE_CHECKING:
     from flask import Flask

@@ -45,6 +45,7 @@ from otterwiki_semantic.core.records.pages import PageView as PageView
 from otterwiki_semantic.core.records.requests import MAX_RESULTS as MAX_RESULTS
 from otterwiki_semantic.core.records.requests import BatchRequest as BatchRequest
 from otterwiki_semantic.core.records.requests import DismissalRequest as DismissalRequest
+from otterwiki_semantic.core.records.requests import DraftRequest as DraftRequest
 from otterwiki_semantic.core.records.requests import Filters as Filters
 from otterwiki_semantic.core.records.requests import Fusion as Fusion
 from otterwiki_semantic.core.records.requests import HealthRequest as HealthRequest
@@ -65,9 +66,11 @@ from otterwiki_semantic.core.records.requests import SuggestRequest as SuggestRe
 from otterwiki_semantic.core.records.search import FIRST_BUILD as FIRST_BUILD
 from otterwiki_semantic.core.records.search import Answer as Answer
 from otterwiki_semantic.core.records.search import Correction as Correction
+from otterwiki_semantic.core.records.search import DraftLinks as DraftLinks
 from otterwiki_semantic.core.records.search import Explanation as Explanation
 from otterwiki_semantic.core.records.search import Facets as Facets
 from otterwiki_semantic.core.records.search import Hit as Hit
+from otterwiki_semantic.core.records.search import Mention as Mention
 from otterwiki_semantic.core.records.search import RelatedPage as RelatedPage
 from otterwiki_semantic.core.records.search import RelatedPages as RelatedPages
 from otterwiki_semantic.core.records.search import RetrieverScore as RetrieverScore

@@ -8,6 +8,7 @@ from enum import StrEnum
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.parameters import (
     Choice,
+    DraftText,
     FindingIds,
     Flag,
     Integer,
@@ -171,6 +172,18 @@ class RelatedRequest:
 
     path: str = parameter(PagePath(), _PAGE)
     n: int = parameter(Integer(1, MAX_RESULTS), "Number of pages.", 5)
+
+
+@dataclass(frozen=True, slots=True)
+class DraftRequest:
+    """A text that is being written, and where."""
+
+    text: str = parameter(DraftText(100_000), "The Markdown so far.")
+    path: str = parameter(Text(), "The path that it is or will be saved at: this page is not suggested.", "")
+    cursor: int | None = parameter(
+        Integer(0, 100_000), "Where somebody is writing, in characters from the beginning; by default the end.", None
+    )
+    n: int = parameter(Integer(1, MAX_RESULTS), "Number of pages about the same.", 5)
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,6 +195,36 @@ class RelatedPages(Struct, frozen=True):
     index: Freshness
 
 
+class Mention(Struct, frozen=True, omit_defaults=True):
+    """A phrase of a text that names a page."""
+
+    start: int
+    """Where it begins in the text, in Unicode code points."""
+    end: int
+    """Where it ends: before this place."""
+    phrase: str
+    path: str
+    """The page's path in the wiki."""
+    title: str
+    """The page's title."""
+    url: str | None = None
+    """The page in the wiki."""
+
+
+class DraftLinks(Struct, frozen=True, omit_defaults=True):
+    """What a text that is being written could link to."""
+
+    mentions: tuple[Mention, ...]
+    """Phrases that name a page which is not linked yet, in order; each page once, at most 20."""
+    pages: tuple[RelatedPage, ...]
+    """Pages about the same, nearest first; only relevant ones."""
+    duplicates: tuple[RelatedPage, ...]
+    """Of a page that is being begun: those of `pages` that seem to be about exactly this already, at most two."""
+    index: Freshness
+    degraded: str | None = None
+    """Only if there are no `pages`: why."""
+
+
 class SuggestedLabel(Struct, frozen=True, omit_defaults=True):
     """A page or a section whose name begins with what was typed."""
 

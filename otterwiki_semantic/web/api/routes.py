@@ -19,6 +19,8 @@ from otterwiki_semantic.core.records import (
     BatchRequest,
     DismissalAnswer,
     DismissalRequest,
+    DraftLinks,
+    DraftRequest,
     HealthReport,
     HealthRequest,
     HistoryRequest,
@@ -212,6 +214,20 @@ class Api:
     def related(self, asked: RelatedRequest) -> bytes:
         """Pages near in meaning to one page."""
         return self._index.fetch_json(IndexService.related, asked.path, asked.n, page_urls())
+
+    @Operation(
+        "POST",
+        "/related",
+        "draftLinks",
+        DraftLinks,
+        Access.READERS,
+        takes=DraftRequest,
+        body="required",
+        example='{"text": "…"}',
+    )
+    def draft_links(self, asked: DraftRequest) -> bytes:
+        """What a text that is being written could link to: pages that it names, and pages about the same."""
+        return self._index.fetch_json(IndexService.draft_links, asked, page_urls())
 
     @Operation("GET", "/semantic-search/pages", "pages", PageList, Access.READERS, alias="/pages", takes=PageListRequest)
     def pages(self, asked: PageListRequest) -> bytes:

@@ -1,0 +1,39 @@
+"""Vectors of texts that are asked for again and again while somebody types."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+
+import numpy as np
+
+from otterwiki_semantic.embedding.base import Embedder, Matrix
+
+_CACHE_SIZE = 1_024
+
+
+class CachedEmbedder:
+    """Embeds passages with a model, and remembers the vectors of the last 1,024."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self.model = embedder
+        self._cached: OrderedDict[tuple[str, str], Matrix] = OrderedDict()
+        """Vectors by text and fingerprint of the model; last the most recently used."""
+        self._lock = Lock()
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the vectors of texts, as rows. Errors: those of `Embedder`."""
+        fingerprint = self.model.fingerprint
+        with self._lock:
+            known = {text: self._cached[text, fingerprint] for text in texts if (text, fingerprint) in self._cached}
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new:
+            known |= zip(new, self.model.embed(new), strict=True)
+        with self._lock:
+            for text, vector in known.items():
+                self._cached[text, fingerprint] = vector
+                self._cached.move_to_end((text, fingerprint))
+            while len(self._cached) > _CACHE_SIZE:
+                self._cached.popitem(last=False)
+        return np.array([known[text] for text in texts], dtype=np.float32)
