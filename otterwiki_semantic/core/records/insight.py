@@ -230,6 +230,8 @@ class MapPoint(Struct, frozen=True, omit_defaults=True):
     """Whether the page came after the map was made: it is placed among those nearest to it until the next one."""
     url: str | None = None
     """The page in the wiki."""
+    cluster: str | None = None
+    """The name of the pages near in meaning that it belongs to, made of words of their titles; null in small wikis."""
 
 
 class WikiMap(Struct, frozen=True, omit_defaults=True):

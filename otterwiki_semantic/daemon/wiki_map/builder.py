@@ -23,6 +23,7 @@ from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import MapError
 from otterwiki_semantic.core.files import write_atomically
 from otterwiki_semantic.core.records import Freshness, MapPoint, MapState, PageUrls, WikiMap
+from otterwiki_semantic.daemon.wiki_map.clusters import cluster_names
 from otterwiki_semantic.daemon.wiki_map.process import ProjectionProcess
 from otterwiki_semantic.daemon.wiki_map.projection import MIDDLE, Places, framed, near_places
 from otterwiki_semantic.embedding import Matrix
@@ -101,10 +102,12 @@ class WikiMapBuilder:
             paths = sorted(blobs)
             is_other = self._map is None or self._map.content != content
             vectors = _vectors(generation, paths) if is_other else None
+            titles = {path: title for path, title, _ in generation.catalog.pages.labels()} if is_other else {}
         if vectors is not None:
             begin = time.monotonic()
             places = self._process.project(vectors, _last_places(self._map, paths))
-            made = _map_of(content, paths, places, time.monotonic() - begin)
+            clusters = cluster_names(paths, titles, vectors)
+            made = _map_of(content, paths, places, clusters, time.monotonic() - begin)
             self._message = None
             self._map, self._is_stored = made, False
             self._cooldown.start(_pause_after(made))
@@ -186,11 +189,11 @@ def _last_places(last: StoredMap | None, paths: Sequence[str]) -> Places:
     return (places - MIDDLE) * last.span
 
 
-def _map_of(content: str, paths: Sequence[str], places: Places, seconds: float) -> StoredMap:
+def _map_of(content: str, paths: Sequence[str], places: Places, clusters: dict[str, str], seconds: float) -> StoredMap:
     inside, span = framed(places)
     found = {path: (x, y) for path, (x, y) in zip(paths, inside.round(_DIGITS).tolist(), strict=True)}
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return StoredMap(content, now, round(seconds, 3), span, found)
+    return StoredMap(content, now, round(seconds, 3), span, found, clusters)
 
 
 def _points(generation: Generation, made: StoredMap, urls: PageUrls) -> list[MapPoint]:
@@ -198,7 +201,9 @@ def _points(generation: Generation, made: StoredMap, urls: PageUrls) -> list[Map
     missing = [path for path, _, _ in labels if path not in made.places]
     new = _place_new_pages(generation, made, [path for path, _, _ in labels], missing) if missing else {}
     return [
-        MapPoint(path, title, page_name(path), *place, _folder(path), category, path in new, urls.of(path))
+        MapPoint(
+            path, title, page_name(path), *place, _folder(path), category, path in new, urls.of(path), made.clusters.get(path)
+        )
         for path, title, category in labels
         for place in [new.get(path) or made.places[path]]
     ]
@@ -244,6 +249,8 @@ class StoredMap:
     """What 1 stands for in the projection's own units."""
     places: dict[str, Place]
     """Positions by path, from 0 to 1 in both directions."""
+    clusters: dict[str, str]
+    """The names of the pages' clusters by path."""
 
 
 def read_map(path: Path) -> StoredMap | None:
@@ -253,7 +260,8 @@ def read_map(path: Path) -> StoredMap | None:
         places = {page: (float(x), float(y)) for page, (x, y) in values.pop("places").items()}
         found = StoredMap(**values, places=places)
         is_sound = all(0 <= x <= 1 and 0 <= y <= 1 for x, y in places.values()) and 0 < found.span < float("inf")
-        return found if is_sound and found.seconds >= 0 else None
+        has_names = all(isinstance(name, str) for name in found.clusters.values())
+        return found if is_sound and has_names and found.seconds >= 0 else None
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 from flask import Blueprint, render_template, request, url_for
@@ -63,7 +64,8 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
     ):
         pages.add_url_rule(rule, name, guarded("READ", view))
     pages.after_request(keep_private)
-    pages.add_app_template_global(lambda: settings.map, "semantic_has_map")
+    has_map = settings.map and find_spec("sklearn") is not None  # else it cannot be made
+    pages.add_app_template_global(lambda: has_map, "semantic_has_map")
     pages.add_app_template_global(lambda: settings.palette, "semantic_has_palette")
     return pages
 

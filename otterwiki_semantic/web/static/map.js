@@ -1,6 +1,6 @@
 // The map of the wiki: loads its points after the page itself, and highlights search results as you type.
 import { Drawing } from "./map_drawing.js";
-import { groupsOf, isGrey, numeral, showLegend } from "./map_groups.js";
+import { firstChoice, groupsOf, isGrey, numeral, showLegend } from "./map_groups.js";
 import { moving } from "./map_moving.js";
 import { View } from "./map_view.js";
 
@@ -60,7 +60,8 @@ function show(points) {
   const canvas = document.getElementById("semantic-map-canvas");
   const tip = document.getElementById("semantic-map-tip");
   const view = new View(points);
-  const drawing = new Drawing(canvas, points, view, (seen) => (inSight.textContent = `${numeral(seen)} of ${numeral(points.length)} pages visible`));
+  const buttonsPlace = page.querySelector(".semantic-map-buttons");
+  const drawing = new Drawing(canvas, points, view, buttonsPlace, (seen) => (inSight.textContent = `${numeral(seen)} of ${numeral(points.length)} pages visible`));
   const buttons = { in: document.getElementById("semantic-map-in"), out: document.getElementById("semantic-map-out"), reset: document.getElementById("semantic-map-reset") };
   moving({ canvas, tip, buttons, points, view, drawing });
   colouring(points, drawing);
@@ -73,6 +74,8 @@ function colouring(points, drawing) {
     showLegend(document.getElementById("semantic-map-legend"), groups);
     drawing.set({ groups: [...groups.filter(isGrey), ...groups.filter((group) => !isGrey(group))] }); // the last ones are drawn on top
   };
+  form.elements.by.value = firstChoice(points);
+  document.getElementById("semantic-map-clusters").hidden = !points.some((point) => point.cluster);
   form.addEventListener("change", (event) => event.target.name === "by" && colour());
   colour();
 }

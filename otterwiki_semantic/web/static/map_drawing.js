@@ -5,8 +5,8 @@ import { Sheet, stampOf } from "./map_stamps.js";
 const LEAST_RADIUS = 2.25, MOST_RADIUS = 7, DENSITY = 0.16, DIMMED = 0.22, FOUND_LARGER = 1.6, LEAST_FOUND = 5;
 
 export class Drawing {
-  constructor(canvas, points, view, drawn) {
-    Object.assign(this, { canvas, points, view, drawn });
+  constructor(canvas, points, view, covering, drawn) {
+    Object.assign(this, { canvas, points, view, covering, drawn }); // what is covered has no labels
     this.context = canvas.getContext("2d", { willReadFrequently: true }); // its pixels are computed here
     this.order = labelOrder(points);
     this.left = new Float32Array(points.length);
@@ -125,10 +125,16 @@ export class Drawing {
     context.strokeStyle = this.colour("--semantic-map-ground");
     context.fillStyle = this.colour("--semantic-text");
     const radius = found ? this.foundRadius : this.radius, pixelOf = (at) => [this.left[at], this.top[at]];
-    for (const { text, left, top } of labels(context, this.points, chosen, { ...view, pixelOf, radius })) {
+    for (const { text, left, top } of labels(context, this.points, chosen, { ...view, pixelOf, radius, covered: this.covered })) {
       context.strokeText(text, left, top);
       context.fillText(text, left, top);
     }
+  }
+
+  // The part of the canvas below the buttons.
+  get covered() {
+    const { offsetLeft: left, offsetTop: top, offsetWidth, offsetHeight } = this.covering;
+    return { left, top, right: left + offsetWidth, bottom: top + offsetHeight };
   }
 
   paintHere() {

@@ -9,7 +9,17 @@ const PATHS = {
 };
 const SHAPES = ["circle", "square", "triangle", "diamond"].map((name) => PATHS[name]);
 const GREY = "--semantic-map-grey";
-const NAMELESS = { folder: "no folder", category: "no category" };
+const NAMELESS = { folder: "no folder", category: "no category", cluster: "no group" };
+const FLAT = 0.5; // at most this share of the pages has a folder that some others have not
+
+/** Return what to colour by at first: clusters of meaning if there are some, and folders tell little. */
+export function firstChoice(points) {
+  const sizes = new Map();
+  for (const { folder } of points) if (folder) sizes.set(folder, (sizes.get(folder) ?? 0) + 1);
+  const inFolders = [...sizes.values()].reduce((sum, size) => sum + size, 0);
+  const isFlat = inFolders <= FLAT * points.length || Math.max(...sizes.values()) === points.length;
+  return isFlat && points.some((point) => point.cluster) ? "cluster" : "folder";
+}
 
 // Returns the groups, largest first; pages without a group, and groups beyond the colours, are grey.
 export function groupsOf(points, by) {

@@ -16,9 +16,17 @@ function spots(left, top, width, radius) {
   return corners.map(([x, y]) => ({ left: x, top: y, right: x + width, bottom: y + HEIGHT }));
 }
 
+// Returns a title that fits, cut between words if there are any.
+function shortened(title) {
+  if (title.length <= LONGEST) return title;
+  const cut = title.slice(0, LONGEST - 1);
+  const space = /\s/.test(title[LONGEST - 1]) ? cut.length : cut.search(/\s\S*$/);
+  return `${cut.slice(0, space > 0 ? space : cut.length).trimEnd()}…`;
+}
+
 // Returns titles with their positions. `seen` are the indices of visible points, most important first; `pixelOf` returns a position.
-export function labels(context, points, seen, { pixelOf, radius, width, height }) {
-  const taken = [], placed = [], isSparse = seen.length <= OBSTACLES;
+export function labels(context, points, seen, { pixelOf, radius, width, height, covered }) {
+  const taken = [covered], placed = [], isSparse = seen.length <= OBSTACLES;
   const most = Math.ceil((width * height) / (isSparse ? ROOM_PX : ROOM_AMID_MANY_PX));
   if (isSparse) {
     for (const at of seen) {
@@ -28,8 +36,7 @@ export function labels(context, points, seen, { pixelOf, radius, width, height }
   }
   for (const at of seen.slice(0, TRIED)) {
     if (placed.length >= most) break;
-    const { title } = points[at];
-    const text = title.length > LONGEST ? `${title.slice(0, LONGEST - 1).trimEnd()}…` : title;
+    const text = shortened(points[at].title);
     const around = spots(...pixelOf(at), context.measureText(text).width, radius);
     const spot = around.find((each) => (
       each.left >= 0 && each.top >= 0 && each.right <= width && each.bottom <= height && !taken.some((other) => overlaps(each, other))

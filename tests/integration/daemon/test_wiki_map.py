@@ -123,10 +123,12 @@ def test_the_owner_makes_a_map_and_keeps_it(wiki_of_three: Settings) -> None:
     assert all(0 <= value <= 1 for place in places(first).values() for value in place)
     right = [subject_beside(path, places(first)) == path.split("/")[0] for path in points(first)]
     assert sum(right) >= 0.9 * len(right), "near in meaning is near on the map"
+    cluster = points(first)["garden/0"].cluster
     assert (first.message, points(first)["garden/0"]) == (
         None,
-        MapPoint("garden/0", "About tomatoes", "0", *places(first)["garden/0"], "garden", None, False),
+        MapPoint("garden/0", "About tomatoes", "0", *places(first)["garden/0"], "garden", None, False, cluster=cluster),
     )
+    assert cluster
 
     new = "---\ncategory: food\n---\n# About lentils\n\n" + SENTENCES["kitchen"].format("lentils")
     head = commit(repository, {"lentils.md": new, "garden/3.md": None})
