@@ -39,6 +39,7 @@ PARTS = {
     "server": "ChromaDB in the index's process and on a server of its own: memory, disk, filling, searches",
     "monitoring": "what figures for Prometheus cost a search, and giving them",
     "sessions": "how many queries of a session need not be embedded",
+    "tasks": "twelve tasks in the palette and in the wiki's own search",
     "agents": "calls and tokens that an agent spends on a question",
     "million": "a wiki of a million passages: build, memory, disk, searches, edits, starts",
 }

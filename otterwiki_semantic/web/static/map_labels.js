@@ -3,7 +3,8 @@ const ROOM_PX = 11_000, ROOM_AMID_MANY_PX = 24_000, TRIED = 500, OBSTACLES = 300
 
 export function labelOrder(points) {
   const depth = points.map((point) => point.path.split("/").length);
-  return points.map((_, at) => at).sort((a, b) => depth[a] - depth[b] || a - b);
+  const spread = (at) => Math.imul(at + 1, 0x9e3779b1) >>> 0; // neighbours in the alphabet are often neighbours on the map
+  return points.map((_, at) => at).sort((a, b) => depth[a] - depth[b] || spread(a) - spread(b));
 }
 
 function overlaps(a, b) {
