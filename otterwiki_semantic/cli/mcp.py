@@ -23,6 +23,12 @@ from otterwiki_semantic.core.errors import ConfigError
 @click.option(
     "--allowed-origin", "origins", multiple=True, metavar="ORIGIN", help="With --http: a web origin that may send requests."
 )
+@click.option(
+    "--public-url",
+    metavar="URL",
+    help="With --http and --url: this server's https:// address, for clients that use OAuth.",
+)
+@click.option("--wiki-url", metavar="URL", help="The wiki's address in a browser, if it is not that of --url.")
 @click.option("--allow-reindex", is_flag=True, help="Let agents reindex the wiki.")
 @click.option(
     "--aliases",
@@ -45,6 +51,8 @@ def mcp_command(
     address: str | None,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
+    public_url: str | None,
+    wiki_url: str | None,
     *,
     allow_reindex: bool,
     has_aliases: bool,
@@ -54,15 +62,20 @@ def mcp_command(
 
     The wiki is a running one (--url), with its key in OTTERWIKI_API_KEY, or a git repository on this machine (--repository).
     With --http, every request must have the token in MCP_AUTH_TOKEN if that is set; required if other machines can connect.
+    With --public-url, people can also connect clients such as Claude.ai and ChatGPT with their own account in the wiki.
     """
     _check(ctx, url, repository, data_dir)
+    if public_url and (repository is not None or not address):
+        raise click.UsageError("--public-url requires --http, and a running wiki (--url) whose accounts people log in with")
     _check_installed()
-    from otterwiki_semantic.mcp import LocalBackend, RestBackend, http_access, serve
+    from otterwiki_semantic.mcp import LocalBackend, RestBackend, http_access, oauth_settings, serve
 
     serve_wiki = partial(serve, allow_reindex=allow_reindex, has_aliases=has_aliases, is_structured=is_structured)
-    access = http_access(address, _environment("MCP_AUTH_TOKEN"), hosts, origins) if address else None
+    key = _environment("OTTERWIKI_API_KEY")
+    oauth = oauth_settings(public_url, url or "", wiki_url, key) if public_url else None
+    access = http_access(address, _environment("MCP_AUTH_TOKEN"), hosts, origins, oauth) if address else None
     if repository is None:
-        serve_wiki(RestBackend(url or "", _environment("OTTERWIKI_API_KEY")), access)
+        serve_wiki(RestBackend(url or "", key, browser_url=wiki_url), access)
         return
     with open_index(repository, data_dir) as index:
         serve_wiki(LocalBackend(index, repository_from_option(repository)), access)

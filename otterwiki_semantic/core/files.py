@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,10 +18,13 @@ _BLOCK_BYTES = 512
 """The unit of `st_blocks`, whatever the block size of the file system."""
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replace the content of a file with ASCII text; after a crash it is either the old or the new one. Errors: `OSError`."""
+def write_atomically(path: Path, text: str, mode: int = 0o666) -> None:
+    """Replace the content of a file with ASCII text; after a crash it is either the old or the new one. Errors: `OSError`.
+
+    `mode` is its permissions, less those that the process's umask takes.
+    """
     scratch = path.with_suffix(".new")
-    with scratch.open("w", encoding="ascii") as stream:
+    with open(scratch, "w", encoding="ascii", opener=partial(os.open, mode=mode)) as stream:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())

@@ -106,15 +106,24 @@ class JsonClient:
         self._max_bytes = max_bytes
 
     def send(
-        self, path: str, seconds: float, body: Mapping[str, Any] | None = None, *, params: Mapping[str, Any] | None = None
+        self,
+        path: str,
+        seconds: float,
+        body: Mapping[str, Any] | None = None,
+        *,
+        params: Mapping[str, Any] | None = None,
+        key: str | None = None,
     ) -> JsonResponse:
-        """POST a body, or GET if there is none, within `seconds`. Errors: `ProviderError` if there is no complete answer."""
+        """POST a body, or GET if there is none, within `seconds`; `key` replaces the client's.
+
+        Errors: `ProviderError` if there is no complete answer.
+        """
         import httpx
 
         # A lone surrogate, as damaged pages have, cannot be sent.
         content = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", errors="replace")
         try:
-            response, received = call_with_timeout(seconds, lambda: self._send(self.url + path, seconds, content, params))
+            response, received = call_with_timeout(seconds, lambda: self._send(self.url + path, seconds, content, params, key))
         except (TimeoutError, httpx.TimeoutException):
             raise ProviderTimeoutError(seconds) from None
         except (httpx.InvalidURL, ValueError) as error:  # ValueError: of a host name, or of a proxy in the environment
@@ -130,13 +139,15 @@ class JsonClient:
             self._client.close()
 
     def _send(
-        self, url: str, seconds: float, content: bytes | None, params: Mapping[str, Any] | None
+        self, url: str, seconds: float, content: bytes | None, params: Mapping[str, Any] | None, key: str | None
     ) -> tuple[httpx.Response, bytearray]:
         import httpx
 
         deadline = time.monotonic() + seconds
         timeout = httpx.Timeout(seconds, connect=min(seconds, self._connect_seconds))  # of each step, not of the exchange
-        method, headers = ("GET", None) if content is None else ("POST", {"Content-Type": "application/json"})
+        method, headers = ("GET", {}) if content is None else ("POST", {"Content-Type": "application/json"})
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
         request = self._client.build_request(method, url, content=content, params=params, headers=headers, timeout=timeout)
         with closing(self._client.send(request, stream=True)) as response:
             if response.headers.get("content-encoding", "identity") != "identity":

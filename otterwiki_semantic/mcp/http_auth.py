@@ -1,4 +1,4 @@
-"""Who may use the MCP server over HTTP: the address it listens on, the names it answers to, and its bearer token."""
+"""Who may use the MCP server over HTTP: the address it listens on, the names it answers to, its bearer token, and OAuth."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.loopback import is_loopback_host
+from otterwiki_semantic.mcp.oauth import OAuthSettings
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _ADDRESS = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/]*):)?(?P<port>[0-9]{1,5})")
@@ -31,6 +32,8 @@ class HttpAccess:
     """Host names that are accepted in addition to those of this machine."""
     origins: tuple[str, ...] = ()
     """Origins that are accepted in addition to those of this machine."""
+    oauth: OAuthSettings | None = None
+    """None: clients cannot get tokens."""
 
     @property
     def url_host(self) -> str:
@@ -41,6 +44,7 @@ class HttpAccess:
     def allowed_hosts(self) -> list[str]:
         """The accepted values of the header Host, with any port."""
         names = [*_LOOPBACK, *([] if _is_any(self.host) else [self.url_host]), *self.hosts]
+        names += [self.oauth.host] if self.oauth else []
         return [value for name in names for value in (name, f"{name}:*")]
 
     @property
@@ -50,19 +54,25 @@ class HttpAccess:
         return [value for origin in own for value in (origin, f"{origin}:*")] + list(self.origins)
 
 
-def http_access(address: str, token: str | None, hosts: tuple[str, ...] = (), origins: tuple[str, ...] = ()) -> HttpAccess:
+def http_access(
+    address: str,
+    token: str | None,
+    hosts: tuple[str, ...] = (),
+    origins: tuple[str, ...] = (),
+    oauth: OAuthSettings | None = None,
+) -> HttpAccess:
     """Parse an address: ``HOST:PORT``, ``:PORT`` or ``PORT``, an IPv6 address in brackets.
 
-    Errors: `ConfigError` if it is invalid, and if other machines can reach it but there is no token.
+    Errors: `ConfigError` if it is invalid, and if other machines can reach it but there is neither token nor OAuth.
     """
     found = _ADDRESS.fullmatch(address.strip())
     if found is None or int(found["port"]) > 65535:
         raise ConfigError(f"--http is {address!r}; allowed: HOST:PORT, :PORT or PORT, an IPv6 address in brackets")
     host = (found["host"] or "127.0.0.1").strip("[]")
     token = (token or "").strip() or None
-    if token is None and not is_loopback_host(host):
+    if token is None and oauth is None and not is_loopback_host(host):
         raise ConfigError(f"other machines can reach {host}: set MCP_AUTH_TOKEN to the token that they have to send")
-    return HttpAccess(host, int(found["port"]), token, hosts, origins)
+    return HttpAccess(host, int(found["port"]), token, hosts, origins, oauth)
 
 
 def _is_any(host: str) -> bool:

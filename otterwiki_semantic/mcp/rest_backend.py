@@ -12,7 +12,10 @@ import anyio.to_thread
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.http import InvalidUrlError, JsonClient, JsonResponse, ProviderError, ProviderTimeoutError
 from otterwiki_semantic.core.loopback import is_http_url
+from otterwiki_semantic.core.records import BEARER_PREFIX, Purpose
+from otterwiki_semantic.core.signing import Signer
 from otterwiki_semantic.mcp.backend import BackendError, Json
+from otterwiki_semantic.mcp.oauth import current_connection
 
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
@@ -28,11 +31,16 @@ _KEY_ERRORS = {
 class RestBackend:
     """A `WikiBackend` at a URL; the key is sent with every request, and to no other host.
 
+    Requests of a connected program have the permissions of its account instead. Browsers reach the wiki at `browser_url`.
     Errors: `ConfigError` for an invalid URL and for a key that cannot be sent, else `BackendError`.
     """
 
-    def __init__(self, url: str, key: str | None = None, answer_seconds: float = _ANSWER_SECONDS) -> None:
+    def __init__(
+        self, url: str, key: str | None = None, answer_seconds: float = _ANSWER_SECONDS, *, browser_url: str | None = None
+    ) -> None:
         self._url = _checked_url(url)
+        self._browser_url = _checked_url(browser_url) if browser_url else self._url
+        self._signer = Signer(key, Purpose.CONNECTION) if key else None
         if key and not key.isprintable():  # the client's own error would show it
             raise ConfigError("OTTERWIKI_API_KEY has characters that cannot be sent, such as a line break")
         self._client = JsonClient(f"{self._url}/api/v1/", key, connect_seconds=_CONNECT_SECONDS)
@@ -69,7 +77,7 @@ class RestBackend:
     async def _ask(self, route: str, arguments: Mapping[str, Any] | None = None, body: Json | None = None) -> Json:
         """Return the answer to a POST of a body, or else to a GET."""
         params = {name: value for name, value in (arguments or {}).items() if value is not None}
-        send = partial(self._client.send, route, self._seconds, body, params=params)
+        send = partial(self._client.send, route, self._seconds, body, params=params, key=self._connection_key())
         try:
             response = await anyio.to_thread.run_sync(send, abandon_on_cancel=True)
         except ProviderTimeoutError:
@@ -80,6 +88,11 @@ class RestBackend:
             reason = error.server_message or error.reason
             raise BackendError(f"the wiki at {self._url} cannot be reached ({reason}); make sure that it runs") from None
         return self._read(response)
+
+    def _connection_key(self) -> str | None:
+        """Return the key that narrows the current request to the permissions of an account; None if no program asks."""
+        connection = current_connection()
+        return BEARER_PREFIX + self._signer.sign(connection) if connection and self._signer else None
 
     def _read(self, response: JsonResponse) -> Json:
         answer = response.body
@@ -104,7 +117,7 @@ class RestBackend:
         entries = [answer, *(entry for name in ("results", "pages") for entry in answer.get(name, ()))]
         for entry in entries:
             if isinstance(entry, dict) and isinstance(entry.get("url"), str):
-                entry["url"] = urljoin(f"{self._url}/", entry["url"])
+                entry["url"] = urljoin(f"{self._browser_url}/", entry["url"])
         return answer
 
 

@@ -17,10 +17,9 @@ from starlette.types import ASGIApp
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.mcp.backend import WikiBackend
 from otterwiki_semantic.mcp.http_auth import BearerToken, HttpAccess
+from otterwiki_semantic.mcp.oauth import PATH, authorized_app
 from otterwiki_semantic.mcp.server import make_server
 from otterwiki_semantic.mcp.stdio import serve_stdio
-
-PATH = "/mcp"
 
 
 def serve(
@@ -57,6 +56,8 @@ async def _serve_http(server: MCPServer[None], access: HttpAccess) -> None:
     listener = _listen(access)
     port = listener.getsockname()[1]
     sys.stderr.write(f"serving on http://{access.url_host}:{port}{PATH}\n")
+    if access.oauth:
+        sys.stderr.write(f"remote clients connect to {access.oauth.resource}\n")
     sys.stderr.flush()
     config = uvicorn.Config(http_app(server, access), log_config=None, access_log=False, timeout_graceful_shutdown=2)
     await uvicorn.Server(config).serve(sockets=[listener])
@@ -72,6 +73,8 @@ def http_app(server: MCPServer[None], access: HttpAccess) -> ASGIApp:
             allowed_hosts=access.allowed_hosts, allowed_origins=access.allowed_origins
         ),
     )
+    if access.oauth:
+        return authorized_app(app, access.oauth, access.token)
     return BearerToken(app, access.token) if access.token else app
 
 

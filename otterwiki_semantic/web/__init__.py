@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from otterwiki_semantic.web.api.routes import make_blueprint
+from otterwiki_semantic.web.auth import CONNECTIONS
+from otterwiki_semantic.web.connections import ConnectionStore
 from otterwiki_semantic.web.pages.admin import make_admin_pages
+from otterwiki_semantic.web.pages.connect import make_connect_pages, make_connection_routes
 from otterwiki_semantic.web.pages.health import make_health_pages
 from otterwiki_semantic.web.pages.search import make_pages
 from otterwiki_semantic.web.template_hooks import extend_templates
@@ -32,4 +35,9 @@ def register(app: Flask, index: IndexClient, settings: Settings) -> None:
     app.register_blueprint(make_pages(index, settings))
     app.register_blueprint(make_health_pages(index))
     app.register_blueprint(make_admin_pages(index))
+    app.extensions[CONNECTIONS] = ConnectionStore(settings.data_dir)
+    app.register_blueprint(make_connect_pages(settings.api_key))
+    asked_by_mcp = make_connection_routes(settings.api_key)
+    app.register_blueprint(asked_by_mcp)
+    app.extensions["csrf"].exempt(asked_by_mcp)
     extend_templates(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import hmac
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,8 +12,13 @@ from flask_login import current_user
 from flask_wtf.csrf import CSRFError
 
 from otterwiki_semantic.core.loopback import is_loopback_address, is_loopback_host
+from otterwiki_semantic.core.records import BEARER_PREFIX, Purpose
+from otterwiki_semantic.core.signing import Signer
+from otterwiki_semantic.web.connections import Connection, ConnectionStore
 from otterwiki_semantic.web.errors import ApiError
 
+CONNECTIONS = "otterwiki_semantic.connections"
+"""The extension of the Flask application that holds its `ConnectionStore`."""
 _SCHEME = "bearer"
 _FORWARDING = (
     *("forwarded", "via", "x-forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-original-", "x-envoy-"),
@@ -23,7 +29,7 @@ _FORWARDING = (
 
 def require_read(api_key: str | None) -> None:
     """Accept the API key, or a user with READ permission; raise `ApiError` otherwise."""
-    if not _bears_key(api_key) and not has_permission("READ"):
+    if not _bearer_may("READ", api_key) and not has_permission("READ"):
         raise _refusal("READ")
 
 
@@ -37,8 +43,14 @@ def require_write(api_key: str | None) -> None:
     _require_session(api_key, "WRITE")
 
 
+def require_key(api_key: str | None) -> None:
+    """Accept only the API key itself; raise `ApiError` otherwise."""
+    if api_key is None or not _has_key(api_key, _bearer() or ""):
+        raise ApiError("unauthorized", "send the API key of the wiki: Authorization: Bearer …")
+
+
 def _require_session(api_key: str | None, permission: str) -> None:
-    if _bears_key(api_key):
+    if _bearer_may(permission, api_key):
         return
     if not has_permission(permission):
         raise _refusal(permission)
@@ -51,12 +63,16 @@ def _require_session(api_key: str | None, permission: str) -> None:
 
 def may_see_queries(api_key: str | None) -> bool:
     """Whether the current request may see what people searched for: with the API key, or as an administrator."""
-    return _bears_key(api_key) or has_permission("ADMIN")
+    given = _bearer()
+    if given is None or api_key is None:
+        return given is None and has_permission("ADMIN")
+    account = None if _has_key(api_key, given) else _connected_account(api_key, given)
+    return _has_key(api_key, given) or (account is not None and has_permission("ADMIN", account))
 
 
 def require_monitor(api_key: str | None) -> None:
     """Accept the API key, an administrator's session, or a program on this machine; raise `ApiError` otherwise."""
-    if not _bears_key(api_key) and not _is_local() and not has_permission("ADMIN"):
+    if not _bearer_may("ADMIN", api_key) and not _is_local() and not has_permission("ADMIN"):
         raise _refusal("ADMIN")
 
 
@@ -75,25 +91,78 @@ def _is_local() -> bool:
     return is_loopback_address(request.remote_addr or "") and is_loopback_host(name)
 
 
-def _bears_key(api_key: str | None) -> bool:
-    """Whether the request has the API key. Errors: `ApiError` for a wrong one, whoever sent it."""
-    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() != _SCHEME:
+def _bearer_may(permission: str, api_key: str | None) -> bool:
+    """Whether the request's bearer token has a permission; False if it has no token.
+
+    The API key has all. The MCP server sends the signed id of a connection instead, which has those of its account.
+    Errors: `ApiError` for a wrong token, and for an account without the permission, whoever sent it.
+    """
+    given = _bearer()
+    if given is None:
         return False
     if api_key is None:
         raise ApiError("no_key_configured", "this wiki has no API key; its administrator can set OTTERWIKI_API_KEY")
-    if not hmac.compare_digest(given.strip().encode("latin-1"), api_key.encode()):
+    if _has_key(api_key, given):
+        return True
+    account = _connected_account(api_key, given)
+    if account is None:
         raise ApiError("wrong_key", "the API key is wrong")
+    if not has_permission(permission, account):
+        raise ApiError("forbidden", f"the account {account.email} has no {permission} permission in this wiki")
     return True
 
 
-def has_permission(name: str) -> bool:
-    """Whether the current user has a permission in the wiki, such as `READ` or `ADMIN`.
+def _bearer() -> str | None:
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    return given.strip() if scheme.lower() == _SCHEME else None
+
+
+def _has_key(api_key: str, given: str) -> bool:
+    return hmac.compare_digest(given.encode("latin-1"), api_key.encode())
+
+
+def _connected_account(api_key: str, given: str) -> Any:
+    """Return the account of the connection whose signed id is given; None if it is not signed, or has ended."""
+    if not given.startswith(BEARER_PREFIX):
+        return None
+    signed = Signer(api_key, Purpose.CONNECTION).read(given.removeprefix(BEARER_PREFIX), str)
+    connection = connections().get(signed) if signed else None
+    return account_of(connection) if connection else None
+
+
+def connections() -> ConnectionStore:
+    """Return the connected programs of the wiki of the current request."""
+    store: ConnectionStore = current_app.extensions[CONNECTIONS]
+    return store
+
+
+def account_of(connection: Connection) -> Any:
+    """Return the account whose permissions a connection has; None if it was deleted, or replaced by another one."""
+    load: Any = current_app.login_manager._user_callback  # type: ignore[attr-defined]
+    number, _, _ = connection.account.partition(":")
+    account = load(number) if load else None
+    return account if account is not None and account_fingerprint(account) == connection.account else None
+
+
+def account_fingerprint(account: Any) -> str | None:
+    """Identify an account: another one with its number or its address has another fingerprint.
+
+    None if the wiki stores no accounts, because a proxy says with each request who sends it.
+    """
+    number = getattr(account, "id", None)
+    if number is None:
+        return None
+    facts = f"{account.email}\0{account.first_seen}".encode()
+    return f"{number}:{hashlib.sha256(facts).hexdigest()}"
+
+
+def has_permission(name: str, account: Any = None) -> bool:
+    """Whether the current user, or an account, has a permission in the wiki, such as `READ` or `ADMIN`.
 
     Uses the function of the wiki's templates: a process can have several wikis, but a module only the one imported last.
     """
     asked: Any = current_app.jinja_env.globals["has_permission"]
-    return bool(asked(name))
+    return bool(asked(name) if account is None else asked(name, account))
 
 
 def _refusal(permission: str) -> ApiError:

@@ -1,5 +1,14 @@
 """The records that travel between rooms. Those that leave the process are the JSON of the API: see `core.serialization`."""
 
+from otterwiki_semantic.core.records.connections import BEARER_PREFIX as BEARER_PREFIX
+from otterwiki_semantic.core.records.connections import CONNECTIONS_PATH as CONNECTIONS_PATH
+from otterwiki_semantic.core.records.connections import CONSENT_PATH as CONSENT_PATH
+from otterwiki_semantic.core.records.connections import ConsentRequest as ConsentRequest
+from otterwiki_semantic.core.records.connections import Grant as Grant
+from otterwiki_semantic.core.records.connections import Purpose as Purpose
+from otterwiki_semantic.core.records.connections import SecretKind as SecretKind
+from otterwiki_semantic.core.records.connections import SecretRequest as SecretRequest
+from otterwiki_semantic.core.records.connections import Tokens as Tokens
 from otterwiki_semantic.core.records.document import Block as Block
 from otterwiki_semantic.core.records.document import BlockKind as BlockKind
 from otterwiki_semantic.core.records.document import Chunk as Chunk

@@ -18,6 +18,8 @@ from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
 from otterwiki_semantic.core.records import IndexStatus, QualityRecord, RebuildState, ReindexRequest, SearchHour
 from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.web.auth import connections
+from otterwiki_semantic.web.pages.connect import connected_programs
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, page_urls, render_page, status_of
 
 ADMIN = "/-/admin/semantic-search"
@@ -33,6 +35,7 @@ def make_admin_pages(service: IndexService) -> Blueprint:
     pages.add_url_rule("/work", "work", guard(views.work))
     pages.add_url_rule("/page", "page", guard(views.page))
     pages.add_url_rule("/reindex", "reindex", guard(views.reindex), methods=["GET", "POST"])
+    pages.add_url_rule("/disconnect", "disconnect", guard(views.disconnect), methods=["GET", "POST"])
     pages.after_request(keep_private)
     pages.add_app_template_filter(duration, "semantic_duration")
     pages.add_app_template_filter(moment, "semantic_moment")
@@ -49,7 +52,9 @@ class _Views:
         self._service = service
 
     def index(self) -> ResponseReturnValue:
-        return render_page("semantic_search/index.html", title="Search index", **self._work() | self._state())
+        return render_page(
+            "semantic_search/index.html", title="Search index", programs=connected_programs(), **self._work() | self._state()
+        )
 
     def state(self) -> ResponseReturnValue:
         """Return the current state of the index, a part of the page that its script polls."""
@@ -89,6 +94,12 @@ class _Views:
         else:
             flash(message, "alert-success")
         return redirect(url_for("semantic_admin.index"))
+
+    def disconnect(self) -> ResponseReturnValue:
+        """End the connection of a program; a GET, which comes from the login page, redirects to the list."""
+        if request.method == "POST" and connections().remove(request.form.get("connection", "")):
+            flash("The program is disconnected; its tokens are no longer valid.", "alert-success")
+        return redirect(url_for("semantic_admin.index", _anchor="programs"))
 
     def _state(self) -> dict[str, Any]:
         try:

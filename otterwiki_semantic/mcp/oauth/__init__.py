@@ -1,0 +1,7 @@
+"""OAuth 2.1 for remote clients, with the SDK's server: what it asks the wiki, where people log in and consent."""
+
+from otterwiki_semantic.mcp.oauth.app import authorized_app as authorized_app
+from otterwiki_semantic.mcp.oauth.provider import current_connection as current_connection
+from otterwiki_semantic.mcp.oauth.settings import PATH as PATH
+from otterwiki_semantic.mcp.oauth.settings import OAuthSettings as OAuthSettings
+from otterwiki_semantic.mcp.oauth.settings import oauth_settings as oauth_settings

@@ -1,0 +1,80 @@
+"""The SDK's OAuth routes, and its bearer middleware around the MCP endpoint."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+from mcp.server.auth.handlers.metadata import MetadataHandler
+from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
+from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
+from mcp.server.auth.provider import ProviderTokenVerifier
+from mcp.server.auth.routes import (
+    build_metadata,
+    build_resource_metadata_url,
+    cors_middleware,
+    create_auth_routes,
+    create_protected_resource_routes,
+)
+from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
+from starlette.applications import Starlette
+from starlette.middleware.authentication import AuthenticationMiddleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from otterwiki_semantic.mcp.backend import BackendError
+from otterwiki_semantic.mcp.oauth.clients import SCOPE
+from otterwiki_semantic.mcp.oauth.provider import WikiAuthorization
+from otterwiki_semantic.mcp.oauth.settings import PATH, OAuthSettings
+
+_METADATA = "/.well-known/oauth-authorization-server"
+_AUTH_METHODS = ["none", "client_secret_post", "client_secret_basic"]
+
+
+def authorized_app(app: Starlette, settings: OAuthSettings, token: str | None) -> Starlette:
+    """Return the application with OAuth around it: its endpoint needs an access token, or the static `token`."""
+    provider = WikiAuthorization(settings, token)
+    urls = AuthSettings.model_validate(
+        {"issuer_url": settings.issuer, "resource_server_url": settings.resource, "validate_token_resource": True}
+    )
+    assert urls.resource_server_url is not None
+    guarded = RequireAuthMiddleware(app, [SCOPE], build_resource_metadata_url(urls.resource_server_url))
+    verifier = BearerAuthBackend(ProviderTokenVerifier(provider), resource_server_url=urls.resource_server_url)
+    endpoint = AuthenticationMiddleware(AuthContextMiddleware(guarded), backend=verifier)
+    registration = ClientRegistrationOptions(enabled=True, default_scopes=[SCOPE])
+    revocation = RevocationOptions(enabled=True)
+    oauth = create_auth_routes(provider, urls.issuer_url, None, registration, revocation)
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        async with app.router.lifespan_context(app):
+            yield
+
+    return Starlette(
+        routes=[
+            Route(PATH, endpoint=endpoint),
+            *_metadata_routes(urls, registration, revocation),
+            *(route for route in oauth if route.path != _METADATA),
+            *create_protected_resource_routes(urls.resource_server_url, [urls.issuer_url], [SCOPE], "An Otter Wiki"),
+        ],
+        exception_handlers={BackendError: _unavailable},
+        lifespan=lifespan,
+    )
+
+
+def _metadata_routes(urls: AuthSettings, registration: ClientRegistrationOptions, revocation: RevocationOptions) -> list[Route]:
+    """Return the SDK's metadata (RFC 8414), with what it does not say: public clients, and the issuer in answers (RFC 9207)."""
+    metadata = build_metadata(urls.issuer_url, None, registration, revocation)
+    metadata.scopes_supported = [SCOPE]
+    metadata.token_endpoint_auth_methods_supported = _AUTH_METHODS
+    metadata.revocation_endpoint_auth_methods_supported = _AUTH_METHODS
+    metadata.authorization_response_iss_parameter_supported = True
+    path = (urlsplit(str(urls.issuer_url)).path or "").rstrip("/")
+    endpoint = cors_middleware(MetadataHandler(metadata).handle, ["GET", "OPTIONS"])
+    return [Route(each, endpoint=endpoint, methods=["GET", "OPTIONS"]) for each in dict.fromkeys((_METADATA + path, _METADATA))]
+
+
+async def _unavailable(_: Request, error: Exception) -> Response:
+    return PlainTextResponse(f"{error}\n", 503, {"Retry-After": "5"})

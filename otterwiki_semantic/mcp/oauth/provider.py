@@ -1,0 +1,152 @@
+"""The SDK's authorization server, whose consent, codes and tokens are the wiki's."""
+
+from __future__ import annotations
+
+import hmac
+import re
+import time
+
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.provider import (
+    AccessToken,
+    AuthorizationCode,
+    AuthorizationParams,
+    AuthorizeError,
+    OAuthAuthorizationServerProvider,
+    RefreshToken,
+    TokenError,
+)
+from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
+from pydantic import AnyUrl
+
+from otterwiki_semantic.core.records import CONSENT_PATH, ConsentRequest, Grant, Purpose, SecretKind
+from otterwiki_semantic.core.signing import Signer
+from otterwiki_semantic.mcp.oauth.clients import SCOPE, Clients
+from otterwiki_semantic.mcp.oauth.settings import OAuthSettings
+from otterwiki_semantic.mcp.oauth.wiki import Connections
+
+CONSENT_SECONDS = 900
+"""Enough to log in first."""
+_MAX_STATE = 1_000
+_MAX_SECRET = 200
+_CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
+_CONNECTION = "connection"
+
+
+def current_connection() -> str | None:
+    """Return the id of the connection that the current request belongs to; None if it has the static token."""
+    token = get_access_token()
+    return (token.claims or {}).get(_CONNECTION) if token else None
+
+
+class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, AccessToken]):
+    """What the SDK's handlers ask; see the protocol. It keeps no state, so it survives a restart, and cannot be flooded."""
+
+    def __init__(self, settings: OAuthSettings, token: str | None) -> None:
+        self._settings = settings
+        self._token = token
+        self._clients = Clients(settings.key)
+        self._connections = Connections(settings.wiki, settings.key)
+        self._consent = Signer(settings.key, Purpose.CONSENT)
+
+    async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
+        return self._clients.get(client_id)
+
+    async def register_client(self, client_info: OAuthClientInformationFull) -> None:
+        self._clients.register(client_info)
+
+    async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
+        """Return the address of the wiki's page that asks for consent."""
+        if not _CHALLENGE.fullmatch(params.code_challenge):
+            raise AuthorizeError("invalid_request", "code_challenge is not one of S256")
+        if params.state is not None and len(params.state) > _MAX_STATE:
+            raise AuthorizeError("invalid_request", f"state has more than {_MAX_STATE} characters")
+        self._check_resource(params.resource)
+        asked = ConsentRequest(
+            client_id=client.client_id,
+            client_name=client.client_name or "",
+            redirect_uri=str(params.redirect_uri),
+            is_redirect_explicit=params.redirect_uri_provided_explicitly,
+            code_challenge=params.code_challenge,
+            issuer=self._settings.issuer,
+            state=params.state,
+            expires=time.time() + CONSENT_SECONDS,
+        )
+        return f"{self._settings.browser_wiki}{CONSENT_PATH}?request={self._consent.sign(asked)}"
+
+    async def load_authorization_code(
+        self, client: OAuthClientInformationFull, authorization_code: str
+    ) -> AuthorizationCode | None:
+        found = await self._find(authorization_code, SecretKind.CODE, client.client_id)
+        if found is None:
+            return None
+        return AuthorizationCode(
+            code=authorization_code,
+            scopes=[SCOPE],
+            expires_at=found.expires,
+            client_id=found.client_id,
+            code_challenge=found.code_challenge,
+            redirect_uri=AnyUrl(found.redirect_uri),
+            redirect_uri_provided_explicitly=found.is_redirect_explicit,
+            resource=self._settings.resource,
+            subject=found.account,
+        )
+
+    async def exchange_authorization_code(
+        self, _client: OAuthClientInformationFull, authorization_code: AuthorizationCode
+    ) -> OAuthToken:
+        return await self._exchange(authorization_code.code)
+
+    async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshToken | None:
+        found = await self._find(refresh_token, SecretKind.REFRESH, client.client_id)
+        if found is None:
+            return None
+        return RefreshToken(
+            token=refresh_token,
+            client_id=found.client_id,
+            scopes=[SCOPE],
+            expires_at=int(found.expires),
+            resource=self._settings.resource,
+            subject=found.account,
+        )
+
+    async def exchange_refresh_token(
+        self, _client: OAuthClientInformationFull, refresh_token: RefreshToken, _scopes: list[str]
+    ) -> OAuthToken:
+        return await self._exchange(refresh_token.token)
+
+    async def load_access_token(self, token: str) -> AccessToken | None:
+        """Return an access token, or the static token, which has the permissions of the API key."""
+        if self._token and hmac.compare_digest(token.strip().encode(), self._token.encode()):
+            return AccessToken(token=token, client_id="MCP_AUTH_TOKEN", scopes=[SCOPE], resource=self._settings.resource)
+        found = await self._find(token, SecretKind.ACCESS)
+        if found is None:
+            return None
+        return AccessToken(
+            token=token,
+            client_id=found.client_id,
+            scopes=[SCOPE],
+            expires_at=int(found.expires),
+            resource=self._settings.resource,
+            subject=found.account,
+            claims={"iss": self._settings.issuer, _CONNECTION: found.connection},
+        )
+
+    async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
+        await self._connections.revoke(token.token)
+
+    async def _find(self, secret: str, kind: SecretKind, client_id: str | None = None) -> Grant | None:
+        found = await self._connections.find(secret) if 0 < len(secret) <= _MAX_SECRET else None
+        is_its = found is not None and found.kind is kind and client_id in {None, found.client_id}
+        return found if is_its else None
+
+    async def _exchange(self, secret: str) -> OAuthToken:
+        tokens = await self._connections.exchange(secret)
+        if tokens is None:
+            raise TokenError("invalid_grant", "it has expired, was used before, or its account may no longer read the wiki")
+        return OAuthToken(access_token=tokens.access, refresh_token=tokens.refresh, expires_in=tokens.expires_in, scope=SCOPE)
+
+    def _check_resource(self, resource: str | None) -> None:
+        allowed = {self._settings.issuer, self._settings.resource}
+        if resource is not None and resource.removesuffix("/") not in allowed:
+            raise AuthorizeError("invalid_target", f"the resource of this server is {self._settings.resource}")

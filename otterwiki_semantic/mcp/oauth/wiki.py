@@ -1,0 +1,46 @@
+"""The wiki that stores codes and tokens, asked with the API key."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, TypeVar
+
+import anyio.to_thread
+import msgspec
+
+from otterwiki_semantic.core.http import JsonClient, ProviderError
+from otterwiki_semantic.core.records import CONNECTIONS_PATH, Grant, Tokens
+from otterwiki_semantic.mcp.backend import BackendError
+
+_SECONDS = 15.0
+
+T = TypeVar("T")
+
+
+class Connections:
+    """The connections that a wiki stores. Errors: `BackendError` if it does not answer."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self._client = JsonClient(f"{url}{CONNECTIONS_PATH}/", key, connect_seconds=5)
+
+    async def find(self, secret: str) -> Grant | None:
+        """Return a code or token, if it is valid now."""
+        return msgspec.convert((await self._ask("lookup", secret)).get("grant"), Grant | None)
+
+    async def exchange(self, secret: str) -> Tokens | None:
+        """Return tokens for a code or a refresh token, which cannot be used again."""
+        return msgspec.convert((await self._ask("exchange", secret)).get("tokens"), Tokens | None)
+
+    async def revoke(self, secret: str) -> None:
+        """End the connection that a token belongs to."""
+        await self._ask("revoke", secret)
+
+    async def _ask(self, route: str, secret: str) -> dict[str, Any]:
+        send = partial(self._client.send, route, _SECONDS, {"secret": secret})
+        try:
+            answer = (await anyio.to_thread.run_sync(send, abandon_on_cancel=True)).answer()
+        except ProviderError as error:
+            raise BackendError(f"the wiki cannot say who may connect ({error.status or error.reason})") from None
+        if not isinstance(answer, dict):
+            raise BackendError("the wiki's answer is invalid; make sure that both have the same version of otterwiki-semantic")
+        return answer

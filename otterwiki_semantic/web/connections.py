@@ -1,0 +1,197 @@
+"""Connected programs (OAuth clients): whose permissions each has, and the hashes of its tokens, in the data directory."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from otterwiki_semantic.core.errors import SemanticError
+from otterwiki_semantic.core.files import read_record, write_atomically
+from otterwiki_semantic.core.records import ConsentRequest, Grant, SecretKind, Tokens
+from otterwiki_semantic.core.serialization import to_builtins
+
+CODE_SECONDS = 60
+ACCESS_SECONDS = 3600
+REFRESH_SECONDS = 90 * 24 * 3600
+"""A connection that is not used for so long ends."""
+MAX_PER_ACCOUNT = 20
+"""The least recently used one of an account gives way to a new one."""
+MAX_CONNECTIONS = 2_000
+_MAX_SPENT = 100
+_USED_SECONDS = 3600
+"""The time of the last use is not stored more often."""
+_FILE, _LOCK = "connections.json", "connections.lock"
+
+
+class Secret(Struct, frozen=True):
+    """A code or token, of which only the hash is stored."""
+
+    kind: SecretKind
+    expires: float
+
+
+class Connection(Struct, frozen=True):
+    """A program that may read the wiki with the permissions of an account. Times are seconds since 1970."""
+
+    id: str
+    account: str
+    """Identifies the account; see `web.auth.account_fingerprint`."""
+    email: str
+    created: float
+    used: float
+    request: ConsentRequest
+    secrets: dict[str, Secret]
+    """By hash."""
+
+    @property
+    def is_established(self) -> bool:
+        """Whether the program has fetched its tokens."""
+        return any(each.kind is SecretKind.REFRESH for each in self.secrets.values())
+
+    @property
+    def expires(self) -> float:
+        """When it ends unless it is used."""
+        return max((each.expires for each in self.secrets.values() if each.kind is not SecretKind.SPENT), default=0.0)
+
+
+class TooManyConnectionsError(SemanticError):
+    """No further program can be connected."""
+
+
+class ConnectionStore:
+    """The connections of a wiki, shared by its workers; each change is a new file.
+
+    Errors: `OSError` if the data directory cannot be written.
+    """
+
+    def __init__(self, directory: Path, clock: Callable[[], float] = time.time) -> None:
+        self._directory = directory
+        self._clock = clock
+
+    def all(self) -> list[Connection]:
+        """Return the connections that have tokens, the last used first."""
+        found = (each for each in self._read().values() if each.is_established and each.expires > self._clock())
+        return sorted(found, key=lambda each: each.used, reverse=True)
+
+    def get(self, connection: str) -> Connection | None:
+        """Return a connection, by id."""
+        found = self._read().get(connection)
+        return found if found and found.expires > self._clock() else None
+
+    def approve(self, request: ConsentRequest, account: str, email: str) -> str:
+        """Store that an account allows a request; return the authorization code."""
+        now, code = self._clock(), _new_secret()
+        made = Connection(
+            secrets.token_urlsafe(12),
+            account,
+            email,
+            now,
+            now,
+            request,
+            {_hash(code): Secret(SecretKind.CODE, now + CODE_SECONDS)},
+        )
+        with self._changed() as connections:
+            own = sorted((each for each in connections.values() if each.account == account), key=lambda each: each.used)
+            for each in own[: max(0, len(own) - MAX_PER_ACCOUNT + 1)]:
+                del connections[each.id]
+            if len(connections) >= MAX_CONNECTIONS:
+                raise TooManyConnectionsError(f"this wiki has {MAX_CONNECTIONS:,} connected programs; disconnect some")
+            connections[made.id] = made
+        return code
+
+    def find(self, secret: str) -> tuple[Connection, Grant] | None:
+        """Return a code or token that is valid, with its connection; one that was exchanged before ends the connection."""
+        hashed, now = _hash(secret), self._clock()
+        connection = next((each for each in self._read().values() if hashed in each.secrets), None)
+        if connection is None:
+            return None
+        found = connection.secrets[hashed]
+        if found.kind is SecretKind.SPENT:
+            self.remove(connection.id)
+            return None
+        return None if found.expires <= now else (connection, _grant(connection, found))
+
+    def exchange(self, secret: str) -> Tokens | None:
+        """Return tokens for a code or a refresh token, which cannot be used again; None if it is not valid."""
+        hashed, now = _hash(secret), self._clock()
+        with self._changed() as connections:
+            connection = next((each for each in connections.values() if hashed in each.secrets), None)
+            if connection is None or connection.secrets[hashed].expires <= now:
+                return None
+            kind = connection.secrets[hashed].kind
+            if kind is SecretKind.SPENT:
+                del connections[connection.id]
+            if kind in {SecretKind.SPENT, SecretKind.ACCESS}:
+                return None
+            tokens = Tokens(_new_secret(), _new_secret(), ACCESS_SECONDS)
+            spent = [name for name, each in connection.secrets.items() if each.kind is SecretKind.SPENT][1 - _MAX_SPENT :]
+            kept = {name: connection.secrets[name] for name in spent} | {
+                hashed: Secret(SecretKind.SPENT, now + REFRESH_SECONDS),
+                _hash(tokens.access): Secret(SecretKind.ACCESS, now + ACCESS_SECONDS),
+                _hash(tokens.refresh): Secret(SecretKind.REFRESH, now + REFRESH_SECONDS),
+            }
+            connections[connection.id] = replace(connection, used=now, secrets=kept)
+        return tokens
+
+    def touch(self, connection: Connection) -> None:
+        """Store that a connection is used now, once an hour."""
+        now = self._clock()
+        if now - connection.used < _USED_SECONDS:
+            return
+        with self._changed() as connections:
+            if connection.id in connections:
+                connections[connection.id] = replace(connections[connection.id], used=now)
+
+    def remove(self, connection: str) -> bool:
+        """End a connection; its tokens are no longer valid. False if there is none."""
+        with self._changed() as connections:
+            return connections.pop(connection, None) is not None
+
+    def _read(self) -> dict[str, Connection]:
+        return read_record(self._directory / _FILE, dict[str, Connection], "all programs have to connect again") or {}
+
+    @contextmanager
+    def _changed(self) -> Iterator[dict[str, Connection]]:
+        """Lend the connections to be changed, while nobody else changes them."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        with (self._directory / _LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            before = self._read()
+            now = self._clock()
+            connections = {name: each for name, each in before.items() if each.expires > now}
+            yield connections
+            if connections != before:
+                text = json.dumps(to_builtins(connections))
+                write_atomically(self._directory / _FILE, text, mode=0o600)
+
+
+def _grant(connection: Connection, secret: Secret) -> Grant:
+    asked = connection.request
+    return Grant(
+        secret.kind,
+        connection.id,
+        asked.client_id,
+        connection.email,
+        secret.expires,
+        asked.redirect_uri,
+        asked.is_redirect_explicit,
+        asked.code_challenge,
+    )
+
+
+def _new_secret() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def _hash(secret: str) -> str:
+    """Return the hash of a secret; of 256 random bits, which need no salt."""
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()

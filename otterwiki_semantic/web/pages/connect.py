@@ -1,0 +1,199 @@
+"""The page on which a person lets a program read the wiki, and what the MCP server asks about connected programs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+from flask import Blueprint, Response, flash, redirect, request, url_for
+from flask.typing import ResponseReturnValue
+from flask_login import current_user
+
+from otterwiki_semantic.core.errors import SemanticError
+from otterwiki_semantic.core.records import CONNECTIONS_PATH, CONSENT_PATH, ConsentRequest, Grant, Purpose, SecretRequest
+from otterwiki_semantic.core.serialization import encode
+from otterwiki_semantic.core.signing import Signer
+from otterwiki_semantic.web.auth import account_fingerprint, account_of, connections, has_permission, require_key
+from otterwiki_semantic.web.connections import REFRESH_SECONDS, Connection
+from otterwiki_semantic.web.errors import ApiError, handle_errors
+from otterwiki_semantic.web.pages.layout import guarded, keep_private, render_page
+
+_HEADERS = {"Content-Security-Policy": "frame-ancestors 'none'", "Referrer-Policy": "same-origin"}
+_DAYS = REFRESH_SECONDS // (24 * 3600)
+_STALE = "This request to connect is not valid, or no longer. Start again in the program that wants to connect."
+_NO_ACCOUNTS = "Programs cannot be connected: a proxy logs people in to this wiki, which knows no accounts of its own."
+_MAX_NAME = 60
+
+
+def make_connect_pages(api_key: str | None) -> Blueprint:
+    """Return the pages; the wiki's CSRF protection applies to them."""
+    views = _Views(api_key)
+    pages = Blueprint("semantic_connect", "otterwiki_semantic.web", url_prefix=CONSENT_PATH, template_folder="templates")
+    pages.add_url_rule("", "connect", guarded("READ", views.connect))
+    pages.add_url_rule("", "decide", guarded("READ", views.decide), methods=["POST"])
+    pages.add_url_rule("/disconnect", "disconnect", guarded("READ", views.disconnect), methods=["POST"])
+    pages.after_request(keep_private)
+    pages.after_request(_keep_unframed)
+    return pages
+
+
+def _keep_unframed(response: Response) -> Response:
+    """Forbid other sites to show the page, where they could lay something over its buttons."""
+    response.headers.update(_HEADERS)
+    return response
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A connected program, as it is listed."""
+
+    id: str
+    name: str
+    host: str
+    """Where it is sent back to, once it is allowed to connect."""
+    email: str
+    created: str
+    used: str
+
+
+def connected_programs(account: str | None = None) -> list[Program]:
+    """Return the connected programs, of an account or of all, the last used first."""
+    found = connections().all()
+    return [_program(each) for each in found if account is None or each.account == account]
+
+
+def _program(connection: Connection) -> Program:
+    asked = connection.request
+    host = redirect_host(asked.redirect_uri)
+    return Program(connection.id, asked.client_name, host, connection.email, _iso(connection.created), _iso(connection.used))
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(int(seconds), UTC).isoformat()
+
+
+def redirect_host(uri: str) -> str:
+    """Return the part of a redirect URI that says who receives the code: a host, this machine, or another program's scheme."""
+    parts = urlsplit(uri)
+    return f"{parts.hostname or ''}" if parts.scheme in {"http", "https"} else f"{parts.scheme}:"
+
+
+class _Views:
+    def __init__(self, api_key: str | None) -> None:
+        self._signer = Signer(api_key, Purpose.CONSENT) if api_key else None
+
+    def connect(self) -> ResponseReturnValue:
+        """Ask whether a program may connect; without a request, list the account's programs."""
+        if not current_user.is_authenticated:
+            return redirect(url_for("login", next=request.script_root + request.full_path.rstrip("?")))
+        account = account_fingerprint(current_user)
+        if account is None:
+            return self._refusal(_NO_ACCOUNTS)
+        signed = request.args.get("request")
+        if signed is None:
+            return render_page("semantic_search/connect.html", title="Programs", programs=connected_programs(account))
+        asked = self._asked(signed)
+        if asked is None:
+            return self._refusal(_STALE)
+        return render_page(
+            "semantic_search/connect.html",
+            title="Connect a program",
+            asked=asked,
+            signed=signed,
+            host=redirect_host(asked.redirect_uri),
+            days=_DAYS,
+        )
+
+    def decide(self) -> ResponseReturnValue:
+        """Send the browser back to the program, with a code or with the refusal."""
+        account = account_fingerprint(current_user) if current_user.is_authenticated else None
+        asked = self._asked(request.form.get("request", ""))
+        if account is None or asked is None:
+            return self._refusal(_STALE)
+        if request.form.get("decision") != "allow":
+            return _back(asked, error="access_denied", error_description="the wiki's user has denied it")
+        try:
+            code = connections().approve(asked, account, current_user.email)
+        except (SemanticError, OSError) as error:
+            return self._refusal(f"The connection cannot be stored: {error}", 503)
+        return _back(asked, code=code)
+
+    def disconnect(self) -> ResponseReturnValue:
+        """End a connection of the account."""
+        account = account_fingerprint(current_user) if current_user.is_authenticated else None
+        found = connections().get(request.form.get("connection", ""))
+        if found and found.account == account and connections().remove(found.id):
+            flash("The program is disconnected; its tokens are no longer valid.", "alert-success")
+        return redirect(url_for("semantic_connect.connect"))
+
+    def _asked(self, signed: str) -> ConsentRequest | None:
+        asked = self._signer.read(signed, ConsentRequest) if self._signer else None
+        return asked if asked and asked.expires > time.time() else None
+
+    def _refusal(self, message: str, status: int = 400) -> ResponseReturnValue:
+        return render_page("semantic_search/connect.html", title="Connect a program", message=message), status
+
+
+def _back(asked: ConsentRequest, **answer: str) -> ResponseReturnValue:
+    """Redirect to the program, with the issuer that answers (RFC 9207)."""
+    state = {} if asked.state is None else {"state": asked.state}
+    separator = "&" if urlsplit(asked.redirect_uri).query else "?"
+    return redirect(f"{asked.redirect_uri}{separator}{urlencode(answer | state | {'iss': asked.issuer})}", 303)
+
+
+def make_connection_routes(api_key: str | None) -> Blueprint:
+    """Return what only the MCP server asks, with the API key. The caller exempts it from the wiki's CSRF protection."""
+    blueprint = Blueprint("semantic_connections", __name__, url_prefix=CONNECTIONS_PATH)
+
+    def keyed(answer: Callable[[str], Any]) -> Callable[[], Response]:
+        def view() -> Response:
+            require_key(api_key)
+            request.max_content_length = 1 << 14
+            try:
+                asked = msgspec.json.decode(request.get_data(), type=SecretRequest)
+            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                raise ApiError("bad_request", "the body is not a JSON object with a secret") from error
+            return Response(encode(answer(asked.secret)), content_type="application/json")
+
+        return view
+
+    for name, answer in (("lookup", _lookup), ("exchange", _exchange), ("revoke", _revoke)):
+        blueprint.add_url_rule(f"/{name}", name, keyed(answer), methods=["POST"])
+    blueprint.after_request(keep_private)
+    handle_errors(blueprint)
+    return blueprint
+
+
+def _lookup(secret: str) -> dict[str, Grant | None]:
+    return {"grant": _valid(secret)}
+
+
+def _exchange(secret: str) -> dict[str, Any]:
+    return {"tokens": connections().exchange(secret) if _valid(secret) else None}
+
+
+def _revoke(secret: str) -> dict[str, bool]:
+    found = connections().find(secret)
+    return {"revoked": found is not None and connections().remove(found[0].id)}
+
+
+def _valid(secret: str) -> Grant | None:
+    """Return a code or token whose account may read; the connection of an account that is gone ends."""
+    store = connections()
+    found = store.find(secret)
+    if found is None:
+        return None
+    connection, grant = found
+    account = account_of(connection)
+    if account is None:
+        store.remove(connection.id)
+        return None
+    if not has_permission("READ", account):
+        return None
+    store.touch(connection)
+    return grant
