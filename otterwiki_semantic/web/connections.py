@@ -96,7 +96,7 @@ class ConnectionStore:
             email,
             now,
             now,
-            request,
+            replace(request, state=None),
             {_hash(code): Secret(SecretKind.CODE, now + CODE_SECONDS)},
         )
         with self._changed() as connections:

@@ -164,10 +164,8 @@ class RawClient:
         return httpx.post(f"{self.base}/token", data={"client_id": self.id, **self.secret, **values})
 
     def revoke(self, token: str) -> httpx.Response:
-        # The SDK's handler wants the field even of a client that has no secret.
-        return httpx.post(
-            f"{self.base}/revoke", data={"client_id": self.id, "client_secret": "", **self.secret, "token": token}
-        )
+        """Revoke a token."""
+        return httpx.post(f"{self.base}/revoke", data={"client_id": self.id, **self.secret, "token": token})
 
     @property
     def secret(self) -> dict[str, str]:

@@ -9,8 +9,10 @@ from urllib.parse import urlsplit
 from mcp.server.auth.handlers.metadata import MetadataHandler
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
+from mcp.server.auth.middleware.client_auth import AuthenticationError, ClientAuthenticator
 from mcp.server.auth.provider import ProviderTokenVerifier
 from mcp.server.auth.routes import (
+    REVOCATION_PATH,
     build_metadata,
     build_resource_metadata_url,
     cors_middleware,
@@ -18,10 +20,11 @@ from mcp.server.auth.routes import (
     create_protected_resource_routes,
 )
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
+from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, RequestBodyLimitMiddleware
 from starlette.applications import Starlette
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from otterwiki_semantic.mcp.backend import BackendError
@@ -30,6 +33,7 @@ from otterwiki_semantic.mcp.oauth.provider import WikiAuthorization
 from otterwiki_semantic.mcp.oauth.settings import PATH, OAuthSettings
 
 _METADATA = "/.well-known/oauth-authorization-server"
+_NO_STORE = {"Cache-Control": "no-store"}
 _AUTH_METHODS = ["none", "client_secret_post", "client_secret_basic"]
 
 
@@ -45,7 +49,7 @@ def authorized_app(app: Starlette, settings: OAuthSettings, token: str | None) -
     endpoint = AuthenticationMiddleware(AuthContextMiddleware(guarded), backend=verifier)
     registration = ClientRegistrationOptions(enabled=True, default_scopes=[SCOPE])
     revocation = RevocationOptions(enabled=True)
-    oauth = create_auth_routes(provider, urls.issuer_url, None, registration, revocation)
+    oauth = create_auth_routes(provider, urls.issuer_url, None, registration)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -57,6 +61,7 @@ def authorized_app(app: Starlette, settings: OAuthSettings, token: str | None) -
             Route(PATH, endpoint=endpoint),
             *_metadata_routes(urls, registration, revocation),
             *(route for route in oauth if route.path != _METADATA),
+            _revocation_route(provider),
             *create_protected_resource_routes(urls.resource_server_url, [urls.issuer_url], [SCOPE], "An Otter Wiki"),
         ],
         exception_handlers={BackendError: _unavailable},
@@ -74,6 +79,22 @@ def _metadata_routes(urls: AuthSettings, registration: ClientRegistrationOptions
     path = (urlsplit(str(urls.issuer_url)).path or "").rstrip("/")
     endpoint = cors_middleware(MetadataHandler(metadata).handle, ["GET", "OPTIONS"])
     return [Route(each, endpoint=endpoint, methods=["GET", "OPTIONS"]) for each in dict.fromkeys((_METADATA + path, _METADATA))]
+
+
+def _revocation_route(provider: WikiAuthorization) -> Route:
+    """Return the route of RFC 7009; the SDK's refuses public clients, because it requires a field that only others have."""
+    authenticator = ClientAuthenticator(provider)
+
+    async def revoke(request: Request) -> Response:
+        try:
+            client = await authenticator.authenticate_request(request)
+        except AuthenticationError as error:
+            return JSONResponse({"error": "invalid_client", "error_description": error.message}, 401, _NO_STORE)
+        await provider.revoke(client, str((await request.form()).get("token") or ""))
+        return Response(status_code=200, headers=_NO_STORE)
+
+    endpoint = RequestBodyLimitMiddleware(cors_middleware(revoke, ["POST", "OPTIONS"]), DEFAULT_MAX_REQUEST_BODY_SIZE)
+    return Route(REVOCATION_PATH, endpoint=endpoint, methods=["POST", "OPTIONS"])
 
 
 async def _unavailable(_: Request, error: Exception) -> Response:

@@ -135,6 +135,12 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
         await self._connections.revoke(token.token)
 
+    async def revoke(self, client: OAuthClientInformationFull, token: str) -> None:
+        """End the connection of a token, if it is the client's."""
+        found = await self._connections.find(token) if 0 < len(token) <= _MAX_SECRET else None
+        if found is not None and found.client_id == client.client_id:
+            await self._connections.revoke(token)
+
     async def _find(self, secret: str, kind: SecretKind, client_id: str | None = None) -> Grant | None:
         found = await self._connections.find(secret) if 0 < len(secret) <= _MAX_SECRET else None
         is_its = found is not None and found.kind is kind and client_id in {None, found.client_id}

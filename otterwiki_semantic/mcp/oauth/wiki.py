@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from http import HTTPStatus
 from typing import Any, TypeVar
 
 import anyio.to_thread
@@ -40,6 +41,8 @@ class Connections:
         try:
             answer = (await anyio.to_thread.run_sync(send, abandon_on_cancel=True)).answer()
         except ProviderError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                raise BackendError("OTTERWIKI_API_KEY is not the one that the wiki was started with") from None
             raise BackendError(f"the wiki cannot say who may connect ({error.status or error.reason})") from None
         if not isinstance(answer, dict):
             raise BackendError("the wiki's answer is invalid; make sure that both have the same version of otterwiki-semantic")

@@ -15,6 +15,7 @@ from flask.typing import ResponseReturnValue
 from flask_login import current_user
 
 from otterwiki_semantic.core.errors import SemanticError
+from otterwiki_semantic.core.loopback import is_loopback_host
 from otterwiki_semantic.core.records import CONNECTIONS_PATH, CONSENT_PATH, ConsentRequest, Grant, Purpose, SecretRequest
 from otterwiki_semantic.core.serialization import encode
 from otterwiki_semantic.core.signing import Signer
@@ -27,7 +28,6 @@ _HEADERS = {"Content-Security-Policy": "frame-ancestors 'none'", "Referrer-Polic
 _DAYS = REFRESH_SECONDS // (24 * 3600)
 _STALE = "This request to connect is not valid, or no longer. Start again in the program that wants to connect."
 _NO_ACCOUNTS = "Programs cannot be connected: a proxy logs people in to this wiki, which knows no accounts of its own."
-_MAX_NAME = 60
 
 
 def make_connect_pages(api_key: str | None) -> Blueprint:
@@ -78,9 +78,12 @@ def _iso(seconds: float) -> str:
 
 
 def redirect_host(uri: str) -> str:
-    """Return the part of a redirect URI that says who receives the code: a host, this machine, or another program's scheme."""
+    """Return who receives the code at a redirect URI, in words."""
     parts = urlsplit(uri)
-    return f"{parts.hostname or ''}" if parts.scheme in {"http", "https"} else f"{parts.scheme}:"
+    host = parts.hostname or ""
+    if parts.scheme not in {"http", "https"}:
+        return f"the program on your computer that opens {parts.scheme}: addresses"
+    return f"a program on your computer ({host})" if is_loopback_host(host) else host
 
 
 class _Views:

@@ -133,10 +133,13 @@ def test_a_refresh_token_is_exchanged_once_and_stolen_ones_end_the_connection(
     assert client.refresh(second["refresh_token"]).json()["error"] == "invalid_grant"
 
 
-def test_a_client_revokes_its_token(client: RawClient, server: str, reader: Browser) -> None:
-    tokens, other = client.connect(reader), RawClient(server)
+@pytest.mark.parametrize("method", ["none", "client_secret_post"])
+def test_a_client_revokes_its_token(server: str, reader: Browser, method: str) -> None:
+    client, other = RawClient(server, method=method), RawClient(server)
+    tokens = client.connect(reader)
     assert other.revoke(tokens["access_token"]).status_code == 200
     assert client.ping(tokens["access_token"]).status_code == 200, "it is not that client's"
+    assert client.revoke("unknown").status_code == 200, "as RFC 7009 has it"
     assert client.revoke(tokens["refresh_token"]).status_code == 200
     assert client.ping(tokens["access_token"]).status_code == 401
 
@@ -339,6 +342,37 @@ def test_only_the_key_asks_for_tokens(client: RawClient, wiki: LiveWiki, reader:
             assert answer.status_code == 401
     assert wiki.api("GET", "/semantic-search/status", key=tokens["access_token"]).status == 401, "it is the MCP server's"
     assert wiki.api("GET", "/semantic-search/status", key="connection.abc.def").status == 401
+
+
+def test_a_secret_of_a_client_is_checked(server: str, reader: Browser) -> None:
+    client = RawClient(server, method="client_secret_post")
+    code = reader.decide(client.address())["code"]
+    client.registration["client_secret"] = "wrong"
+    answer = client.redeem(code)
+    assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
+
+
+def test_a_wiki_without_accounts_connects_nobody(wiki: LiveWiki, client: RawClient) -> None:
+    settings: dict[str, Any] = {"OTTERWIKI_API_KEY": API_KEY, "AUTH_METHOD": "PROXY_HEADER", "AUTH_ROLES_READ": "READ"}
+    headers = dict.fromkeys(("x-otterwiki-name", "x-otterwiki-permissions"), "READ")
+    headers["x-otterwiki-email"] = "reader@example.org"
+    with LiveWiki(wiki.repository, wiki.data_dir, **settings) as other:
+        asked = httpx.URL(httpx.get(client.address()).headers["location"]).params
+        page = httpx.get(other.url + CONSENT, params=asked, headers=headers)
+        assert "no accounts of its own" in page.text
+        assert 'value="allow"' not in page.text
+
+
+def test_below_a_folder_metadata_has_the_addresses_that_clients_expect(wiki: LiveWiki) -> None:
+    port = str(free_port())
+    root = f"http://127.0.0.1:{port}"
+    arguments = ("--http", port, "--url", wiki.url, "--public-url", f"{root}/agents")
+    with http_server(wiki.data_dir.parent / "folder.log", *arguments, OTTERWIKI_API_KEY=API_KEY):
+        resource = httpx.get(f"{root}/.well-known/oauth-protected-resource/agents/mcp").json()
+        assert resource["resource"] == f"{root}/agents/mcp"
+        metadata = httpx.get(f"{root}/.well-known/oauth-authorization-server/agents").json()
+        assert metadata["issuer"] == resource["authorization_servers"][0] == f"{root}/agents"
+        assert metadata["token_endpoint"] == f"{root}/agents/token"
 
 
 def test_a_wiki_that_does_not_answer_is_not_a_refusal(tmp_path: Path) -> None:
