@@ -25,10 +25,16 @@ from otterwiki_semantic.core.errors import ConfigError
 )
 @click.option(
     "--public-url",
+    envvar="MCP_PUBLIC_URL",
     metavar="URL",
-    help="With --http and --url: this server's https:// address, for clients that use OAuth.",
+    help="With --http and --url: this server's https:// address, for clients that use OAuth. [env: MCP_PUBLIC_URL]",
 )
-@click.option("--wiki-url", metavar="URL", help="The wiki's address in a browser, if it is not that of --url.")
+@click.option(
+    "--wiki-url",
+    envvar="OTTERWIKI_PUBLIC_URL",
+    metavar="URL",
+    help="The wiki's address in a browser, if it is not that of --url. [env: OTTERWIKI_PUBLIC_URL]",
+)
 @click.option("--allow-reindex", is_flag=True, help="Let agents reindex the wiki.")
 @click.option(
     "--aliases",
