@@ -366,13 +366,22 @@ def test_a_wiki_without_accounts_connects_nobody(wiki: LiveWiki, client: RawClie
 def test_below_a_folder_metadata_has_the_addresses_that_clients_expect(wiki: LiveWiki) -> None:
     port = str(free_port())
     root = f"http://127.0.0.1:{port}"
-    arguments = ("--http", port, "--url", wiki.url, "--public-url", f"{root}/agents")
+    browsers = f"http://localhost:{wiki.port}"
+    arguments = ("--http", port, "--url", wiki.url, "--public-url", f"{root}/agents", "--wiki-url", browsers)
     with http_server(wiki.data_dir.parent / "folder.log", *arguments, OTTERWIKI_API_KEY=API_KEY):
         resource = httpx.get(f"{root}/.well-known/oauth-protected-resource/agents/mcp").json()
         assert resource["resource"] == f"{root}/agents/mcp"
         metadata = httpx.get(f"{root}/.well-known/oauth-authorization-server/agents").json()
         assert metadata["issuer"] == resource["authorization_servers"][0] == f"{root}/agents"
         assert metadata["token_endpoint"] == f"{root}/agents/token"
+        assert httpx.get(RawClient(root).address()).headers["location"].startswith(browsers + CONSENT)
+
+
+def test_a_wiki_that_everyone_may_read_asks_for_a_login_too(wiki: LiveWiki, client: RawClient) -> None:
+    with LiveWiki(wiki.repository, wiki.data_dir, OTTERWIKI_API_KEY=API_KEY, READ_ACCESS="ANONYMOUS") as other:
+        asked = httpx.URL(httpx.get(client.address()).headers["location"]).params
+        assert httpx.get(f"{other.url}/-/semantic-search").status_code == 200
+        assert httpx.get(other.url + CONSENT, params=asked).headers["location"].startswith("/-/login?next=")
 
 
 def test_a_wiki_that_does_not_answer_is_not_a_refusal(tmp_path: Path) -> None:
