@@ -28,7 +28,8 @@ from otterwiki_semantic.mcp.oauth.wiki import Connections
 CONSENT_SECONDS = 900
 """Enough to log in first."""
 _MAX_STATE = 1_000
-_MAX_SECRET = 200
+_SECRET = re.compile(r"[A-Za-z0-9_-]{43}")
+"""Codes and tokens; the wiki is not asked about anything else."""
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _CONNECTION = "connection"
 
@@ -137,12 +138,12 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
 
     async def revoke(self, client: OAuthClientInformationFull, token: str) -> None:
         """End the connection of a token, if it is the client's."""
-        found = await self._connections.find(token) if 0 < len(token) <= _MAX_SECRET else None
+        found = await self._connections.find(token) if _SECRET.fullmatch(token) else None
         if found is not None and found.client_id == client.client_id:
             await self._connections.revoke(token)
 
     async def _find(self, secret: str, kind: SecretKind, client_id: str | None = None) -> Grant | None:
-        found = await self._connections.find(secret) if 0 < len(secret) <= _MAX_SECRET else None
+        found = await self._connections.find(secret) if _SECRET.fullmatch(secret) else None
         is_its = found is not None and found.kind is kind and client_id in {None, found.client_id}
         return found if is_its else None
 

@@ -21,7 +21,7 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import LiveWiki, make_repository
 from tests.support.mcp_clients import Agent, http_server
-from tests.support.oauth import API_KEY, REDIRECT, Browser, RawClient, Storage, free_port, sdk_auth
+from tests.support.oauth import API_KEY, REDIRECT, Browser, RawClient, Storage, folder_proxy, free_port, sdk_auth
 
 STATIC = "the-static-token-of-the-server"
 CONSENT = "/-/semantic-search/connect"
@@ -377,6 +377,25 @@ def test_below_a_folder_metadata_has_the_addresses_that_clients_expect(wiki: Liv
         assert httpx.get(RawClient(root).address()).headers["location"].startswith(browsers + CONSENT)
 
 
+def test_a_client_of_the_sdk_connects_below_a_folder_of_a_proxy(wiki: LiveWiki, reader: Browser) -> None:
+    port = str(free_port())
+    with folder_proxy(f"http://127.0.0.1:{port}") as root:
+        arguments = ("--http", port, "--url", wiki.url, "--public-url", f"{root}/agents")
+        with http_server(wiki.data_dir.parent / "proxy.log", *arguments, OTTERWIKI_API_KEY=API_KEY):
+            auth = sdk_auth(f"{root}/agents/mcp", reader, Storage())
+            assert "garden" in ask(auth, f"{root}/agents", "list_notes")
+
+
+def test_a_server_that_starts_again_knows_its_clients(wiki: LiveWiki, server: str, reader: Browser) -> None:
+    client, port = RawClient(server), str(free_port())
+    tokens = client.connect(reader)
+    arguments = ("--http", port, "--url", wiki.url, "--public-url", server)
+    with http_server(wiki.data_dir.parent / "again.log", *arguments, OTTERWIKI_API_KEY=API_KEY):
+        client.base = f"http://127.0.0.1:{port}"
+        assert client.ping(tokens["access_token"]).status_code == 200
+        assert client.refresh(tokens["refresh_token"]).status_code == 200
+
+
 def test_a_wiki_that_everyone_may_read_asks_for_a_login_too(wiki: LiveWiki, client: RawClient) -> None:
     with LiveWiki(wiki.repository, wiki.data_dir, OTTERWIKI_API_KEY=API_KEY, READ_ACCESS="ANONYMOUS") as other:
         asked = httpx.URL(httpx.get(client.address()).headers["location"]).params
@@ -389,4 +408,4 @@ def test_a_wiki_that_does_not_answer_is_not_a_refusal(tmp_path: Path) -> None:
     url = f"http://127.0.0.1:{port}"
     arguments = ("--http", port, "--url", "http://127.0.0.1:9", "--public-url", url)
     with http_server(tmp_path / "log", *arguments, OTTERWIKI_API_KEY=API_KEY):
-        assert RawClient(url).ping("some-token").status_code == 503
+        assert RawClient(url).ping("x" * 43).status_code == 503
