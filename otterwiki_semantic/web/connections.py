@@ -26,7 +26,8 @@ REFRESH_SECONDS = 90 * 24 * 3600
 MAX_PER_ACCOUNT = 20
 """The least recently used one of an account gives way to a new one."""
 MAX_CONNECTIONS = 2_000
-_MAX_SPENT = 100
+_MAX_SPENT = 20
+"""Older ones are not valid either, but nobody notices that they were stolen. The file is read at every request."""
 _USED_SECONDS = 3600
 """The time of the last use is not stored more often."""
 _FILE, _LOCK = "connections.json", "connections.lock"

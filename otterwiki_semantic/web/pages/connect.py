@@ -36,7 +36,7 @@ def make_connect_pages(api_key: str | None) -> Blueprint:
     pages = Blueprint("semantic_connect", "otterwiki_semantic.web", url_prefix=CONSENT_PATH, template_folder="templates")
     pages.add_url_rule("", "connect", guarded("READ", views.connect))
     pages.add_url_rule("", "decide", guarded("READ", views.decide), methods=["POST"])
-    pages.add_url_rule("/disconnect", "disconnect", guarded("READ", views.disconnect), methods=["POST"])
+    pages.add_url_rule("/disconnect", "disconnect", guarded("READ", views.disconnect), methods=["GET", "POST"])
     pages.after_request(keep_private)
     pages.after_request(_keep_unframed)
     return pages
@@ -127,10 +127,10 @@ class _Views:
         return _back(asked, code=code)
 
     def disconnect(self) -> ResponseReturnValue:
-        """End a connection of the account."""
+        """End a connection of the account; a GET, which comes from the login page, redirects to the list."""
         account = account_fingerprint(current_user) if current_user.is_authenticated else None
         found = connections().get(request.form.get("connection", ""))
-        if found and found.account == account and connections().remove(found.id):
+        if request.method == "POST" and found and found.account == account and connections().remove(found.id):
             flash("The program is disconnected; its tokens are no longer valid.", "alert-success")
         return redirect(url_for("semantic_connect.connect"))
 

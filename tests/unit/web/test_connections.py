@@ -106,7 +106,7 @@ def test_refreshing_for_years_keeps_the_file_small(store: ConnectionStore, tmp_p
     for _ in range(300):
         assert tokens
         tokens = store.exchange(tokens.refresh)
-    assert (tmp_path / "data" / "connections.json").stat().st_size < 20_000
+    assert (tmp_path / "data" / "connections.json").stat().st_size < 5_000
 
 
 def test_a_damaged_file_disconnects_all_and_stops_nothing(store: ConnectionStore, tmp_path: Path) -> None:
