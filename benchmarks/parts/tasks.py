@@ -51,7 +51,13 @@ TASKS = (
     _Task("find the wifi of guests", "guest wifi password", "visitors", "network/wireless", "is printed on the card"),
     _Task("find what to do in a power cut", "power cut", "boiler", "procedures/power-cut", "Then turn off the boiler"),
     _Task("find how much electricity is used", "how much electricity do we use", "watts", "machines", "all idle"),
-    _Task("find what becomes of leavers' data", "someone leaves the household", "leaving", "procedures/new-person", "Nobody's data"),
+    _Task(
+        "find what becomes of leavers' data",
+        "someone leaves the house",
+        "leaving",
+        "procedures/new-person",
+        "Nobody's data",
+    ),
 )
 
 

@@ -90,6 +90,7 @@ class IndexClient:
     suggest = _remote(IndexService.suggest)
     related = _remote(IndexService.related)
     draft_links = _remote(IndexService.draft_links)
+    version = _remote(IndexService.version)
     status = _remote(IndexService.status)
     insight = _remote(IndexService.insight)
     inspect_page = _remote(IndexService.inspect_page)

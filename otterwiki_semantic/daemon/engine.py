@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import math
 import threading
@@ -140,6 +141,7 @@ class IndexEngine:
         settings = self._rollback.effective(settings)
         repository = Repository(settings.repository, settings.exclude)
         claim_data_directory(settings.data_dir, repository)
+        self._settings = hashlib.sha256(repr(settings).encode()).hexdigest()[:16]
         self._monitoring = Monitoring(settings, repository)
         self._telemetry = self._monitoring.telemetry
         self.embedder = open_embedder(settings)
@@ -608,6 +610,19 @@ class IndexEngine:
         raise IndexUnavailableError(f"the index is being repaired: {failure}") from failure
 
     # The index as a whole
+
+    def version(self) -> str | None:
+        if self._queries.last_failure or self._reranking.is_loading or self._reranking.error:
+            return None
+
+        def of(generation: Generation) -> str | None:
+            index = self._manager.freshness(generation)
+            if index.commit != index.head or index.pending_pages or index.progress or index.error:
+                return None
+            revision = generation.catalog.meta("revision")
+            return f"{generation.name} {revision} {index.head} {self._settings}" if self._recipe.matches(generation) else None
+
+        return self._ask(of)
 
     def status(self, urls: PageUrls = NO_URLS) -> IndexStatus:
         return self._status.status(urls)

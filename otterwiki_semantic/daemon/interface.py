@@ -53,6 +53,10 @@ class IndexService(Protocol):
         """Return what a text that is being written could link to."""
         ...
 
+    def version(self) -> str | None:
+        """Return what changes whenever an answer may; None while answers may change by themselves, such as during a sync."""
+        ...
+
     def status(self, urls: PageUrls = NO_URLS) -> IndexStatus:
         """Return what the index holds and its state; pages without one of the `urls` are a problem."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -13,11 +14,13 @@ from typing import Any, Literal
 from flask import Response, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
+from otterwiki_semantic import __version__
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.parameters import Parameter, check_names, parameters_of, parse_parameters, unique_names
 from otterwiki_semantic.core.serialization import encode
 from otterwiki_semantic.web.auth import require_admin, require_monitor, require_read, require_write
 from otterwiki_semantic.web.errors import ApiError
+from otterwiki_semantic.web.pages.layout import page_urls
 
 MAX_BODY_BYTES = 1 << 20
 MAX_QUERY_STRING_BYTES = 1 << 16
@@ -74,6 +77,8 @@ class Operation:
     errors: tuple[str, ...] = ()
     """Error codes, in addition to those that follow from `access` and `takes`."""
     status: int = 200
+    is_cacheable: bool = False
+    """Whether its answers are those of the index alone, and clients may keep them until that changes."""
     summary: str = ""
 
     @property
@@ -93,13 +98,38 @@ def operations_of(api: type) -> list[tuple[Operation, View]]:
     return [(made, view) for view in vars(api).values() for made in getattr(view, _OPERATIONS, ())]
 
 
-def answer(made: Operation, view: View, api_key: str | None, path_values: dict[str, str]) -> Response:
-    """Answer the current request: check permissions, parse parameters, call the view."""
+def answer(
+    made: Operation, view: View, api_key: str | None, path_values: dict[str, str], version: Callable[[], str | None]
+) -> Response:
+    """Answer the current request: check permissions, parse parameters, call the view.
+
+    `version` returns that of the index. If the client has the answer of this version, there is none but the status 304.
+    """
     _CHECKS[made.access](api_key)
     values = _values(made)
     parameters = () if made.takes is None else (parse_parameters(made.takes, values),)
+    tag = _entity_tag(version()) if made.is_cacheable else None  # before the view: never newer than what it answers
+    if tag is not None and request.if_none_match.contains_weak(tag):
+        return _revalidated(Response(status=304), tag)
     found = view(*path_values.values(), *parameters)
-    return found if isinstance(found, Response) else json_response(found, made.status)
+    response = found if isinstance(found, Response) else json_response(found, made.status)
+    return response if tag is None else _revalidated(response, tag)
+
+
+def _entity_tag(version: str | None) -> str | None:
+    """Return the tag of the answer to the current request by an index of some version; None if it has none."""
+    if version is None:
+        return None
+    asked = f"{__version__}\n{version}\n{request.script_root}{request.full_path}\n{page_urls()}"
+    return hashlib.sha256(asked.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+
+
+def _revalidated(response: Response, tag: str) -> Response:
+    """Return a response that a client may keep, and asks about before it uses it again."""
+    response.set_etag(tag, weak=True)
+    response.headers["Cache-Control"] = "private, no-cache"
+    response.vary.update(("Authorization", "Cookie"))
+    return response
 
 
 def json_response(content: Any, status: int = 200) -> Response:

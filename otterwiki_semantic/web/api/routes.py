@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import NoReturn
@@ -80,7 +81,7 @@ def make_blueprint(index: IndexClient, settings: Settings) -> Blueprint:
     for made, view in operations_of(Api):
         by_rule.setdefault(made.rule, {})[made.method] = made, partial(view, api)
     for rule, views in by_rule.items():
-        _route(blueprint, rule, views, settings.api_key)
+        _route(blueprint, rule, views, settings.api_key, partial(_version, index))
     for prefix in ("semantic-search", "related", "reindex", "chroma-status"):
         for rule in (f"/{prefix}/", f"/{prefix}/<page_path:rest>"):
             blueprint.add_url_rule(rule, f"no_{prefix}", _not_found, methods=_METHODS)
@@ -90,7 +91,21 @@ def make_blueprint(index: IndexClient, settings: Settings) -> Blueprint:
     return blueprint
 
 
-def _route(blueprint: Blueprint, rule: str, views: dict[str, tuple[Operation, View]], api_key: str | None) -> None:
+def _version(index: IndexClient) -> str | None:
+    """Return the version of the index; None if it does not answer, which the view may do without."""
+    try:
+        return index.version()
+    except SemanticError:
+        return None
+
+
+def _route(
+    blueprint: Blueprint,
+    rule: str,
+    views: dict[str, tuple[Operation, View]],
+    api_key: str | None,
+    version: Callable[[], str | None],
+) -> None:
     """Add a rule that rejects methods without a view; the wiki's catch-all would answer them with a page."""
 
     def dispatch(**values: str) -> Response:
@@ -101,7 +116,7 @@ def _route(blueprint: Blueprint, rule: str, views: dict[str, tuple[Operation, Vi
         if found is None:
             allowed = ", ".join(views)
             raise MethodNotAllowed(list(views), f"{request.path} supports {allowed}, not {request.method}")
-        return answer(*found, api_key, values)
+        return answer(*found, api_key, values, version)
 
     methods = ["GET"] if rule.startswith(_SHARED) else _METHODS
     blueprint.add_url_rule(rule, rule.strip("/").translate(_ENDPOINT), dispatch, methods=methods)
@@ -112,8 +127,8 @@ def _not_found(rest: str = "") -> NoReturn:
 
 
 def _keep_private(response: Response) -> Response:
-    """Forbid caches to store an answer, and browsers to guess its type."""
-    response.headers["Cache-Control"] = "no-store"
+    """Forbid caches to store an answer without a tag, and browsers to guess its type."""
+    response.headers.setdefault("Cache-Control", "no-store")
     response.headers["X-Content-Type-Options"] = "nosniff"
     return response
 
@@ -127,7 +142,16 @@ class Api:
         self._has_metrics = settings.metrics
         self._api_key = settings.api_key
 
-    @Operation("GET", "/semantic-search", "search", Answer, Access.READERS, variant=CompatAnswer, takes=SearchRequest)
+    @Operation(
+        "GET",
+        "/semantic-search",
+        "search",
+        Answer,
+        Access.READERS,
+        variant=CompatAnswer,
+        takes=SearchRequest,
+        is_cacheable=True,
+    )
     def search(self, asked: SearchRequest) -> bytes | CompatAnswer:
         """Search."""
         if asked.compat:
@@ -150,7 +174,15 @@ class Api:
         answers = self._index.fetch_json(IndexService.search, asked.queries, asked.options, page_urls())
         return b'{"answers":%b}' % answers
 
-    @Operation("GET", "/semantic-search/suggest", "suggest", Suggestions, Access.READERS, takes=SuggestRequest)
+    @Operation(
+        "GET",
+        "/semantic-search/suggest",
+        "suggest",
+        Suggestions,
+        Access.READERS,
+        takes=SuggestRequest,
+        is_cacheable=True,
+    )
     def suggest(self, asked: SuggestRequest) -> bytes:
         """Pages and sections by the beginning of their names."""
         return self._index.fetch_json(IndexService.suggest, asked, page_urls())
@@ -210,7 +242,16 @@ class Api:
         """This document."""
         return jsonify(openapi_document(Api, request.script_root))
 
-    @Operation("GET", "/related", "related", RelatedPages, Access.READERS, takes=RelatedRequest, errors=("page_unknown",))
+    @Operation(
+        "GET",
+        "/related",
+        "related",
+        RelatedPages,
+        Access.READERS,
+        takes=RelatedRequest,
+        errors=("page_unknown",),
+        is_cacheable=True,
+    )
     def related(self, asked: RelatedRequest) -> bytes:
         """Pages near in meaning to one page."""
         return self._index.fetch_json(IndexService.related, asked.path, asked.n, page_urls())
@@ -229,7 +270,16 @@ class Api:
         """What a text that is being written could link to: pages that it names, and pages about the same."""
         return self._index.fetch_json(IndexService.draft_links, asked, page_urls())
 
-    @Operation("GET", "/semantic-search/pages", "pages", PageList, Access.READERS, alias="/pages", takes=PageListRequest)
+    @Operation(
+        "GET",
+        "/semantic-search/pages",
+        "pages",
+        PageList,
+        Access.READERS,
+        alias="/pages",
+        takes=PageListRequest,
+        is_cacheable=True,
+    )
     def pages(self, asked: PageListRequest) -> bytes:
         """List pages."""
         return self._index.fetch_json(IndexService.pages, asked, page_urls())
@@ -243,6 +293,7 @@ class Api:
         alias="/pages/{path}",
         takes=PageRequest,
         errors=("page_unknown", "page_unreadable", "revision_unknown", "section_unknown", "section_ambiguous"),
+        is_cacheable=True,
     )
     def page(self, path: str, asked: PageRequest) -> PageView:
         """Read a page, or sections or lines of it."""
@@ -256,6 +307,7 @@ class Api:
         Access.READERS,
         takes=HistoryRequest,
         errors=("page_unknown",),
+        is_cacheable=True,
     )
     def history(self, asked: HistoryRequest) -> PageHistory:
         """The last commits that changed a page."""

@@ -1,0 +1,76 @@
+"""Answers of the index carry a tag, and are not computed again for a client that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.handbook import HANDBOOK
+from tests.support.live_wiki import KEY, LiveWiki, Reply, commit, eventually, make_repository
+
+CACHEABLE = [
+    "/semantic-search?q=radiator",
+    "/semantic-search/suggest?q=heat",
+    "/semantic-search/pages",
+    "/semantic-search/pages/house/heating",
+    "/semantic-search/history?path=house/heating",
+    "/related?path=house/heating",
+]
+
+
+@pytest.fixture(scope="module")
+def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    place = tmp_path_factory.mktemp("etag")
+    with LiveWiki(make_repository(place / "repository", HANDBOOK), place / "index") as live:
+        live.wait_until_indexed()
+        yield live
+
+
+def asked(wiki: LiveWiki, path: str, tag: str = "", key: str = KEY) -> Reply:
+    headers = {"Authorization": f"Bearer {key}", **({"If-None-Match": tag} if tag else {})}
+    return wiki.request("GET", f"/api/v1{path}", headers=headers)
+
+
+@pytest.mark.parametrize("path", CACHEABLE)
+def test_an_answer_that_a_client_has_is_not_sent_again(wiki: LiveWiki, path: str) -> None:
+    first = eventually(lambda: reply if (reply := asked(wiki, path)).headers.get("ETag") else None)
+    assert first.status == 200
+    assert first.headers["Cache-Control"] == "private, no-cache"
+    again = asked(wiki, path, first.headers["ETag"])
+    assert (again.status, again.body) == (304, b"")
+    assert again.headers["ETag"] == first.headers["ETag"]
+    assert asked(wiki, path, '"another"').status == 200
+
+
+def test_questions_have_tags_of_their_own(wiki: LiveWiki) -> None:
+    tags = {asked(wiki, f"/semantic-search?q={query}").headers["ETag"] for query in ("radiator", "heating", "radiator&n=2")}
+    assert len(tags) == 3
+
+
+def test_a_commit_changes_the_tag(wiki: LiveWiki) -> None:
+    path = "/semantic-search?q=penguins"
+    before = asked(wiki, path).headers["ETag"]
+    commit(wiki.repository, {"penguins.md": "# Penguins\n\nPenguins swim under the ice.\n"})
+    assert "ETag" not in asked(wiki, "/semantic-search/pages/penguins").headers, "the index is behind"
+    wiki.api("GET", "/semantic-search", q="penguins", wait="true", wait_seconds=10)
+    after = asked(wiki, path, before)
+    assert after.status == 200
+    assert after.json["results"][0]["path"] == "penguins"
+    assert eventually(lambda: asked(wiki, path).headers.get("ETag")) != before
+
+
+def test_a_wrong_key_is_refused_whatever_the_tag(wiki: LiveWiki) -> None:
+    path = CACHEABLE[0]
+    tag = asked(wiki, path).headers["ETag"]
+    assert asked(wiki, path, tag, key="wrong").status in {401, 403}
+
+
+def test_errors_and_posts_are_not_kept(wiki: LiveWiki) -> None:
+    for reply in (
+        asked(wiki, "/semantic-search"),
+        asked(wiki, "/semantic-search/pages/nowhere"),
+        asked(wiki, "/semantic-search/status"),
+    ):
+        assert "ETag" not in reply.headers
+        assert reply.headers["Cache-Control"] == "no-store"
