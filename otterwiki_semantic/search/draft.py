@@ -15,7 +15,7 @@ from otterwiki_semantic.core.records import Mention, PageUrls, RelatedPage
 from otterwiki_semantic.embedding import Matrix, is_common_word
 from otterwiki_semantic.search.related import PageVectors, pages_near
 from otterwiki_semantic.search.similarity_scale import Scale
-from otterwiki_semantic.storage import Catalog, Generation
+from otterwiki_semantic.storage import Catalog, Generation, LabelSegment
 
 _WORD = re.compile(r"\w+(?:['’.]\w+)*")
 _BETWEEN_WORDS = re.compile(r"[ \t]*[\s&/'’-][ \t]*")
@@ -79,35 +79,56 @@ def _is_meant(phrase: str, title: str) -> bool:
     return (phrase == title and phrase != phrase.lower()) or not is_common_word(phrase.casefold())
 
 
+class _Names:
+    """The names of a wiki's pages, as they are looked up for one text: the same words only once."""
+
+    def __init__(self, segments: Sequence[LabelSegment]) -> None:
+        self._segments = segments
+        self._begun: dict[str, bool] = {}
+        self._named: dict[str, list[tuple[int, int]]] = {}
+
+    def is_begun_by(self, key: str) -> bool:
+        """Whether a name begins with a key."""
+        if key not in self._begun:
+            self._begun[key] = any(segment.begins_name(key) for segment in self._segments)
+        return self._begun[key]
+
+    def pages(self, key: str) -> list[tuple[int, int]]:
+        """Return the pages with a name, as segments and places in these."""
+        if key not in self._named:
+            found = [(at, place) for at, segment in enumerate(self._segments) for place in segment.pages_named(key)]
+            self._named[key] = found
+        return self._named[key]
+
+
 def _phrases(catalog: Catalog, text: str) -> Iterator[_Phrase]:
     """Yield the longest names in a text, from its beginning, that are those of one page."""
     words = list(_WORD.finditer(prose(text)))
+    keys = [name_key(word[0]) for word in words]
+    names = _Names(catalog.labels.get().segments)
     at = 0
     while at < len(words):
-        longest = next(_names_at(catalog, text, words[at : at + _MOST_WORDS]), None)
-        if longest is not None:
-            number, phrase = longest
-            at += number
-            yield phrase
-        else:
-            at += 1
+        number, page = _longest_name(names, text, words[at : at + _MOST_WORDS], keys[at : at + _MOST_WORDS])
+        if page is not None:
+            yield _Phrase(words[at].start(), words[at + number - 1].end(), *page)
+        at += number
 
 
-def _names_at(catalog: Catalog, text: str, words: Sequence[re.Match[str]]) -> Iterator[tuple[int, _Phrase]]:
-    """Yield the names that begin with the first of some words, the longest first, with their numbers of words."""
-    segments = catalog.labels.get().segments
-    lengths = []
-    for number, word in enumerate(words, 1):
+def _longest_name(
+    names: _Names, text: str, words: Sequence[re.Match[str]], keys: Sequence[str]
+) -> tuple[int, tuple[int, int] | None]:
+    """Return how many of some words, from the first on, are the longest name of one page, and that; or 1 and None."""
+    key = ""
+    best: tuple[int, tuple[int, int] | None] = 1, None
+    for number, (word, own_key) in enumerate(zip(words, keys, strict=True), 1):
         if number > 1 and not _BETWEEN_WORDS.fullmatch(text, words[number - 2].end(), word.start()):
             break
-        key = name_key(text[words[0].start() : word.end()])
-        if not any(segment.begins_name(key) for segment in segments):
+        key += own_key
+        if not names.is_begun_by(key):
             break
-        lengths.append((number, key))
-    for number, key in reversed(lengths):
-        named = [(at, place) for at, segment in enumerate(segments) for place in segment.pages_named(key)]
-        if len(named) == 1:
-            yield number, _Phrase(words[0].start(), words[number - 1].end(), *named[0])
+        if len(pages := names.pages(key)) == 1:
+            best = number, pages[0]
+    return best
 
 
 def pages_about(
