@@ -619,8 +619,10 @@ class IndexEngine:
             index = self._manager.freshness(generation)
             if index.commit != index.head or index.pending_pages or index.progress or index.error:
                 return None
-            revision = generation.catalog.meta("revision")
-            return f"{generation.name} {revision} {index.head} {self._settings}" if self._recipe.matches(generation) else None
+            if not self._recipe.matches(generation):
+                return None
+            revision = generation.catalog.meta("revision")  # questions are embedded only after it is counted up
+            return f"{generation.name} {revision} {index.head} {self._settings} {self._pinned.fingerprint}"
 
         return self._ask(of)
 

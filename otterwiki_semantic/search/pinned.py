@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -26,6 +27,11 @@ class PinnedAnswers:
     def refresh(self, questions: Iterable[PinnedQuestion]) -> None:
         """Embed questions. Errors: those of `embed`; until then, and if none may be embedded, only the same words count."""
         self._vectors = {each.text: self._embed(each.text) for each in questions if each.may_be_embedded}
+
+    @property
+    def fingerprint(self) -> str:
+        """What changes with the questions that are found in other words."""
+        return hashlib.sha256("\n".join(sorted(self._vectors)).encode()).hexdigest()[:16]
 
     def paths(self, query: Query, vector: Callable[[], Matrix | None], generation: Generation, scale: Scale) -> tuple[str, ...]:
         """Return the pages that are pinned to a query. Errors: those of the catalog."""

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from enum import Enum
 from functools import cache
 from inspect import getdoc
@@ -31,6 +32,8 @@ that no cache answers.
 """
 View = Callable[..., Any]
 _OPERATIONS = "_operations"
+_DEGRADED = b',"degraded":'
+"""In the JSON of an answer that lacks something, and may be whole the next time; quotes in texts are escaped."""
 
 
 class Access(Enum):
@@ -113,14 +116,15 @@ def answer(
         return _revalidated(Response(status=304), tag)
     found = view(*path_values.values(), *parameters)
     response = found if isinstance(found, Response) else json_response(found, made.status)
-    return response if tag is None else _revalidated(response, tag)
+    return response if tag is None or _DEGRADED in response.get_data() else _revalidated(response, tag)
 
 
 def _entity_tag(version: str | None) -> str | None:
     """Return the tag of the answer to the current request by an index of some version; None if it has none."""
     if version is None:
         return None
-    asked = f"{__version__}\n{version}\n{request.script_root}{request.full_path}\n{page_urls()}"
+    today = datetime.now(UTC).date()  # `recency` counts the time since a change
+    asked = f"{__version__}\n{version}\n{today}\n{request.script_root}{request.full_path}\n{page_urls()}"
     return hashlib.sha256(asked.encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.handbook import HANDBOOK
-from tests.support.live_wiki import KEY, LiveWiki, Reply, commit, eventually, make_repository
+from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, make_repository
+from tests.support.live_wiki import Reply as Answer
+from tests.support.model_servers import ModelServer, Reply, serving
 
 CACHEABLE = [
     "/semantic-search?q=radiator",
@@ -27,7 +31,7 @@ def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
         yield live
 
 
-def asked(wiki: LiveWiki, path: str, tag: str = "", key: str = KEY) -> Reply:
+def asked(wiki: LiveWiki, path: str, tag: str = "", key: str = KEY) -> Answer:
     headers = {"Authorization": f"Bearer {key}", **({"If-None-Match": tag} if tag else {})}
     return wiki.request("GET", f"/api/v1{path}", headers=headers)
 
@@ -75,3 +79,16 @@ def test_errors_and_posts_are_not_kept(wiki: LiveWiki) -> None:
     ):
         assert "ETag" not in reply.headers
         assert reply.headers["Cache-Control"] == "no-store"
+
+
+def test_an_answer_that_lacks_something_is_not_kept(tmp_path: Path) -> None:
+    with serving(ModelServer()) as model:
+        settings: dict[str, Any] = {"SEMANTIC_MODEL": "openai:words", "SEMANTIC_MODEL_URL": model.url}
+        with LiveWiki(make_repository(tmp_path / "repository", HANDBOOK), tmp_path / "index", **settings) as live:
+            live.wait_until_indexed()
+            assert eventually(lambda: asked(live, "/semantic-search?q=radiator").headers.get("ETag"))
+            model.replies.extend([Reply(400, '{"error": "no"}')] * 4)
+            reply = asked(live, "/semantic-search?q=siren")
+            assert "the embedding model failed" in reply.json["degraded"]
+            assert "ETag" not in reply.headers
+            assert reply.headers["Cache-Control"] == "no-store"
