@@ -467,11 +467,12 @@ class IndexEngine:
 
     def draft_links(self, request: DraftRequest, urls: PageUrls = NO_URLS) -> DraftLinks:
         def linked(generation: Generation) -> DraftLinks:
-            mentions = find_mentions(generation.catalog, request.text, request.path, urls)
+            catalog, text, path = generation.catalog, request.text, request.path
+            mentions = find_mentions(catalog, text, path, generation.languages, urls)
             pages, problem = self._pages_about(generation, request, urls)
-            is_there = generation.catalog.pages.find_path(request.path) is not None
+            is_there = catalog.pages.find_path(path) is not None
             scale = self._recipe.scale(generation)
-            duplicates = () if is_there else likely_duplicates(request.text, pages, scale)
+            duplicates = () if is_there else likely_duplicates(catalog, text, path, pages, scale, urls)
             return DraftLinks(mentions, pages, duplicates, self._manager.freshness(generation), problem)
 
         return self._ask(linked) or DraftLinks((), (), (), self._manager.freshness(None), FIRST_BUILD)

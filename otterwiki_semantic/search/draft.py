@@ -8,20 +8,25 @@ from typing import NamedTuple
 
 import numpy as np
 from msgspec import structs
+from rapidfuzz.distance import OSA
 
-from otterwiki_semantic.content.analysis import name_key
-from otterwiki_semantic.content.pages import find_links, page_key, prose
-from otterwiki_semantic.core.records import Mention, PageUrls, RelatedPage
+from otterwiki_semantic.content.analysis import name_key, stem
+from otterwiki_semantic.content.pages import find_links, page_key, page_name, prose
+from otterwiki_semantic.core.parameters import MAX_QUERY_CHARACTERS
+from otterwiki_semantic.core.records import LikelyDuplicate, Mention, PageUrls, RelatedPage, SuggestedLabel, SuggestRequest
 from otterwiki_semantic.embedding import Matrix, is_common_word
 from otterwiki_semantic.search.related import PageVectors, pages_near
 from otterwiki_semantic.search.similarity_scale import Scale
-from otterwiki_semantic.storage import Catalog, Generation, LabelSegment
+from otterwiki_semantic.search.suggest import suggest
+from otterwiki_semantic.storage import Catalog, Generation, LabelIndex
 
 _WORD = re.compile(r"\w+(?:['’.]\w+)*")
 _BETWEEN_WORDS = re.compile(r"[ \t]*[\s&/'’-][ \t]*")
 """What may stand between two words of a name; a line break, but no empty line."""
 _MOST_WORDS, _MOST_MENTIONS = 8, 20
 _LEAST_LETTERS = 3
+_LEAST_STEM, _LONGEST_ENDING = 4, 3
+"""Letters of a stem that is compared, and those by which two forms of a name may differ in length."""
 _PARAGRAPHS = 8
 """Paragraphs of a text that are embedded: the ones around the cursor, and others evenly spread."""
 _NEAR_CURSOR = 3
@@ -31,8 +36,11 @@ _MIN_WORDS = 4
 """Shorter paragraphs say little."""
 _FLOOR = 0.45
 """The least similarity, on the bundled model's scale, of a page to one of the paragraphs."""
-_DUPLICATE, _BEGUN_WORDS, _MOST_DUPLICATES = 0.55, 200, 2
+_DUPLICATE, _BEGUN_WORDS, _MOST_DUPLICATES = 0.55, 200, 3
 """The same of a page that may be about exactly this already, and up to which length a text counts as begun."""
+_SUGGESTED, _SIMILAR = 10, 0.8
+"""Names that are compared with that of a new page, and the share of letters that similar ones have in common."""
+_TITLE = re.compile(r"^# +(\S.*)$", re.MULTILINE)
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
 Embed = Callable[[Sequence[str]], Matrix]
@@ -43,31 +51,36 @@ class _Phrase(NamedTuple):
 
     start: int
     end: int
-    segment: int
-    place: int
-    """Which page of the segment."""
+    page: int
+    """The page's number."""
 
 
-def find_mentions(catalog: Catalog, text: str, path: str, urls: PageUrls) -> tuple[Mention, ...]:
+def find_mentions(catalog: Catalog, text: str, path: str, languages: Sequence[str], urls: PageUrls) -> tuple[Mention, ...]:
     """Return the phrases of a text that name a page, each page once, without the page at `path` and those linked already.
 
-    Titles and aliases count, whatever their case; a single word only as the title has it, unless it is a rare one. Nothing is
-    found in links, code, headings and front matter. Errors: those of the catalog.
+    Titles and aliases count, whatever their case, and with another ending of one of the `languages`; a single word only as the
+    title has it, unless it is a rare one. Nothing is found in links, code, headings and front matter. Errors: those of the
+    catalog.
     """
-    index = catalog.labels.get()
-    numbers: dict[int, _Phrase] = {}
-    for phrase in _phrases(catalog, text):
-        number = int(index.segments[phrase.segment].numbers[phrase.place])
-        numbers.setdefault(number, phrase)
-    paths = catalog.pages.paths(list(numbers))
-    titles = catalog.pages.titles(paths)
-    linked = find_links(text, path, {page_key(each) for each in paths})
-    found = (
-        Mention(phrase.start, phrase.end, text[phrase.start : phrase.end], named, titles[named][0], urls.of(named))
-        for named, phrase in zip(paths, numbers.values(), strict=True)
-        if page_key(named) not in {*linked, page_key(path)} and _is_meant(text[phrase.start : phrase.end], titles[named][0])
-    )
-    return tuple(sorted(found, key=lambda each: each.start))[:_MOST_MENTIONS]
+    markdown = _with_line_feeds(text)
+    phrases = list(_phrases(catalog.labels.get(), markdown, languages))
+    numbers = list({phrase.page for phrase in phrases})
+    path_of = dict(zip(numbers, catalog.pages.paths(numbers), strict=True))
+    titles = catalog.pages.titles(path_of.values())
+    known = {page_key(path), *find_links(markdown, path, {page_key(each) for each in path_of.values()})}
+    found: dict[str, Mention] = {}
+    for start, end, page in phrases:
+        named = path_of[page]
+        title = titles[named][0]
+        if named not in found and page_key(named) not in known and _is_meant(markdown[start:end], title):
+            phrase = text[start:end]
+            found[named] = Mention(start, end, phrase, named, title, urls.of(named), urls.link(named, phrase))
+    return tuple(found.values())[:_MOST_MENTIONS]
+
+
+def _with_line_feeds(text: str) -> str:
+    """Return a text of the same length whose lines end as in a repository."""
+    return text.replace("\r", " ")
 
 
 def _is_meant(phrase: str, title: str) -> bool:
@@ -79,56 +92,56 @@ def _is_meant(phrase: str, title: str) -> bool:
     return (phrase == title and phrase != phrase.lower()) or not is_common_word(phrase.casefold())
 
 
-class _Names:
-    """The names of a wiki's pages, as they are looked up for one text: the same words only once."""
-
-    def __init__(self, segments: Sequence[LabelSegment]) -> None:
-        self._segments = segments
-        self._begun: dict[str, bool] = {}
-        self._named: dict[str, list[tuple[int, int]]] = {}
-
-    def is_begun_by(self, key: str) -> bool:
-        """Whether a name begins with a key."""
-        if key not in self._begun:
-            self._begun[key] = any(segment.begins_name(key) for segment in self._segments)
-        return self._begun[key]
-
-    def pages(self, key: str) -> list[tuple[int, int]]:
-        """Return the pages with a name, as segments and places in these."""
-        if key not in self._named:
-            found = [(at, place) for at, segment in enumerate(self._segments) for place in segment.pages_named(key)]
-            self._named[key] = found
-        return self._named[key]
-
-
-def _phrases(catalog: Catalog, text: str) -> Iterator[_Phrase]:
+def _phrases(labels: LabelIndex, text: str, languages: Sequence[str]) -> Iterator[_Phrase]:
     """Yield the longest names in a text, from its beginning, that are those of one page."""
     words = list(_WORD.finditer(prose(text)))
     keys = [name_key(word[0]) for word in words]
     names = _Names(catalog.labels.get().segments)
     at = 0
     while at < len(words):
-        number, page = _longest_name(names, text, words[at : at + _MOST_WORDS], keys[at : at + _MOST_WORDS])
-        if page is not None:
-            yield _Phrase(words[at].start(), words[at + number - 1].end(), *page)
-        at += number
+        run = _run(text, words[at : at + _MOST_WORDS])
+        keys = _keys(labels, text, run)
+        for number in range(len(keys) - 1, 0, -1):
+            pages = labels.pages_named(keys[number])
+            if not pages and (number > 1 or not is_common_word(keys[number])):
+                pages = _pages_inflected(labels, keys[number - 1], keys[number], languages)
+            if len(pages) == 1:
+                yield _Phrase(run[0].start(), run[number - 1].end(), pages.pop())
+                at += number
+                break
+        else:
+            at += 1
 
 
-def _longest_name(
-    names: _Names, text: str, words: Sequence[re.Match[str]], keys: Sequence[str]
-) -> tuple[int, tuple[int, int] | None]:
-    """Return how many of some words, from the first on, are the longest name of one page, and that; or 1 and None."""
-    key = ""
-    best: tuple[int, tuple[int, int] | None] = 1, None
-    for number, (word, own_key) in enumerate(zip(words, keys, strict=True), 1):
-        if number > 1 and not _BETWEEN_WORDS.fullmatch(text, words[number - 2].end(), word.start()):
+def _run(text: str, words: Sequence[re.Match[str]]) -> Sequence[re.Match[str]]:
+    """Return the first of some words, and those after it that could belong to the same name."""
+    number = 1
+    while number < len(words) and _BETWEEN_WORDS.fullmatch(text, words[number - 1].end(), words[number].start()):
+        number += 1
+    return words[:number]
+
+
+def _keys(labels: LabelIndex, text: str, run: Sequence[re.Match[str]]) -> list[str]:
+    """Return the keys of no word, of the first, of the first two, and so on, until one begins no name."""
+    keys = [""]
+    for word in run:
+        keys.append(name_key(text[run[0].start() : word.end()]))
+        if not labels.begins_name(keys[-1]):
             break
-        key += own_key
-        if not names.is_begun_by(key):
-            break
-        if len(pages := names.pages(key)) == 1:
-            best = number, pages[0]
-    return best
+    return keys
+
+
+def _pages_inflected(labels: LabelIndex, before: str, key: str, languages: Sequence[str]) -> set[int]:
+    """Return the numbers of the pages whose name differs from a key by the ending of the last word, which follows `before`."""
+    pages: set[int] = set()
+    for language in languages:
+        stemmed = stem(key[len(before) :], language)
+        if len(stemmed) < _LEAST_STEM:
+            continue
+        for name in labels.keys_beginning(before + stemmed[:-1]):  # "policy" has the stem "polici"
+            if abs(len(name) - len(key)) <= _LONGEST_ENDING and stem(name[len(before) :], language) == stemmed:
+                pages |= labels.pages_named(name)
+    return pages
 
 
 def pages_about(
@@ -138,22 +151,56 @@ def pages_about(
 
     Errors: those of the model, of the catalog and of ChromaDB.
     """
-    chosen = _chosen(_paragraphs(text), len(text) if cursor is None else cursor)
+    markdown = _with_line_feeds(text)
+    chosen = _chosen(_paragraphs(markdown), len(text) if cursor is None else cursor)
     if not chosen:
         return ()
     own = PageVectors(list(range(len(chosen))), np.asarray(embed(chosen)))
     floor = scale.from_bundled(_FLOOR)
     found = pages_near(generation, own, path, (), n, scale, urls, pairs=1)
     near = [page for page in found if page.similarity >= floor]
-    linked = find_links(text, path, {page_key(page.path) for page in near})
+    linked = find_links(markdown, path, {page_key(page.path) for page in near})
     return tuple(structs.replace(page, linked=page_key(page.path) in linked) for page in near)
 
 
-def likely_duplicates(text: str, pages: Sequence[RelatedPage], scale: Scale) -> tuple[RelatedPage, ...]:
-    """Return the pages that a page which is being begun might duplicate, of those near to it; none of a text of some length."""
+def likely_duplicates(
+    catalog: Catalog, text: str, path: str, pages: Sequence[RelatedPage], scale: Scale, urls: PageUrls
+) -> tuple[LikelyDuplicate, ...]:
+    """Return the pages that a page which is being begun might duplicate; none of a text of some length.
+
+    They are those with a similar name, then the very near ones of `pages`. Errors: those of the catalog.
+    """
+    if len(text.split()) > _BEGUN_WORDS:
+        return ()
     floor = scale.from_bundled(_DUPLICATE)
-    is_begun = len(text.split()) <= _BEGUN_WORDS
-    return tuple(page for page in pages if is_begun and page.similarity >= floor)[:_MOST_DUPLICATES]
+    heading = _TITLE.search(text)
+    names = [name for name in (heading[1] if heading else "", page_name(path)) if name]
+    found = {each.path: each.title for name in names for each in _pages_of_similar_name(catalog, name)}
+    near = {page.path: page for page in pages if page.similarity >= floor}
+    titles = found | {page.path: page.title for page in near.values()}
+    return tuple(
+        LikelyDuplicate(
+            name=page_name(other),
+            path=other,
+            title=title,
+            similarity=near[other].similarity if other in near else None,
+            url=urls.of(other),
+            link=urls.link(other, title),
+        )
+        for other, title in titles.items()
+        if page_key(other) != page_key(path)
+    )[:_MOST_DUPLICATES]
+
+
+def _pages_of_similar_name(catalog: Catalog, name: str) -> list[SuggestedLabel]:
+    """Return the pages whose title, or last part of the path, is spelled like a name."""
+    key = name_key(name)
+    return [
+        label
+        for label in suggest(catalog, SuggestRequest(name[:MAX_QUERY_CHARACTERS], _SUGGESTED))
+        if label.kind == "page"
+        and any(OSA.normalized_similarity(key, name_key(other)) >= _SIMILAR for other in (label.title, page_name(label.path)))
+    ]
 
 
 def _paragraphs(text: str) -> list[tuple[int, str]]:

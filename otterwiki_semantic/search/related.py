@@ -76,6 +76,7 @@ def pages_near(
             sections=_sections(pairs_of[other], own_chunks, stored),
             relevant=_similarity(pairs_of[other]) >= floor,
             url=urls.of(other),
+            link=urls.link(other, stored[pairs_of[other][0].other].title),
         )
         for other in nearest
     )

@@ -23,6 +23,7 @@ from otterwiki_semantic.storage.generation import Generation as Generation
 from otterwiki_semantic.storage.generation import GenerationStore as GenerationStore
 from otterwiki_semantic.storage.generation import index_fingerprint as index_fingerprint
 from otterwiki_semantic.storage.keyword_index import KeywordIndex as KeywordIndex
+from otterwiki_semantic.storage.label_index import LabelIndex as LabelIndex
 from otterwiki_semantic.storage.label_index import LabelSegment as LabelSegment
 from otterwiki_semantic.storage.labels import SectionLabel as SectionLabel
 from otterwiki_semantic.storage.page_names import HeadingWords as HeadingWords

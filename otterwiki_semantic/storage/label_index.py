@@ -37,6 +37,7 @@ _GROWTH = 2
 _MAX_MERGED_AT_ONCE = 32
 """Pages that are read again to merge segments while somebody waits; more only in the background."""
 _MAX_CACHED_MASKS = 16
+_MAX_KEYS = 1_000
 _LAST_BYTE = b"\xff"
 """Follows every byte of UTF-8."""
 
@@ -214,14 +215,10 @@ class LabelSegment:
         """Return the labels with a word that begins in one of these ways."""
         return self._masks(map(self.words.find, beginnings))
 
-    def begins_name(self, key: str) -> bool:
-        """Whether a label's key begins with this one."""
+    def keys_beginning(self, key: str) -> Sequence[str]:
+        """Return the keys of labels that begin with this one; none if there are more than 1,000."""
         found = self.keys.texts.range_of(key)
-        return bool(found.start < found.stop)
-
-    def pages_named(self, key: str) -> list[int]:
-        """Return the places of the pages whose title or alias has this key."""
-        return [int(place) for place in self.keys.find(key, is_beginning=False) if place < len(self.paths)]
+        return self.keys.texts.part(found) if found.stop - found.start <= _MAX_KEYS else ()
 
     def with_key(self, key: str, *, is_beginning: bool = False) -> LabelMasks:
         """Return the labels that are the key of a name, or begin with it."""
@@ -247,6 +244,23 @@ class LabelIndex:
     """The pages of each segment that pass a filter."""
     newest: list[Places] = field(default_factory=list)
     """The numbers of all pages, the most recently changed first, once somebody asked for them."""
+
+    def begins_name(self, key: str) -> bool:
+        """Whether a label's key begins with this one."""
+        ranges = (segment.keys.texts.range_of(key) for segment in self.segments)
+        return any(found.start < found.stop for found in ranges)
+
+    def pages_named(self, key: str) -> set[int]:
+        """Return the numbers of the pages whose title or alias has this key."""
+        found: set[int] = set()
+        for segment, live in zip(self.segments, self.live, strict=True):
+            places = segment.keys.find(key, is_beginning=False)
+            found.update(int(segment.numbers[place]) for place in places[places < len(live)] if live[place])
+        return found
+
+    def keys_beginning(self, key: str) -> set[str]:
+        """Return the keys of labels that begin with this one; without those of a segment that has more than 1,000."""
+        return {each for segment in self.segments for each in segment.keys_beginning(key)}
 
 
 class LabelIndexCache:

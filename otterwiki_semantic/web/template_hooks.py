@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, before_render_template, current_app, g, has_request_context, render_template, request, url_for
+from flask import Flask, before_render_template, g, has_request_context, render_template, request, url_for
 from jinja2 import ChoiceLoader, DictLoader, PrefixLoader
 from markupsafe import Markup
 
@@ -90,10 +90,9 @@ def writing_panel() -> str:
     """Return the panel beside the editor that suggests links."""
     if g.get(_TEMPLATE) != "editor.html" or not has_permission("READ"):
         return ""
-    style = str(current_app.config.get("WIKILINK_STYLE", "")).upper().replace("_", "").strip()
     source = url_for("semantic_search.related")
     path = g.get(_CONTEXT, {}).get("pagepath") or (request.view_args or {}).get("path", "")
-    return render_template("semantic_search/writing.html", source=source, path=path, style=style)
+    return render_template("semantic_search/writing.html", source=source, path=path)
 
 
 def _links_once(path: str | None) -> str:

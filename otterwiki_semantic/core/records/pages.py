@@ -12,6 +12,7 @@ from otterwiki_semantic.core.records.status import Freshness
 _SAFE_IN_PATH = "!$&'()*+,/:;=@"
 _SAFE_IN_ANCHOR = "%!#$&'()*+,/:;=?@"
 """What Flask's `url_for` does not escape."""
+_NOT_IN_LINKS = frozenset("[]|\n")
 
 
 _VIEWS = {
@@ -27,6 +28,8 @@ class PageUrls(Struct, frozen=True):
     prefix: str | None = None
     retains_case: bool = True
     """The wiki's RETAIN_PAGE_NAME_CASE; if false it looks for a file in lower case, whatever the address."""
+    links_begin_with_page: bool = False
+    """The wiki's WIKILINK_STYLE: ``[[page|text]]`` instead of ``[[text|page]]``."""
 
     def shows(self, path: str) -> bool:
         """Whether the wiki can show a page."""
@@ -40,6 +43,15 @@ class PageUrls(Struct, frozen=True):
         path += ".md" if folder and name in _VIEWS else ""
         fragment = f"#{quote(anchor, safe=_SAFE_IN_ANCHOR)}" if anchor else ""
         return f"{self.prefix}{quote(path, safe=_SAFE_IN_PATH)}{fragment}"
+
+    def link(self, path: str, text: str = "") -> str | None:
+        """Return a link to a page in the wiki's syntax; None if the wiki cannot show the page, or names allow no link."""
+        text = " ".join(text.split()) or path
+        if self.prefix is None or not self.shows(path) or _NOT_IN_LINKS & {*path, *text} or "#" in path:
+            return None
+        if text == path:
+            return f"[[{path}]]"
+        return f"[[{path}|{text}]]" if self.links_begin_with_page else f"[[{text}|{path}]]"
 
 
 NO_URLS = PageUrls()

@@ -179,7 +179,7 @@ class DraftRequest:
     """A text that is being written, and where."""
 
     text: str = parameter(DraftText(100_000), "The Markdown so far.")
-    path: str = parameter(Text(), "The path that it is or will be saved at: this page is not suggested.", "")
+    path: str = parameter(PagePath(), "The path that it is or will be saved at: this page is not suggested.", "")
     cursor: int | None = parameter(
         Integer(0, 100_000), "Where somebody is writing, in characters from the beginning; by default the end.", None
     )

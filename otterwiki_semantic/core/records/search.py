@@ -182,6 +182,8 @@ class RelatedPage(NamedPage, frozen=True):
     """Whether it is near enough to be offered to readers."""
     url: str | None = None
     """The page in the wiki."""
+    link: str | None = None
+    """A link to it, in the wiki's syntax."""
 
 
 class RelatedPages(Struct, frozen=True):
@@ -209,6 +211,19 @@ class Mention(Struct, frozen=True, omit_defaults=True):
     """The page's title."""
     url: str | None = None
     """The page in the wiki."""
+    link: str | None = None
+    """The phrase as a link to the page, in the wiki's syntax."""
+
+
+class LikelyDuplicate(NamedPage, frozen=True):
+    """A page that seems to be about the same as one that is being begun."""
+
+    similarity: float | None = None
+    """That of its passage nearest to a paragraph, if it is near in meaning; the names may be similar, too."""
+    url: str | None = None
+    """The page in the wiki."""
+    link: str | None = None
+    """A link to it, in the wiki's syntax."""
 
 
 class DraftLinks(Struct, frozen=True, omit_defaults=True):
@@ -218,8 +233,8 @@ class DraftLinks(Struct, frozen=True, omit_defaults=True):
     """Phrases that name a page which is not linked yet, in order; each page once, at most 20."""
     pages: tuple[RelatedPage, ...]
     """Pages about the same, nearest first; only relevant ones."""
-    duplicates: tuple[RelatedPage, ...]
-    """Of a page that is being begun: those of `pages` that seem to be about exactly this already, at most two."""
+    duplicates: tuple[LikelyDuplicate, ...]
+    """Of a page that is being begun: those that have a similar name or seem to be about exactly this, at most three."""
     index: Freshness
     degraded: str | None = None
     """Only if there are no `pages`: why."""

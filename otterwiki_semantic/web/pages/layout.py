@@ -22,6 +22,8 @@ View = Callable[..., ResponseReturnValue]
 _ANCHOR = re.compile(r'<a class="anchor"[^>]*>.*?</a>', re.DOTALL)
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f/\\?#\[\]|<>:\"*]+")
 _LONGEST_NAME = 80
+_PAGE_FIRST = ("LINKTITLE", "PAGENAMETITLE")
+"""Values of the wiki's WIKILINK_STYLE, without underscores, for ``[[page|text]]``."""
 
 
 def guarded(permission: str, view: View) -> View:
@@ -61,7 +63,8 @@ def _menu() -> Any:
 def page_urls() -> PageUrls:
     """Return the URLs of pages in the wiki of the current request."""
     retains_case = bool(current_app.config.get("RETAIN_PAGE_NAME_CASE"))
-    return PageUrls(url_for("view", path="x").removesuffix("x"), retains_case)
+    style = str(current_app.config.get("WIKILINK_STYLE", "")).upper().replace("_", "").strip()
+    return PageUrls(url_for("view", path="x").removesuffix("x"), retains_case, style in _PAGE_FIRST)
 
 
 def linked_pages() -> tuple[str, ...]:

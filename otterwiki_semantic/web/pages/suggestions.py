@@ -11,12 +11,11 @@ from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundError
 from otterwiki_semantic.core.records import RelatedPage, SearchOptions
 from otterwiki_semantic.daemon import IndexService
-from otterwiki_semantic.web.pages.layout import page_url, page_urls
+from otterwiki_semantic.web.pages.layout import page_urls
 
 T = TypeVar("T")
 _RELATED, _LIKELY = 6, 5
 _PAUSE_SECONDS = 30.0
-_NOT_IN_LINKS = set("[]|\n")
 
 
 class CircuitBreaker:
@@ -62,8 +61,8 @@ def near_pages(service: IndexService, path: str) -> tuple[NearPage, ...]:
 def _near(page: RelatedPage) -> NearPage:
     best = page.sections[0] if page.sections else None
     section, anchor, own_section = (best.related_section, best.related_anchor, best.section) if best else ("", "", "")
-    link = "" if _NOT_IN_LINKS & set(page.path) else f"[[{page.path}]]"
-    url = page_url(page.path, anchor) or ""
+    urls = page_urls()
+    url, link = urls.of(page.path, anchor) or "", urls.link(page.path) or ""
     return NearPage(page.title, "" if section == page.title else section, url, page.linked, link, own_section)
 
 

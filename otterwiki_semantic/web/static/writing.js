@@ -1,7 +1,7 @@
 // Links while writing: pages that the text in the editor names, and pages about the same. Nothing is inserted by itself.
 const PAUSE_MS = 2000;
 const panel = document.getElementById("semantic-writing");
-const { source, path, style } = panel.dataset;
+const { source, path } = panel.dataset;
 const said = panel.querySelector("[role=status]");
 let waiting = 0; // a timer
 let asked = null; // aborts the request in progress
@@ -20,25 +20,19 @@ function place() {
   if (panel.parentElement !== wanted) wanted?.append(panel);
 }
 
-/** Return a link in the wiki's syntax; null if the names do not allow one. */
-function wikiLink(target, text) {
-  if (/[[\]|\n]/.test(target + text)) return null;
-  if (text === target) return `[[${target}]]`;
-  return `[[${style === "LINKTITLE" ? `${target}|${text}` : `${text}|${target}`}]]`;
-}
-
 function replace(from, to, insert) {
   editor().dispatch({ changes: { from, to, insert }, selection: { anchor: from + insert.length }, userEvent: "input" });
   editor().focus();
   ask();
 }
 
-/** Link a phrase where it was found, or where it has moved to since. */
-function link({ phrase, start, path: target }) {
+/** Link a phrase where it was found, or where it has moved to since: the nearest place. */
+function linkPhrase({ phrase, start, link }) {
   const text = editor().state.doc.toString();
   const known = [...text].slice(0, start).join("").length; // the wiki counts characters, the editor UTF-16
-  const from = text.startsWith(phrase, known) ? known : text.indexOf(phrase);
-  if (from >= 0) replace(from, from + phrase.length, wikiLink(target, phrase));
+  const [before, after] = [text.lastIndexOf(phrase, known), text.indexOf(phrase, known)];
+  const from = before < 0 || (after >= 0 && after - known < known - before) ? after : before;
+  if (from >= 0) replace(from, from + phrase.length, link);
 }
 
 function entry(page, note, label, insert) {
@@ -56,21 +50,23 @@ function group(name, entries) {
 function show({ mentions, pages, duplicates = [] }) {
   const insert = (page) => {
     const { from, to } = editor().state.selection.main;
-    replace(from, to, wikiLink(page.path, page.title));
+    replace(from, to, page.link);
   };
-  const isLinkable = (page) => page.url && wikiLink(page.path, page.title);
-  const named = mentions.filter((each) => each.url && wikiLink(each.path, each.phrase));
+  const isLinkable = (page) => page.link;
+  const named = mentions.filter(isLinkable);
   const already = new Set([...duplicates, ...named].map((page) => page.path));
   const near = pages.filter((page) => isLinkable(page) && !page.linked && !already.has(page.path));
   const list = (found) => found.map((page) => entry(page, "", "Insert link", () => insert(page)));
+  const focused = panel.contains(document.activeElement) ? document.activeElement.textContent : "";
   panel.querySelector("div").replaceChildren(
     ...group("Already there?", list(duplicates.filter(isLinkable))),
-    ...group("Named here", named.map((each) => entry(each, each.phrase === each.title ? "" : each.phrase, "Link", () => link(each)))),
+    ...group("Named here", named.map((each) => entry(each, each.phrase === each.title ? "" : each.phrase, "Link", () => linkPhrase(each)))),
     ...group("About the same", list(near)),
   );
   place();
   const number = panel.querySelectorAll("li").length;
   panel.hidden = !number;
+  if (focused) [...panel.querySelectorAll("a, button")].find((each) => each.textContent === focused)?.focus();
   const text = number ? `${number} page${number === 1 ? "" : "s"} to link to` : "";
   if (said.textContent !== text) said.textContent = text;
 }
@@ -81,7 +77,6 @@ async function ask() {
   const mine = (asked = new AbortController());
   const { doc, selection } = editor().state;
   const text = doc.toString();
-  if (!text.trim()) return show({ mentions: [], pages: [] });
   const body = JSON.stringify({ text, path, cursor: [...text.slice(0, selection.main.head)].length });
   try {
     const headers = { "Content-Type": "application/json" };

@@ -11,7 +11,7 @@ import pytest
 
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.core.errors import PageExcludedError, PageNotFoundError
-from otterwiki_semantic.core.records import Filters, Mode, PageListRequest, PageRequest, SearchOptions
+from otterwiki_semantic.core.records import DraftRequest, Filters, Mode, PageListRequest, PageRequest, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.page_reader import PageReader
@@ -350,6 +350,14 @@ def test_no_text_of_words_alone_is_sent_to_estimate_a_rebuild(server: ModelServe
     wait_for_another(start(chunks="heading2"), generation)
     assert "garden" in sent(server)
     assert "spare" not in sent(server)
+
+
+def test_no_text_that_is_not_saved_is_sent(server: ModelServer, start: Start) -> None:
+    index = start()
+    found = index.draft_links(DraftRequest("An unsaved note on the Garden and on what a spare key is for.", "new"))
+    assert [each.path for each in found.mentions] == ["garden"]
+    assert (found.pages, found.degraded) == ((), "texts that are not saved are not sent to the model's server")
+    assert "unsaved" not in sent(server)
 
 
 def test_no_reranker_gets_text_of_words_alone(settings: Settings, start: Start) -> None:

@@ -532,7 +532,39 @@ def test_related_pages_are_for_readers(client: FlaskClient) -> None:
     assert (
         response.status_code == client.get("/api/v1/semantic-search?q=x", headers={"Authorization": "Bearer wrong"}).status_code
     )
-    assert client.post("/api/v1/related", headers=BEARER).status_code == 405
+
+
+def draft(client: FlaskClient, **body: Any) -> TestResponse:
+    return client.post("/api/v1/related", json=body, headers=BEARER)
+
+
+def test_links_of_a_draft(client: FlaskClient) -> None:
+    text = "See the bleeding radiators. " + "Bleed each radiator in autumn until water comes, then check the pressure. " * 3
+    body = draft(client, text=text, path="/New/Page.md", cursor=3, n=1).json
+    assert body is not None
+    assert set(body) == {"mentions", "pages", "duplicates", "index"}
+    assert len(body["pages"]) == 1
+    page = body["pages"][0]
+    assert (page["url"], page["link"]) == (f"/{page['path']}", f"[[{page['title']}|{page['path']}]]")
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "part"),
+    [
+        ({}, "invalid_parameter", "text is missing"),
+        ({"text": 1}, "invalid_parameter", "text is 1"),
+        ({"text": "x" * 100_001}, "invalid_parameter", "text has 100,001 characters; allowed are 100,000"),
+        ({"text": "x", "cursor": -1}, "invalid_parameter", "cursor is -1"),
+        ({"text": "x", "page": "home"}, "invalid_parameter", "unknown parameter 'page'"),
+    ],
+)
+def test_drafts_that_are_refused(client: FlaskClient, body: dict[str, Any], code: str, part: str) -> None:
+    assert_error(draft(client, **body), 422, code, part)
+
+
+def test_drafts_are_for_readers(client: FlaskClient) -> None:
+    answer = client.post("/api/v1/related", json={"text": "x"}, headers={"Authorization": "Bearer wrong"})
+    assert answer.status_code == 401
 
 
 def suggest(client: FlaskClient, **parameters: Any) -> TestResponse:
