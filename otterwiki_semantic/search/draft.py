@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -95,18 +96,19 @@ def _is_meant(phrase: str, title: str) -> bool:
 def _phrases(labels: LabelIndex, text: str, languages: Sequence[str]) -> Iterator[_Phrase]:
     """Yield the longest names in a text, from its beginning, that are those of one page."""
     words = list(_WORD.finditer(prose(text)))
-    keys = [name_key(word[0]) for word in words]
-    names = _Names(catalog.labels.get().segments)
+    # A text may repeat its words thousands of times.
+    begins_name, pages_named = cache(labels.begins_name), cache(labels.pages_named)
+    pages_inflected = cache(partial(_pages_inflected, labels, languages))
     at = 0
     while at < len(words):
         run = _run(text, words[at : at + _MOST_WORDS])
-        keys = _keys(labels, text, run)
+        keys = _keys(begins_name, text, run)
         for number in range(len(keys) - 1, 0, -1):
-            pages = labels.pages_named(keys[number])
+            pages = pages_named(keys[number])
             if not pages and (number > 1 or not is_common_word(keys[number])):
-                pages = _pages_inflected(labels, keys[number - 1], keys[number], languages)
+                pages = pages_inflected(keys[number - 1], keys[number])
             if len(pages) == 1:
-                yield _Phrase(run[0].start(), run[number - 1].end(), pages.pop())
+                yield _Phrase(run[0].start(), run[number - 1].end(), next(iter(pages)))
                 at += number
                 break
         else:
@@ -121,17 +123,17 @@ def _run(text: str, words: Sequence[re.Match[str]]) -> Sequence[re.Match[str]]:
     return words[:number]
 
 
-def _keys(labels: LabelIndex, text: str, run: Sequence[re.Match[str]]) -> list[str]:
+def _keys(begins_name: Callable[[str], bool], text: str, run: Sequence[re.Match[str]]) -> list[str]:
     """Return the keys of no word, of the first, of the first two, and so on, until one begins no name."""
     keys = [""]
     for word in run:
         keys.append(name_key(text[run[0].start() : word.end()]))
-        if not labels.begins_name(keys[-1]):
+        if not begins_name(keys[-1]):
             break
     return keys
 
 
-def _pages_inflected(labels: LabelIndex, before: str, key: str, languages: Sequence[str]) -> set[int]:
+def _pages_inflected(labels: LabelIndex, languages: Sequence[str], before: str, key: str) -> set[int]:
     """Return the numbers of the pages whose name differs from a key by the ending of the last word, which follows `before`."""
     pages: set[int] = set()
     for language in languages:
