@@ -9,10 +9,8 @@ let shown = null; // the passage that is shown
 export async function preview(pane, passage) {
   clearTimeout(wanted);
   shown = passage;
-  if (!passage?.dataset.preview || !isWide.matches) {
-    pane.hidden = true;
-    return;
-  }
+  pane.hidden = !passage?.dataset.preview || !isWide.matches; // its place is kept from the beginning
+  if (pane.hidden) return;
   const source = passage.dataset.preview;
   const content = pages.get(source) ?? (await loaded(source));
   if (shown !== passage) return; // another one was chosen meanwhile
@@ -20,7 +18,6 @@ export async function preview(pane, passage) {
   pages.set(source, content);
   if (pages.size > PAGES) pages.delete(pages.keys().next().value);
   pane.replaceChildren(content.cloneNode(true));
-  pane.hidden = false;
   show(pane, passage);
 }
 

@@ -54,7 +54,8 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
       results.replaceChildren(part.content);
       shown = text;
       choose(null);
-      previewSoon(pane, passages()[0]);
+      if (pane.hidden || !passages().length) preview(pane, passages()[0]);
+      else previewSoon(pane, passages()[0]);
       if (isRead) results.querySelector("a.semantic-passage")?.focus({ preventScroll: true });
     }
     isToPoll = isPassing();
@@ -215,5 +216,5 @@ for (const kind of ["pointerover", "focusin"]) {
   });
 }
 
-previewSoon(pane, passages()[0]);
+preview(pane, passages()[0]);
 if (isPassing()) poll(new URL(location.href));
