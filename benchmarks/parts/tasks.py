@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import mean
+from urllib.parse import urlsplit
 
 from playwright.sync_api import Page
 
@@ -113,28 +114,42 @@ def _in_palette(page: Page, url: str, task: _Task) -> _Effort | None:
     page.goto(url)
     start = time.perf_counter()
     page.keyboard.press("Control+k")
+    keys = 1
     for number, letter in enumerate(task.typed, 1):
         page.keyboard.press("Space" if letter == " " else letter)
         is_word = number == len(task.typed) or task.typed[number] == " "
         page.wait_for_timeout(_KEY_MS + (_LOOK_MS if is_word else 0))
+        keys += 1
         place = _place_of(page, task)
-        if place is not None and place <= _MOST_ARROWS:
-            for _ in range(place):
-                page.keyboard.press("ArrowDown")
-                page.wait_for_timeout(_KEY_MS)
+        if place is None or place > _MOST_ARROWS:
+            continue
+        for _ in range(place):
+            page.keyboard.press("ArrowDown")
+            page.wait_for_timeout(_KEY_MS)
+        keys += place
+        if _place_of(page, task, "[aria-selected]") == 0:  # else other options have come meanwhile
             page.keyboard.press("Enter")
-            page.wait_for_load_state()
-            return _Effort(1 + number + place + 1, time.perf_counter() - start)
+            page.wait_for_url(lambda address: urlsplit(address).path == f"/{task.path}")
+            return _Effort(keys + 1, time.perf_counter() - start)
     return None
 
 
-def _place_of(page: Page, task: _Task) -> int | None:
+def _place_of(page: Page, task: _Task, among: str = "") -> int | None:
     """Return which of the options is the page, or the passage with the paragraph, from 0."""
     options: list[tuple[str, str]] = page.evaluate(
-        """[...document.querySelectorAll("#semantic-palette [role=option]")].filter(each => each.checkVisibility())
-        .map(each => [each.href ? new URL(each.href).pathname : "", each.textContent.replace(/\\s+/g, " ")])"""
+        """among => [...document.querySelectorAll(`#semantic-palette [role=option]${among}`)]
+        .filter(each => each.checkVisibility())
+        .map(each => [each.href ? new URL(each.href).pathname + new URL(each.href).hash : "",
+            each.textContent.replace(/\\s+/g, " ")])""",
+        among,
     )
-    return next((at for at, (path, text) in enumerate(options) if path == f"/{task.path}" and task.says in text), None)
+    return next((at for at, (path, text) in enumerate(options) if _is_wanted(task, path, text)), None)
+
+
+def _is_wanted(task: _Task, address: str, text: str) -> bool:
+    """Whether an option leads to the page itself, or to the passage with the paragraph."""
+    path = address.partition("#")[0] if task.says else address
+    return path == f"/{task.path}" and task.says in text
 
 
 def _in_wiki_search(page: Page, url: str, task: _Task) -> _Effort | None:
