@@ -83,10 +83,20 @@ def _described(record: type[msgspec.Struct], schema: Schema) -> Schema:
 
 
 def _property(schema: Schema, *, is_optional: bool) -> Schema:
-    plain = {key: value for key, value in schema.items() if key != "default"}
+    plain = {key: _without_false(value) for key, value in schema.items() if key != "default"}
     if is_optional and "anyOf" in plain:
         (plain,) = (choice for choice in plain["anyOf"] if choice != {"type": "null"})
     return plain
+
+
+def _without_false(schema: Any) -> Any:
+    """Return a part of a schema without `"items": false`, which generators of clients stumble over and `maxItems` implies."""
+    if isinstance(schema, list):
+        return [_without_false(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    is_implied = schema.get("items") is False and "maxItems" in schema
+    return {key: _without_false(value) for key, value in schema.items() if not (is_implied and key == "items")}
 
 
 def _field_descriptions(record: type[msgspec.Struct]) -> dict[str, str]:

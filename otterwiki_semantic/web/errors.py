@@ -1,11 +1,14 @@
-"""Errors of the API: always JSON, ``{"error": {"code", "message"}}``, never a stack trace."""
+"""Errors of the API: always JSON, ``{"error": {"code", "message"}}`` or problem details, never a stack trace."""
 
 from __future__ import annotations
 
 import logging
-from typing import Any, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+from urllib.parse import quote
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 from msgspec import Struct
 from werkzeug.exceptions import HTTPException
 
@@ -13,40 +16,120 @@ from otterwiki_semantic.core.errors import NotFoundError, SemanticError
 from otterwiki_semantic.core.records import Problem
 from otterwiki_semantic.core.serialization import encode
 
-ERRORS: dict[str, tuple[int, str]] = {
-    "bad_request": (400, "the body is not a JSON object"),
-    "unauthorized": (401, "neither a session with permission nor a key"),
-    "wrong_key": (401, "the key is wrong"),
-    "no_key_configured": (401, "a key was sent, but the wiki has none"),
-    "forbidden": (403, "the account lacks the permission"),
-    "csrf_failed": (403, "the CSRF token of the session is missing or wrong"),
-    "not_found": (404, "there is no such route"),
-    "page_unknown": (404, "there is no such page; `pages` lists similar ones, if there are any"),
-    "revision_unknown": (404, "git has no such commit"),
-    "job_unknown": (404, "there is no such job, or no longer: the last 100 are kept until the index daemon ends"),
-    "finding_unknown": (404, "the report has no such finding, or no longer"),
-    "section_unknown": (404, "the page has no such section; `sections` lists its sections, nearest first"),
-    "method_not_allowed": (405, "the route does not support the method; the header Allow lists those it does"),
-    "reindex_running": (409, "a rebuild is running"),
-    "no_rollback": (409, "there is no earlier index"),
-    "too_large": (413, "the body is too large"),
-    "uri_too_long": (414, "the query string is too long"),
-    "section_ambiguous": (422, "several sections have the name; `sections` lists their full names"),
-    "invalid_parameter": (
+
+class ErrorKind(NamedTuple):
+    """What an error code stands for."""
+
+    status: int
+    """The HTTP status."""
+    meaning: str
+    """When it occurs; what stands before a semicolon is the title of its problem details."""
+    example: str
+    """A message."""
+    facts: Mapping[str, Any] = MappingProxyType({})
+    """Further fields of the example."""
+
+
+ERRORS: dict[str, ErrorKind] = {
+    "bad_request": ErrorKind(400, "the body is not a JSON object", 'the body is not JSON; send {"queries": ["…"]}'),
+    "unauthorized": ErrorKind(
+        401,
+        "neither a session with permission nor a key",
+        "log in to the wiki, or send its API key: Authorization: Bearer …",
+    ),
+    "wrong_key": ErrorKind(401, "the key is wrong", "the API key is wrong"),
+    "no_key_configured": ErrorKind(
+        401,
+        "a key was sent, but the wiki has none",
+        "this wiki has no API key; its administrator can set OTTERWIKI_API_KEY",
+    ),
+    "forbidden": ErrorKind(403, "the account lacks the permission", "your account has no ADMIN permission in this wiki"),
+    "csrf_failed": ErrorKind(403, "the CSRF token of the session is missing or wrong", "The CSRF token is missing."),
+    "not_found": ErrorKind(404, "there is no such route", "the search API has nothing at 'statu'"),
+    "page_unknown": ErrorKind(
+        404,
+        "there is no such page; `pages` lists similar ones, if there are any",
+        "the wiki has no page 'garden/irigation'",
+        {"pages": ("garden/irrigation",)},
+    ),
+    "revision_unknown": ErrorKind(404, "git has no such commit", "there is no revision 'dbf15600'"),
+    "job_unknown": ErrorKind(
+        404,
+        "there is no such job, or no longer: the last 100 are kept until the index daemon ends",
+        "there is no job '9f86d081'; the last 100 are kept until the index daemon ends",
+    ),
+    "finding_unknown": ErrorKind(
+        404,
+        "the report has no such finding, or no longer",
+        "the report has no finding '5b0c1f2f0a9d7e43'; it may have been made again since",
+    ),
+    "section_unknown": ErrorKind(
+        404,
+        "the page has no such section; `sections` lists its sections, nearest first",
+        "the page 'garden/irrigation' has no section 'wintr'",
+        {"sections": ("Winter", "Irrigation")},
+    ),
+    "method_not_allowed": ErrorKind(
+        405,
+        "the route does not support the method; the header Allow lists those it does",
+        "/api/v1/reindex supports POST, not GET",
+    ),
+    "reindex_running": ErrorKind(409, "a rebuild is running", "a rebuild has been running since 2026-11-21T09:30:00+00:00"),
+    "no_rollback": ErrorKind(
+        409,
+        "there is no earlier index",
+        "there is no earlier index to return to: none of another model or profile was replaced",
+    ),
+    "too_large": ErrorKind(413, "the body is too large", "the body is too large; at most 1,048,576 bytes are allowed"),
+    "uri_too_long": ErrorKind(
+        414,
+        "the query string is too long",
+        "the query string has 70,000 bytes; at most 65,536 are allowed; use POST for more",
+    ),
+    "section_ambiguous": ErrorKind(
+        422,
+        "several sections have the name; `sections` lists their full names",
+        "the page 'countries' has 2 sections 'Capital'",
+        {"sections": ("Chad > Capital", "Peru > Capital")},
+    ),
+    "invalid_parameter": ErrorKind(
         422,
         "a parameter is unknown, missing, too long, out of range or given twice; the message names it",
+        "n is '0'; allowed are the whole numbers 1 to 50",
     ),
-    "internal_error": (500, "a bug; the wiki's log has the details"),
-    "index_unavailable": (503, "the index cannot answer now; try again after Retry-After seconds"),
-    "page_unreadable": (503, "the page takes longer to parse than a page may; the message names the limit"),
-    "package_missing": (503, "a required package is not installed; the message says how to install it"),
-    "disk_full": (507, "there is not enough disk space for a second index"),
+    "internal_error": ErrorKind(
+        500, "a bug; the wiki's log has the details", "the search plugin failed; the wiki's log says why"
+    ),
+    "index_unavailable": ErrorKind(
+        503,
+        "the index cannot answer now; try again after Retry-After seconds",
+        "the index daemon did not answer within 15 s",
+    ),
+    "page_unreadable": ErrorKind(
+        503,
+        "the page takes longer to parse than a page may; the message names the limit",
+        "the page log cannot be read: parsing it took more than 10 s",
+    ),
+    "package_missing": ErrorKind(
+        503,
+        "a required package is not installed; the message says how to install it",
+        'prometheus-client is not installed: pip install "otterwiki-semantic[metrics]"',
+    ),
+    "disk_full": ErrorKind(
+        507,
+        "there is not enough disk space for a second index",
+        "a rebuild needs about 310 MB in addition to the serving index, and 120 MB are free in /data; make room there",
+    ),
 }
-"""Every error code of the API: its HTTP status, and what it means."""
+"""Every error code of the API, in the order of its HTTP status."""
 
+JSON_TYPE, PROBLEM_TYPE = "application/json", "application/problem+json"
+_URN = "urn:otterwiki-semantic:error:"
 _RETRY_AFTER_SECONDS = "5"
 _MAX_CHARACTERS = 2_000
-_CODE_OF_STATUS = {status: code for code, (status, _) in reversed(ERRORS.items())}
+_LEAST_QUALITY = 0.001
+"""Of a type that is accepted at all."""
+_CODE_OF_STATUS = {kind.status: code for code, kind in reversed(ERRORS.items())}
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +156,49 @@ class ErrorAnswer(Struct, frozen=True, omit_defaults=True):
     problems: tuple[Problem, ...] | None = None
 
 
+class ProblemDetails(Struct, frozen=True, omit_defaults=True):
+    """The same as RFC 9457 has it, for clients that accept `application/problem+json`."""
+
+    type: str
+    """`urn:otterwiki-semantic:error:` and the code."""
+    title: str
+    """What the code stands for, always the same."""
+    status: int
+    """The HTTP status."""
+    detail: str
+    """What went wrong, for people."""
+    instance: str
+    """The path that was requested."""
+    code: str
+    """For programs."""
+    pages: tuple[str, ...] | None = None
+    """The pages that may be meant."""
+    sections: tuple[str, ...] | None = None
+    """The sections that may be meant."""
+    problems: tuple[Problem, ...] | None = None
+
+    @classmethod
+    def of(cls, answer: ErrorAnswer, path: str) -> ProblemDetails:
+        """Return the details of an error of a request for a path."""
+        code, kind = answer.error.code, ERRORS[answer.error.code]
+        return cls(
+            type=_URN + code,
+            title=_title(kind.meaning),
+            status=kind.status,
+            detail=answer.error.message,
+            instance=quote(path, errors="replace"),
+            code=code,
+            pages=answer.pages,
+            sections=answer.sections,
+            problems=answer.problems,
+        )
+
+
+def _title(meaning: str) -> str:
+    title = meaning.partition(";")[0]
+    return title[0].upper() + title[1:]
+
+
 class ApiError(SemanticError):
     """A request that is refused, with a code of `ERRORS`."""
 
@@ -95,15 +221,32 @@ def _not_found(error: NotFoundError) -> Response:
 
 
 def error_answer(code: str, message: str, **facts: Any) -> Response:
-    """Return an error answer, with further fields of `ErrorAnswer`."""
+    """Return an error answer, with further fields of `ErrorAnswer`; as problem details if the client prefers them."""
     shown = message if len(message) <= _MAX_CHARACTERS else f"{message[: _MAX_CHARACTERS - 1]}…"
-    answer = encode(ErrorAnswer(ErrorFacts(code, shown), **facts))
-    response = Response(answer, ERRORS[code][0], content_type="application/json")
+    answer = error_facts(code, shown, **facts)
+    if _prefers_problem_details():
+        details = ProblemDetails.of(answer, request.script_root + request.path)
+        response = Response(encode(details), details.status, content_type=PROBLEM_TYPE)
+    else:
+        response = Response(encode(answer), ERRORS[code].status, content_type=JSON_TYPE)
+    response.vary.add("Accept")
     if response.status_code == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
     if response.status_code == 503:
         response.headers["Retry-After"] = _RETRY_AFTER_SECONDS
     return response
+
+
+def error_facts(code: str, message: str, **facts: Any) -> ErrorAnswer:
+    """Return an error as a record."""
+    return ErrorAnswer(ErrorFacts(code, message), **facts)
+
+
+def _prefers_problem_details() -> bool:
+    """Whether the client names the type of problem details, and accepts plain JSON no more than that."""
+    accepted = request.accept_mimetypes
+    is_named = any(name.partition(";")[0].strip().lower() == PROBLEM_TYPE for name in accepted.values())
+    return is_named and accepted[PROBLEM_TYPE] >= max(accepted[JSON_TYPE], _LEAST_QUALITY)
 
 
 def _http_error(error: HTTPException) -> Response:

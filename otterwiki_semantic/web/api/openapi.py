@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.parameters import Schema
-from otterwiki_semantic.core.serialization import json_schemas
+from otterwiki_semantic.core.serialization import json_schemas, to_builtins
 from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES, Access, Operation, operations_of
 from otterwiki_semantic.web.api.schemas import ChromaStatus, body_schema, query_parameters
-from otterwiki_semantic.web.errors import ERRORS, ErrorAnswer
+from otterwiki_semantic.web.errors import ERRORS, JSON_TYPE, PROBLEM_TYPE, ErrorAnswer, ProblemDetails, error_facts
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus's text format."""
@@ -54,6 +54,9 @@ _PAGE: Schema = {
     "schema": {"type": "string", "minLength": 1},
     "description": "The page's path, with or without `.md`, in any case.",
 }
+_OF_NO_OPERATION = "method_not_allowed"
+"""The error of methods that the document does not have."""
+_EXAMPLE_PATH = "/api/v1/semantic-search"
 _HEADERS: dict[int, dict[str, Schema]] = {
     401: {"WWW-Authenticate": {"required": True, "schema": {"const": "Bearer"}}},
     503: {"Retry-After": {"required": True, "description": "Seconds.", "schema": {"type": "integer"}}},
@@ -71,7 +74,7 @@ def _document(api: type) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for made in operations:
         paths.setdefault(made.path, {})[made.method.lower()] = _operation(made)
-    schemas = json_schemas({ErrorAnswer, *(record for made in operations for record in _answers(made))})
+    schemas = json_schemas({ErrorAnswer, ProblemDetails, *(record for made in operations for record in _answers(made))})
     return {
         "openapi": _OPENAPI,
         "info": {
@@ -133,9 +136,9 @@ def _by_status(made: Operation) -> dict[int, list[str]]:
     codes |= {"bad_request", "too_large"} if made.body else set()
     codes |= {"csrf_failed"} if made.method == "POST" and made.access in _WITH_CSRF else set()
     grouped: dict[int, list[str]] = {}
-    for code, (status, _) in ERRORS.items():
+    for code, kind in ERRORS.items():
         if code in codes:
-            grouped.setdefault(status, []).append(code)
+            grouped.setdefault(kind.status, []).append(code)
     return grouped
 
 
@@ -144,16 +147,26 @@ def _name(codes: list[str]) -> str:
 
 
 def _error_responses(operations: Iterable[Operation]) -> dict[str, Any]:
-    return {_name(codes): _error_response(status, codes) for made in operations for status, codes in _by_status(made).items()}
+    groups = [_by_status(made) for made in operations]
+    groups.append({ERRORS[_OF_NO_OPERATION].status: [_OF_NO_OPERATION]})
+    return {_name(codes): _error_response(status, codes) for grouped in groups for status, codes in grouped.items()}
 
 
 def _error_response(status: int, codes: list[str]) -> dict[str, Any]:
-    one_of = {"properties": {"error": {"properties": {"code": {"enum": codes}}}}}
+    plain = {code: error_facts(code, ERRORS[code].example, **ERRORS[code].facts) for code in codes}
+    details = {code: ProblemDetails.of(answer, _EXAMPLE_PATH) for code, answer in plain.items()}
     return {
-        "description": "; ".join(f"`{code}`: {ERRORS[code][1]}" for code in codes),
-        "content": _json({"allOf": [_reference(ErrorAnswer), one_of]}),
+        "description": "; ".join(f"`{code}`: {ERRORS[code].meaning}" for code in codes),
+        "content": {
+            JSON_TYPE: {"schema": _reference(ErrorAnswer), "examples": _examples(plain)},
+            PROBLEM_TYPE: {"schema": _reference(ProblemDetails), "examples": _examples(details)},
+        },
         **({"headers": _HEADERS[status]} if status in _HEADERS else {}),
     }
+
+
+def _examples(answers: Mapping[str, Any]) -> dict[str, Any]:
+    return {code: {"value": to_builtins(answer)} for code, answer in answers.items()}
 
 
 def _reference(record: type) -> Schema:
@@ -161,4 +174,4 @@ def _reference(record: type) -> Schema:
 
 
 def _json(schema: Schema) -> dict[str, Any]:
-    return {"application/json": {"schema": schema}}
+    return {JSON_TYPE: {"schema": schema}}

@@ -62,6 +62,7 @@ class Operation:
     path: str
     """Below ``/api/v1``; ``{path}`` is a page's path."""
     name: str
+    """The name of the function in generated clients (OpenAPI's `operationId`): a verb first."""
     answer: type
     """The record of its answer; `str` for plain text."""
     access: Access
@@ -91,7 +92,7 @@ class Operation:
 
     def __call__(self, view: View) -> View:
         made = replace(self, summary=(getdoc(view) or "").partition("\n")[0].removesuffix("."))
-        others = [replace(made, path=self.alias, name=f"{self.name}Too")] if self.alias else []
+        others = [replace(made, path=self.alias, name=f"{self.name}AtAlias")] if self.alias else []
         setattr(view, _OPERATIONS, (made, *others))
         return view
 

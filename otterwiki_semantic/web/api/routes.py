@@ -187,7 +187,7 @@ class Api:
         """Pages and sections by the beginning of their names."""
         return self._index.fetch_json(IndexService.suggest, asked, page_urls())
 
-    @Operation("GET", "/semantic-search/status", "status", IndexStatus, Access.READERS)
+    @Operation("GET", "/semantic-search/status", "getStatus", IndexStatus, Access.READERS)
     def status(self) -> bytes | Response:
         """What the index holds and its state."""
         try:
@@ -195,12 +195,12 @@ class Api:
         except SemanticError as error:
             return error_answer("index_unavailable", str(error), status="unavailable", problems=(problem(error),))
 
-    @Operation("GET", "/semantic-search/map", "map", WikiMap, Access.READERS)
+    @Operation("GET", "/semantic-search/map", "getMap", WikiMap, Access.READERS)
     def map(self) -> bytes:
         """The position of every page on the map of the wiki."""
         return self._index.fetch_json(IndexService.map, page_urls())
 
-    @Operation("GET", "/semantic-search/health", "health", HealthReport, Access.READERS, takes=HealthRequest)
+    @Operation("GET", "/semantic-search/health", "getHealth", HealthReport, Access.READERS, takes=HealthRequest)
     def health(self, asked: HealthRequest) -> bytes:
         """Findings about the wiki: what its readers stumble over."""
         asked = replace(asked, linked=linked_pages(), shows_queries=may_see_queries(self._api_key))
@@ -209,7 +209,7 @@ class Api:
     @Operation(
         "POST",
         "/semantic-search/health/dismissals",
-        "dismiss",
+        "dismissFindings",
         DismissalAnswer,
         Access.WRITERS,
         takes=DismissalRequest,
@@ -221,7 +221,7 @@ class Api:
         """Dismiss findings, or restore them."""
         return self._index.dismiss(asked)
 
-    @Operation("GET", "/semantic-search/metrics", "metrics", str, Access.MONITORS, errors=("not_found", "package_missing"))
+    @Operation("GET", "/semantic-search/metrics", "getMetrics", str, Access.MONITORS, errors=("not_found", "package_missing"))
     def metrics(self) -> Response:
         """Metrics for Prometheus.
 
@@ -237,7 +237,7 @@ class Api:
             found = None
         return Response(f"{_UP} {int(found is not None)}\n{found or ''}", content_type=METRICS_TYPE)
 
-    @Operation("GET", "/semantic-search/openapi.json", "openapi", OpenApi, Access.ANYONE)
+    @Operation("GET", "/semantic-search/openapi.json", "getOpenApi", OpenApi, Access.ANYONE)
     def openapi(self) -> Response:
         """This document."""
         return jsonify(openapi_document(Api, request.script_root))
@@ -245,7 +245,7 @@ class Api:
     @Operation(
         "GET",
         "/related",
-        "related",
+        "getRelatedPages",
         RelatedPages,
         Access.READERS,
         takes=RelatedRequest,
@@ -259,7 +259,7 @@ class Api:
     @Operation(
         "POST",
         "/related",
-        "draftLinks",
+        "suggestLinks",
         DraftLinks,
         Access.READERS,
         takes=DraftRequest,
@@ -273,7 +273,7 @@ class Api:
     @Operation(
         "GET",
         "/semantic-search/pages",
-        "pages",
+        "listPages",
         PageList,
         Access.READERS,
         alias="/pages",
@@ -287,7 +287,7 @@ class Api:
     @Operation(
         "GET",
         "/semantic-search/pages/{path}",
-        "page",
+        "readPage",
         PageView,
         Access.READERS,
         alias="/pages/{path}",
@@ -302,7 +302,7 @@ class Api:
     @Operation(
         "GET",
         "/semantic-search/history",
-        "history",
+        "getHistory",
         PageHistory,
         Access.READERS,
         takes=HistoryRequest,
@@ -313,13 +313,13 @@ class Api:
         """The last commits that changed a page."""
         return self._pages.history(asked.path, asked.limit)
 
-    @Operation("GET", "/semantic-search/insight", "insight", Insight, Access.ADMINISTRATORS)
+    @Operation("GET", "/semantic-search/insight", "getInsight", Insight, Access.ADMINISTRATORS)
     def insight(self) -> bytes:
         """How the index works."""
         return self._index.fetch_json(IndexService.insight)
 
     @Operation(
-        "GET", "/semantic-search/insight/{path}", "seenPage", PageInspection, Access.ADMINISTRATORS, errors=("page_unknown",)
+        "GET", "/semantic-search/insight/{path}", "inspectPage", PageInspection, Access.ADMINISTRATORS, errors=("page_unknown",)
     )
     def inspect_page(self, path: str) -> bytes:
         """A page as search sees it."""
@@ -350,7 +350,7 @@ class Api:
     @Operation(
         "GET",
         "/reindex/status",
-        "reindexStatus",
+        "getReindexStatus",
         ReindexStatus,
         Access.READERS,
         takes=ReindexStatusRequest,
@@ -360,7 +360,7 @@ class Api:
         """The progress of the last rebuild, or of a job."""
         return ReindexStatus.of(self._index.job(asked.job) if asked.job else self._index.status().rebuild)
 
-    @Operation("GET", "/chroma-status", "chromaStatus", ChromaStatus, Access.ANYONE)
+    @Operation("GET", "/chroma-status", "getChromaStatus", ChromaStatus, Access.ANYONE)
     def chroma_status(self) -> Response:
         """As the earlier plugin answers.
 

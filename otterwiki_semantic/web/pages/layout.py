@@ -82,7 +82,7 @@ def page_url(path: str, anchor: str) -> str | None:
 
 def status_of(error: SemanticError) -> int:
     """Return the HTTP status of a page that shows an error."""
-    return ERRORS[error.code][0]
+    return ERRORS[error.code].status
 
 
 def new_page(name: str, *, is_path: bool) -> str:

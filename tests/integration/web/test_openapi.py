@@ -31,7 +31,7 @@ DOCUMENT = "/semantic-search/openapi.json"
 _LONGEST_ADDRESS = 60_000
 BEARER = {"Authorization": f"Bearer {KEY}"}
 _BODIES: dict[str, type] = {"/reindex": ReindexRequest, "/semantic-search/health/dismissals": DismissalRequest}
-_OF_NO_OPERATION = {"method_not_allowed"}
+_OF_NO_OPERATION = "method_not_allowed"
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
@@ -91,7 +91,10 @@ def test_every_operation_keeps_to_the_document(case: Case[Any], session: request
     if not is_refused and not (is_negative and is_read):
         # Where other plugins may sit, methods that are not ours are left to them and to the wiki.
         others = [unsupported_method, allow_header_conformance] if case.path.startswith("/pages") else []
-        case.call_and_validate(session=session, headers=BEARER, excluded_checks=others)
+        reply = case.call_and_validate(session=session, headers=BEARER, excluded_checks=others)
+        answers = case.operation.definition.raw["responses"]
+        if named := answers.get(str(reply.status_code), {}).get("$ref"):
+            assert reply.json()["error"]["code"] in named.rpartition("/")[2].split("-")
 
 
 def test_the_document_is_one_of_openapi(described: OpenApiSchema) -> None:
@@ -129,14 +132,34 @@ def test_every_parameter_is_documented(document: Schema) -> None:
 
 def test_every_error_is_documented(document: Schema) -> None:
     documented = {code for name in document["components"]["responses"] for code in name.split("-")}
-    assert documented == set(ERRORS) - _OF_NO_OPERATION
+    assert documented == set(ERRORS)
     referred = {
         answer.get("$ref")
         for path in document["paths"].values()
         for operation in path.values()
         for answer in operation["responses"].values()
     } - {None}
-    assert referred == {f"#/components/responses/{name}" for name in document["components"]["responses"]}
+    of_operations = set(document["components"]["responses"]) - {_OF_NO_OPERATION}
+    assert referred == {f"#/components/responses/{name}" for name in of_operations}
+
+
+@pytest.mark.parametrize("media_type", ["application/json", "application/problem+json"])
+def test_every_error_has_an_example(document: Schema, media_type: str) -> None:
+    components = document["components"]
+    for name, answer in components["responses"].items():
+        described = answer["content"][media_type]
+        assert set(described["examples"]) == set(name.split("-"))
+        whole = described["schema"] | {"components": closed(components)}
+        for code, example in described["examples"].items():
+            shown = example["value"]
+            assert [error.message for error in jsonschema_rs.Draft202012Validator(whole).iter_errors(shown)] == []
+            assert (shown.get("code") or shown["error"]["code"]) == code
+
+
+def test_operations_are_named_for_generators(document: Schema) -> None:
+    names = [operation["operationId"] for path in document["paths"].values() for operation in path.values()]
+    assert len(set(names)) == len(names)
+    assert [name for name in names if not re.fullmatch("[a-z]+([A-Z][a-z]+)*", name)] == []
 
 
 def closed(schema: Any) -> Any:
@@ -215,7 +238,8 @@ def test_points_of_the_map_have_every_documented_field(wiki: LiveWiki, document:
     eventually(lambda: wiki.api("GET", "/semantic-search/map").json["points"])
     found = wiki.api("GET", "/semantic-search/map").json
     schemas = document["components"]["schemas"]
-    assert {frozenset(point) for point in found["points"]} == {frozenset(schemas["MapPoint"]["properties"])}
+    documented = set(schemas["MapPoint"]["properties"])
+    assert {frozenset(set(point) - {"cluster"}) for point in found["points"]} == {frozenset(documented - {"cluster"})}
     assert set(found) == set(schemas["WikiMap"]["required"])
 
 
