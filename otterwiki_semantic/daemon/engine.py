@@ -266,7 +266,7 @@ class IndexEngine:
         try:
             words = " ".join(serving.catalog.keywords.common_words(_WARM_UP_WORDS))
             self._search_as_user(serving, words, SearchOptions(), may_ask_server=False)
-        except SemanticError as error:
+        except Exception as error:  # noqa: BLE001 - the first search reports it
             log.info("the first search loads what it needs: %s", error)
 
     def _refresh(self) -> None:
