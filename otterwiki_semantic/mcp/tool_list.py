@@ -9,7 +9,7 @@ from mcp_types import Tool
 
 _RARE = frozenset(
     {"mode", "fusion", "sort", "recency", "corrections", "min_similarity", "diversity", "context", "wait", "rerank"}
-    | {"max_chunks_per_page", "category", "updated_before", "revision"}
+    | {"max_chunks_per_page", "category", "updated_before", "filter", "revision"}
 )
 """Arguments that are taken, but not listed: agents seldom need them, and docs/mcp.md has them."""
 _LEFT_OUT = frozenset({"title", "minimum", "maximum", "maxLength", "maxItems"})

@@ -257,13 +257,12 @@ def filter_of(filters: Filters, query: Query) -> Filter:
     """Return the filter of a query: that on pages, the phrases that a chunk must contain, and the words that it must not."""
     # The plus keeps SQLite from looking into the keyword index once for every chunk.
     matching = "(SELECT rowid FROM keywords WHERE keywords MATCH ?)"
-    conditions = [("instr(chunks.text, ?)", literal) for literal in query.literals]
+    conditions = [("instr(chunks.text, ?)", (literal,)) for literal in query.literals]
     # The stems of a phrase are those of the page's language, whichever it is.
     if query.phrases:
         wanted = _distinct(f"({all_phrases(each.phrases, each.languages)})" for each in query.all)
-        conditions.append((f"+chunks.id IN {matching}", " OR ".join(wanted)))
+        conditions.append((f"+chunks.id IN {matching}", (" OR ".join(wanted),)))
     if query.without:
-        conditions.append(
-            (f"+chunks.id NOT IN {matching}", " OR ".join(_distinct(any_phrase(each.without) for each in query.all)))
-        )
+        unwanted = _distinct(any_phrase(each.without) for each in query.all)
+        conditions.append((f"+chunks.id NOT IN {matching}", (" OR ".join(unwanted),)))
     return Filter(page_filter(filters).pages, tuple(conditions))

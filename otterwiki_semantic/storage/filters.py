@@ -10,24 +10,27 @@ from dataclasses import dataclass
 import numpy as np
 
 from otterwiki_semantic.content.analysis import fold
+from otterwiki_semantic.core.filter_expression import AllOf, AnyOf, Expression, Not, parse_filter
+from otterwiki_semantic.core.filter_expression import Condition as FieldCondition
 from otterwiki_semantic.core.records import Filters
 from otterwiki_semantic.storage.exact_index import ExactIndex, Mask
 
 _LAST_CHARACTER = "\U0010ffff"
+_COMPARISONS = {"updated_since": ">=", "updated_before": "<"}
 _PUSHED_DOWN = 4_000
 """Up to this size a filter is pushed down into FTS5; above it, matches are post-filtered."""
 _MARGIN = 1.3
 
-Conditions = tuple[tuple[str, str | int], ...]
-"""SQL conditions, each with the value of its single placeholder."""
+Condition = tuple[str, tuple[str | int, ...]]
+"""An SQL condition, with the values of its placeholders."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
     """Conditions on the tables `pages` and `chunks`, all of which must hold. An empty filter matches everything."""
 
-    pages: Conditions = ()
-    chunks: Conditions = ()
+    pages: tuple[Condition, ...] = ()
+    chunks: tuple[Condition, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.pages or self.chunks)
@@ -40,24 +43,53 @@ class Filter:
     @property
     def values(self) -> tuple[str | int, ...]:
         """The values of its placeholders."""
-        return tuple(value for _, value in (*self.pages, *self.chunks))
+        return tuple(value for _, values in (*self.pages, *self.chunks) for value in values)
 
 
 def page_filter(filters: Filters) -> Filter:
     """Return the filter on pages that a request asks for."""
-    conditions: list[tuple[str, str | int]] = [
-        ("pages.path IN (SELECT path FROM page_tags WHERE tag_key = ?)", fold(tag)) for tag in filters.tags
+    given = [
+        *(("tag", tag) for tag in filters.tags),
+        ("category", filters.category),
+        ("path", filters.path),
+        ("updated_since", filters.updated_since),
+        ("updated_before", filters.updated_before),
     ]
-    if filters.category is not None:
-        conditions.append(("pages.category_key = ?", fold(filters.category)))
-    if filters.path is not None:
-        start = fold(filters.path.lstrip("/"))
-        conditions += [("pages.path_key >= ?", start), ("pages.path_key < ?", start + _LAST_CHARACTER)]
-    if filters.updated_since is not None:
-        conditions.append(("pages.updated >= ?", filters.updated_since))
-    if filters.updated_before is not None:
-        conditions.append(("pages.updated < ?", filters.updated_before))
+    conditions = [_condition(field, value) for field, value in given if value is not None]
+    if filters.filter is not None:
+        conditions.append(_compiled(parse_filter(filters.filter)))
     return Filter(tuple(conditions))
+
+
+def _compiled(expression: Expression) -> Condition:
+    """Return an expression as SQL."""
+    match expression:
+        case Not(operand):
+            sql, values = _compiled(operand)
+            return f"NOT COALESCE({sql}, FALSE)", values  # what a page lacks, it does not have
+        case AllOf(operands):
+            return _joined(" AND ", operands)
+        case AnyOf(operands):
+            return _joined(" OR ", operands)
+        case FieldCondition(field, value):
+            return _condition(field, value)
+
+
+def _joined(operator: str, operands: Sequence[Expression]) -> Condition:
+    compiled = [_compiled(each) for each in operands]
+    return operator.join(f"({sql})" for sql, _ in compiled), tuple(value for _, values in compiled for value in values)
+
+
+def _condition(field: str, value: str | int) -> Condition:
+    """Return the condition that a page has a value of a field."""
+    if not isinstance(value, str):
+        return f"pages.updated {_COMPARISONS[field]} ?", (value,)
+    if field == "tag":
+        return "pages.path IN (SELECT path FROM page_tags WHERE tag_key = ?)", (fold(value),)
+    if field == "category":
+        return "pages.category_key = ?", (fold(value),)
+    start = fold(value.lstrip("/"))
+    return "pages.path_key >= ? AND pages.path_key < ?", (start, start + _LAST_CHARACTER)
 
 
 @dataclass(frozen=True, slots=True)

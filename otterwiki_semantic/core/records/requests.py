@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from otterwiki_semantic.core.errors import ParameterError
+from otterwiki_semantic.core.filter_expression import FilterText
 from otterwiki_semantic.core.parameters import (
     Choice,
     DraftText,
@@ -68,6 +69,9 @@ class Filters:
     )
     updated_before: int | None = parameter(
         Timestamp(), "Only pages that no commit has changed since this date or time (ISO 8601, UTC by default).", None
+    )
+    filter: str | None = parameter(
+        FilterText(), "Only pages for which this holds: `tag:ops AND NOT (path:archive/ OR category:draft)`.", None
     )
 
 

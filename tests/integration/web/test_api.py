@@ -148,6 +148,7 @@ def test_defaults_are_five_results_two_a_page(client: FlaskClient) -> None:
         ({"q": "x", "path": "a\nb"}, ("path is 'a", "one line")),
         ({"q": "x", "updated_since": "yesterday"}, ("updated_since is 'yesterday'", "2026-01-31")),
         ({"q": "x", "tag": ["a"] * 21}, ("tag is given 21 times", "20")),
+        ({"q": "x", "filter": "tag:a OR"}, ("filter: expected a condition", "the end")),
     ],
 )
 def test_a_bad_parameter_is_named_with_what_is_allowed(
@@ -488,6 +489,15 @@ def test_an_index_that_cannot_answer_is_unavailable(app: Flask, client: FlaskCli
     assert (problem["trouble"], problem["cure"]) == (problem["message"], problem["hint"]), "their names until 0.2"
 
 
+def test_lists_and_suggestions_are_filtered_by_expressions(client: FlaskClient) -> None:
+    pages = client.get("/api/v1/semantic-search/pages", query_string={"filter": "NOT path:house/"}, headers=BEARER).json
+    assert pages is not None
+    assert {page["path"] for page in pages["pages"]} == {"home", "garden", "machines/nas"}
+    found = suggest(client, q="", filter="path:garden or path:home").json
+    assert found is not None
+    assert {each["path"] for each in found["suggestions"]} == {"garden", "home"}
+
+
 def test_a_filter_is_given_by_parameters(client: FlaskClient) -> None:
     for parameters, expected in (
         ({"category": "House"}, {"house/heating"}),
@@ -498,6 +508,9 @@ def test_a_filter_is_given_by_parameters(client: FlaskClient) -> None:
         ({"updated_since": "2999-01-01T00:00:00+02:00"}, set()),
         ({"updated_before": "2999-01-01"}, {"house/heating", "house/alarm", "home", "garden", "machines/nas"}),
         ({"updated_before": "2020-01-31"}, set()),
+        ({"filter": "path:house/ AND NOT tag:pipes"}, {"house/alarm"}),
+        ({"filter": "category:house OR path:garden"}, {"house/heating", "garden"}),
+        ({"filter": "NOT (path:house/ OR path:machines/)", "updated_since": "2020-01-31"}, {"home", "garden"}),
     ):
         body = search(client, q="the house", n=50, **parameters).json
         assert body is not None

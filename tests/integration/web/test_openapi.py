@@ -14,6 +14,7 @@ import requests
 import schemathesis
 from flask import Flask
 from hypothesis import settings
+from hypothesis.strategies import sampled_from
 from schemathesis import Case
 from schemathesis.specs.openapi.checks import allow_header_conformance, unsupported_method
 from schemathesis.specs.openapi.schemas import OpenApiSchema
@@ -33,6 +34,9 @@ BEARER = {"Authorization": f"Bearer {KEY}"}
 _BODIES: dict[str, type] = {"/reindex": ReindexRequest, "/semantic-search/health/dismissals": DismissalRequest}
 _OF_NO_OPERATION = "method_not_allowed"
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
+
+
+schemathesis.openapi.format("filter-expression", sampled_from(["tag:pipes", "NOT path:house/ OR category:house"]))
 
 
 @pytest.fixture(scope="module")
@@ -283,6 +287,8 @@ def test_limits_are_documented_as_they_are_checked(
 ) -> None:
     for parameter in document["paths"][path]["get"]["parameters"]:
         name, schema = parameter["name"], parameter["schema"]
+        if name == "filter":  # JSON Schema cannot describe a language with brackets
+            continue
         for values, expected in ((allowed(schema), {200, 404}), (refused(schema), {422})):
             for value in values:
                 given = ({"path": "home"} if path == "/related" else {"q": "x"}) | {name: value}

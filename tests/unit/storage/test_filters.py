@@ -15,7 +15,7 @@ def test_an_empty_filter_matches_everything() -> None:
 
 
 def test_conditions_on_pages_and_chunks_all_have_to_hold() -> None:
-    both = Filter((("pages.category_key = ?", "home"),), (("chunks.id > ?", 3), ("chunks.id < ?", 9)))
+    both = Filter((("pages.category_key = ?", ("home",)),), (("chunks.id > ?", (3,)), ("chunks.id < ?", (9,))))
     assert both
     assert both.sql == "(pages.category_key = ?) AND (chunks.id > ?) AND (chunks.id < ?)"
     assert both.values == ("home", 3, 9)
@@ -39,6 +39,17 @@ def test_equal_filters_share_a_cached_mask() -> None:
         (Filters(updated_before=20), ["a"]),
         (Filters(updated_since=10, updated_before=20), ["a"]),
         (Filters(category="home", tags=("red",)), ["a"]),
+        (Filters(filter="tag:RED"), ["a", "House/b"]),
+        (Filters(filter="NOT tag:blue"), ["House/b", "house/c"]),
+        (Filters(filter="NOT category:home"), ["House/b"]),
+        (Filters(filter="NOT updated_since:1970-01-01T00:00:15Z"), ["a", "house/c"]),
+        (Filters(filter="NOT (category:home OR updated_before:1970-01-02)"), []),
+        (Filters(filter="NOT NOT category:home"), ["a", "house/c"]),
+        (Filters(filter="path:house/ AND tag:red OR tag:blue"), ["a", "House/b"]),
+        (Filters(filter="path:house/ AND (tag:red OR tag:blue)"), ["House/b"]),
+        (Filters(filter="path:house/ and not path:/HOUSE/b"), ["house/c"]),
+        (Filters(filter="tag:red OR tag:blue", category="home"), ["a"]),
+        (Filters(filter="""tag:"x' OR 1=1 --" """), []),
     ],
 )
 def test_pages_are_filtered_whatever_the_case(filters: Filters, expected: list[str]) -> None:

@@ -1,0 +1,204 @@
+"""Filter expressions, such as ``tag:ops AND NOT (path:archive/ OR updated_before:2024-01-01)``.
+
+A condition is ``field:value``; a value with spaces, brackets or quotes stands in double quotes, where a backslash keeps the
+next character as it is. NOT binds closest, then AND, then OR; all in any case.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
+
+from otterwiki_semantic.core.errors import ParameterError
+from otterwiki_semantic.core.parameters import ParameterType, Text, Timestamp
+
+MAX_CHARACTERS = 2_000
+MAX_CONDITIONS = 50
+MAX_DEPTH = 10
+"""Brackets and NOTs within each other."""
+_MAX_SHOWN = 40
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<bracket>[()])
+        | (?P<field>\w+):(?:"(?P<quoted>(?:[^"\\]|\\.)*)(?P<closing>"?)|(?P<plain>[^\s()"]*))
+        | (?P<word>[^\s()]+)
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+_OPERATORS = frozenset({"AND", "OR", "NOT"})
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+FIELDS: Mapping[str, Text | Timestamp] = MappingProxyType(
+    {
+        "category": Text(folds_spaces=True),
+        "tag": Text(folds_spaces=True),
+        "path": Text(),
+        "updated_since": Timestamp(),
+        "updated_before": Timestamp(),
+    }
+)
+"""What a condition may be about: the parameters of the same names, with the same values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on one field of a page."""
+
+    field: str
+    """One of `FIELDS`."""
+    value: str | int
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """What must not hold."""
+
+    operand: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """What must all hold."""
+
+    operands: tuple[Expression, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """Of what at least one must hold."""
+
+    operands: tuple[Expression, ...]
+
+
+Expression = Condition | Not | AllOf | AnyOf
+
+
+class FilterText(ParameterType[str]):
+    """The text of a filter expression."""
+
+    def __init__(self) -> None:
+        super().__init__(type="string", minLength=1, maxLength=MAX_CHARACTERS, format="filter-expression")
+
+    def parse(self, value: object, name: str) -> str:
+        if not isinstance(value, str):
+            raise ParameterError(f"{name} is {value!r:.{_MAX_SHOWN}}; it has to be text such as tag:ops AND NOT path:archive/")
+        if len(value) > MAX_CHARACTERS:
+            raise ParameterError(f"{name} has {len(value):,} characters; allowed are {MAX_CHARACTERS:,}")
+        parse_filter(value, name)
+        return value.strip()
+
+
+@lru_cache(256)
+def parse_filter(text: str, name: str = "filter") -> Expression:
+    """Return the expression that a text stands for. Errors: `ParameterError`, which begins with `name` and says where."""
+    return _Parser(text, name).expression()
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    kind: str
+    """`(`, `)`, `AND`, `OR`, `NOT`, `condition`, `unclosed`, `word` or `end`."""
+    place: int
+    """Of its first character, from 1."""
+    text: str = ""
+    field: str = ""
+    value: str = ""
+
+
+class _Parser:
+    """Parses by recursive descent, with one token of lookahead."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self._name = name
+        self._tokens = _tokens(text)
+        self._next = next(self._tokens)
+        self._conditions = 0
+        self._depth = 0
+
+    def expression(self) -> Expression:
+        found = self._any_of()
+        if self._next.kind != "end":
+            raise self._error(f"expected AND, OR or the end at {self._here}")
+        return found
+
+    def _any_of(self) -> Expression:
+        operands = [self._all_of()]
+        while self._take("OR"):
+            operands.append(self._all_of())
+        return AnyOf(tuple(operands)) if len(operands) > 1 else operands[0]
+
+    def _all_of(self) -> Expression:
+        operands = [self._operand()]
+        while self._take("AND"):
+            operands.append(self._operand())
+        return AllOf(tuple(operands)) if len(operands) > 1 else operands[0]
+
+    def _operand(self) -> Expression:
+        self._depth += 1
+        if self._depth > MAX_DEPTH:
+            raise self._error(f"brackets and NOT are nested more than {MAX_DEPTH} deep")
+        if self._take("NOT"):
+            found: Expression = Not(self._operand())
+        elif opening := self._take("("):
+            found = self._any_of()
+            if not self._take(")"):
+                raise self._error(f"the bracket at character {opening.place} is not closed: expected ) at {self._here}")
+        else:
+            found = self._condition()
+        self._depth -= 1
+        return found
+
+    def _condition(self) -> Condition:
+        if self._next.kind == "unclosed":
+            raise self._error(f"the quotation mark of {self._next.text!r:.{_MAX_SHOWN}} is not closed")
+        token = self._take("condition")
+        if token is None:
+            raise self._error(f"expected a condition such as tag:ops at {self._here}")
+        field = token.field.lower()
+        if field not in FIELDS:
+            nearest = difflib.get_close_matches(field, FIELDS, 1)
+            hint = f"did you mean {nearest[0]!r}?" if nearest else f"fields are {', '.join(FIELDS)}"
+            raise self._error(f"there is no field {token.field!r:.{_MAX_SHOWN}}; {hint}")
+        self._conditions += 1
+        if self._conditions > MAX_CONDITIONS:
+            raise self._error(f"there are more than {MAX_CONDITIONS} conditions")
+        return Condition(field, FIELDS[field].parse(token.value, f"{self._name}: {field}"))
+
+    def _take(self, kind: str) -> _Token | None:
+        """Return the next token and go on, if it is of a kind."""
+        if self._next.kind != kind:
+            return None
+        taken, self._next = self._next, next(self._tokens)
+        return taken
+
+    @property
+    def _here(self) -> str:
+        token = self._next
+        return "the end" if token.kind == "end" else f"character {token.place}, not {token.text!r:.{_MAX_SHOWN}}"
+
+    def _error(self, trouble: str) -> ParameterError:
+        return ParameterError(f"{self._name}: {trouble}")
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    end = 0
+    while found := _TOKEN.match(text, end):
+        start, end = end + len(found[0]) - len(found[0].lstrip()), found.end()
+        yield _token(found, start + 1)
+    yield _Token("end", len(text) + 1)
+
+
+def _token(found: re.Match[str], place: int) -> _Token:
+    text = found[0].strip()
+    if found["bracket"]:
+        return _Token(text, place, text)
+    if found["word"]:
+        return _Token(text.upper() if text.upper() in _OPERATORS else "word", place, text)
+    if found["quoted"] is None:
+        return _Token("condition", place, text, found["field"], found["plain"])
+    kind = "condition" if found["closing"] else "unclosed"
+    return _Token(kind, place, text, found["field"], _ESCAPED.sub(r"\1", found["quoted"]))
