@@ -32,6 +32,12 @@ class RerankerError(SemanticError):
     """The reranker cannot be used, or did not answer in time; the ranking stays unchanged."""
 
 
+class ChatModelError(SemanticError):
+    """The model that writes answers is down, slow, refuses, or answers nothing of use; the sources can be read without it."""
+
+    code = "model_unavailable"
+
+
 class RepositoryError(SemanticError):
     """Git cannot be run, or the directory is not a git repository."""
 
