@@ -1,0 +1,69 @@
+"""Text without Markdown and HTML: what a reader sees of a line, with links as their text and without images."""
+
+from __future__ import annotations
+
+import html
+import re
+import unicodedata
+
+_CODE = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+_COMMENT = re.compile(r"<!--.*?(?:-->|$)", re.DOTALL)
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+_ADDRESS_IN_ANGLES = re.compile(r"<((?:[a-z][a-z0-9+.-]{1,15}:|[^<>\s@]+@)[^<>\s]*)>", re.IGNORECASE)
+_IMAGE = re.compile(r"!\[[^\[\]]*\](?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])?")
+_WIKI_LINK = re.compile(r"\[\[([^\[\]|]*)(?:\|[^\[\]]*)?\]\]")
+_LINK = re.compile(r"\[([^\[\]]*)\](?:\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\[\]]*\])")
+_STRONG = re.compile(r"\*\*|__(?!\w+__\w)|~~")
+_EMPHASIS = re.compile(r"(?<![\w*])[*_](?=[^\s*])|(?<=[^\s*])[*_](?![\w*])")
+_ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
+_KEPT = "\ue010"
+"""Stands for code while marks are taken out around it; `clean` lets no such character in."""
+_KEPT_NUMBER = re.compile(f"{_KEPT}(\\d+){_KEPT}")
+_UNSEEN = {"Cc", "Cf", "Co", "Cs", "Cn"}
+
+
+def clean(text: str) -> str:
+    """Return text without control, zero-width, bidirectional, private and unassigned characters; tabs become spaces."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_cleaned(character) for character in text)
+
+
+def _cleaned(character: str) -> str:
+    if character == "\n":
+        return character
+    if character in "\t\v\f\u2028\u2029\x85":
+        return " "
+    return "" if unicodedata.category(character) in _UNSEEN or _is_blank(character) else character
+
+
+def _is_blank(character: str) -> bool:
+    """Whether a character is a letter or mark without a shape: fillers and variation selectors."""
+    return character in "\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5" or "\ufe00" <= character <= "\ufe0f" or character > "\U000e0000"
+
+
+def plain_text(markdown: str) -> str:
+    """Return the text of inline Markdown, cleaned, without marks, tags, images and link targets; code is kept verbatim."""
+    codes: list[str] = []
+
+    def keep(match: re.Match[str]) -> str:
+        codes.append(match[2].strip())
+        return f"{_KEPT}{len(codes) - 1}{_KEPT}"
+
+    text = _CODE.sub(keep, clean(markdown))
+    text = _ADDRESS_IN_ANGLES.sub(r"\1", _COMMENT.sub(" ", text))
+    text = _without_tags(text)
+    text = _WIKI_LINK.sub(r"\1", _IMAGE.sub("", text))
+    text = _LINK.sub(r"\1", _LINK.sub(r"\1", text))
+    text = _ESCAPE.sub(r"\1", _EMPHASIS.sub("", _STRONG.sub("", text))).replace("`", "")
+    return " ".join(_KEPT_NUMBER.sub(lambda match: codes[int(match[1])], text).split())
+
+
+def _without_tags(text: str) -> str:
+    """Return text without tags, also without those that are written with character references."""
+    for _ in range(3):
+        stripped = clean(html.unescape(_TAG.sub("", text)).replace("\n", " ")) if "&" in text else _TAG.sub("", text)
+        if stripped == text:
+            break
+        text = stripped
+    return text

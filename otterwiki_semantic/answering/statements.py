@@ -1,0 +1,338 @@
+"""Divide what a model writes into statements, and read the sources that each names.
+
+A statement is a sentence of a paragraph, an item of a list, a row of a table, or a block of code. It names only the sources whose
+marks stand in it or right after it: a mark at the end of a paragraph counts for the last sentence, not for those before it. Code
+without a mark of its own has those of the sentence that announces it with a colon. Headings are dropped: they assert nothing that
+is not said below them, or nothing that can be checked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from otterwiki_semantic.answering.plain import clean, plain_text
+from otterwiki_semantic.content.chunking import sentence_ranges
+
+MAX_CHARACTERS = 40_000
+"""Characters of an answer that are read; the rest is dropped."""
+MAX_STATEMENTS = 300
+_MAX_OPEN = 4_000
+"""Characters of a statement: a longer one is divided there."""
+_MAX_NUMBER = 999
+
+_NAME = r"(?:sources?|quellen?|fuentes?|fontes?|refs?\.?|references?|passages?|notes?|n[or]\.)"
+_NUMBERS = r"#?\d{1,3}(?:\s*(?:[,;&/+-]|\u2013|and|und|et|y|e)\s*\^?(?:sources?\s*|quellen?\s*)?#?\d{1,3})*"
+_MARK = re.compile(
+    rf"[\[［]\s*\^?\s*(?:{_NAME}\s*:?\s*)?(?P<square>{_NUMBERS})\s*[\]］](?:\([^()\s]*\))?"
+    rf"|【\s*(?:{_NAME}\s*:?\s*)?(?P<lenticular>{_NUMBERS})(?:[†:][^】]{{0,40}})?\s*】"
+    rf"|[(（]\s*(?:see\s+|siehe\s+|voir\s+)?{_NAME}\s*:?\s*(?P<round>{_NUMBERS})\s*[)）]",
+    re.IGNORECASE,
+)
+_OPEN, _CLOSE = "\ue000", "\ue001"
+"""Around the numbers of a mark in text; `clean` lets no such character in."""
+_READ_MARK = re.compile(rf"\s*{_OPEN}([\d ]*){_CLOSE}")
+_AFTER_END = re.compile(rf"([.!?…。！？]+[\"'”’)\]*_~」』）]*)((?:\s*{_OPEN}[\d ]*{_CLOSE})+)(?=(\S?))")
+_RANGE = re.compile(r"(\d+)\s*[-\u2013]\s*#?(\d+)")
+_ENDS_SENTENCE = re.compile(
+    rf"(?:[.!?…][\"'”’)\]*_`~]*(?:\s*(?:{_MARK.pattern.replace('?P<square>', '').replace('?P<lenticular>', '').replace('?P<round>', '')}))*\s"
+    rf"|[。！？][」』）]*(?:\s*(?:{_MARK.pattern.replace('?P<square>', '').replace('?P<lenticular>', '').replace('?P<round>', '')}))*\s?)\s*\Z",
+    re.IGNORECASE,
+)
+_CONTINUES = frozenset("[【［(（\"'”’)]*_`~」』）.!?…。！？")
+"""What may belong to the sentence before it, or hide what does."""
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.\s?g|i\.\s?e|vs|cf|approx|ca|no|nr|fig|dr|mr|mrs|ms|st|bzw|z\.\s?B|d\.\s?h|u\.\s?a|p\.\s?ex)|(?<!\w)[A-Z])\.$",
+    re.IGNORECASE,
+)
+
+_FENCE = re.compile(r"\s*(?P<mark>`{3,}|~{3,})(?P<info>[^`]*)$")
+_HEADING = re.compile(r"\s{0,3}#{1,6}(?:\s|$)")
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
+_RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}$|\s*=+\s*$")
+_TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
+_QUOTED = re.compile(r"\s*(?:>\s?)+")
+_DEFINITION = re.compile(r"\s{0,3}\[[^\[\]]+\]:\s")
+_IS_PLAIN = re.compile(r"\s*(?:[^\W\d_]|\d+\s|\d+[^\s\d.)]|\*\*\S|[\"'“‘«(]\w)")
+"""The beginning of a line that can only be text of a paragraph."""
+
+
+class StatementKind(StrEnum):
+    """What a statement is a part of, which is also how it is shown."""
+
+    SENTENCE = "sentence"
+    ITEM = "item"
+    CODE = "code"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The least part of an answer that is checked by itself."""
+
+    text: str
+    """Without citation marks, Markdown and HTML; code is verbatim, with line breaks."""
+    kind: StatementKind
+    block: int
+    """From 0. Statements of one paragraph, list, table or code block have the same."""
+    cited: tuple[int, ...]
+    """Numbers of sources, from 1, each once, in the order named. Numbers that are no source are dropped."""
+
+
+class StatementParser:
+    """Reads an answer as it is written. How the text is divided among calls changes nothing of what they return together."""
+
+    def __init__(self, sources: int) -> None:
+        self._sources = min(sources, _MAX_NUMBER)
+        self._read = 0
+        self._made = 0
+        self._block = 0
+        self._before = ""
+        self._line = ""
+        self._is_within_line = False
+        """Whether the beginning of this line has already become a statement."""
+        self._open = ""
+        """Text of a paragraph or an item that is no statement yet."""
+        self._kind: StatementKind | None = None
+        self._fence = ""
+        self._code: list[str] = []
+        self._waiting: Statement | None = None
+        """Code whose mark may follow it."""
+        self._announced: tuple[int, ...] = ()
+        self._table: list[str] | None = None
+        self._header: list[str] | None = None
+
+    def feed(self, text: str) -> list[Statement]:
+        """Return the statements that this text completes."""
+        return self._bounded(statement for character in text for statement in self._push(character))
+
+    def finish(self) -> list[Statement]:
+        """Return what is left at the end of the answer."""
+        return self._bounded(self._end())
+
+    def _bounded(self, statements: Iterable[Statement]) -> list[Statement]:
+        found = []
+        for statement in statements:
+            if self._made < MAX_STATEMENTS:
+                self._made += 1
+                found.append(statement)
+        return found
+
+    def _push(self, character: str) -> Iterator[Statement]:
+        self._read += 1
+        if self._read > MAX_CHARACTERS or self._made >= MAX_STATEMENTS:
+            return
+        before, self._before = self._before, character
+        if character == "\n" and before == "\r":
+            return
+        if character in "\r\n":
+            yield from self._end_line()
+            return
+        if not (character := clean(character)):
+            return
+        if not self._fence and self._is_done_before(character):
+            yield from self._flush(self._open + self._line)
+            self._open, self._line, self._is_within_line = "", "", True
+        self._line += character
+
+    def _is_done_before(self, character: str) -> bool:
+        """Whether the open text is whole sentences, of which a character is no part."""
+        if character.isspace() or character.islower() or character in _CONTINUES or not self._is_prose():
+            return False
+        last = self._line[-1:]
+        if not (last.isspace() or last in "。！？」』）】" or len(self._open) + len(self._line) > _MAX_OPEN):
+            return False
+        text = self._open + self._line
+        if len(text) > _MAX_OPEN:
+            return True
+        ended = _ENDS_SENTENCE.search(text[-200:])
+        return bool(ended) and not _is_unclosed(text) and not _ABBREVIATION.search(text.rstrip())
+
+    def _is_prose(self) -> bool:
+        if self._kind is StatementKind.ITEM or self._table is not None or self._header is not None:
+            return False
+        return self._is_within_line or (bool(_IS_PLAIN.match(self._line)) and not self._line.startswith("    "))
+
+    def _end_line(self) -> Iterator[Statement]:
+        line, self._line = self._line, ""
+        if self._is_within_line:
+            self._is_within_line = False
+            self._kind = StatementKind.SENTENCE
+            self._open = f"{self._open}{line} "
+            return
+        if self._fence:
+            yield from self._end_code_line(line)
+            return
+        line = _QUOTED.sub("", line, count=1) if line.lstrip().startswith(">") else line
+        if self._header is not None or self._table is not None:
+            taken = list(self._end_row(line))
+            yield from taken
+            if line.strip().startswith("|"):
+                return
+        yield from self._end_text_line(line)
+
+    def _end_text_line(self, line: str) -> Iterator[Statement]:
+        if fence := _FENCE.match(line):
+            yield from self._end_block()
+            self._fence, self._code = fence["mark"], []
+        elif not line.strip():
+            yield from self._end_statement()
+            if self._kind is StatementKind.SENTENCE:
+                yield from self._end_block()
+        elif _HEADING.match(line) or _RULE.match(line) or _DEFINITION.match(line):
+            yield from self._end_block()
+        elif item := _ITEM.match(line):
+            if self._kind is StatementKind.SENTENCE:
+                yield from self._end_block()
+            yield from self._end_statement()
+            self._kind, self._open = StatementKind.ITEM, line[item.end() :] + " "
+        elif line.strip().startswith("|"):
+            yield from self._end_block()
+            self._header = _cells(line)
+        else:
+            if self._kind is StatementKind.ITEM and not self._open and not line.startswith(" "):
+                yield from self._end_block()
+            self._kind = self._kind or StatementKind.SENTENCE
+            self._open = f"{self._open}{line} "
+            if len(self._open) > _MAX_OPEN:
+                yield from self._end_statement()
+
+    def _end_row(self, line: str) -> Iterator[Statement]:
+        """Take a line after the first one of a table; a table's head says nothing by itself."""
+        header, self._header = self._header, None
+        if header is not None and _TABLE_RULE.match(line) and "-" in line:
+            self._table = header
+            return
+        if header is not None:
+            yield from self._row(header, [])
+            self._table = []
+        if line.strip().startswith("|"):
+            yield from self._row(_cells(line), self._table or [])
+        else:
+            self._table = None
+            self._block += 1
+
+    def _row(self, cells: list[str], head: list[str]) -> Iterator[Statement]:
+        heads = [*head, *[""] * len(cells)]
+        named = (f"{name}: {cell}" if name else cell for name, cell in zip(heads, cells, strict=False) if cell)
+        text, cited = self._without_marks(self._marked("; ".join(named)))
+        if text:
+            yield from self._release()
+            yield Statement(text, StatementKind.ITEM, self._block, cited)
+
+    def _end_code_line(self, line: str) -> Iterator[Statement]:
+        bare = line.strip()
+        if not bare.startswith(self._fence) or _MARK.sub("", bare).strip(self._fence[0] + " "):
+            self._code.append(line.rstrip())
+            return
+        yield from self._end_code(self._cited(self._marked(bare)))
+
+    def _end_code(self, cited: tuple[int, ...] = ()) -> Iterator[Statement]:
+        text = "\n".join(self._code).strip("\n")
+        self._fence, self._code = "", []
+        if text.strip():
+            yield from self._release()
+            self._waiting = Statement(text, StatementKind.CODE, self._block, cited)
+        self._block += 1
+
+    def _end_block(self) -> Iterator[Statement]:
+        yield from self._end_statement()
+        if self._kind is not None:
+            self._kind = None
+            self._block += 1
+
+    def _end_statement(self) -> Iterator[Statement]:
+        text, self._open = self._open, ""
+        if text.strip():
+            yield from self._flush(text)
+
+    def _end(self) -> Iterator[Statement]:
+        if self._line or self._is_within_line:
+            yield from self._end_line()
+        if self._header is not None:
+            yield from self._end_row("")
+        if self._fence:
+            yield from self._end_code()
+        yield from self._end_block()
+        yield from self._release()
+
+    def _release(self) -> Iterator[Statement]:
+        """Yield the code that waited for a mark."""
+        if self._waiting is not None:
+            yield self._waiting if self._waiting.cited else replace(self._waiting, cited=self._announced)
+            self._waiting, self._announced = None, ()
+
+    def _flush(self, text: str) -> Iterator[Statement]:
+        """Yield the statements of open text; marks alone belong to the code before them."""
+        kind = self._kind = self._kind or StatementKind.SENTENCE
+        marked = self._marked(text)
+        if self._waiting is not None and not _READ_MARK.sub("", marked).strip(" .") and (cited := self._cited(marked)):
+            self._waiting = replace(self._waiting, cited=tuple(dict.fromkeys((*self._waiting.cited, *cited))))
+            return
+        yield from self._release()
+        for part in _sentences(marked) if kind is StatementKind.SENTENCE else [marked]:
+            shown, cited = self._without_marks(part)
+            if any(character.isalnum() for character in shown):
+                self._announced = cited if shown.endswith((":", "：")) else ()
+                yield Statement(shown, kind, self._block, cited)
+
+    def _marked(self, text: str) -> str:
+        """Return plain text in which marks stand before the end of their sentence, as numbers between private characters."""
+
+        def read(match: re.Match[str]) -> str:
+            numbers = match["square"] or match["lenticular"] or match["round"]
+            return f"{_OPEN}{' '.join(map(str, self._numbers(numbers)))}{_CLOSE}"
+
+        pieces, position = [], 0
+        for match in _MARK.finditer(text):
+            if text[: match.start()].count("`") % 2 == 0:
+                pieces += [text[position : match.start()], read(match)]
+                position = match.end()
+        plain = _plain_around_marks("".join([*pieces, text[position:]]))
+        return _AFTER_END.sub(lambda match: f"{match[2]}{match[1]}{' ' if match[3] else ''}", plain)
+
+    def _numbers(self, text: str) -> Iterator[int]:
+        for match in _RANGE.finditer(text):
+            yield from range(int(match[1]), min(int(match[2]), self._sources) + 1)
+        yield from (int(number) for number in re.findall(r"\d+", text))
+
+    def _cited(self, marked: str) -> tuple[int, ...]:
+        numbers = (int(number) for match in _READ_MARK.finditer(marked) for number in match[1].split())
+        return tuple(dict.fromkeys(number for number in numbers if 1 <= number <= self._sources))
+
+    def _without_marks(self, marked: str) -> tuple[str, tuple[int, ...]]:
+        return " ".join(_READ_MARK.sub("", marked).split()), self._cited(marked)
+
+
+def _plain_around_marks(text: str) -> str:
+    """Return plain text, in which marks stay."""
+    parts = re.split(rf"({_OPEN}[\d ]*{_CLOSE})", text)
+    joined = "".join(part if at % 2 == 0 else f"\u0001{at}\u0001" for at, part in enumerate(parts))
+    # control characters do not pass `plain_text`: a word that no Markdown is made of stands for each mark
+    token = "MARKOF"
+    while token in joined:
+        token += "X"
+    stood = re.sub("\u0001(\\d+)\u0001", rf" {token}\1X", joined)
+    plain = plain_text(stood)
+    return re.sub(rf" ?{token}(\d+)X", lambda match: parts[int(match[1])], plain)
+
+
+def _sentences(text: str) -> Iterator[str]:
+    ranges: list[tuple[int, int]] = []
+    for start, end in sentence_ranges(text):
+        if ranges and (_ABBREVIATION.search(text[slice(*ranges[-1])]) or not _READ_MARK.sub("", text[start:end]).strip(" .")):
+            ranges[-1] = (ranges[-1][0], end)
+        else:
+            ranges.append((start, end))
+    return (text[start:end] for start, end in ranges)
+
+
+def _is_unclosed(text: str) -> bool:
+    """Whether text ends within code, a link or a tag."""
+    tag = re.search(r"<[A-Za-z/!][^<>]*$", text)
+    return text.count("`") % 2 == 1 or text.rfind("[") > text.rfind("]") or text.rfind("](") > text.rfind(")") or bool(tag)
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))]
