@@ -1,0 +1,249 @@
+"""Whether a statement is a shortened form of a unit of a source.
+
+Each word of the statement is mapped to a word of the unit, in the same order. What is left out in between must not change what is
+said: a clause is entered at its first word, negations and restrictions are kept, numbers keep their units, and a word that only
+stands in the title or in a heading may be added but may not take the place of another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+
+from otterwiki_semantic.answering.evidence import Unit
+from otterwiki_semantic.answering.tokens import Token, TokenKind
+from otterwiki_semantic.answering.vocabulary import AGENT, BE, CONDITIONS, GOAL, ORIGIN
+
+_MAX_VARIANTS = 24
+_MIN_ALIGNED = 2
+
+
+class Fit(IntEnum):
+    """How near a unit comes to supporting a statement, from the worst."""
+
+    OTHER_WORDS = 0
+    OTHER_ORDER = 1
+    """All words are there, but in another order, or in parts of the sentence that do not belong together."""
+    RESTRICTED = 2
+    """What is said holds only under a restriction that is left out, or is negated."""
+    SUPPORTED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What came of comparing a statement with a unit."""
+
+    fit: Fit
+    missing: tuple[Token, ...] = ()
+    dropped: tuple[Token, ...] = ()
+    """Restrictions of the unit that the statement leaves out."""
+
+
+def compare(statement: Sequence[Token], unit: Unit, extra: frozenset[str] = frozenset()) -> Comparison:
+    """Compare a statement with a unit; `extra` are keys of words that may be added to those above it."""
+    context = unit.context | extra
+    has_columns = len(unit.columns) > 1
+    heads = frozenset(key for column in unit.columns for key in column.header)
+    present = {token.key for token in unit.tokens}
+    missing = tuple(
+        token
+        for token in statement
+        if token.key not in present
+        and not _is_optional(token)
+        and (token.kind is TokenKind.NUMBER or token.is_strict or token.key not in context | heads)
+    )
+    if missing:
+        return Comparison(Fit.OTHER_WORDS, missing)
+    if has_columns:
+        return _compare_row(statement, unit, context, heads)
+    if _is_aligned(statement, unit.tokens, context, strict=True):
+        dropped = _dropped_above(statement, unit)
+        return Comparison(Fit.RESTRICTED, dropped=dropped) if dropped else Comparison(Fit.SUPPORTED)
+    if _is_aligned(statement, unit.tokens, context, strict=False):
+        own = {token.key for token in statement}
+        return Comparison(Fit.RESTRICTED, dropped=tuple(token for token in unit.tokens if token.is_strict and token.key not in own))
+    return Comparison(Fit.OTHER_ORDER)
+
+
+def _dropped_above(statement: Sequence[Token], unit: Unit) -> tuple[Token, ...]:
+    own = {token.key for token in statement}
+    return tuple(Token(key, key, TokenKind.KEPT, 0) for key in sorted(unit.required - own))
+
+
+def _is_optional(token: Token) -> bool:
+    return token.kind in {TokenKind.LIGHT, TokenKind.LIGHT_VERB}
+
+
+def _is_aligned(statement: Sequence[Token], unit: Sequence[Token], context: frozenset[str], strict: bool) -> bool:
+    own = {token.key for token in statement}
+    if strict and any(token.key.strip("<>") in CONDITIONS and token.key not in own for token in unit if token.is_strict):
+        return False
+    return any(
+        _Alignment(tuple(ours), tuple(theirs), context, strict).exists()
+        for theirs in _orders_of_unit(unit)
+        for ours in _orders(statement)
+    )
+
+
+class _Alignment:
+    """The search for a mapping, by dynamic programming over prefixes."""
+
+    def __init__(self, ours: tuple[Token, ...], theirs: tuple[Token, ...], context: frozenset[str], strict: bool) -> None:
+        self._ours, self._theirs, self._context, self._strict = ours, theirs, context, strict
+        self._places: dict[str, list[int]] = {}
+        for place, token in enumerate(theirs):
+            self._places.setdefault(token.key, []).append(place)
+        self._reach = lru_cache(None)(self._reaches)
+
+    def exists(self) -> bool:
+        return self._reach(0, -1, False, 0)
+
+    def _reaches(self, at: int, last: int, replaces: bool, aligned: int) -> bool:
+        """Whether the statement from a word on can be mapped behind the last mapped word of the unit."""
+        if at == len(self._ours):
+            return self._ends(last, replaces) and aligned >= min(_MIN_ALIGNED, self._needed())
+        token = self._ours[at]
+        for place in self._places.get(token.key, ()):
+            if (
+                place > last
+                and self._passes(last, place, replaces)
+                and self._agrees(token, self._theirs[place])
+                and self._reach(at + 1, place, False, min(aligned + (not _is_optional(token)), _MIN_ALIGNED))
+            ):
+                return True
+        if token.kind is TokenKind.LIGHT:
+            return self._reach(at + 1, last, replaces, aligned)
+        is_added = token.kind is TokenKind.LIGHT_VERB or (
+            token.key in self._context and token.kind is not TokenKind.NUMBER and not token.is_strict
+        )
+        return is_added and self._reach(at + 1, last, True, aligned)
+
+    def _needed(self) -> int:
+        return sum(not _is_optional(token) for token in self._ours)
+
+    def _ends(self, last: int, replaces: bool) -> bool:
+        rest = self._rest_of_clause(last)
+        return not (self._strict and any(token.is_strict for token in rest)) and not (replaces and _has_content(rest))
+
+    def _rest_of_clause(self, last: int) -> Sequence[Token]:
+        if last < 0:
+            return ()
+        return [token for token in self._theirs[last + 1 :] if token.clause == self._theirs[last].clause]
+
+    def _passes(self, last: int, place: int, replaces: bool) -> bool:
+        """Whether the words between two that are mapped may be left out."""
+        skipped = self._theirs[last + 1 : place]
+        if last >= 0 and self._theirs[last].clause == self._theirs[place].clause:
+            if self._strict and any(token.is_strict for token in skipped):
+                return False
+            return not (_has_content(skipped) and (replaces or self._is_head(place)))
+        left = [token for token in skipped if last >= 0 and token.clause == self._theirs[last].clause]
+        right = [token for token in skipped if token.clause == self._theirs[place].clause]
+        if self._strict and any(token.is_strict for token in (*left, *right)):
+            return False
+        return not _has_content(right) and not (replaces and last >= 0 and _has_content(left))
+
+    def _is_head(self, place: int) -> bool:
+        """Whether a word belongs to the one before it, as *fridge* to *door* in *the door of the fridge*."""
+        return bool({"of", "des", "von", "vom", "du", "de"} & set(self._theirs[place].before))
+
+    def _agrees(self, own: Token, other: Token) -> bool:
+        ours, theirs = own.preposition, other.preposition
+        if (ours in AGENT) != (theirs in AGENT) and (ours or theirs):
+            return False
+        if (ours in ORIGIN and theirs in GOAL) or (ours in GOAL and theirs in ORIGIN):
+            return False
+        if own.kind is TokenKind.NUMBER and own.unit:
+            return own.unit == other.unit or not other.unit
+        return True
+
+
+def _has_content(skipped: Sequence[Token]) -> bool:
+    return any(token.is_content for token in skipped)
+
+
+def _orders_of_unit(unit: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    yield unit
+    if turned := _active(unit):
+        yield turned
+
+
+def _orders(statement: Sequence[Token]) -> Iterator[Sequence[Token]]:
+    """Yield the orders in which the same may be said: active for passive, and adverbials at the other end."""
+    yield statement
+    if turned := _active(statement):
+        yield turned
+    starts = [at for at, token in enumerate(statement) if token.preposition or (at and statement[at - 1].ends_part)]
+    for number, start in enumerate(starts):
+        if number > _MAX_VARIANTS:
+            return
+        end = next((at for at in starts if at > start), len(statement))
+        block, rest = statement[start:end], [*statement[:start], *statement[end:]]
+        if not statement[start].preposition:
+            continue
+        if start:
+            yield [*block, *rest]
+        if end < len(statement):
+            yield [*rest, *block]
+    if starts and starts[0] and statement[starts[0] - 1].ends_part:
+        yield [*statement[starts[0] :], *statement[: starts[0]]]
+
+
+def _active(passive: Sequence[Token]) -> list[Token] | None:
+    """Return *X does V to Y* for *Y is V by X*; None if it is no passive."""
+    agent = next((at for at, token in enumerate(passive) if at and {"by", "durch", "par"} & set(token.before)), None)
+    if agent is None:
+        return None
+    verb = next((at for at in range(agent - 1, -1, -1) if BE & set(passive[at].before)), None)
+    if verb is None or verb == 0:
+        return None
+    end = next((at for at in range(agent, len(passive)) if passive[at].ends_part or (at > agent and passive[at].preposition)), None)
+    end = len(passive) if end is None else end + 1 if passive[end].ends_part else end
+    first = passive[agent]
+    doer = Token(first.key, first.text, first.kind, first.clause, (), first.unit, first.ends_part, first.is_capital)
+    return [doer, *passive[agent + 1 : end], *passive[verb:agent], *passive[:verb], *passive[end:]]
+
+
+def _compare_row(statement: Sequence[Token], unit: Unit, context: frozenset[str], heads: frozenset[str]) -> Comparison:
+    """Compare a statement with a row of a table, whose cells are said in any order, each with its own header."""
+    values = [{token.key for token in column.value} for column in unit.columns]
+    matched: list[int] = []
+    named: list[int] = []
+    for token in statement:
+        at = next((number for number, keys in enumerate(values) if token.key in keys), None)
+        head = next((number for number, column in enumerate(unit.columns) if token.key in column.header), None)
+        if at is not None:
+            matched += [at] if not matched or matched[-1] != at else []
+        elif head is not None and len([1 for column in unit.columns if token.key in column.header]) == 1:
+            named += [head] if not named or named[-1] != head else []
+    own = {token.key for token in statement}
+    if len(set(matched)) < _MIN_ALIGNED:
+        return Comparison(Fit.OTHER_ORDER)
+    subject = min(set(matched))
+    pairs = [at for at in matched if at != subject or at in named]
+    named = [at for at in named if at != subject or at in pairs]
+    if subject != 0 or any(at not in matched for at in named):
+        return Comparison(Fit.OTHER_ORDER)
+    ordered = [at for at in dict.fromkeys(pairs) if at in named]
+    if len(named) != len(set(named)) or ordered != [at for at in named if at in ordered]:
+        return Comparison(Fit.OTHER_ORDER)
+    for at in set(matched):
+        first = next((token for token in unit.columns[at].value if token.is_content), None)
+        if first is not None and first.key not in own:
+            return Comparison(Fit.OTHER_ORDER)
+        dropped = tuple(token for token in unit.columns[at].value if token.is_strict and token.key not in own)
+        if dropped:
+            return Comparison(Fit.RESTRICTED, dropped=dropped)
+    return Comparison(Fit.SUPPORTED) if _units_agree(statement, unit, context | heads) else Comparison(Fit.OTHER_ORDER)
+
+
+def _units_agree(statement: Sequence[Token], unit: Unit, context: frozenset[str]) -> bool:
+    """Whether each number has the unit that it has in its cell, or one that stands above it."""
+    for token in statement:
+        if token.kind is TokenKind.NUMBER and token.unit:
+            units = {other.unit for other in unit.tokens if other.key == token.key}
+            if token.unit not in units and not ("" in units and token.unit in context | {t.key for t in unit.tokens}):
+                return False
+    return True

@@ -1,0 +1,241 @@
+"""What a source says, in units that a statement can rest on: a sentence, an item with what announces it, a row of a table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from otterwiki_semantic.answering.plain import clean, plain_text
+from otterwiki_semantic.answering.source import Source
+from otterwiki_semantic.answering.tokens import Token, TokenKind, tokens
+from otterwiki_semantic.answering.vocabulary import PRONOUNS
+from otterwiki_semantic.content.analysis import fold
+from otterwiki_semantic.content.chunking import sentence_ranges
+
+_FENCE = re.compile(r"\s*(?:>\s?)*(`{3,}|~{3,})")
+_HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
+_TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
+_FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.\s?g|i\.\s?e|vs|cf|approx|ca|no|nr|dr|mr|mrs|bzw|z\.\s?B|d\.\s?h)|(?<!\w)[A-Z])\.$", re.IGNORECASE)
+_IDLE = {"nothing", "nobody", "none", "nichts", "niemand", "rien"}
+"""Negations of an announcement that do not negate what it announces."""
+_MAX_UNITS = 2_000
+_MAX_TOKENS = 250
+"""Tokens of a unit that are compared."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A sentence, or what is said as one."""
+
+    text: str
+    tokens: tuple[Token, ...]
+    context: frozenset[str]
+    """Keys of words that stand above it: in title, headings, and what announces it."""
+    required: frozenset[str] = frozenset()
+    """Negations and conditions of what announces it, without which it says something else."""
+    continues: bool = False
+    """Whether it begins with a pronoun for something in the sentence before it."""
+    columns: tuple[Column, ...] = ()
+    """Of a row of a table; else empty."""
+    place: int = 0
+    """Its number in the source."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A cell of a table with its header."""
+
+    header: frozenset[str]
+    value: tuple[Token, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A source as statements are compared with it."""
+
+    number: int
+    units: tuple[Unit, ...]
+    code: frozenset[str]
+    """The lines of code and text, each without the spaces around it."""
+    text: str
+    """All that a reader sees, folded."""
+
+
+@dataclass(slots=True)
+class _Reader:
+    language: str
+    headings: tuple[str, ...]
+    units: list[Unit] = field(default_factory=list)
+    inner: list[str] = field(default_factory=list)
+    announcement: str = ""
+
+    def context(self) -> frozenset[str]:
+        above = " . ".join((*self.headings, *self.inner))
+        return frozenset(token.key for token in tokens(above, self.language) if token.kind is not TokenKind.NUMBER)
+
+    def required(self) -> frozenset[str]:
+        above = [*self.headings[-1:], *self.inner[-1:]]
+        return frozenset(token.key for text in above for token in tokens(text, self.language) if token.kind is TokenKind.NEGATION)
+
+    def add(self, text: str, found: Sequence[Token], **more: object) -> None:
+        if found and len(self.units) < _MAX_UNITS:
+            place = len(self.units)
+            self.units.append(
+                Unit(text, tuple(found[:_MAX_TOKENS]), self.context(), self.required(), place=place, **more)  # type: ignore[arg-type]
+            )
+
+    def prose(self, text: str, announced: str = "") -> None:
+        previous = ""
+        for sentence in sentences(text):
+            first = fold(sentence).split(maxsplit=1)[0].strip(".,:;") if sentence.split() else ""
+            before = previous or announced
+            continues = first in PRONOUNS and bool(before)
+            if not sentence.rstrip().endswith("?"):
+                self.add(sentence, tokens(sentence, self.language), continues=continues)
+                if before and (continues or (announced and not previous)):
+                    self.joined(before, sentence)
+            previous = sentence
+        self.announcement = previous if previous.endswith((":", "：")) else ""
+
+    def joined(self, before: str, sentence: str) -> None:
+        """Add a sentence together with the one that it continues."""
+        first = tokens(before, self.language)
+        start = first[-1].clause + 1 if first else 0
+        self.add(f"{before} {sentence}", [*first, *tokens(sentence, self.language, start)])
+
+
+def read_source(source: Source, language: str) -> Evidence:
+    """Return what a source says."""
+    text = _FRONT_MATTER.sub("", clean(source.text.replace("\r\n", "\n").replace("\r", "\n")))
+    reader = _Reader(language, (source.title, *source.headings))
+    code: set[str] = set()
+    shown: list[str] = [source.title, *source.headings]
+    for kind, lines in _blocks(text.split("\n")):
+        if kind == "code":
+            body = [line.strip() for line in lines if line.strip()]
+            code.update(body)
+            shown += body
+            _read_code(reader, body)
+        elif kind == "heading":
+            _read_heading(reader, lines[0])
+            shown.append(plain_text(lines[0]))
+        elif kind == "table":
+            rows = [[plain_text(cell) for cell in cells(line)] for line in lines]
+            shown += [" ".join(row) for row in rows]
+            _read_table(reader, rows)
+        elif kind == "list":
+            shown += [plain_text(line) for line in lines]
+            _read_list(reader, lines)
+        else:
+            paragraph = plain_text(" ".join(lines))
+            shown.append(paragraph)
+            reader.prose(paragraph)
+        code.update(re.findall(r"`([^`\n]+)`", "\n".join(lines)) if kind != "code" else ())
+    code.update(" ".join(line.split()) for line in shown)
+    return Evidence(source.number, tuple(reader.units), frozenset(code), fold("\n".join(shown)))
+
+
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+    kinds: list[tuple[str, str]] = []
+    fence, kind = "", ""
+    for at, line in enumerate(lines):
+        mark = _FENCE.match(line)
+        bare = re.sub(r"^\s*(?:>\s?)+", "", line)
+        if fence:
+            if mark and mark[1].startswith(fence) and not line.strip(" \t>`~"):
+                fence, kind = "", ""
+            else:
+                kinds.append(("code", bare))
+        elif mark:
+            fence, kind = mark[1], ""
+            kinds.append(("", ""))
+        elif not bare.strip():
+            kind = "list" if kind == "list" else ""
+            kinds.append(("", ""))
+        elif _HEADING.match(line):
+            kind = ""
+            kinds += [("", ""), ("heading", bare)]
+        elif "|" in bare and (kind == "table" or (at + 1 < len(lines) and "-" in lines[at + 1] and _TABLE_RULE.match(lines[at + 1]))):
+            kind = "table"
+            kinds.append((kind, bare))
+        elif _ITEM.match(bare) or (kind == "list" and line.startswith((" ", "\t"))):
+            kind = "list"
+            kinds.append((kind, bare))
+        else:
+            kind = "list" if kind == "list" and at and lines[at - 1].strip() else "prose"
+            kinds.append((kind, bare))
+    for name, group in groupby(kinds, key=lambda pair: pair[0]):
+        if name == "heading":
+            yield from ((name, [line]) for _, line in group)
+        elif name:
+            yield name, [line for _, line in group]
+
+
+def _read_heading(reader: _Reader, line: str) -> None:
+    match = _HEADING.match(line)
+    if match:
+        reader.inner = [*reader.inner[: max(len(match[1]) - 2, 0)], plain_text(match[2])]
+    reader.announcement = ""
+
+
+def _read_code(reader: _Reader, lines: Sequence[str]) -> None:
+    announced, reader.announcement = reader.announcement, ""
+    for line in lines:
+        reader.add(line, tokens(line, reader.language))
+    if announced and lines:
+        reader.joined(announced, " ; ".join(lines))
+
+
+def _read_list(reader: _Reader, lines: Sequence[str]) -> None:
+    announced, items = reader.announcement, []
+    for line in lines:
+        if match := _ITEM.match(line):
+            items.append(line[match.end() :])
+        elif items:
+            items[-1] = f"{items[-1]} {line.strip()}"
+    above = [token for token in tokens(announced, reader.language) if token.is_strict and fold(token.text) not in _IDLE]
+    first = len(reader.units)
+    for item in items:
+        reader.prose(plain_text(item), announced)
+    if above:
+        required = frozenset(token.key for token in above)
+        reader.units[first:] = [
+            Unit(u.text, u.tokens, u.context, u.required | required, u.continues, u.columns, u.place) for u in reader.units[first:]
+        ]
+    short = [plain_text(item) for item in items]
+    if announced and 1 < len(items) and sum(len(item.split()) for item in short) <= 60:
+        reader.joined(announced, " ; ".join(short))
+    reader.announcement = ""
+
+
+def _read_table(reader: _Reader, rows: Sequence[Sequence[str]]) -> None:
+    heads = [tokens(cell, reader.language) for cell in rows[0]] if rows else []
+    for row in rows[2:]:
+        columns, found = [], []
+        for at, cell in enumerate(row):
+            header = frozenset(token.key for token in heads[at]) if at < len(heads) else frozenset()
+            value = tokens(cell, reader.language, found[-1].clause + 1 if found else 0)
+            columns.append(Column(header, tuple(value)))
+            found += value
+        reader.add(" | ".join(row), found, columns=tuple(columns))
+    reader.announcement = ""
+
+
+def sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of plain text."""
+    ranges: list[tuple[int, int]] = []
+    for start, end in sentence_ranges(text):
+        if ranges and _ABBREVIATION.search(text[slice(*ranges[-1])]):
+            ranges[-1] = (ranges[-1][0], end)
+        else:
+            ranges.append((start, end))
+    return (text[start:end] for start, end in ranges)
+
+
+def cells(line: str) -> list[str]:
+    """Return the cells of a table's row."""
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().removeprefix("|").removesuffix("|"))]

@@ -1,0 +1,174 @@
+"""The words of a statement or of a source as they are compared: content words, numbers with their units, names, negations."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from enum import Enum, auto
+
+import regex
+
+from otterwiki_semantic.answering.vocabulary import (
+    JOINS,
+    PREPOSITIONS,
+    irregular_stems,
+    joining_words,
+    kept_classes,
+    light_words,
+    negations,
+    number_words,
+)
+from otterwiki_semantic.content.analysis import fold, words
+from otterwiki_semantic.core.languages import ENGLISH
+
+
+class TokenKind(Enum):
+    """What a token is compared as."""
+
+    WORD = auto()
+    NUMBER = auto()
+    NAME = auto()
+    NEGATION = auto()
+    KEPT = auto()
+    """A word that restricts what is said, such as *only*."""
+    LIGHT = auto()
+    """A word that a model adds to any answer."""
+    LIGHT_VERB = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word that is compared."""
+
+    key: str
+    """What has to be equal: stem, number, folded name, or class."""
+    text: str
+    """As it is written."""
+    kind: TokenKind
+    clause: int
+    before: tuple[str, ...] = ()
+    """Joining words between it and the token before it, folded."""
+    unit: str = ""
+    """Of a number: the key of the word right after it."""
+    ends_part: bool = False
+    """Whether a comma, a conjunction or the like follows."""
+    is_capital: bool = False
+
+    @property
+    def preposition(self) -> str:
+        """The last preposition right before it, or nothing."""
+        return next((word for word in reversed(self.before) if word in PREPOSITIONS), "")
+
+    @property
+    def is_content(self) -> bool:
+        return self.kind in {TokenKind.WORD, TokenKind.NUMBER, TokenKind.NAME}
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether a source has to have it, and whoever leaves it out says something else."""
+        return self.kind in {TokenKind.NEGATION, TokenKind.KEPT}
+
+
+_LETTER = r"\p{Latin}\p{Greek}\p{Cyrillic}"
+_PIECE = regex.compile(
+    r"(?P<literal>(?:https?://|www\.)[^\s<>\"']+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
+    r"|(?<![\w/])[~.]{0,2}/[\w.@:+~%*-][\w./@:+~%*?=&-]*|(?<![^\s(])--?[A-Za-z][\w-]*"
+    rf"|(?<!\w)(?=[{_LETTER}_])[\w-]+(?:[_/\\@=]|::|\.(?=[\w]))[\w./\\@=:-]*\w)"
+    rf"|(?P<number>(?<![{_LETTER}\p{{N}}_.])(?:[€$£¥]\s?)?[+-]?\d+(?:[.,:’'/]\d+|-\d+)*(?P<sign>\s?(?:%|‰|°\s?[CFK]?\b|[€$£¥]))?"
+    rf"(?![{_LETTER}]{{4}})(?P<suffix>\p{{Latin}}{{1,3}})?(?![{_LETTER}\p{{N}}_]))"
+    rf"|(?P<id>(?<!\w)(?=[\w-]*\d)(?=[\w-]*[{_LETTER}])[{_LETTER}\p{{N}}_]+(?:-[{_LETTER}\p{{N}}_]+)*)"
+    r"|(?P<word>[\p{L}\p{M}]+(?:[’'][\p{L}]+)*)"
+    r"|(?P<stop>[;:,()\[\]|—–!?.。、，；：]|\s-\s)"
+)
+_NOT = re.compile(r"(?<=[a-z])n['’]t\b|(?<=\bcan)not\b", re.IGNORECASE)
+_THOUSANDS = re.compile(r"\d{1,3}(?:[,'’]\d{3})+")
+_TIME = re.compile(r"0(\d:\d\d)")
+
+
+def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
+    """Return the tokens of a sentence, whose clauses are numbered from `clause`."""
+    found: list[Token] = []
+    before: list[str] = []
+    is_adjoining = False
+    for piece, spelled, extra in _pieces(_NOT.sub(" not", unicodedata.normalize("NFC", text))):
+        if piece == "stop":
+            found, clause = _ended(found, clause)
+            is_adjoining = False
+            continue
+        folded = fold(spelled)
+        if piece == "word" and folded in joining_words(language) | JOINS and folded not in kept_classes(language):
+            if folded in JOINS:
+                found, clause = _ended(found, clause)
+            before.append(folded)
+            is_adjoining = False
+            continue
+        for token in _made(piece, spelled, extra, clause, language):
+            if is_adjoining and token.kind in {TokenKind.WORD, TokenKind.LIGHT, TokenKind.LIGHT_VERB, TokenKind.NAME}:
+                found[-1] = replace(found[-1], unit=found[-1].unit or token.key)
+            found.append(replace(token, before=tuple(before)))
+            before = []
+            is_adjoining = token.kind is TokenKind.NUMBER
+    return found
+
+
+def _ended(found: list[Token], clause: int) -> tuple[list[Token], int]:
+    """End a clause that has begun."""
+    if found and found[-1].clause == clause:
+        found[-1] = replace(found[-1], ends_part=True)
+        return found, clause + 1
+    return found, clause
+
+
+def _pieces(text: str) -> Iterator[tuple[str, str, str]]:
+    for match in _PIECE.finditer(text):
+        kind = match.lastgroup or "stop"
+        for name in ("literal", "number", "id", "word", "stop"):
+            if match[name]:
+                kind = name
+        if kind == "number":
+            sign, suffix = (match["sign"] or "").replace(" ", ""), match["suffix"] or ""
+            yield kind, match[0], sign or suffix
+        else:
+            yield kind, match[0].rstrip(".,:;!?") if kind == "literal" else match[0], ""
+
+
+def _made(piece: str, spelled: str, extra: str, clause: int, language: str) -> Iterator[Token]:
+    if piece == "number":
+        digits = re.sub(r"[^\d.,:/'’-]", "", spelled)
+        currency = re.sub(r"[^€$£¥]", "", spelled)
+        unit = extra if extra and not extra.isalpha() else ""
+        yield Token(f"#{_number(digits)}{currency or unit}", spelled.strip(), TokenKind.NUMBER, clause)
+        if extra.isalpha():
+            yield Token(fold(extra), extra, TokenKind.WORD, clause)
+    elif piece in {"literal", "id"}:
+        yield Token(fold(spelled), spelled, TokenKind.NAME, clause, is_capital=True)
+    else:
+        yield from _words(spelled, clause, language)
+
+
+def _words(spelled: str, clause: int, language: str) -> Iterator[Token]:
+    folded = fold(spelled)
+    if folded in negations(language):
+        yield Token("not", spelled, TokenKind.NEGATION, clause)
+    elif folded in number_words(language):
+        yield Token(f"#{number_words(language)[folded]}", spelled, TokenKind.NUMBER, clause)
+    elif name := kept_classes(language).get(folded):
+        yield Token(f"<{name}>", spelled, TokenKind.KEPT, clause)
+    else:
+        light, verbs = light_words(language)
+        for word in words(spelled, language):
+            for part in word.parts if not word.is_unigram or len(spelled) == 1 else ():
+                if len(part) == 1 and len(spelled) > 1 and part.isascii():
+                    continue  # what an apostrophe has cut off
+                key = irregular_stems().get(part, part) if language == ENGLISH else part
+                kind = TokenKind.LIGHT if key in light else TokenKind.LIGHT_VERB if key in verbs else TokenKind.WORD
+                yield Token(key, spelled[word.start : word.end], kind, clause, is_capital=spelled[:1].isupper())
+
+
+def _number(digits: str) -> str:
+    digits = digits.strip(".,:/-'’")
+    if _THOUSANDS.fullmatch(digits):
+        return re.sub(r"[,'’]", "", digits)
+    return _TIME.sub(r"\1", digits)

@@ -1,0 +1,173 @@
+"""Words that count for more, or for less, than others when a statement is compared with its sources."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from otterwiki_semantic.content.analysis import fold, function_words, stem
+from otterwiki_semantic.core.languages import ENGLISH
+
+_NEGATIONS = {
+    "en": "not no never none nobody nothing neither nor nowhere hardly barely scarcely",
+    "de": "nicht kein keine keinen keinem keiner keines nie niemals niemand niemanden nichts weder nirgends kaum",
+    "fr": "pas jamais aucun aucune rien guère nulle nullement",
+    "es": "no nunca jamás nada nadie ningún ninguno ninguna tampoco",
+    "it": "non mai niente nulla nessuno nessun nessuna",
+    "pt": "não nunca jamais nada ninguém nenhum nenhuma",
+    "nl": "niet geen nooit niemand niets nergens",
+    "sv": "inte ej aldrig ingen inget inga ingenting",
+    "da": "ikke ej aldrig ingen intet",
+    "no": "ikke ei aldri ingen intet",
+    "pl": "nie nigdy nikt nic żaden żadna",
+}
+_KEPT = {
+    "en": {
+        "only": "only solely exclusively merely",
+        "if": "if when whenever provided case once",
+        "unless": "unless except otherwise excluding",
+        "must": "must shall mandatory",
+        "may": "may might maybe perhaps possibly probably",
+        "seldom": "seldom rarely",
+        "sometimes": "sometimes occasionally",
+        "usually": "usually mostly generally normally often",
+        "nearly": "nearly almost",
+        "would": "would could",
+        "formerly": "formerly previously deprecated obsolete planned proposed until",
+        "claimed": "claimed alleged believed thought supposed supposedly assumed seemed pretended false wrong wrongly",
+        "least": "least minimum",
+        "most": "most maximum",
+        "more": "more exceeds exceeding",
+        "less": "less fewer",
+    },
+    "de": {
+        "only": "nur lediglich ausschließlich bloß",
+        "if": "wenn falls sobald sofern",
+        "unless": "außer ausgenommen sonst",
+        "must": "muss müssen musst müsst",
+        "may": "darf dürfen vielleicht möglicherweise eventuell",
+        "seldom": "selten",
+        "sometimes": "manchmal gelegentlich",
+        "usually": "meist meistens gewöhnlich normalerweise oft",
+        "nearly": "fast beinahe nahezu",
+        "would": "würde würden könnte könnten wäre wären",
+        "formerly": "früher ehemals veraltet geplant bis",
+        "claimed": "angeblich behauptet vermutet geglaubt falsch",
+        "least": "mindestens wenigstens",
+        "most": "höchstens maximal",
+        "more": "mehr über",
+        "less": "weniger unter",
+    },
+    "fr": {
+        "only": "seulement uniquement exclusivement",
+        "if": "si quand lorsque",
+        "unless": "sauf excepté sinon",
+        "must": "doit doivent devez",
+        "may": "peut-être éventuellement",
+        "seldom": "rarement",
+        "usually": "généralement normalement souvent",
+        "nearly": "presque",
+        "least": "moins",
+        "most": "maximum",
+    },
+}
+CONDITIONS = frozenset({"if", "unless", "only", "claimed", "formerly"})
+"""Classes that restrict the whole sentence, wherever in it they stand."""
+_IRREGULAR = (
+    "be were been|begin began begun|break broke broken|bring brought|build built|buy bought|choose chose chosen|come came|cost|"
+    "draw drew drawn|drive drove driven|fall fell fallen|feed fed|find found|forget forgot forgotten|get got gotten|give gave given|"
+    "go goes went gone|grow grew grown|hang hung|hear heard|hide hid hidden|hold held|keep kept|know knew known|lead led|leave left|"
+    "lend lent|lose lost|make made|mean meant|meet met|pay paid|ride rode ridden|ring rang rung|rise rose risen|run ran|see saw seen|"
+    "seek sought|sell sold|send sent|show shown|shut|sleep slept|speak spoke spoken|spend spent|stand stood|steal stole stolen|"
+    "stick stuck|strike struck|take took taken|teach taught|tell told|think thought|throw threw thrown|understand understood|"
+    "wear wore worn|win won|write wrote written"
+)
+_LIGHT = (
+    "also then next finally additionally furthermore moreover therefore thus hence here again further however overall instead "
+    "he she him her his hers i me us ours myself itself themselves yourself yours mine am being having doing done "
+    "can will should need needs needed please simply just seem seems apparently likely appears according wiki page pages section "
+    "sections source sources documentation document documents passage passages stated states say says said mention mentions "
+    "mentioned describes described note notes noted information based answer answers question following follows follow steps "
+    "order yes such"
+)
+_LIGHT_VERBS = (
+    "use uses used using called named located available exists ensure make provide provides provided allow allows run execute "
+    "command type enter perform done do happens occurs include includes included contains"
+)
+_NUMBERS = {
+    "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
+    "nineteen twenty",
+    "de": "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn "
+    "neunzehn zwanzig",
+    "fr": "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept dix-huit dix-neuf vingt",
+    "es": "cero un dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince",
+    "nl": "nul een twee drie vier vijf zes zeven acht negen tien elf twaalf",
+}
+_TENS = {
+    "en": "thirty forty fifty sixty seventy eighty ninety",
+    "de": "dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
+    "fr": "trente quarante cinquante soixante",
+}
+_AMBIGUOUS_NUMBERS = {"one", "ein", "un", "een"}
+CONTENT_PREPOSITIONS = frozenset("before after over under without off out up down above below since inside outside against".split())
+PREPOSITIONS = frozenset(
+    "in on at of for from to into onto by with via through within during towards toward as per between "
+    "auf im am an von vom für aus zu zum zur bei durch mit in innerhalb während nach "
+    "sur dans en de du des pour par avec chez à au aux".split()
+)
+ORIGIN = frozenset("from aus von vom de du des".split())
+GOAL = frozenset("to into onto towards toward zu zum zur nach à au aux".split())
+AGENT = frozenset("by durch par von vom".split())
+BE = frozenset("is are was were be been being wird werden wurde wurden worden ist sind est sont fut".split())
+QUANTIFIERS = frozenset("all every each any some both always everybody everyone everything".split())
+JOINS = frozenset(
+    "and but while or because so which who whose whereas although though that where since however "
+    "und aber während oder weil sodass sondern denn welche welcher welches wobei et mais ou car donc qui que dont tandis".split()
+)
+"""Words that a clause begins with."""
+PRONOUNS = frozenset("it they this these that those he she its their them es sie er dies diese dieser il elle ils elles ce cela".split())
+"""Words that a sentence begins with which continues the one before it."""
+
+
+@cache
+def negations(language: str) -> frozenset[str]:
+    """Return the folded words that turn a statement of a language into its opposite."""
+    return frozenset(map(fold, _NEGATIONS.get(language, _NEGATIONS[ENGLISH]).split()))
+
+
+@cache
+def kept_classes(language: str) -> dict[str, str]:
+    """Return what may not be left out: folded words of a language, with the class of those that mean the same."""
+    classes = _KEPT.get(language, _KEPT[ENGLISH])
+    return {fold(word): name for name, listed in classes.items() for word in listed.split()}
+
+
+@cache
+def number_words(language: str) -> dict[str, str]:
+    """Return the folded number words of a language, with their digits; without those that are also articles."""
+    small = {fold(word): str(number) for number, word in enumerate(_NUMBERS.get(language, _NUMBERS[ENGLISH]).split())}
+    tens = {fold(word): str(number) for number, word in zip(range(30, 100, 10), _TENS.get(language, "").split(), strict=False)}
+    return {word: digits for word, digits in {**small, **tens}.items() if word not in _AMBIGUOUS_NUMBERS}
+
+
+@cache
+def joining_words(language: str) -> frozenset[str]:
+    """Return the folded words that assert nothing by themselves."""
+    small = function_words(language) | function_words(ENGLISH) if language in {ENGLISH, ""} else function_words(language)
+    asserting = negations(language) | kept_classes(language).keys() | number_words(language).keys() | QUANTIFIERS
+    return frozenset(map(fold, small)) - asserting - CONTENT_PREPOSITIONS
+
+
+@cache
+def light_words(language: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return stems of words that a model adds to any answer: those that replace nothing, and verbs that may."""
+    return (
+        frozenset(stem(word, language) for word in _LIGHT.split()),
+        frozenset(stem(word, language) for word in _LIGHT_VERBS.split()),
+    )
+
+
+@cache
+def irregular_stems() -> dict[str, str]:
+    """Return the stems of irregular English forms, with that of the infinitive."""
+    groups = (group.split() for group in _IRREGULAR.split("|"))
+    return {stem(form): stem(group[0]) for group in groups for form in group[1:]}
