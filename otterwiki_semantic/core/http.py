@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
+import queue
+import socket
+import threading
 import time
 import weakref
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
 _MAX_MESSAGE = 10_000
 _MAX_BYTES = 512 * 1024 * 1024
 _TEMPORARY = frozenset({408, 409, 425, 429})
+_POLL_SECONDS = 0.1
+_END = object()
+_EVENT_TYPES = ("text/event-stream",)
+_LINE_TYPES = ("application/x-ndjson", "application/jsonl", "application/json-lines")
 
 
 class ProviderError(Exception):
@@ -99,9 +106,18 @@ class JsonClient:
     Connections are reused. Redirects are not followed, so that `key`, sent as a bearer token, goes to no other server.
     """
 
-    def __init__(self, url: str, key: str | None = None, *, connect_seconds: float = 10, max_bytes: int = _MAX_BYTES) -> None:
+    def __init__(
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        connect_seconds: float = 10,
+        max_bytes: int = _MAX_BYTES,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self.url = url
         self._key = key
+        self._headers = dict(headers or {})
         self._connect_seconds = connect_seconds
         self._max_bytes = max_bytes
 
@@ -120,18 +136,48 @@ class JsonClient:
         """
         import httpx
 
-        # A lone surrogate, as damaged pages have, cannot be sent.
-        content = None if body is None else json.dumps(body, ensure_ascii=False).encode("utf-8", errors="replace")
+        content = None if body is None else _encoded(body)
         try:
             response, received = call_with_timeout(seconds, lambda: self._send(self.url + path, seconds, content, params, key))
         except (TimeoutError, httpx.TimeoutException):
             raise ProviderTimeoutError(seconds) from None
-        except (httpx.InvalidURL, ValueError) as error:  # ValueError: of a host name, or of a proxy in the environment
-            raise InvalidUrlError(None, f"the address is invalid: {error}") from None
-        except httpx.RequestError as error:
-            raise ProviderError(None, type(error).__name__, server_message=str(error)) from None
+        except (httpx.InvalidURL, httpx.RequestError, ValueError) as error:
+            raise _failure(error) from None
         text = received[:_MAX_MESSAGE].decode("utf-8", "replace")
         return JsonResponse(response.status_code, response.headers, _parse(received), text)
+
+    def stream(self, path: str, seconds: float, body: Mapping[str, Any], is_cancelled: Callable[[], bool]) -> Iterator[Any]:
+        """POST a body, and yield each JSON text of the answer as it comes, within `seconds` in all.
+
+        They are the data of Server-Sent Events, the lines of another answer, or the whole of it. The connection is closed when
+        the caller stops, or as soon as `is_cancelled`. Errors: `ProviderError`; an answer that is cut looks like one that ends.
+        """
+        import httpx
+
+        deadline = time.monotonic() + seconds
+        timeout = httpx.Timeout(max(seconds, 0.001), connect=max(min(seconds, self._connect_seconds), 0.001))
+        options: dict[str, Any] = {"headers": {"Content-Type": "application/json"}, "timeout": timeout}
+        try:
+            request = self._client.build_request("POST", self.url + path, content=_encoded(body), **options)
+        except (httpx.InvalidURL, ValueError) as error:
+            raise _failure(error) from None
+        reading = _Reading(self._client, request, self._max_bytes)
+        try:
+            while not is_cancelled():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise ProviderTimeoutError(seconds)
+                try:
+                    event = reading.events.get(timeout=min(left, _POLL_SECONDS))
+                except queue.Empty:
+                    continue
+                if event is _END:
+                    return
+                if isinstance(event, Exception):
+                    raise _failure(event) from None
+                yield event
+        finally:
+            reading.stop()
 
     def close(self) -> None:
         """Close the connections, for good."""
@@ -167,6 +213,7 @@ class JsonClient:
 
         logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
         headers = {b"Accept-Encoding": b"identity"}  # so that a small answer is a small one
+        headers |= {name.encode(): value.encode() for name, value in self._headers.items()}
         if self._key:
             headers[b"Authorization"] = f"Bearer {self._key}".encode()
         client = httpx.Client(headers=headers, trust_env=not is_on_this_machine(self.url))
@@ -174,7 +221,101 @@ class JsonClient:
         return client
 
 
-def _parse(content: bytearray) -> Any:
+class _Reading:
+    """Reads an answer in a thread of its own, so that whoever waits for it can stop at any moment."""
+
+    def __init__(self, client: httpx.Client, request: httpx.Request, max_bytes: int) -> None:
+        self.events: queue.Queue[Any] = queue.Queue()
+        """JSON values, and last `_END` or an exception."""
+        self._client = client
+        self._request = request
+        self._max_bytes = max_bytes
+        self._response: httpx.Response | None = None
+        self._is_stopped = False
+        threading.Thread(target=self._run, name="reading an answer", daemon=True).start()
+
+    def stop(self) -> None:
+        """Close the connection, even while the thread waits for what comes next."""
+        self._is_stopped = True
+        stream = self._response.extensions.get("network_stream") if self._response else None
+        if stream is not None:
+            with suppress(OSError):
+                stream.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+
+    def _run(self) -> None:
+        try:
+            with closing(self._client.send(self._request, stream=True)) as response:
+                self._response = response
+                if self._is_stopped:
+                    return
+                for event in self._read(response):
+                    self.events.put(event)
+                self._response = None  # another request may have its connection next
+            self.events.put(_END)
+        except Exception as error:  # noqa: BLE001 - raised again in the waiting thread
+            self.events.put(error)
+
+    def _read(self, response: httpx.Response) -> Iterator[Any]:
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise ProviderError(None, "it compresses its answer, which it was asked not to do")
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if response.status_code != 200 or kind not in {*_EVENT_TYPES, *_LINE_TYPES}:
+            received = b"".join(self._bounded(response))
+            text = received[:_MAX_MESSAGE].decode("utf-8", "replace")
+            yield JsonResponse(response.status_code, response.headers, _parse(received), text).answer()
+            return
+        for line in _lines(self._bounded(response)):
+            data = line.removeprefix(b"data:").strip() if kind in _EVENT_TYPES and line.startswith(b"data:") else line.strip()
+            if kind in _EVENT_TYPES and not line.startswith(b"data:"):
+                continue  # the name of an event, or a comment
+            if data == b"[DONE]":
+                return
+            if data:
+                event = _parse(data)
+                if event is None:
+                    raise ProviderError(None, "a part of the answer is not JSON")
+                yield event
+
+    def _bounded(self, response: httpx.Response) -> Iterator[bytes]:
+        received = 0
+        for part in response.iter_bytes():
+            received += len(part)
+            if received > self._max_bytes:
+                raise ProviderError(None, f"the answer has more than {self._max_bytes:,} bytes")
+            yield part
+
+
+def _lines(parts: Iterable[bytes]) -> Iterator[bytes]:
+    waiting = bytearray()
+    for part in parts:
+        waiting += part
+        if b"\n" in part:
+            *lines, rest = bytes(waiting).split(b"\n")
+            waiting = bytearray(rest)
+            yield from lines
+    if waiting:
+        yield bytes(waiting)
+
+
+def _encoded(body: Mapping[str, Any]) -> bytes:
+    """Return a body as JSON; a lone surrogate, as damaged pages have, cannot be sent."""
+    return json.dumps(body, ensure_ascii=False).encode("utf-8", errors="replace")
+
+
+def _failure(error: Exception) -> Exception:
+    """Return why a request failed, as a `ProviderError`; another error as it is."""
+    import httpx
+
+    if isinstance(error, httpx.TimeoutException):
+        return ProviderError(None, "it did not answer in time")
+    if isinstance(error, httpx.RequestError):
+        return ProviderError(None, type(error).__name__, server_message=str(error))
+    if isinstance(error, httpx.InvalidURL | ValueError):  # ValueError: of a host name, or of a proxy in the environment
+        return InvalidUrlError(None, f"the address is invalid: {error}")
+    return error
+
+
+def _parse(content: bytearray | bytes) -> Any:
     try:
         return json.loads(content)
     except (ValueError, RecursionError):

@@ -43,12 +43,17 @@ _E5_PROMPTS = {"query_prompt": "query: ", "passage_prompt": "passage: "}
 """What these models were trained with; their files do not say so."""
 PROVIDERS = ("sentence-transformers", "onnx", "openai", "ollama", *CHROMA_PROVIDERS)
 RERANKERS = ("cohere", "cross-encoder")
+CHAT_PROVIDERS = ("ollama", "openai", "anthropic")
+EXTRACTIVE = "extractive"
+"""Answers are made of the pages' own sentences."""
 VECTOR_SEARCH = ("auto", "exact", "chroma")
 VECTORS = ("auto", "float32", "int8", "disk")
 _PROVIDERS_OWN_KEYS = (
     ("model", "model", "openai", ("OPENAI_API_KEY",)),
     ("shadow_model", "shadow", "openai", ("OPENAI_API_KEY",)),
     ("reranker", "reranker", "cohere", ("COHERE_API_KEY", "CO_API_KEY")),
+    ("answers", "answers", "openai", ("OPENAI_API_KEY",)),
+    ("answers", "answers", "anthropic", ("ANTHROPIC_API_KEY",)),
 )
 """Names of a key that a provider's own programs use: taken where ours is not set, for a model and its key and address."""
 _FLAGS = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
@@ -211,6 +216,11 @@ _MODEL = _model(
     BUNDLED,
 )
 _RERANKER = _model(RERANKERS, "cohere:model or cross-encoder:model")
+_ANSWERS = _model(
+    CHAT_PROVIDERS,
+    f"{EXTRACTIVE}, or provider:model, such as ollama:llama3.2; the providers are {', '.join(CHAT_PROVIDERS)}",
+    EXTRACTIVE,
+)
 _JSON_OBJECT = SettingType('a JSON object, such as {"region": "eu-central-1"}', _json_object, "is not a JSON object")
 _LANGUAGES = SettingType(f"languages such as en,de; known are {', '.join(SNOWBALL)}", _languages)
 _PAGE = SettingType("the path of a page, with or without .md", lambda value: value.strip().strip("/").removesuffix(".md"))
@@ -259,6 +269,17 @@ class Settings:
     reranker: str | None = setting(_RERANKER, None, "The reranking model; none by default.")
     reranker_key: str | None = setting(_SECRET, None, "The key for the reranker's server.")
     reranker_url: str | None = setting(_api_url("SEMANTIC_RERANKER_KEY"), None, "The address of the reranker's server.")
+    answers: str | None = setting(_ANSWERS, None, "What writes answers to questions; nothing by default.")
+    answers_key: str | None = setting(_SECRET, None, "The key for its server.")
+    answers_url: str | None = setting(
+        _api_url("SEMANTIC_ANSWERS_KEY"), None, "The address of its server; by default the provider's own."
+    )
+    answers_options: str = setting(_JSON_OBJECT, "{}", "What else its server is given with each question.")
+    answers_window: int = setting(_number(1_024, 1_000_000, "a whole number", int), 8_192, "Tokens of sources and answer.")
+    answers_seconds: float = setting(_number(5, 600, "seconds"), 60.0, "Longest time for an answer.")
+    answers_per_hour: int = setting(
+        _number(0, 100_000, "a whole number", int), 60, "Questions of each account or address in an hour; 0 is no limit."
+    )
     chroma_url: str | None = setting(_SERVER_URL, None, "The ChromaDB server; by default ChromaDB runs in the index daemon.")
     chroma_token: str | None = setting(_SECRET, None, "The token for the ChromaDB server.")
     chroma_tenant: str = setting(_CHROMA_NAME, "default_tenant", "The tenant on the ChromaDB server.")
@@ -418,6 +439,7 @@ def unencrypted_keys(settings: Settings) -> list[str]:
         ("model", settings.model_key, settings.model_url),
         ("shadow", settings.shadow_key, settings.shadow_url),
         ("reranker", settings.reranker_key, settings.reranker_url),
+        ("answers", settings.answers_key, settings.answers_url),
     )
     return [f"SEMANTIC_{name.upper()}_KEY" for name, key, url in pairs if key and url and _is_unencrypted(url)]
 

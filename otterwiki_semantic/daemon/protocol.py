@@ -49,7 +49,11 @@ _RESULT, _END = b'{"result":', b"}\n"
 
 _PATHS = ("repository", "data_dir", "eval_queries", "chroma_ca")
 """The settings that are paths."""
-OPTIONS = {"model_options": "SEMANTIC_MODEL_OPTIONS", "shadow_options": "SEMANTIC_SHADOW_OPTIONS"}
+OPTIONS = {
+    "model_options": "SEMANTIC_MODEL_OPTIONS",
+    "shadow_options": "SEMANTIC_SHADOW_OPTIONS",
+    "answers_options": "SEMANTIC_ANSWERS_OPTIONS",
+}
 """Fields that are JSON objects, which may contain a key."""
 _IN_ENVIRONMENT = {field: name for field, name in SECRETS.items() if field != "api_key"} | OPTIONS
 """The fields that the daemon finds in its environment, not in its command line."""

@@ -1,4 +1,4 @@
-"""Check that the embedding model answers."""
+"""Check that the embedding model answers, and the model that writes answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
-from otterwiki_semantic.core.errors import ModelError, SemanticError
+from otterwiki_semantic.core.errors import ChatModelError, ModelError, SemanticError
 from otterwiki_semantic.core.settings import BUNDLED, Settings
 from otterwiki_semantic.core.timeout import call_with_timeout
 
@@ -22,7 +22,7 @@ _WITH_DEVICE = ("onnx:", "sentence-transformers:")
 
 
 def check_model(context: DoctorContext) -> Iterator[Finding]:
-    """Let the model embed a sentence, and name the reranker."""
+    """Let the model embed a sentence, name the reranker, and ask about the model that writes."""
     settings = context.services
     if any(name.startswith("SEMANTIC_MODEL") for name in context.wrong):  # with a wrong URL the key might go to another server
         yield note("model", "not checked: its settings are wrong")
@@ -33,6 +33,10 @@ def check_model(context: DoctorContext) -> Iterator[Finding]:
             yield note("device", detail, f"set SEMANTIC_MODEL to a model of {' or '.join(_WITH_DEVICE)}, or leave this out")
     if settings.reranker is not None:
         yield note("reranker", f"{settings.reranker} reranks the best candidates; not checked")
+    if settings.answers is not None and any(name.startswith("SEMANTIC_ANSWERS") for name in context.wrong):
+        yield note("answers", "not checked: its settings are wrong")
+    elif settings.answers is not None:
+        yield _answers(settings)
 
 
 def _model(settings: Settings) -> Finding:
@@ -49,6 +53,24 @@ def _model(settings: Settings) -> Finding:
             return note("model", detail, "if it is being downloaded or the machine is busy, wait and run this again")
         hint = "make sure that its server runs and is not overloaded; until it answers, searches use keywords only"
         return problem("model", f"{settings.model}: its server returned no vector within {_SECONDS:.0f} s", hint)
+
+
+def _answers(settings: Settings) -> Finding:
+    """Ask the server about the model that writes answers; no text is sent."""
+    from otterwiki_semantic.answering import open_chat_model
+
+    model = open_chat_model(settings)
+    if model is None:
+        return ok("answers", "made of the pages' own sentences")
+    try:
+        return ok("answers", call_with_timeout(_SECONDS, lambda: model.check(_SECONDS)))
+    except ChatModelError as error:
+        return problem("answers", str(error), "correct this; until then questions are answered with their sources alone")
+    except TimeoutError:
+        detail = f"{settings.answers}: {model.place} did not answer within {_SECONDS:.0f} s"
+        return problem("answers", detail, "make sure that its server runs and is not overloaded")
+    finally:
+        model.close()
 
 
 def _embed(settings: Settings) -> str:
