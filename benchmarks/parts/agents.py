@@ -28,7 +28,7 @@ from benchmarks.support.options import Options
 from benchmarks.support.report import Figure, at_least, at_most, missing, say
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.content.markdown import parse_markdown
-from otterwiki_semantic.mcp.budget import count_tokens
+from otterwiki_semantic.core.token_count import count_tokens
 from otterwiki_semantic.mcp.local_backend import LocalBackend
 from otterwiki_semantic.mcp.server import make_server
 

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 
 from mcp.server.mcpserver.exceptions import ToolError
 
+from otterwiki_semantic.core.token_count import count_tokens
 from otterwiki_semantic.mcp.backend import BackendError
-from otterwiki_semantic.mcp.budget import BudgetError, count_tokens, truncate
+from otterwiki_semantic.mcp.budget import BudgetError, truncate
 from otterwiki_semantic.mcp.untrusted_text import Markers
 
 _NAME_ERRORS = {

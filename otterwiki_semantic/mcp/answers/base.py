@@ -12,8 +12,9 @@ from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, Field
 
 from otterwiki_semantic.core.records import FIRST_BUILD, Progress
+from otterwiki_semantic.core.token_count import count_tokens
 from otterwiki_semantic.mcp.backend import Json
-from otterwiki_semantic.mcp.budget import BudgetError, count_tokens
+from otterwiki_semantic.mcp.budget import BudgetError
 from otterwiki_semantic.mcp.untrusted_text import Markers
 
 _MAX_URL = 400

@@ -11,7 +11,7 @@ import pytest
 from mcp.client import Client
 from mcp_types import CallToolResult, Tool
 
-from otterwiki_semantic.mcp.budget import count_tokens
+from otterwiki_semantic.core.token_count import count_tokens
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import KEY, LiveWiki, make_repository
 from tests.support.mcp_clients import Agent, Server, http_server, text_of

@@ -14,7 +14,7 @@ from mcp.client import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CompleteResult, ResourceTemplateReference, TextResourceContents
 
-from otterwiki_semantic.mcp.budget import count_tokens
+from otterwiki_semantic.core.token_count import count_tokens
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, make_repository
 from tests.support.mcp_clients import Agent, Server, http_server, text_of
