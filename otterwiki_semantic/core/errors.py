@@ -38,6 +38,22 @@ class ChatModelError(SemanticError):
     code = "model_unavailable"
 
 
+class AnswersDisabledError(SemanticError):
+    """`SEMANTIC_ANSWERS` is not set: nothing writes answers."""
+
+    code = "answers_disabled"
+
+
+class RateLimitError(SemanticError):
+    """An account or an address has asked too much; the message says when it may ask again."""
+
+    code = "rate_limited"
+
+
+class AskNotFoundError(SemanticError):
+    """There is no answer with this id, or no longer."""
+
+
 class RepositoryError(SemanticError):
     """Git cannot be run, or the directory is not a git repository."""
 

@@ -35,6 +35,8 @@ _LINES = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
 _REVISION = re.compile(r"[0-9a-fA-F]{4,64}")
 _FINDING = re.compile(r"[0-9a-f]{16}")
 _MAX_SHOWN = 60
+_MAX_ANSWER = 20_000
+"""Characters of an answer that a conversation repeats."""
 
 
 # Types of parameters
@@ -286,6 +288,36 @@ class FindingIds(ParameterType[list[str]]):
             if not isinstance(each, str) or not _FINDING.fullmatch(each):
                 raise ParameterError(f"{name} has {_shown(each)} in it; an id has 16 hexadecimal digits")
         return value
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A question and the answer to it."""
+
+    question: str
+    answer: str
+
+
+class Conversation(ParameterType[tuple[Exchange, ...]]):
+    """A list of questions and answers."""
+
+    def __init__(self, maximum: int) -> None:
+        texts = {"question": QueryText().schema, "answer": DraftText(_MAX_ANSWER).schema}
+        item: Schema = {"type": "object", "properties": texts, "required": [*texts], "additionalProperties": False}
+        super().__init__(type="array", items=item, maxItems=maximum)
+        self._maximum = maximum
+
+    def parse(self, value: object, name: str) -> tuple[Exchange, ...]:
+        allowed = f'it takes a list of up to {self._maximum} objects such as {{"question": "…", "answer": "…"}}'
+        if not isinstance(value, list) or len(value) > self._maximum:
+            raise ParameterError(f"{name} is {_shown(value)}; {allowed}")
+        return tuple(self._exchange(each, f"{name}[{place}]", allowed) for place, each in enumerate(value))
+
+    def _exchange(self, value: object, name: str, allowed: str) -> Exchange:
+        if not isinstance(value, dict) or value.keys() != {"question", "answer"}:
+            raise ParameterError(f"{name} is {_shown(value)}; {allowed}")
+        question = QueryText().parse(value["question"], f"{name}.question")
+        return Exchange(question, DraftText(_MAX_ANSWER).parse(value["answer"], f"{name}.answer"))
 
 
 # Parameters of a record

@@ -87,6 +87,9 @@ class IndexClient:
         """Reusable connections, and the processes that opened them."""
 
     search = _remote(IndexService.search)
+    ask = _remote(IndexService.ask)
+    ask_progress = _remote(IndexService.ask_progress)
+    cancel_ask = _remote(IndexService.cancel_ask)
     suggest = _remote(IndexService.suggest)
     related = _remote(IndexService.related)
     draft_links = _remote(IndexService.draft_links)

@@ -36,6 +36,8 @@ from otterwiki_semantic.core.records import (
     FIRST_BUILD,
     NO_URLS,
     Answer,
+    AskProgress,
+    AskRequest,
     DismissalAnswer,
     DismissalRequest,
     DraftLinks,
@@ -63,6 +65,7 @@ from otterwiki_semantic.core.records import (
 )
 from otterwiki_semantic.core.settings import EXCLUDE, Settings, index_settings, with_index_settings
 from otterwiki_semantic.core.telemetry import Failure, Telemetry
+from otterwiki_semantic.daemon.asking import Questions
 from otterwiki_semantic.daemon.health.duplicates import find_duplicates
 from otterwiki_semantic.daemon.health.links import find_broken_links, find_orphans
 from otterwiki_semantic.daemon.health.mentions import find_mentions as find_unlinked_names
@@ -196,6 +199,7 @@ class IndexEngine:
             if settings.map
             else None
         )
+        self._questions = Questions(settings, self.search, self._paragraphs, settings.languages)
         self._status = StatusReport(
             self._manager,
             self._recipe,
@@ -237,6 +241,7 @@ class IndexEngine:
             self._map.stop()
         if self._shadow is not None:
             self._shadow.close()
+        self._questions.close()
         self._manager.stop(timeout)
         self._insights.close()
         self._reranking.close()
@@ -412,7 +417,9 @@ class IndexEngine:
         scale = self._recipe.scale(generation)
         pinned = self._pinned.paths(query, vector, generation, scale)
         found = search_chunks(generation, replace(query, pinned=pinned), vector, options, scale, rerank_scores, urls)
-        return self._passage_sources.applied_to(found, generation.catalog) if options.markdown else found
+        if not options.markdown:
+            return found
+        return self._passage_sources.applied_to(found, generation.catalog, options.section_words)
 
     def _search_in_background(self, generation: Generation, text: str) -> SearchResult:
         """Search a generation for pages, serving or not, as for a user but without a reranker; nothing counts it.
@@ -445,6 +452,17 @@ class IndexEngine:
             return self._recipe.matches_vectors(serving)
         except CatalogError:  # the search itself handles that
             return True
+
+    # Questions
+
+    def ask(self, request: AskRequest, urls: PageUrls = NO_URLS) -> AskProgress:
+        return self._questions.ask(request, urls)
+
+    def ask_progress(self, id_: str, seen: int) -> AskProgress:
+        return self._questions.progress(id_, seen)
+
+    def cancel_ask(self, id_: str) -> None:
+        self._questions.cancel(id_)
 
     # Pages
 

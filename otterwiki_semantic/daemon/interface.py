@@ -8,6 +8,8 @@ from typing import Protocol
 from otterwiki_semantic.core.records import (
     NO_URLS,
     Answer,
+    AskProgress,
+    AskRequest,
     DismissalAnswer,
     DismissalRequest,
     DraftLinks,
@@ -39,6 +41,21 @@ class IndexService(Protocol):
 
     def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
         """Return the best passages for each query."""
+        ...
+
+    def ask(self, request: AskRequest, urls: PageUrls = NO_URLS) -> AskProgress:
+        """Return the sources of an answer, and begin to write it. Errors: `AnswersDisabledError`, `RateLimitError`."""
+        ...
+
+    def ask_progress(self, id_: str, seen: int) -> AskProgress:
+        """Return the sentences of an answer from the `seen`-th on, as soon as there are any, or after a second.
+
+        An answer that is not fetched for five seconds is given up. Errors: `AskNotFoundError`.
+        """
+        ...
+
+    def cancel_ask(self, id_: str) -> None:
+        """Stop writing an answer."""
         ...
 
     def suggest(self, request: SuggestRequest, urls: PageUrls = NO_URLS) -> Suggestions:

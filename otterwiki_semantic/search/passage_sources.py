@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from itertools import count
 
 from msgspec import structs
 
@@ -19,6 +20,7 @@ _WHOLE_SECTIONS = 3
 _SMALL_SECTION = 120
 """Words of a small section."""
 
+_CHARACTERS_PER_WORD = 8
 _MAX_GROWTH, _LONG = 3, 2_000
 """How much longer than the passage its whole blocks may be, and the characters from which on that counts."""
 
@@ -32,8 +34,11 @@ class PassageSources:
         self._repository = repository
         self._max_page_bytes = max_page_bytes
 
-    def applied_to(self, found: SearchResult, catalog: Catalog) -> SearchResult:
-        """Return what a search of a catalog found, with its Markdown unless git fails. Errors: those of the catalog."""
+    def applied_to(self, found: SearchResult, catalog: Catalog, section_words: int = 0) -> SearchResult:
+        """Return what a search of a catalog found, with its Markdown unless git fails. Errors: those of the catalog.
+
+        Sections of up to `section_words` words are returned whole; by default small ones, of the best results only.
+        """
         blobs = catalog.pages.blobs({hit.path for hit in found.hits})
         try:
             contents = self._repository.read_blobs(blobs.values(), self._max_page_bytes)
@@ -41,14 +46,15 @@ class PassageSources:
         except RepositoryError as error:
             log.warning("passages are returned without their Markdown: %s", error)
             return found
-        hits = (_with_markdown(hit, pages[hit.path], is_best=rank < _WHOLE_SECTIONS) for rank, hit in enumerate(found.hits))
+        words = (section_words or (_SMALL_SECTION if rank < _WHOLE_SECTIONS else 0) for rank in count())
+        hits = (_with_markdown(hit, pages[hit.path], most) for hit, most in zip(found.hits, words, strict=False))
         return replace(found, hits=tuple(hits))
 
 
-def _with_markdown(hit: Hit, page: str, *, is_best: bool) -> Hit:
-    words = _SMALL_SECTION if is_best and hit.relevant else 0
+def _with_markdown(hit: Hit, page: str, section_words: int) -> Hit:
+    words = section_words if hit.relevant else 0
     source = passage_markdown(page, hit.text_start_line, hit.text_end_line, words)
     own = hit.text.removeprefix(hit.snippet[: hit.prefix_length])
-    if len(source.text) > max(_MAX_GROWTH * len(own), _LONG):  # lines as long as pages
+    if len(source.text) > max(_MAX_GROWTH * len(own), _LONG, words * _CHARACTERS_PER_WORD):  # lines as long as pages
         source = PassageMarkdown(own, hit.text_start_line, hit.text_end_line)
     return structs.replace(hit, markdown=source.text, markdown_start_line=source.start_line, markdown_end_line=source.end_line)

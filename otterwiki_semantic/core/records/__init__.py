@@ -1,5 +1,10 @@
 """The records that travel between rooms. Those that leave the process are the JSON of the API: see `core.serialization`."""
 
+from otterwiki_semantic.core.records.ask import AnswerSentence as AnswerSentence
+from otterwiki_semantic.core.records.ask import AskProgress as AskProgress
+from otterwiki_semantic.core.records.ask import GroundedAnswer as GroundedAnswer
+from otterwiki_semantic.core.records.ask import SourceConflict as SourceConflict
+from otterwiki_semantic.core.records.ask import UnsupportedSentence as UnsupportedSentence
 from otterwiki_semantic.core.records.connections import BEARER_PREFIX as BEARER_PREFIX
 from otterwiki_semantic.core.records.connections import CONNECTIONS_PATH as CONNECTIONS_PATH
 from otterwiki_semantic.core.records.connections import CONSENT_PATH as CONSENT_PATH
@@ -52,6 +57,7 @@ from otterwiki_semantic.core.records.pages import PagePart as PagePart
 from otterwiki_semantic.core.records.pages import PageUrls as PageUrls
 from otterwiki_semantic.core.records.pages import PageView as PageView
 from otterwiki_semantic.core.records.requests import MAX_RESULTS as MAX_RESULTS
+from otterwiki_semantic.core.records.requests import AskRequest as AskRequest
 from otterwiki_semantic.core.records.requests import BatchRequest as BatchRequest
 from otterwiki_semantic.core.records.requests import DismissalRequest as DismissalRequest
 from otterwiki_semantic.core.records.requests import DraftRequest as DraftRequest

@@ -9,7 +9,9 @@ from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.filter_expression import FilterText
 from otterwiki_semantic.core.parameters import (
     Choice,
+    Conversation,
     DraftText,
+    Exchange,
     FindingIds,
     Flag,
     Integer,
@@ -131,6 +133,8 @@ class SearchOptions:
     )
     is_logged: bool = True
     """Whether it counts in the search log and the metrics, unless it is a draft. No parameter of a request."""
+    section_words: int = 0
+    """Words of the largest section that `markdown` returns whole; 0 for the default. No parameter of a request."""
     asks_shadow: bool = False
     """Whether the index of `SEMANTIC_SHADOW_MODEL` answers. No parameter of a request."""
 
@@ -301,3 +305,24 @@ class DismissalRequest:
 
     findings: list[str] = parameter(FindingIds(100), "The ids of the findings.")
     restore: bool = parameter(Flag(), "Show them again.", default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AskRequest:
+    """A question to be answered from the wiki."""
+
+    question: str = parameter(QueryText(), "The question.")
+    history: tuple[Exchange, ...] = parameter(
+        Conversation(10),
+        "The questions and answers before, the oldest first; a question may refer to the last.",
+        (),
+    )
+    filters: Filters = nested(Filters())
+    limit: int = parameter(Integer(1, 20), "Number of passages that the answer may rest on.", 6)
+    strict: bool = parameter(Flag(), "Leave out sentences that their sources do not support.", default=False)
+    stream: bool = parameter(
+        Flag(), "Send Server-Sent Events: `sources`, then `text` for each sentence, then `done`.", default=False
+    )
+    asker: str = ""
+    """Whose questions are counted together: an account or an address; empty for a program with the key. No parameter of a
+    request."""

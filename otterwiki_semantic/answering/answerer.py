@@ -1,0 +1,107 @@
+"""Answers from sources, sentence by sentence, each checked before anybody reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from otterwiki_semantic.answering.chat import open_chat_model
+from otterwiki_semantic.answering.conflicts import Conflict
+from otterwiki_semantic.answering.extractive import extract_statements
+from otterwiki_semantic.answering.prompt import NO_ANSWER, fit_sources, prompt, tokens_besides_sources
+from otterwiki_semantic.answering.source import Source
+from otterwiki_semantic.answering.statements import Statement, StatementParser
+from otterwiki_semantic.answering.support import says_nothing_found, unsupported_reason
+from otterwiki_semantic.content.analysis import detect_language, function_words, words
+from otterwiki_semantic.core.parameters import Exchange
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.embedding import CachedEmbedder
+
+_COVERAGE_WEIGHT = 0.3
+"""The similarity that all telling words of a question are worth."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedStatement:
+    """A statement, and whether its sources support it."""
+
+    statement: Statement
+    reason: str | None
+    """Why they do not, for people; None if they do."""
+
+
+class Answerer:
+    """Writes answers with the model of `SEMANTIC_ANSWERS`, or with the sources' own sentences."""
+
+    def __init__(self, settings: Settings, embedder: CachedEmbedder, languages: Sequence[str]) -> None:
+        self._model = open_chat_model(settings)
+        self._embedder = embedder
+        self._languages = languages
+
+    def fitting(self, sources: Sequence[Source], question: str, history: Sequence[Exchange]) -> list[Source]:
+        """Return the sources that the model can read together."""
+        if self._model is None:
+            return list(sources)
+        window = self._model.window
+        return fit_sources(sources, window, tokens_besides_sources(question, history, window))
+
+    def statements(
+        self,
+        question: str,
+        history: Sequence[Exchange],
+        sources: Sequence[Source],
+        conflicts: Sequence[Conflict],
+        seconds: float,
+        is_cancelled: Callable[[], bool],
+    ) -> Iterator[CheckedStatement]:
+        """Yield the statements of an answer as they are written; none if no source answers. Errors: `ChatModelError`."""
+        language = detect_language([source.text for source in sources], self._languages)
+        if self._model is None:
+            written: Iterable[Statement] = extract_statements(sources, self._score(question, language))
+        else:
+            messages = prompt(question, sources, history, [each.describe() for each in conflicts], self._model.window)
+            written = _parsed(self._model.stream(messages, seconds, is_cancelled), len(sources))
+        for statement in written:
+            if NO_ANSWER in statement.text.upper() or says_nothing_found(statement.text):
+                return
+            yield CheckedStatement(statement, unsupported_reason(statement, sources, language, self._similarity()))
+
+    def close(self) -> None:
+        """Release what the model holds, for good."""
+        if self._model is not None:
+            self._model.close()
+
+    def _similarity(self) -> Callable[[str, Sequence[str]], Sequence[float]] | None:
+        """Return what compares a sentence with others; None if a server would have to be asked."""
+        if self._embedder.model.asks_server:
+            return None
+
+        def similarity(text: str, others: Sequence[str]) -> list[float]:
+            first, *rest = self._embedder.embed([text, *others])
+            return [float(first @ each) for each in rest]
+
+        return similarity
+
+    def _score(self, question: str, language: str) -> Callable[[Sequence[str]], Sequence[float]]:
+        """Return what scores sentences by how well they answer a question: their similarity to it, and its words in them."""
+        asked = _stems(question, language) - _stems(" ".join(function_words(language)), language)
+        similarity = self._similarity()
+
+        def score(texts: Sequence[str]) -> list[float]:
+            near = similarity(question, texts) if similarity else [0.0] * len(texts)
+            shares = (len(asked & _stems(text, language)) / len(asked) if asked else 0.0 for text in texts)
+            return [value + _COVERAGE_WEIGHT * share for value, share in zip(near, shares, strict=True)]
+
+        return score
+
+
+def _parsed(chunks: Iterable[str], sources: int) -> Iterator[Statement]:
+    """Yield the statements that a model writes."""
+    parser = StatementParser(sources)
+    for chunk in chunks:
+        yield from parser.feed(chunk)
+    yield from parser.finish()
+
+
+def _stems(text: str, language: str) -> set[str]:
+    return {part for word in words(text, language) for part in word.parts}

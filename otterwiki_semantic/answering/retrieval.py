@@ -1,0 +1,73 @@
+"""What to search for to answer a question, and which of the passages found it may rest on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from otterwiki_semantic.answering.source import Source
+from otterwiki_semantic.content.analysis import function_words, words
+from otterwiki_semantic.core.parameters import Exchange
+from otterwiki_semantic.core.records import Answer, Hit
+
+_SHORT = 3
+"""A question with fewer telling words is understood with the one before."""
+_MAX_PARTS = 3
+_FOLLOW_UPS = 3
+_REFERS = re.compile(
+    r"\b(it|its|they|them|their|this|that|these|those|there|ones?|er|sie|es|das|diese[rsmn]?|dort)\b", re.IGNORECASE
+)
+"""Words that stand for something said before."""
+_QUESTION_END = re.compile(r"(?<=[?？;；])\s+")
+
+
+def search_queries(question: str, history: Sequence[Exchange]) -> list[str]:
+    """Return what to search for: the question, with the one before if it refers to that; then its parts, if it is several."""
+    parts = [part for part in map(str.strip, _QUESTION_END.split(question)) if len(part.split()) >= _SHORT]
+    whole = f"{history[-1].question} {question}" if history and _needs_context(question) else question
+    return [whole, *(parts[:_MAX_PARTS] if len(parts) > 1 else [])]
+
+
+def _needs_context(question: str) -> bool:
+    common = function_words("en")
+    telling = [word for word in words(question) if not common.issuperset(word.exact)]
+    return min(len(telling), len(question.split()) - 1) < _SHORT or _REFERS.search(question) is not None
+
+
+def interleaved(answers: Sequence[Answer]) -> list[Hit]:
+    """Return the passages of several answers, each once, the best of each answer first."""
+    longest = max(len(each.results) for each in answers)
+    ranked = (each.results[rank] for rank in range(longest) for each in answers if rank < len(each.results))
+    found: dict[tuple[str, int], Hit] = {}
+    for hit in ranked:
+        found.setdefault((hit.path, hit.chunk_index), hit)
+    return list(found.values())
+
+
+def without_repeats(hits: Iterable[Hit]) -> list[Hit]:
+    """Return the passages whose lines are not all in a better one's."""
+    kept: list[Hit] = []
+    for hit in hits:
+        start, end = _lines(hit)
+        spans = [_lines(other) for other in kept if other.path == hit.path]
+        if not any(first <= start and end <= last for first, last in spans):
+            kept.append(hit)
+    return kept
+
+
+def _lines(hit: Hit) -> tuple[int, int]:
+    return hit.markdown_start_line or hit.start_line, hit.markdown_end_line or hit.end_line
+
+
+def sources_of(hits: Sequence[Hit]) -> list[Source]:
+    """Return passages as sources, numbered from 1."""
+    return [
+        Source(number, hit.path, hit.title, hit.section_path, hit.markdown or hit.text, hit.updated)
+        for number, hit in enumerate(hits, 1)
+    ]
+
+
+def follow_ups(sources: Sequence[Hit], hits: Sequence[Hit]) -> tuple[str, ...]:
+    """Return the names of up to three sections near a question that are no sources."""
+    known = {hit.breadcrumb for hit in sources}
+    return tuple(dict.fromkeys(hit.breadcrumb for hit in hits if hit.breadcrumb not in known))[:_FOLLOW_UPS]

@@ -1,0 +1,75 @@
+"""Answers to questions, whose every sentence names its sources."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from otterwiki_semantic.core.records.search import Hit
+from otterwiki_semantic.core.records.status import Freshness
+
+
+class AnswerSentence(Struct, frozen=True):
+    """A sentence of an answer, an item of a list, or a block of code; plain text."""
+
+    text: str
+    sources: tuple[int, ...]
+    """The sources that it names: places in `sources` of the answer, from 0."""
+    supported: bool
+    """Whether these sources say so, as far as their words, numbers, names and negations tell."""
+    kind: Literal["sentence", "item", "code"] = "sentence"
+    block: int = 0
+    """The sentences of one paragraph, list or block of code have the same number."""
+
+
+class UnsupportedSentence(Struct, frozen=True):
+    """A sentence that the sources which it names do not support."""
+
+    text: str
+    reason: str
+    """For people, such as `"90" does not stand in source 2`; sources are counted from 1 there."""
+
+
+class SourceConflict(Struct, frozen=True):
+    """Two sources that say different things of the same."""
+
+    sources: tuple[int, int]
+    """Places in `sources` of the answer, from 0; the one that was changed last stands first."""
+    text: str
+    """Both statements, for people."""
+
+
+class GroundedAnswer(Struct, frozen=True, omit_defaults=True):
+    """An answer to a question, and what it rests on."""
+
+    question: str
+    answer: tuple[AnswerSentence, ...]
+    """Empty if nothing answers the question; `message` says why."""
+    sources: tuple[Hit, ...]
+    """What the answer rests on, best first, each with its `markdown`; if there is none, the nearest passages."""
+    confident: bool
+    """Whether any passage is about the question; if none is, no model is asked."""
+    unsupported: tuple[UnsupportedSentence, ...]
+    """The sentences that their sources do not support; with `strict` they are left out of `answer`."""
+    index: Freshness
+    model: str
+    """What writes the answers, as in `SEMANTIC_ANSWERS`."""
+    conflicts: tuple[SourceConflict, ...] = ()
+    follow_ups: tuple[str, ...] = ()
+    """Questions and sections near this question."""
+    message: str | None = None
+    """Only if there is no answer, or only a part of one: why."""
+    milliseconds: int = 0
+    """From the question to the end of the answer."""
+
+
+class AskProgress(Struct, frozen=True, omit_defaults=True):
+    """How far an answer has come."""
+
+    id: str
+    answer: tuple[AnswerSentence, ...] = ()
+    """The sentences that are new."""
+    result: GroundedAnswer | None = None
+    """At first the sources, without an answer; at the end all of it; otherwise null."""
+    done: bool = False

@@ -1,0 +1,274 @@
+"""Questions that are being answered: each in a thread of its own, whose sentences the wiki fetches as they come."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from msgspec import structs
+
+from otterwiki_semantic.answering import (
+    Answerer,
+    CheckedStatement,
+    Conflict,
+    find_conflicts,
+    follow_ups,
+    interleaved,
+    search_queries,
+    sources_of,
+    without_repeats,
+)
+from otterwiki_semantic.core.errors import (
+    AnswersDisabledError,
+    AskNotFoundError,
+    ChatModelError,
+    RateLimitError,
+    SemanticError,
+)
+from otterwiki_semantic.core.records import (
+    NO_URLS,
+    Answer,
+    AnswerSentence,
+    AskProgress,
+    AskRequest,
+    GroundedAnswer,
+    PageUrls,
+    SearchOptions,
+    SourceConflict,
+    UnsupportedSentence,
+)
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.embedding import CachedEmbedder
+
+NOTHING_FOUND = "Nothing in the wiki is about this question."
+NOT_ANSWERED = "The passages found do not answer this question."
+_SECTION_WORDS = 400
+"""Words of the largest section that a source is grown to."""
+_PASSAGES_PER_PAGE = 3
+_MAX_RUNNING = 4
+"""Answers that are written at a time."""
+_MAX_KEPT = 32
+"""Answers that can still be fetched, the running ones included."""
+_ABANDONED_SECONDS = 5.0
+"""A running answer that nobody has fetched for so long is cancelled."""
+_WAIT_SECONDS = 1.0
+_HOUR = 3_600
+
+Search = Callable[[Sequence[str], SearchOptions, PageUrls], Sequence[Answer]]
+"""`IndexService.search`."""
+
+log = logging.getLogger(__name__)
+
+
+class Questions:
+    """Answers questions from the passages that a search finds."""
+
+    def __init__(self, settings: Settings, search: Search, embedder: CachedEmbedder, languages: Sequence[str]) -> None:
+        self._model = settings.answers
+        self._seconds = settings.answers_seconds
+        self._limit = RateLimit(settings.answers_per_hour)
+        self._answerer = Answerer(settings, embedder, languages)
+        self._search = search
+        self._running: dict[str, _RunningAnswer] = {}
+        """Those that have ended, too, while they can be fetched; the oldest first."""
+        self._lock = threading.Lock()
+
+    def ask(self, request: AskRequest, urls: PageUrls = NO_URLS) -> AskProgress:
+        """Return the sources of an answer, and begin to write it.
+
+        Errors: `AnswersDisabledError`, `RateLimitError`, those of a search.
+        """
+        if self._model is None:
+            raise AnswersDisabledError("nothing writes answers: the wiki's administrator can set SEMANTIC_ANSWERS")
+        start = time.monotonic()
+        self._limit.count(request.asker)
+        opening = self._found(request, self._model, urls)
+        running = _RunningAnswer(opening, start, start + self._seconds, is_strict=request.strict)
+        self._add(running)
+        if opening.confident:
+            threading.Thread(target=self._write, args=(running, request), name="answer", daemon=True).start()
+        else:
+            running.end(None)
+        return AskProgress(running.id, result=opening)
+
+    def progress(self, id_: str, seen: int) -> AskProgress:
+        """Return the sentences of an answer from the `seen`-th on, as soon as there are any, or after a second."""
+        with self._lock:
+            running = self._running.get(id_)
+        if running is None:
+            raise AskNotFoundError(f"there is no answer {id_!r}, or no longer")
+        return running.wait(seen, _WAIT_SECONDS)
+
+    def cancel(self, id_: str) -> None:
+        """Stop writing an answer, and forget it."""
+        with self._lock:
+            running = self._running.pop(id_, None)
+        if running is not None:
+            running.end("cancelled")
+
+    def close(self) -> None:
+        """Stop writing all answers."""
+        for id_ in list(self._running):
+            self.cancel(id_)
+        self._answerer.close()
+
+    def _found(self, request: AskRequest, model: str, urls: PageUrls) -> GroundedAnswer:
+        """Return an answer without sentences: its sources, or what is nearest."""
+        options = SearchOptions(
+            n=2 * request.limit,
+            max_chunks_per_page=_PASSAGES_PER_PAGE,
+            filters=request.filters,
+            markdown=True,
+            section_words=_SECTION_WORDS,
+        )
+        answers = self._search(search_queries(request.question, request.history), options, urls)
+        confident = [each for each in answers if each.confident]
+        hits = interleaved(confident or answers)
+        relevant = [hit for hit in hits if hit.relevant]
+        sources = tuple(without_repeats(relevant or hits)[: request.limit])
+        return GroundedAnswer(
+            question=request.question,
+            answer=(),
+            sources=sources,
+            confident=bool(confident),
+            unsupported=(),
+            index=answers[0].index,
+            model=model,
+            follow_ups=follow_ups(sources, hits),
+            message=answers[0].message or (None if confident else NOTHING_FOUND),
+        )
+
+    def _add(self, running: _RunningAnswer) -> None:
+        """Keep an answer. Errors: `RateLimitError` while too many are written."""
+        with self._lock:
+            if sum(not each.is_done for each in self._running.values()) >= _MAX_RUNNING:
+                raise RateLimitError(f"{_MAX_RUNNING} answers are being written; ask again in a moment")
+            ended = [id_ for id_, each in self._running.items() if each.is_done]
+            for id_ in ended[: max(0, len(self._running) + 1 - _MAX_KEPT)]:
+                del self._running[id_]
+            self._running[running.id] = running
+
+    def _write(self, running: _RunningAnswer, request: AskRequest) -> None:
+        """Write an answer to its end, and say why it has none, or is cut."""
+        message = None
+        try:
+            sources = self._answerer.fitting(sources_of(running.opening.sources), request.question, request.history)
+            conflicts = find_conflicts(sources)
+            running.add_conflicts(conflicts)
+            asked = request.question, request.history, sources, conflicts
+            for checked in self._answerer.statements(*asked, running.deadline - time.monotonic(), lambda: running.is_over):
+                running.add(checked)
+            message = NOT_ANSWERED if running.is_empty else None
+        except ChatModelError as error:
+            message = str(error)
+        except SemanticError as error:
+            message = f"The answer could not be written: {error}"
+        except Exception:
+            log.exception("an answer failed")
+            message = "The answer could not be written; the log of the index says why."
+        running.end(message)
+
+
+class RateLimit:
+    """Counts what each asker asks in an hour."""
+
+    def __init__(self, per_hour: int) -> None:
+        self._per_hour = per_hour
+        """0 for no limit."""
+        self._asked: dict[str, deque[float]] = {}
+        """When each has asked in the last hour."""
+        self._lock = threading.Lock()
+
+    def count(self, asker: str) -> None:
+        """Count a question, unless the asker's name is empty. Errors: `RateLimitError` for one too many."""
+        if not asker or not self._per_hour:
+            return
+        now = time.monotonic()
+        with self._lock:
+            for times in self._asked.values():
+                while times and times[0] <= now - _HOUR:
+                    times.popleft()
+            self._asked = {name: times for name, times in self._asked.items() if times}
+            times = self._asked.setdefault(asker, deque())
+            if len(times) >= self._per_hour:
+                minutes = max(1, round((times[0] + _HOUR - now) / 60))
+                raise RateLimitError(f"{self._per_hour} questions an hour are answered; ask again in {minutes} min")
+            times.append(now)
+
+
+class _RunningAnswer:
+    """An answer that is being written, and at last what it became."""
+
+    def __init__(self, opening: GroundedAnswer, start: float, deadline: float, *, is_strict: bool) -> None:
+        self.id = secrets.token_urlsafe(16)
+        self.opening = opening
+        self.deadline = deadline
+        self.is_done = False
+        self._is_strict = is_strict
+        self._start = self._ended = self._fetched = start
+        self._sentences: list[AnswerSentence] = []
+        self._unsupported: list[UnsupportedSentence] = []
+        self._conflicts: tuple[SourceConflict, ...] = ()
+        self._message = opening.message
+        self._changed = threading.Condition()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no sentence, not even one that was left out."""
+        return not self._sentences and not self._unsupported
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody waits for the rest."""
+        return self.is_done or time.monotonic() - self._fetched > _ABANDONED_SECONDS
+
+    def add_conflicts(self, conflicts: Sequence[Conflict]) -> None:
+        self._conflicts = tuple(
+            SourceConflict((each.sources[0] - 1, each.sources[1] - 1), each.describe()) for each in conflicts
+        )
+
+    def add(self, checked: CheckedStatement) -> None:
+        statement, reason = checked.statement, checked.reason
+        sources = tuple(number - 1 for number in statement.cited)
+        sentence = AnswerSentence(statement.text, sources, reason is None, statement.kind.value, statement.block)
+        with self._changed:
+            if self.is_done:
+                return
+            if reason is not None:
+                self._unsupported.append(UnsupportedSentence(statement.text, reason))
+            if reason is None or not self._is_strict:
+                self._sentences.append(sentence)
+            self._changed.notify_all()
+
+    def end(self, message: str | None) -> None:
+        with self._changed:
+            if not self.is_done:
+                self.is_done = True
+                self._message = message or self._message
+                self._ended = time.monotonic()
+                self._changed.notify_all()
+
+    def wait(self, seen: int, seconds: float) -> AskProgress:
+        """Return the sentences from the `seen`-th on, as soon as there are any, or after some seconds; at the end all of it."""
+        self._fetched = time.monotonic()
+        with self._changed:
+            self._changed.wait_for(lambda: self.is_done or len(self._sentences) > seen, seconds)
+        self._fetched = time.monotonic()
+        if self._fetched > self.deadline:
+            self.end("The answer took too long; this is how far it came.")
+        with self._changed:
+            return AskProgress(self.id, tuple(self._sentences[seen:]), self._result() if self.is_done else None, self.is_done)
+
+    def _result(self) -> GroundedAnswer:
+        return structs.replace(
+            self.opening,
+            answer=tuple(self._sentences),
+            unsupported=tuple(self._unsupported),
+            conflicts=self._conflicts,
+            message=self._message,
+            milliseconds=round(1000 * (self._ended - self._start)),
+        )
