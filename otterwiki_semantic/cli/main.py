@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from otterwiki_semantic import __version__
+from otterwiki_semantic.cli.ask import ask_command
 from otterwiki_semantic.cli.chroma import chroma_command
 from otterwiki_semantic.cli.common import NO_COMMIT, equals_head, follow, index_options, open_index, wait_for_reranker
 from otterwiki_semantic.cli.doctor.command import doctor_command
@@ -141,6 +142,7 @@ def search_command(
         _print_answer(answer)
 
 
+main.add_command(ask_command)
 main.add_command(chroma_command)
 main.add_command(doctor_command)
 main.add_command(health_command)

@@ -156,6 +156,25 @@ def account_fingerprint(account: Any) -> str | None:
     return f"{number}:{hashlib.sha256(facts).hexdigest()}"
 
 
+def require_same_site() -> None:
+    """Refuse a request that a browser sends for another site: `ApiError`. Programs do not say where a request comes from."""
+    site = request.headers.get("Sec-Fetch-Site")
+    origin = request.headers.get("Origin")
+    if site is None and origin is not None:  # of a browser that says less
+        site = "same-origin" if urlsplit(origin).netloc == request.host else "cross-site"
+    if site not in {None, "same-origin", "none"}:
+        raise ApiError("csrf_failed", "another site sent this request; only pages of the wiki may")
+
+
+def asker(api_key: str | None) -> str:
+    """Return whose requests count together: an account, or an address; empty for a program with the key."""
+    given = _bearer()
+    if given is not None and api_key is not None:
+        account = None if _has_key(api_key, given) else _connected_account(api_key, given)
+        return f"account {account.email}" if account else ""
+    return f"account {current_user.email}" if current_user.is_authenticated else f"address {request.remote_addr}"
+
+
 def has_permission(name: str, account: Any = None) -> bool:
     """Whether the current user, or an account, has a permission in the wiki, such as `READ` or `ADMIN`.
 

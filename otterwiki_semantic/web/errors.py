@@ -58,6 +58,9 @@ ERRORS: dict[str, ErrorKind] = {
         "there is no such job, or no longer: the last 100 are kept until the index daemon ends",
         "there is no job '9f86d081'; the last 100 are kept until the index daemon ends",
     ),
+    "answers_disabled": ErrorKind(
+        404, "no model writes answers", "nothing writes answers: the wiki's administrator can set SEMANTIC_ANSWERS"
+    ),
     "finding_unknown": ErrorKind(
         404,
         "the report has no such finding, or no longer",
@@ -97,6 +100,11 @@ ERRORS: dict[str, ErrorKind] = {
         "a parameter is unknown, missing, too long, out of range or given twice; the message names it",
         "n is '0'; allowed are the whole numbers 1 to 50",
     ),
+    "rate_limited": ErrorKind(
+        429,
+        "too many questions were asked, or are being answered; try again after Retry-After seconds",
+        "60 questions an hour are answered; ask again in 12 min",
+    ),
     "internal_error": ErrorKind(
         500, "a bug; the wiki's log has the details", "the search plugin failed; the wiki's log says why"
     ),
@@ -125,7 +133,7 @@ ERRORS: dict[str, ErrorKind] = {
 
 JSON_TYPE, PROBLEM_TYPE = "application/json", "application/problem+json"
 _URN = "urn:otterwiki-semantic:error:"
-_RETRY_AFTER_SECONDS = "5"
+_RETRY_AFTER_SECONDS = {429: "60", 503: "5"}
 _MAX_CHARACTERS = 2_000
 _LEAST_QUALITY = 0.001
 """Of a type that is accepted at all."""
@@ -232,8 +240,8 @@ def error_answer(code: str, message: str, **facts: Any) -> Response:
     response.vary.add("Accept")
     if response.status_code == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
-    if response.status_code == 503:
-        response.headers["Retry-After"] = _RETRY_AFTER_SECONDS
+    if response.status_code in _RETRY_AFTER_SECONDS:
+        response.headers["Retry-After"] = _RETRY_AFTER_SECONDS[response.status_code]
     return response
 
 

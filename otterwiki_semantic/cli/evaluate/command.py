@@ -25,6 +25,7 @@ from otterwiki_semantic.cli.common import (
     settings_from_options,
     wait_for_reranker,
 )
+from otterwiki_semantic.cli.evaluate.answers import answers_table, measure_answers, read_questions
 from otterwiki_semantic.cli.evaluate.drafts import draft_questions
 from otterwiki_semantic.cli.evaluate.runs import Run, comparison, failures, live_comparison, measure, plotter, read_run, table
 from otterwiki_semantic.content.chunking import profile_named
@@ -81,7 +82,7 @@ class _EvalGroup(click.Group):
 
 @click.group("eval", cls=_EvalGroup)
 def evaluate() -> None:
-    """Evaluate the ranking with judged queries: eval QUERIES.json; or draft such queries: eval make."""
+    """Evaluate the ranking with judged queries: eval QUERIES.json; answers: eval answers; or draft such queries: eval make."""
 
 
 @evaluate.command("run")
@@ -213,6 +214,36 @@ def _report(runs: Sequence[Run], earlier: Mapping[str, Run], output: Path | None
     for run in runs:
         if run["name"] in earlier:
             click.echo(comparison(earlier[run["name"]], run), err=as_json)
+    if output:
+        _write(output, written)
+
+
+@evaluate.command("answers")
+@index_options
+@click.option("--unanswerable", type=_file, help="Questions that the wiki does not answer, one on each line.")
+@click.option("--output", type=_file, help="Write the run to a file.")
+@click.argument("queries", type=_file)
+def answers_command(
+    repository: Path | None,
+    data_dir: Path | None,
+    unanswerable: Path | None,
+    output: Path | None,
+    queries: Path,
+    *,
+    as_json: bool,
+) -> None:
+    """Ask for answers to the judged queries in QUERIES, and show how many rest on the relevant pages.
+
+    SEMANTIC_ANSWERS names what writes the answers.
+    """
+    judged, others = read_judged_queries(queries), read_questions(unanswerable) if unanswerable else []
+    if output:
+        _check_writable(output)
+    with open_index(repository, data_dir) as index:
+        _wait_until_ready(index)
+        run = measure_answers(index, judged, others)
+    written = json.dumps(run, ensure_ascii=False, indent=1)
+    click.echo(written if as_json else answers_table(run))
     if output:
         _write(output, written)
 

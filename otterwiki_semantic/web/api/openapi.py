@@ -9,6 +9,7 @@ from typing import Any
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.parameters import Schema
 from otterwiki_semantic.core.serialization import json_schemas, to_builtins
+from otterwiki_semantic.web.api.events import EVENTS_TYPE
 from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES, Access, Operation, operations_of
 from otterwiki_semantic.web.api.schemas import ChromaStatus, body_schema, query_parameters
 from otterwiki_semantic.web.errors import ERRORS, JSON_TYPE, PROBLEM_TYPE, ErrorAnswer, ProblemDetails, error_facts
@@ -59,6 +60,7 @@ _OF_NO_OPERATION = "method_not_allowed"
 _EXAMPLE_PATH = "/api/v1/semantic-search"
 _HEADERS: dict[int, dict[str, Schema]] = {
     401: {"WWW-Authenticate": {"required": True, "schema": {"const": "Bearer"}}},
+    429: {"Retry-After": {"required": True, "description": "Seconds.", "schema": {"type": "integer"}}},
     503: {"Retry-After": {"required": True, "description": "Seconds.", "schema": {"type": "integer"}}},
 }
 
@@ -117,7 +119,8 @@ def _content(made: Operation) -> dict[str, Any]:
     if made.answer is str:
         return {METRICS_TYPE: {"schema": {"type": "string"}}}
     first, *others = map(_reference, _answers(made))
-    return _json({"anyOf": [first, *others]} if others else first)
+    events = {EVENTS_TYPE: {"schema": {"type": "string"}}} if made.has_events else {}
+    return _json({"anyOf": [first, *others]} if others else first) | events
 
 
 def _answers(made: Operation) -> tuple[type, ...]:

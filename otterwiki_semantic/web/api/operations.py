@@ -83,6 +83,8 @@ class Operation:
     status: int = 200
     is_cacheable: bool = False
     """Whether its answers are those of the index alone, and clients may keep them until that changes."""
+    has_events: bool = False
+    """Whether `stream` makes it answer with Server-Sent Events."""
     summary: str = ""
 
     @property

@@ -17,11 +17,13 @@ from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.parameters import page_path
 from otterwiki_semantic.core.records import (
     Answer,
+    AskRequest,
     BatchRequest,
     DismissalAnswer,
     DismissalRequest,
     DraftLinks,
     DraftRequest,
+    GroundedAnswer,
     HealthReport,
     HealthRequest,
     HistoryRequest,
@@ -48,10 +50,11 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import IndexClient, IndexService
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.web.api.compat import CompatAnswer, compatible
+from otterwiki_semantic.web.api.events import answer_events, whole_answer
 from otterwiki_semantic.web.api.openapi import METRICS_TYPE, openapi_document
 from otterwiki_semantic.web.api.operations import Access, Operation, View, answer, check_size, json_response, operations_of
 from otterwiki_semantic.web.api.schemas import Answers, ChromaStatus, OpenApi
-from otterwiki_semantic.web.auth import may_see_queries
+from otterwiki_semantic.web.auth import asker, may_see_queries, require_same_site
 from otterwiki_semantic.web.errors import error_answer, handle_errors
 from otterwiki_semantic.web.pages.layout import linked_pages, page_urls
 
@@ -173,6 +176,24 @@ class Api:
         """Search for several queries at once."""
         answers = self._index.fetch_json(IndexService.search, asked.queries, asked.options, page_urls())
         return b'{"answers":%b}' % answers
+
+    @Operation(
+        "POST",
+        "/semantic-search/ask",
+        "ask",
+        GroundedAnswer,
+        Access.READERS,
+        takes=AskRequest,
+        body="required",
+        example='{"question": "…"}',
+        errors=("csrf_failed", "answers_disabled", "rate_limited"),
+        has_events=True,
+    )
+    def ask(self, asked: AskRequest) -> GroundedAnswer | Response:
+        """Answer a question, with a source for every sentence."""
+        require_same_site()
+        started = self._index.ask(replace(asked, asker=asker(self._api_key)), page_urls())
+        return answer_events(self._index, started) if asked.stream else whole_answer(self._index, started)
 
     @Operation(
         "GET",

@@ -18,6 +18,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.web.pages import opensearch
+from otterwiki_semantic.web.pages.answer import answer_part, asked_question, streamed_answer
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, new_page, page_url, render_page, rendered, status_of
 from otterwiki_semantic.web.pages.palette import palette_view
 from otterwiki_semantic.web.pages.results import FILTERS, Chip, results_view
@@ -53,6 +54,7 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
     for rule, name, view in (
         ("", "search", views.search),
         ("/results", "results", views.results),
+        *((("/answer", "answer", views.answer),) if settings.answers else ()),
         ("/passage", "passage", views.passage),
         ("/preview", "preview", views.preview),
         ("/likely", "likely", views.likely),
@@ -62,11 +64,12 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
         ("/opensearch.xml", "opensearch", opensearch.description),
         ("/suggestions", "suggestions", partial(opensearch.suggestions, service)),
     ):
-        pages.add_url_rule(rule, name, guarded("READ", view))
+        pages.add_url_rule(rule, name, guarded("READ", view), methods=["POST" if name == "answer" else "GET"])
     pages.after_request(keep_private)
     has_map = settings.map and find_spec("sklearn") is not None  # else it cannot be made
     pages.add_app_template_global(lambda: has_map, "semantic_has_map")
     pages.add_app_template_global(lambda: settings.palette, "semantic_has_palette")
+    pages.add_app_template_global(lambda: settings.answers is not None, "semantic_has_answers")
     return pages
 
 
@@ -83,6 +86,18 @@ class _Views:
     def results(self) -> ResponseReturnValue:
         values, status = self._found()
         return render_template("semantic_search/results.html", **values), status
+
+    def answer(self) -> ResponseReturnValue:
+        """Return the search page with an answer; for its script the answer alone, as it is written."""
+        try:
+            asked = asked_question()
+        except SemanticError:
+            return self.search()  # which says the same
+        if "part" in request.args:
+            return streamed_answer(self._service, asked)
+        part = answer_part(self._service, asked)
+        values, status = self._found()
+        return render_page("semantic_search/search.html", title="Search by meaning", answer_part=part, **values), status
 
     def passage(self) -> ResponseReturnValue:
         """Return some lines of a page as the wiki shows them, a part of the search page that its script loads."""
@@ -196,8 +211,9 @@ def _address(
     adding: tuple[str, str] | None = None,
     replacing: tuple[str, str] | None = None,
     more: bool = False,
+    endpoint: str = "search",
 ) -> str:
-    """Return the URL of this search with a filter removed or added, a parameter replaced, or with more results."""
+    """Return the URL of this search, with a filter removed or added, a parameter replaced, or with more results."""
     kept = [
         (name, value)
         for name in ("q", "mode", "corrections", "sort", "why", *FILTERS)
@@ -208,4 +224,4 @@ def _address(
     for name, value in [*kept, *(each for each in (adding, replacing) if each), *([("more", "1")] if more else [])]:
         if value:
             asked.setdefault(name, []).append(value)
-    return url_for("semantic_pages.search", **asked)  # type: ignore[arg-type]
+    return url_for(f"semantic_pages.{endpoint}", **asked)  # type: ignore[arg-type]

@@ -81,6 +81,7 @@ function showActions() {
   fill(
     "actions",
     made(`All results for “${text}”`, `${SEARCH}?${new URLSearchParams({ q: text, ...scope })}`, { keep: "" }),
+    ...("answers" in here ? [made(`Answer “${text}”`, `${SEARCH}?${new URLSearchParams({ q: text, ...scope })}#answer`, { keep: "" })] : []),
     made(`Exact words: “${text}”`, text.includes("/") ? here.wikiSearch : `${here.wikiSearch}/${encodeURIComponent(text)}`, { keep: "", exact: "" }),
     ...(here.edit && name && !named ? [made(`Create page “${text}”`, here.edit.replace("NAME", name))] : []),
   );

@@ -1,0 +1,92 @@
+"""The command `ask`: an answer whose sentences name their sources."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from otterwiki_semantic.cli.common import index_options, open_index
+from otterwiki_semantic.cli.options import parameter_options
+from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.records import AnswerSentence, AskRequest, GroundedAnswer
+from otterwiki_semantic.core.serialization import to_builtins
+from otterwiki_semantic.daemon import IndexService
+
+
+@click.command("ask")
+@index_options
+@parameter_options(AskRequest, without=("question", "history", "stream"))
+@click.argument("question", nargs=-1, required=True)
+def ask_command(
+    repository: Path | None, data_dir: Path | None, question: tuple[str, ...], *, as_json: bool, **values: Any
+) -> None:
+    """Answer QUESTION from the pages, with a source for each sentence.
+
+    SEMANTIC_ANSWERS names what writes the answer; `extractive` needs no model. The exit status is 1 if there is no answer.
+    """
+    request = parse_parameters(AskRequest, {**values, "question": " ".join(question)})
+    with open_index(repository, data_dir) as index:
+        answer = _followed(index, request, is_printed=not as_json)
+    if as_json:
+        click.echo(json.dumps(to_builtins(answer), ensure_ascii=False, indent=2))
+    else:
+        _print_rest(answer)
+    if not answer.answer:
+        raise SystemExit(1)
+
+
+def _followed(index: IndexService, request: AskRequest, *, is_printed: bool) -> GroundedAnswer:
+    """Return an answer when it is written; print its sentences as they come."""
+    id_ = index.ask(request).id
+    printed: list[AnswerSentence] = []
+    try:
+        while True:
+            progress = index.ask_progress(id_, len(printed))
+            for sentence in progress.answer:
+                if is_printed:
+                    click.echo(_lead(printed, sentence) + _shown(sentence), nl=False)
+                printed.append(sentence)
+            if progress.result is not None:
+                return progress.result
+    except BaseException:
+        index.cancel_ask(id_)
+        raise
+
+
+def _lead(before: list[AnswerSentence], sentence: AnswerSentence) -> str:
+    """Return what separates a sentence from those before it."""
+    if not before:
+        return ""
+    is_same = before[-1].block == sentence.block
+    if is_same and sentence.kind == "sentence":
+        return " "
+    return "\n" if is_same else "\n\n"
+
+
+def _shown(sentence: AnswerSentence) -> str:
+    notes = "".join(f" [{place + 1}]" for place in sentence.sources)
+    doubt = "" if sentence.supported else click.style(" (not confirmed)", fg="yellow")
+    text = {"item": f"- {sentence.text}", "code": f"{sentence.text}\n"}.get(sentence.kind, sentence.text)
+    return f"{text}{notes}{doubt}"
+
+
+def _print_rest(answer: GroundedAnswer) -> None:
+    if answer.answer:
+        click.echo("\n")
+    if answer.message:
+        click.echo(answer.message, err=True)
+    for conflict in answer.conflicts:
+        click.echo(f"The sources differ: {conflict.text}.")
+    named = {place for sentence in answer.answer for place in sentence.sources}
+    shown = [place for place in range(len(answer.sources)) if place in named or not answer.answer]
+    if shown and not answer.answer:
+        click.echo("Nearest passages:")
+    for place in shown:
+        hit = answer.sources[place]
+        click.secho(f"[{place + 1}] {hit.path}:{hit.markdown_start_line or hit.start_line}", fg="green", nl=False)
+        click.echo(f"  {hit.breadcrumb}")
+    for each in answer.unsupported:
+        click.echo(f"not confirmed: {each.text} ({each.reason})", err=True)

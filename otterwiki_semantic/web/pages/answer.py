@@ -1,0 +1,163 @@
+"""The answer above the results of the search page: whole, or as it is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from flask import Response, render_template, request, stream_with_context
+from msgspec import structs
+
+from otterwiki_semantic.core.errors import SemanticError
+from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.records import AnswerSentence, AskProgress, AskRequest, GroundedAnswer, Hit
+from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.web.api.events import EVENTS_TYPE, STREAM_HEADERS, whole_answer
+from otterwiki_semantic.web.auth import asker
+from otterwiki_semantic.web.pages.layout import page_urls, status_of
+from otterwiki_semantic.web.pages.results import FILTERS, passage_url, trail
+
+_TEMPLATE = "semantic_search/answer.html"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A source of an answer."""
+
+    number: int
+    """From 1."""
+    name: str
+    url: str | None
+    """The passage in the wiki; None if it cannot show the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceView:
+    """A sentence, the notes behind it, and why its sources do not support it, if they do not."""
+
+    text: str
+    notes: tuple[Note, ...]
+    doubt: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class BlockView:
+    """A paragraph, a list, or a block of code."""
+
+    kind: str
+    sentences: tuple[SentenceView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """What the search page shows of an answer."""
+
+    blocks: tuple[BlockView, ...]
+    notes: tuple[Note, ...]
+    """The sources that its sentences name."""
+    markdown: str
+    """The answer for the clipboard, with its sources as links."""
+
+
+def asked_question() -> AskRequest:
+    """Return the question of the search in the current URL, and who asks it. Errors: `ParameterError`."""
+    filters = {name: request.args.getlist(name) if name == "tag" else request.args.get(name) for name in FILTERS}
+    given = {"question": request.args.get("q"), **{name: value or None for name, value in filters.items()}}
+    return replace(parse_parameters(AskRequest, given), asker=asker(None))
+
+
+def answer_part(service: IndexService, asked: AskRequest) -> str:
+    """Return the answer to a question as a part of the search page, or why there is none."""
+    try:
+        return rendered_answer(whole_answer(service, service.ask(asked, page_urls())))
+    except SemanticError as error:
+        return render_template(_TEMPLATE, message=str(error))
+
+
+def streamed_answer(service: IndexService, asked: AskRequest) -> Response:
+    """Return the part of the search page as Server-Sent Events: with each sentence the part as it is then, as JSON text."""
+    try:
+        started = service.ask(asked, page_urls())
+    except SemanticError as error:
+        part = _event(render_template(_TEMPLATE, message=str(error)))
+        return Response(part, status_of(error), STREAM_HEADERS, content_type=EVENTS_TYPE)
+    parts = stream_with_context(_parts(service, started))
+    return Response(parts, headers=STREAM_HEADERS, content_type=EVENTS_TYPE)
+
+
+def _parts(service: IndexService, started: AskProgress) -> Iterator[str]:
+    assert started.result is not None
+    answer, is_done = started.result, False
+    try:
+        yield _event(rendered_answer(answer, is_writing=True))
+        while not is_done:
+            progress = service.ask_progress(started.id, len(answer.answer))
+            is_done = progress.done
+            answer = progress.result or structs.replace(answer, answer=(*answer.answer, *progress.answer))
+            yield _event(rendered_answer(answer, is_writing=not is_done)) if progress.answer or is_done else ":\n\n"
+    except SemanticError as error:
+        is_done = True
+        yield _event(render_template(_TEMPLATE, message=str(error)))
+    finally:
+        if not is_done:
+            with suppress(SemanticError):
+                service.cancel_ask(started.id)
+
+
+def _event(part: str) -> str:
+    return f"data: {json.dumps(part)}\n\n"
+
+
+def rendered_answer(answer: GroundedAnswer, *, is_writing: bool = False) -> str:
+    """Return an answer as a part of the search page."""
+    return render_template(_TEMPLATE, answer=answer, view=_view(answer), message=answer.message, is_writing=is_writing)
+
+
+def _view(answer: GroundedAnswer) -> AnswerView:
+    doubts = {each.text: each.reason for each in answer.unsupported}
+    blocks = tuple(
+        BlockView(kind, tuple(_sentence(each, answer.sources, doubts) for each in sentences))
+        for (_, kind), sentences in groupby(answer.answer, key=lambda each: (each.block, each.kind))
+    )
+    named = {place for sentence in answer.answer for place in sentence.sources}
+    used = tuple(_note(place, hit) for place, hit in enumerate(answer.sources) if place in named)
+    return AnswerView(blocks, used, _markdown(blocks, used))
+
+
+def _note(place: int, hit: Hit, sentence: str = "") -> Note:
+    """Return the note for a source; its link leads to the sentence if that stands there word for word, else to the passage."""
+    start = hit.snippet.find(sentence) if sentence else -1
+    linked = hit if start < 0 else structs.replace(hit, highlights=((start, start + len(sentence)),))
+    return Note(place + 1, " › ".join((hit.title, *trail(hit))), passage_url(linked))
+
+
+def _sentence(sentence: AnswerSentence, sources: tuple[Hit, ...], doubts: dict[str, str]) -> SentenceView:
+    doubt = None if sentence.supported else doubts.get(sentence.text, "its sources do not say so")
+    notes = tuple(_note(place, sources[place], sentence.text) for place in sentence.sources)
+    return SentenceView(sentence.text, notes, doubt)
+
+
+def _markdown(blocks: tuple[BlockView, ...], notes: tuple[Note, ...]) -> str:
+    """Return an answer as Markdown."""
+
+    def written(sentence: SentenceView) -> str:
+        marks = "".join(f"[{note.number}]" for note in sentence.notes)
+        return f"{sentence.text} {marks}".rstrip() + (" (not confirmed by its source)" if sentence.doubt else "")
+
+    texts = []
+    for block in blocks:
+        if block.kind == "code":
+            texts += [f"```\n{sentence.text}\n```" for sentence in block.sentences]
+        elif block.kind == "item":
+            texts.append("\n".join(f"- {written(sentence)}" for sentence in block.sentences))
+        else:
+            texts.append(" ".join(map(written, block.sentences)))
+    root = request.host_url.rstrip("/")
+    links = (
+        f"[{note.number}] [{note.name}]({root}{note.url})" if note.url else f"[{note.number}] {note.name}" for note in notes
+    )
+    texts.append("\n".join(links))
+    return "\n\n".join(filter(None, texts))

@@ -1,0 +1,137 @@
+"""Questions are answered with a source for every sentence, or not at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.handbook import HANDBOOK
+from tests.support.live_wiki import LiveWiki, Reply, make_repository
+
+ASK = "/api/v1/semantic-search/ask"
+FROST = "What should I do with the pipes before a frost?"
+
+
+@pytest.fixture(scope="module")
+def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    place = tmp_path_factory.mktemp("ask")
+    repository = make_repository(place / "repository", HANDBOOK)
+    with LiveWiki(repository, place / "index", SEMANTIC_ANSWERS="extractive", SEMANTIC_ANSWERS_PER_HOUR="5") as live:
+        live.wait_until_indexed()
+        yield live
+
+
+def asked(wiki: LiveWiki, question: str, **options: Any) -> Reply:
+    return wiki.api("POST", "/semantic-search/ask", json_body={"question": question, **options})
+
+
+def events(reply: Reply) -> list[tuple[str, Any]]:
+    pieces = [piece for piece in reply.text.split("\n\n") if piece and not piece.startswith(":")]
+    return [(name[7:], json.loads(data[6:])) for name, data in (piece.split("\n", 1) for piece in pieces)]
+
+
+def test_every_sentence_stands_in_the_source_that_it_names(wiki: LiveWiki) -> None:
+    answer = asked(wiki, FROST).json
+    assert answer["confident"]
+    assert answer["model"] == "extractive"
+    assert answer["answer"]
+    for sentence in answer["answer"]:
+        assert sentence["supported"]
+        texts = [" ".join(answer["sources"][place]["markdown"].split()) for place in sentence["sources"]]
+        assert any(sentence["text"] in text for text in texts)
+    assert answer["sources"][0]["path"] == "house/heating"
+    assert "/house/heating#" in answer["sources"][0]["url"]
+
+
+def test_a_question_about_nothing_in_the_wiki_gets_no_answer(wiki: LiveWiki) -> None:
+    answer = asked(wiki, "Which exchange rate has the yen against the peso?").json
+    assert (answer["answer"], answer["confident"]) == ([], False)
+    assert "Nothing in the wiki" in answer["message"]
+    assert answer["sources"], "the nearest passages are shown"
+
+
+def test_events_are_the_sources_the_sentences_and_the_whole(wiki: LiveWiki) -> None:
+    reply = asked(wiki, FROST, stream=True)
+    assert reply.headers["Content-Type"].startswith("text/event-stream")
+    assert reply.headers["X-Accel-Buffering"] == "no"
+    names = [name for name, _ in events(reply)]
+    assert names[0] == "sources"
+    assert names[-1] == "done"
+    assert set(names[1:-1]) == {"text"}
+    (_, opening), *texts, (_, whole) = events(reply)
+    assert opening["answer"] == []
+    assert opening["sources"] == whole["sources"]
+    assert [sentence for _, sentence in texts] == whole["answer"]
+
+
+def test_only_pages_that_pass_the_filters_are_sources(wiki: LiveWiki) -> None:
+    answer = asked(wiki, FROST, path="machines/").json
+    assert {source["path"] for source in answer["sources"]} <= {"machines/nas"}
+
+
+def test_a_question_that_refers_to_the_one_before_finds_its_page(wiki: LiveWiki) -> None:
+    history = [{"question": "How do I bleed a radiator?", "answer": "With a key [1]."}]
+    assert asked(wiki, "And when is it full?", history=history).json["sources"][0]["path"] == "house/heating"
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({}, "question is missing"),
+        ({"question": " "}, "question is empty"),
+        ({"question": "How?", "limit": 0}, "limit is 0"),
+        ({"question": "How?", "history": "all"}, "history is 'all'"),
+        ({"question": "How?", "history": [{"question": "How?"}]}, "history[0]"),
+        ({"question": "How?", "history": [{"question": "How?", "answer": "x" * 20_001}]}, "history[0].answer has 20,001"),
+        ({"question": "How?", "model": "gpt"}, "unknown parameter 'model'"),
+    ],
+)
+def test_bad_requests_are_named(wiki: LiveWiki, body: dict[str, Any], named: str) -> None:
+    reply = wiki.api("POST", "/semantic-search/ask", json_body=body)
+    assert reply.status == 422
+    assert named in reply.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "headers", [{"Sec-Fetch-Site": "cross-site"}, {"Sec-Fetch-Site": "same-site"}, {"Origin": "http://evil.example"}]
+)
+def test_no_other_site_can_ask_through_a_reader(wiki: LiveWiki, headers: dict[str, str]) -> None:
+    reply = wiki.request("POST", ASK, json.dumps({"question": FROST}).encode(), headers)
+    assert (reply.status, reply.json["error"]["code"]) == (403, "csrf_failed")
+
+
+def test_a_visitor_is_answered_so_many_times_an_hour(wiki: LiveWiki) -> None:
+    body = json.dumps({"question": "How do I bleed a radiator?"}).encode()
+    replies = [wiki.request("POST", ASK, body, {"Origin": wiki.url}) for _ in range(6)]
+    assert [reply.status for reply in replies] == [200] * 5 + [429]
+    assert replies[-1].json["error"]["code"] == "rate_limited"
+    assert int(replies[-1].headers["Retry-After"]) > 0
+    assert asked(wiki, FROST).status == 200, "a program with the key is not counted"
+
+
+def test_a_page_without_scripts_has_the_answer_above_the_results(wiki: LiveWiki) -> None:
+    wiki.log_in()
+    address = "/-/semantic-search?q=bleed+a+radiator"
+    page = wiki.get(address).text
+    assert 'action="/-/semantic-search/answer?q=bleed+a+radiator"' in page
+    answered = wiki.post_form("/-/semantic-search/answer?q=bleed+a+radiator", address).text
+    assert answered.index('class="semantic-answer"') < answered.index('class="semantic-pages"')
+    assert "Hold a cup under the screw" in answered.split('class="semantic-pages"')[0]
+
+
+def test_a_form_without_its_token_is_refused(wiki: LiveWiki) -> None:
+    assert wiki.request("POST", "/-/semantic-search/answer?q=radiator", b"").status == 400
+
+
+def test_without_the_setting_there_is_neither_route_nor_button(tmp_path_factory: pytest.TempPathFactory) -> None:
+    place = tmp_path_factory.mktemp("silent")
+    with LiveWiki(make_repository(place / "repository", HANDBOOK), place / "index") as live:
+        live.wait_until_indexed()
+        reply = live.api("POST", "/semantic-search/ask", json_body={"question": FROST})
+        assert (reply.status, reply.json["error"]["code"]) == (404, "answers_disabled")
+        assert "SEMANTIC_ANSWERS" in reply.json["error"]["message"]
+        assert "semantic-answer" not in live.get("/-/semantic-search", q="radiator").text
+        assert live.request("POST", "/-/semantic-search/answer?q=radiator", b"").status in {400, 404, 405}
