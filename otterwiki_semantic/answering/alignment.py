@@ -63,9 +63,7 @@ def compare(statement: Sequence[Token], unit: Unit, extra: frozenset[str] = froz
         return Comparison(Fit.RESTRICTED, dropped=dropped) if dropped else Comparison(Fit.SUPPORTED)
     if _is_aligned(statement, unit.tokens, context, strict=False):
         own = {token.key for token in statement}
-        return Comparison(
-            Fit.RESTRICTED, dropped=tuple(token for token in unit.tokens if token.is_strict and token.key not in own)
-        )
+        return Comparison(Fit.RESTRICTED, dropped=tuple(token for token in unit.tokens if token.is_strict and token.key not in own))
     return Comparison(Fit.OTHER_ORDER)
 
 
@@ -201,9 +199,7 @@ def _active(passive: Sequence[Token]) -> list[Token] | None:
     verb = next((at for at in range(agent - 1, -1, -1) if BE & set(passive[at].before)), None)
     if verb is None or verb == 0:
         return None
-    end = next(
-        (at for at in range(agent, len(passive)) if passive[at].ends_part or (at > agent and passive[at].preposition)), None
-    )
+    end = next((at for at in range(agent, len(passive)) if passive[at].ends_part or (at > agent and passive[at].preposition)), None)
     end = len(passive) if end is None else end + 1 if passive[end].ends_part else end
     first = passive[agent]
     doer = Token(first.key, first.text, first.kind, first.clause, (), first.unit, first.ends_part, first.is_capital)

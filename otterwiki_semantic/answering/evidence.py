@@ -19,9 +19,7 @@ _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
 _TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.\s?g|i\.\s?e|vs|cf|approx|ca|no|nr|dr|mr|mrs|bzw|z\.\s?B|d\.\s?h)|(?<!\w)[A-Z])\.$", re.IGNORECASE
-)
+_ABBREVIATION = re.compile(r"(?:\b(?:e\.\s?g|i\.\s?e|vs|cf|approx|ca|no|nr|dr|mr|mrs|bzw|z\.\s?B|d\.\s?h)|(?<!\w)[A-Z])\.$", re.IGNORECASE)
 _IDLE = {"nothing", "nobody", "none", "nichts", "niemand", "rien"}
 """Negations of an announcement that do not negate what it announces."""
 _MAX_UNITS = 2_000
@@ -81,9 +79,7 @@ class _Reader:
 
     def required(self) -> frozenset[str]:
         above = [*self.headings[-1:], *self.inner[-1:]]
-        return frozenset(
-            token.key for text in above for token in tokens(text, self.language) if token.kind is TokenKind.NEGATION
-        )
+        return frozenset(token.key for text in above for token in tokens(text, self.language) if token.kind is TokenKind.NEGATION)
 
     def add(self, text: str, found: Sequence[Token], **more: object) -> None:
         if found and len(self.units) < _MAX_UNITS:
@@ -163,9 +159,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
         elif _HEADING.match(line):
             kind = ""
             kinds += [("", ""), ("heading", bare)]
-        elif "|" in bare and (
-            kind == "table" or (at + 1 < len(lines) and "-" in lines[at + 1] and _TABLE_RULE.match(lines[at + 1]))
-        ):
+        elif "|" in bare and (kind == "table" or (at + 1 < len(lines) and "-" in lines[at + 1] and _TABLE_RULE.match(lines[at + 1]))):
             kind = "table"
             kinds.append((kind, bare))
         elif _ITEM.match(bare) or (kind == "list" and line.startswith((" ", "\t"))):
@@ -210,8 +204,7 @@ def _read_list(reader: _Reader, lines: Sequence[str]) -> None:
     if above:
         required = frozenset(token.key for token in above)
         reader.units[first:] = [
-            Unit(u.text, u.tokens, u.context, u.required | required, u.continues, u.columns, u.place)
-            for u in reader.units[first:]
+            Unit(u.text, u.tokens, u.context, u.required | required, u.continues, u.columns, u.place) for u in reader.units[first:]
         ]
     short = [plain_text(item) for item in items]
     if announced and 1 < len(items) and sum(len(item.split()) for item in short) <= 60:

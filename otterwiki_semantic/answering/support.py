@@ -33,9 +33,7 @@ _NOTHING_FOUND = re.compile(
     r"|les sources ne (?:disent|contiennent|mentionnent|précisent)\b.{0,160}",
     re.IGNORECASE,
 )
-_GOES_ON = re.compile(
-    r"[;:,(\u2013\u2014]|\s-\s|\b(?:but|however|although|though|because|since|aber|sondern|jedoch|mais)\b|\d", re.IGNORECASE
-)
+_GOES_ON = re.compile(r"[;:,(\u2013\u2014]|\s-\s|\b(?:but|however|although|though|because|since|aber|sondern|jedoch|mais)\b|\d", re.IGNORECASE)
 
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 """Return the similarity of a text with each of some others, -1 to 1."""
@@ -96,9 +94,7 @@ def _support(part: Sequence[Token], evidence: Sequence[Evidence], previous: tupl
     return None
 
 
-def _support_whole(
-    part: Sequence[Token], evidence: Sequence[Evidence], previous: tuple[int, int] | None
-) -> tuple[int, int] | None:
+def _support_whole(part: Sequence[Token], evidence: Sequence[Evidence], previous: tuple[int, int] | None) -> tuple[int, int] | None:
     for each in _following(evidence, part, previous):
         for unit in each.units:
             if compare(part, unit).fit is Fit.SUPPORTED:
@@ -132,9 +128,7 @@ def _reason(part: Sequence[Token], evidence: Sequence[Evidence]) -> str:
     """Return what the nearest unit lacks."""
     number, best = _nearest(part, evidence)
     whole = next(each for each in evidence if each.number == number)
-    keys = {token.key for unit in whole.units for token in (*unit.tokens,)} | {
-        key for unit in whole.units for key in unit.context
-    }
+    keys = {token.key for unit in whole.units for token in (*unit.tokens,)} | {key for unit in whole.units for key in unit.context}
     absent = [token for token in best.missing if token.key not in keys] or list(best.missing)
     figures = [token for token in absent if token.kind is TokenKind.NUMBER]
     if figures:
@@ -172,8 +166,7 @@ def _unlike(
         return None
     keys = {token.key for part in parts for token in part}
     ranked = sorted(
-        ((len(keys & {token.key for token in unit.tokens}), unit.text) for each in evidence for unit in each.units),
-        reverse=True,
+        ((len(keys & {token.key for token in unit.tokens}), unit.text) for each in evidence for unit in each.units), reverse=True
     )
     if max(similarity(text, [shown for _, shown in ranked[:5]]), default=1.0) >= MIN_SIMILARITY:
         return None

@@ -108,9 +108,7 @@ _TENS = {
     "fr": "trente quarante cinquante soixante",
 }
 _AMBIGUOUS_NUMBERS = {"one", "ein", "un", "een"}
-CONTENT_PREPOSITIONS = frozenset(
-    "before after over under without off out up down above below since inside outside against".split()
-)
+CONTENT_PREPOSITIONS = frozenset("before after over under without off out up down above below since inside outside against".split())
 PREPOSITIONS = frozenset(
     "in on at of for from to into onto by with via through within during towards toward as per between "
     "auf im am an von vom für aus zu zum zur bei durch mit in innerhalb während nach "
@@ -126,9 +124,7 @@ JOINS = frozenset(
     "und aber während oder weil sodass sondern denn welche welcher welches wobei et mais ou car donc qui que dont tandis".split()
 )
 """Words that a clause begins with."""
-PRONOUNS = frozenset(
-    "it they this these that those he she its their them es sie er dies diese dieser il elle ils elles ce cela".split()
-)
+PRONOUNS = frozenset("it they this these that those he she its their them es sie er dies diese dieser il elle ils elles ce cela".split())
 """Words that a sentence begins with which continues the one before it."""
 
 

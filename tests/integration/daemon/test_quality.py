@@ -102,7 +102,7 @@ def test_pages_pinned_to_a_question_are_found_as_in_a_search(settings: Settings,
     commit(settings.repository, {"chairs.md": pinned})
     questions.write_text('[{"query": "the moon\'s colour", "relevant": ["chairs"]}]')
     index = start()
-    assert index.search(["the moon's colour"], SearchOptions())[0].results[0].path == "chairs"
+    eventually(lambda: index.search(["the moon's colour"], SearchOptions())[0].results[0].path == "chairs")
     (record,) = records(index, 1)
     assert record.mrr == 1.0
 
