@@ -315,7 +315,7 @@ class IndexEngine:
         except Exception:
             self._telemetry.record_failure(Failure.SEARCH)
             raise
-        answers = [structs.replace(answer, query=query) for query, answer in zip(queries, answers, strict=True)]
+        answers = [_page(query, answer, options) for query, answer in zip(queries, answers, strict=True)]
         seconds = time.perf_counter() - start
         if options.counts:
             self._insights.record_search(answers, options.mode, seconds)
@@ -334,7 +334,7 @@ class IndexEngine:
             raise ConfigError("SEMANTIC_SHADOW_MODEL is not set")
         found, commit = self._shadow.search(text, options)
         query = query_in_languages(text, self._recipe.languages)
-        return structs.replace(_answer(query, found, Freshness(commit, commit, 0)), query=text)
+        return _page(text, _answer(query, found, Freshness(commit, commit, 0)), options)
 
     def _parse(self, query: str, options: SearchOptions, generation: Generation | None) -> Query:
         """Parse a query, with its variants unless the catalog is of another version or fails, or git does."""
@@ -702,6 +702,7 @@ def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str |
         query=query.text,
         results=found.hits,
         total=len(found.hits),
+        total_hits=found.total_hits,
         confident=found.confident,
         index=index,
         message=FIRST_BUILD if is_first_build else None,
@@ -709,6 +710,12 @@ def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str |
         facets=found.facets,
         corrections=query.corrections,
     )
+
+
+def _page(query: str, answer: Answer, options: SearchOptions) -> Answer:
+    """Return the part of an answer that was asked for: what a result shows depends on those before it."""
+    results = answer.results[options.offset :]
+    return structs.replace(answer, query=query, results=results, total=len(results))
 
 
 def _generations(settings: Settings, telemetry: Telemetry) -> GenerationStore:

@@ -322,7 +322,7 @@ class ShadowComparison:
 
 def _for_pages(options: SearchOptions) -> SearchOptions:
     """Return options for a ranking of pages, with the user's filters."""
-    return replace(options, n=_RANKED, max_chunks_per_page=1, rerank=False, context=0, facets=False, explain=False)
+    return replace(options, n=_RANKED, offset=0, max_chunks_per_page=1, rerank=False, context=0, facets=False, explain=False)
 
 
 def _compared(name: str, milliseconds: Sequence[float], judged: Metrics) -> ComparedModel:

@@ -98,7 +98,18 @@ def _add_reading(reads: Callable[..., Callable[[Tool], None]], wiki: WikiBackend
     @reads(
         "Search the wiki",
         _SearchRequest,
-        without=("semantic_ratio", "facets", "explain", "best_sentence", "markdown", "wait_seconds", "draft", "compat"),
+        without=(
+            "limit",
+            "offset",
+            "semantic_ratio",
+            "facets",
+            "explain",
+            "best_sentence",
+            "markdown",
+            "wait_seconds",
+            "draft",
+            "compat",
+        ),
         max_chunks_per_page=4,
         max_tokens=SEARCH_MAX_TOKENS,
     )

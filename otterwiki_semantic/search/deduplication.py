@@ -18,8 +18,8 @@ _MAX_ALIKE = 100
 class Deduplicator:
     """The ranked candidates without near-duplicates.
 
-    The rows of `signatures` are the candidates' MinHash signatures, which say which may be alike. Of those alone `words_of`
-    reads the words, of headings and of text, by the chunks' ids.
+    The first `pinned` ones are known to be distinct. The rows of `signatures` are the candidates' MinHash signatures, which say
+    which may be alike. Of those alone `words_of` reads the words, of headings and of text, by the chunks' ids.
     """
 
     def __init__(
@@ -29,10 +29,12 @@ class Deduplicator:
         words_of: Callable[[Sequence[int]], Mapping[int, tuple[str, str]]],
         *,
         ranks_pages: bool = False,
+        pinned: int = 0,
     ) -> None:
         self._ranked = ranked
         self._words_of = words_of
         self._ranks_pages = ranks_pages
+        self._pinned = pinned
         self._alike = _possible_duplicates([each.id for each in ranked], signatures)
         self._paths = {each.id: each.path for each in ranked}
         self._texts: dict[int, str] = {}
@@ -51,7 +53,7 @@ class Deduplicator:
         for rank, each in enumerate(self._ranked):
             if each.id in used:
                 continue
-            original = self._original(each.id)
+            original = None if rank < self._pinned else self._original(each.id)
             if original is None or each.tier > Tier.SCORE:
                 for copy in self._copies(each.id):
                     self._note(each.id, copy)

@@ -10,13 +10,15 @@ from otterwiki_semantic.core.records import StoredChunk
 _MAX_JOINED = 3
 
 
-def chunk_runs(chosen: Sequence[StoredChunk], candidates: Sequence[StoredChunk]) -> list[list[StoredChunk]]:
+def chunk_runs(
+    chosen: Sequence[StoredChunk], candidates: Sequence[StoredChunk], taken: set[tuple[str, int]]
+) -> list[list[StoredChunk]]:
     """Return for each chosen chunk the run that it is read in: itself, and candidates next to it in the page, in order.
 
     What an answer needs often goes on beyond a chunk's end. A candidate that is a result itself joins no other run, and a run
-    has up to three chunks.
+    has up to three chunks. Those that are `taken` join none; all of the runs are added to them.
     """
-    taken = {(chunk.path, chunk.chunk_index) for chunk in chosen}
+    taken.update((chunk.path, chunk.chunk_index) for chunk in chosen)
     runs = [[chunk] for chunk in chosen]
     for candidate in candidates:
         if (candidate.path, candidate.chunk_index) in taken:

@@ -7,16 +7,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from otterwiki_semantic.core.records import NO_URLS, Facets, Hit, PageUrls, SearchOptions, Sort
+from otterwiki_semantic.core.records import MAX_WINDOW, NO_URLS, Facets, Hit, PageUrls, SearchOptions, Sort, TotalHits
 from otterwiki_semantic.search.deduplication import Deduplicator
 from otterwiki_semantic.search.mmr import mmr_order
 from otterwiki_semantic.search.query import Query, filter_of, has_phrases
-from otterwiki_semantic.search.results import ResultBuilder, judge
+from otterwiki_semantic.search.results import ResultBuilder, Shown, judge
 from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, QueryVector, Tier, retrieve
 from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import Catalog, Generation
 
 _CANDIDATES = 100
+"""Chunks that each retriever returns in the first stage; for the first 20 results."""
 _CANDIDATES_PER_RESULT = 5
 _GROWTH = 4
 _MAX_CANDIDATES = 6_400
@@ -24,6 +25,8 @@ _DIVERSE_PER_RESULT = 4
 """Candidates, for each result, among which diverse ones are chosen."""
 _MAX_COMPARED_PER_PAGE = 50
 """Candidates of a page that can become results."""
+_BEST_FEW = 20
+"""Candidates that are sorted by date if none is relevant."""
 _LOOK_BEYOND = 20
 """Candidates behind the results that are compared with them, to find more pages that repeat one."""
 _MAX_RERANKED = 30
@@ -40,17 +43,19 @@ class SearchResult:
     """What a search finds."""
 
     hits: tuple[Hit, ...]
+    """From the first one on, whatever the offset."""
     confident: bool
     """Whether any of the hits is relevant."""
     degraded: str | None
     """Which part of the search failed, and why."""
     facets: Facets | None
+    total_hits: TotalHits
     is_keyword_index_corrupt: bool = False
     shortlist: Shortlist = field(default_factory=dict)
     """What a reranker is to read, if one is wanted and has not read it yet."""
 
 
-NO_RESULT = SearchResult((), confident=False, degraded=None, facets=None)
+NO_RESULT = SearchResult((), confident=False, degraded=None, facets=None, total_hits=TotalHits(0, "gte"))
 
 
 def search_chunks(
@@ -62,34 +67,54 @@ def search_chunks(
     rerank_scores: RerankScores | None = None,
     urls: PageUrls = NO_URLS,
 ) -> SearchResult:
-    """Return the best chunks for a query; `vector` returns that of its text, None if the model failed.
+    """Return the best chunks for a query, from the first one to `options.end`.
 
-    One page can crowd out the others, and duplicates can leave few: then more candidates are retrieved, up to 6,400. Errors:
-    those of the catalog and of ChromaDB.
+    The ranking is made in stages, each with four times as many candidates as the one before, whose results it keeps: more may
+    be asked for, one page can crowd out the others, and duplicates can leave few. The number asked for only decides how many
+    stages there are: every answer to a query begins with the same results. `vector` returns that of the query's text, None if
+    the model failed. Errors: those of the catalog and of ChromaDB.
     """
     catalog = generation.catalog
     where = filter_of(options.filters, query)
-    limit = max(_CANDIDATES, _CANDIDATES_PER_RESULT * options.n)
+    limit, ranking, hits, shortlist = _CANDIDATES, list[Candidate](), list[Hit](), dict[str, str]()
+    shown = Shown()
     while True:
         found = retrieve(generation, query, vector, where, options, limit, scale)
         eligible = _eligible(found, query, options, catalog)
         ranked = _sorted(_reranked(eligible, rerank_scores or {}), found, options, catalog, scale)
-        deduplicator = _deduplicator(ranked, options, catalog)
-        chosen = _choose(deduplicator, len({each.path for each in found.candidates}), options, catalog)
-        is_exhausted = len(ranked) < len(eligible) or _is_exhausted(found, options)
-        if len(chosen) == options.n or found.is_complete or limit >= _MAX_CANDIDATES or is_exhausted:
+        is_whole = found.is_complete or len(ranked) < len(eligible) or _is_exhausted(found, options)
+        is_last = is_whole or limit >= _MAX_CANDIDATES
+        if limit == _CANDIDATES and options.rerank and not rerank_scores:
+            shortlist = dict(_shortlist(ranked, options, catalog))
+        results = ResultBuilder(catalog, query, found, ranked, scale, options, urls)
+        if is_last or options.sort is Sort.RELEVANCE:  # else the newest ones may still be missing
+            most = MAX_WINDOW if is_last else limit // _CANDIDATES_PER_RESULT
+            added, also_on = _added(ranking, ranked, most, options, catalog)
+            hits += results.hits(added, also_on, shown, max(0, options.end - len(ranking)))
+            ranking += added
+        if is_last or len(ranking) >= options.end:
             break
         limit *= _GROWTH
-    results = ResultBuilder(catalog, query, found, ranked, scale, options, urls)
-    hits = results.hits(chosen, deduplicator.also_on)
     return SearchResult(
-        hits=hits,
+        hits=tuple(hits),
         confident=any(hit.relevant for hit in hits),
         degraded=found.degraded,
-        facets=results.facets(chosen) if options.facets else None,
+        facets=results.facets(ranking[options.offset : options.end]) if options.facets else None,
+        total_hits=TotalHits(len(ranking), "eq" if is_whole and len(ranking) < MAX_WINDOW else "gte"),
         is_keyword_index_corrupt=found.is_keyword_index_corrupt,
-        shortlist=_shortlist(ranked, options, catalog) if options.rerank and not rerank_scores else {},
+        shortlist=shortlist,
     )
+
+
+def _added(
+    ranking: Sequence[Candidate], ranked: Sequence[Candidate], most: int, options: SearchOptions, catalog: Catalog
+) -> tuple[list[Candidate], Mapping[int, set[str]]]:
+    """Return what follows a ranking, up to `most` results in all, and the pages that repeat each of these chunks."""
+    known = {each.id for each in ranking}
+    ordered = [*ranking, *(each for each in ranked if each.id not in known)]
+    deduplicator = _deduplicator(ordered, options, catalog, pinned=len(ranking))
+    chosen = _choose(deduplicator, len({each.path for each in ordered}), most, len(ranking), options, catalog)
+    return chosen[len(ranking) :], deduplicator.also_on
 
 
 def _eligible(found: CandidateSet, query: Query, options: SearchOptions, catalog: Catalog) -> list[Candidate]:
@@ -146,12 +171,12 @@ def _sorted(
     if options.sort is Sort.RELEVANCE:
         return ranked
     judge(ranked, found, catalog.keywords, scale)
-    relevant = [each for each in ranked if each.is_relevant] or ranked[: options.n]
+    relevant = [each for each in ranked if each.is_relevant] or ranked[:_BEST_FEW]
     dates = catalog.updated(sorted({each.path for each in relevant}))
     return sorted(relevant, key=lambda each: -dates.get(each.path, 0))
 
 
-def _deduplicator(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog) -> Deduplicator:
+def _deduplicator(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog, pinned: int = 0) -> Deduplicator:
     """Compare the best candidates of each page; of a page that repeats itself there may be thousands."""
     ordinals: Counter[str] = Counter()
     compared = []
@@ -160,25 +185,29 @@ def _deduplicator(ranked: Sequence[Candidate], options: SearchOptions, catalog: 
         if ordinals[each.path] <= _MAX_COMPARED_PER_PAGE:
             compared.append(each)
     signatures = catalog.reader.exact_index().signatures([each.id for each in compared])
-    return Deduplicator(compared, signatures, catalog.keywords.stored_words, ranks_pages=options.max_chunks_per_page == 1)
+    ranks_pages = options.max_chunks_per_page == 1
+    return Deduplicator(compared, signatures, catalog.keywords.stored_words, ranks_pages=ranks_pages, pinned=pinned)
 
 
-def _choose(deduplicator: Deduplicator, pages: int, options: SearchOptions, catalog: Catalog) -> list[Candidate]:
-    """Return the candidates to show, in order; they are on up to `pages` pages."""
+def _choose(
+    deduplicator: Deduplicator, pages: int, most: int, pinned: int, options: SearchOptions, catalog: Catalog
+) -> list[Candidate]:
+    """Return up to `most` candidates to show, in order; they are on up to `pages` pages, and the `pinned` come first."""
     distinct = deduplicator.distinct()
     if not options.diversity or options.sort is Sort.UPDATED:
-        chosen = list(_limit_per_page(distinct, pages, options.n, options.max_chunks_per_page))
+        chosen = list(_limit_per_page(distinct, pages, most, options.max_chunks_per_page))
         deque(islice(distinct, _LOOK_BEYOND), maxlen=0)
         return chosen
     share = _DIVERSE_PER_RESULT * options.max_chunks_per_page
-    considered = list(_limit_per_page(distinct, pages, _DIVERSE_PER_RESULT * options.n, share))
+    considered = list(_limit_per_page(distinct, pages, _DIVERSE_PER_RESULT * most, share))
     order = mmr_order(
         [each.score for each in considered],
         catalog.reader.exact_index().vectors_or_zeros([each.id for each in considered]),
         [each.path for each in considered],
         options.diversity,
-        options.n,
+        most,
         options.max_chunks_per_page,
+        pinned,
     )
     return [considered[position] for position in order]
 

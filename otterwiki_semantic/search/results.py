@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from otterwiki_semantic.core.records import Explanation, Facets, Hit, PageUrls, RetrieverScore, SearchOptions, Sort, StoredChunk
@@ -19,6 +19,8 @@ _JOINED_SHARE = 0.7
 """A neighbour is joined if its score is at least this share of the best one's."""
 _JOINED_RANK_SHARE = 0.9
 """The same if scores are reciprocal ranks: as many words are shown on the judged wikis."""
+_JOINED_BLOCK = 5
+"""Results whose chunks join no run of each other; a result that comes later may stand in the run of an earlier one."""
 _MAX_DISTANCE = 2
 """Chunks between a result and a neighbour that may be joined to it."""
 
@@ -31,6 +33,15 @@ def judge(candidates: Sequence[Candidate], found: CandidateSet, keywords: Keywor
         shares = [coverage(weights, present) for weights in found.word_weights if weights]
         each.coverage = max(shares, default=float(each.keyword_rank is not None))
         each.relevance = relevance(each.similarity, each.coverage, found.index_size, scale)
+
+
+@dataclass(slots=True)
+class Shown:
+    """What results show already."""
+
+    chunks: set[tuple[str, int]] = field(default_factory=set)
+    """Their chunks and those joined to them, by page and number."""
+    results: int = 0
 
 
 @dataclass(frozen=True)
@@ -46,16 +57,34 @@ class ResultBuilder:
     options: SearchOptions
     urls: PageUrls
 
-    def hits(self, chosen: Sequence[Candidate], also_on: Mapping[int, set[str]]) -> tuple[Hit, ...]:
-        """Return the results, best first; `also_on` has the pages that repeat a chunk."""
+    def hits(
+        self,
+        chosen: Sequence[Candidate],
+        also_on: Mapping[int, set[str]],
+        shown: Shown | None = None,
+        count: int | None = None,
+    ) -> tuple[Hit, ...]:
+        """Return the results, best first, at most `count`; `also_on` has the pages that repeat a chunk.
+
+        `shown` is what earlier results show, and is added to. The text of a result depends on those before it and the next few,
+        but not on `count`.
+        """
+        shown = shown or Shown()
+        count = len(chosen) if count is None else count
+        chosen = chosen[: -(-count // _JOINED_BLOCK) * _JOINED_BLOCK]
         neighbours = self._neighbours(chosen)
         stored = self.catalog.reader.chunks([each.id for each in (*chosen, *neighbours)])
         chosen = [each for each in chosen if each.id in stored]
-        runs = chunk_runs([stored[each.id] for each in chosen], [stored[each.id] for each in neighbours if each.id in stored])
+        near = [stored[each.id] for each in neighbours if each.id in stored]
+        runs: list[list[StoredChunk]] = []
+        for start in range(0, len(chosen), _JOINED_BLOCK):
+            runs += chunk_runs([stored[each.id] for each in chosen[start : start + _JOINED_BLOCK]], near, shown.chunks)
+        chosen = chosen[:count]
         judge(chosen, self.found, self.catalog.keywords, self.scale)
+        first, shown.results = shown.results, shown.results + len(chosen)
         return tuple(
             self._hit(each, stored[each.id], run, rank, also_on.get(each.id, set()))
-            for rank, (each, run) in enumerate(zip(chosen, runs, strict=True))
+            for rank, (each, run) in enumerate(zip(chosen, runs, strict=False), first)
         )
 
     def facets(self, chosen: Sequence[Candidate]) -> Facets:

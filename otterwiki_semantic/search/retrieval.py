@@ -26,10 +26,13 @@ _MAX_TERMS = 48
 """Words of a query that are looked up, the rarest first; a question has ten."""
 _MAX_POSTINGS, _MAX_PAIR_POSTINGS, _MIN_TERMS = 10_000, 15_000, 3
 """Common words are skipped once the rarer ones stand in so many chunks: BM25 visits each of them."""
+_MIN_MATCHES = 20
+"""If fewer chunks have one of the rarer words, the common words are looked up as well."""
 _RARE_SHARE = 0.01
 _MIN_RARE, _MAX_RARE = 3, 20
 _MIN_IDENTIFIER = 3
-_RECENCY_POINTS, _HALF_LIFE_SECONDS = EXACT_POINTS, 180 * 86_400
+_DAY_SECONDS = 86_400
+_RECENCY_POINTS, _HALF_LIFE_SECONDS = EXACT_POINTS, 180 * _DAY_SECONDS
 
 QueryVector = Callable[[], Matrix | None]
 """Returns the vector of a query, and may wait for it; None if the model failed."""
@@ -137,7 +140,7 @@ def retrieve(
     The vector is asked for once the words were looked up; without one, words alone decide. Errors: those of the catalog if no
     retriever can answer, and those of ChromaDB.
     """
-    words = _KeywordRetriever(generation, query, where, options.n)
+    words = _KeywordRetriever(generation, query, where)
     ratio = _semantic_ratio(options)
     found = words.retrieve(limit, matches=ratio < 1)
     embedded = vector()
@@ -152,7 +155,7 @@ def retrieve(
         log.warning("%s; answering by meaning alone", found)
         degraded = f"the keyword index failed, the answer is by meaning alone: {found}"
         is_corrupt = isinstance(found, CatalogCorruptError)
-        words = _KeywordRetriever(generation, query, Filter(where.pages), options.n)
+        words = _KeywordRetriever(generation, query, Filter(where.pages))
         found, ratio = KeywordMatches(), 1.0
     candidates = {chunk.id: Candidate(chunk) for chunk in found.chunks}
     _note_matches(candidates, found)
@@ -217,12 +220,11 @@ class KeywordMatches:
 class _KeywordRetriever:
     """Looks a query up in the keyword index of one state of the catalog."""
 
-    def __init__(self, generation: Generation, query: Query, where: Filter, min_matches: int) -> None:
+    def __init__(self, generation: Generation, query: Query, where: Filter) -> None:
         self._reader = generation.catalog.reader
         self._keywords = generation.catalog.keywords
         self._query = query
         self._where = where
-        self._min_matches = min_matches
         self.index: ExactIndex = self._reader.exact_index()
 
     def mask(self) -> FilterMask | None:
@@ -251,7 +253,7 @@ class _KeywordRetriever:
         terms = _rarest_first([*query.sought, *query.wholes], frequencies)
         chosen = terms[: max(_MIN_TERMS, _affordable([frequencies[term] for term in terms], _MAX_POSTINGS))]
         by_word = self._word_scores(chosen, query, limit, mask)
-        if len(by_word) < self._min_matches and chosen != terms:
+        if len(by_word) < _MIN_MATCHES and chosen != terms:
             chosen = terms  # too few have one of the rarer words: look all of them up, whatever it costs
             by_word = self._word_scores(chosen, query, limit, mask)
         by_pair = self._scores(any_pair(_pairs(query, chosen, frequencies)), limit, mask)
@@ -438,8 +440,11 @@ def _add_name_evidence(
 
 
 def _add_recency(candidates: Collection[Candidate], generation: Generation, weight: float) -> None:
-    """Add points that halve with every half-life since the page's last change."""
-    dates, now = generation.catalog.updated(sorted({each.path for each in candidates})), time.time()
+    """Add points that halve with every half-life from the page's last change to the beginning of this day (UTC)."""
+    dates, now = (
+        generation.catalog.updated(sorted({each.path for each in candidates})),
+        time.time() // _DAY_SECONDS * _DAY_SECONDS,
+    )
     for each in candidates:
         age = max(0.0, now - dates[each.path]) if each.path in dates else math.inf
         each.recency_points = weight * _RECENCY_POINTS * 0.5 ** (age / _HALF_LIFE_SECONDS)

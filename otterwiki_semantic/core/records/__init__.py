@@ -58,6 +58,7 @@ from otterwiki_semantic.core.records.pages import PageUrls as PageUrls
 from otterwiki_semantic.core.records.pages import PageView as PageView
 from otterwiki_semantic.core.records.requests import MAX_RESULTS as MAX_RESULTS
 from otterwiki_semantic.core.records.requests import AskRequest as AskRequest
+from otterwiki_semantic.core.records.requests import MAX_WINDOW as MAX_WINDOW
 from otterwiki_semantic.core.records.requests import BatchRequest as BatchRequest
 from otterwiki_semantic.core.records.requests import DismissalRequest as DismissalRequest
 from otterwiki_semantic.core.records.requests import DraftRequest as DraftRequest
@@ -94,6 +95,7 @@ from otterwiki_semantic.core.records.search import SectionMatch as SectionMatch
 from otterwiki_semantic.core.records.search import SuggestedLabel as SuggestedLabel
 from otterwiki_semantic.core.records.search import SuggestedTag as SuggestedTag
 from otterwiki_semantic.core.records.search import Suggestions as Suggestions
+from otterwiki_semantic.core.records.search import TotalHits as TotalHits
 from otterwiki_semantic.core.records.status import ChromaFill as ChromaFill
 from otterwiki_semantic.core.records.status import ChromaState as ChromaState
 from otterwiki_semantic.core.records.status import Estimate as Estimate

@@ -31,6 +31,8 @@ from otterwiki_semantic.core.parameters import (
 from otterwiki_semantic.core.records.health import FindingKind
 
 MAX_RESULTS = 50
+MAX_WINDOW = 1_000
+"""Results of one search that can be paged through."""
 _MAX_LISTED = 100_000
 _PAGE = "The page's path, with or without `.md`, in any case."
 
@@ -84,6 +86,10 @@ class SearchOptions:
     n: int = parameter(Integer(1, MAX_RESULTS), "Number of results.", 5)
     max_chunks_per_page: int = parameter(Integer(1, 5), "Results of one page; 1 ranks pages.", 2)
     mode: Mode = parameter(Choice(Mode), "Rank by meaning and words, by meaning alone, or by words alone.", Mode.HYBRID)
+    limit: int | None = parameter(
+        Integer(1, MAX_WINDOW), "Number of results, instead of `n`; with `offset` at most 1,000.", None
+    )
+    offset: int = parameter(Integer(0, MAX_WINDOW - 1), "Results to skip.", 0)
     semantic_ratio: float | None = parameter(
         Number(0, 1), "Share of meaning in a hybrid ranking, 0.5 by default; refused in other modes.", None
     )
@@ -141,11 +147,23 @@ class SearchOptions:
     def __post_init__(self) -> None:
         if self.semantic_ratio is not None and self.mode is not Mode.HYBRID:
             raise ParameterError(f"semantic_ratio goes with mode=hybrid; mode is {self.mode}")
+        if self.limit is not None:  # another name of `n`, which all else reads
+            object.__setattr__(self, "n", self.limit)
+            object.__setattr__(self, "limit", None)
+        if self.end > MAX_WINDOW:
+            raise ParameterError(
+                f"offset {self.offset:,} and limit {self.n:,} are {self.end:,} results; allowed are {MAX_WINDOW:,} together"
+            )
+
+    @property
+    def end(self) -> int:
+        """The rank of the last result, from 1."""
+        return self.offset + self.n
 
     @property
     def counts(self) -> bool:
-        """Whether it counts as a search in the search log and the metrics."""
-        return self.is_logged and not self.draft
+        """Whether it counts as a search in the search log and the metrics; further results of a search do not."""
+        return self.is_logged and not self.draft and not self.offset
 
     @property
     def seconds_to_wait(self) -> float:

@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from otterwiki_semantic.core.records.pages import DescribedPage, NamedPage
+from otterwiki_semantic.core.records.pages import NamedPage
 from otterwiki_semantic.core.records.status import Freshness
 
 FIRST_BUILD = "the index is being built; results are incomplete until it is done"
@@ -51,23 +51,64 @@ class Explanation(Struct, frozen=True):
     """If a reranker read the passage: the rank before that, and the reranker's score."""
 
 
-class Hit(DescribedPage, frozen=True):
-    """A passage that answers a query."""
+class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A passage that answers a query; what identifies it comes first."""
 
+    path: str
+    """The page's path in the wiki."""
+    title: str
+    """The front matter's title, else the first heading of level 1, else the name."""
+    section: str
+    """The heading above the passage."""
+    breadcrumb: str
+    """The page's title and the headings as one text, `Page > Heading`; a first heading that is the title stands once."""
+    url: str | None = None
+    """The page in the wiki, at the heading if there is one."""
+    not_shown: bool = False
+    """Only if the wiki cannot show the page, because its name has capitals and RETAIN_PAGE_NAME_CASE is off."""
+    score: float
+    """What ranks; comparable within one answer only."""
+    relevant: bool
+    """Whether the passage is about the query."""
+    similarity: float | None
+    """1 - `distance`."""
+    distance: float | None
+    """Cosine distance of query and passage: 0 = same, 2 = opposite; null if the model was not used or failed."""
+    text: str
+    """What to read: the passage's own words, joined with neighbours that are nearly as good."""
+    text_start_line: int
+    text_end_line: int
     snippet: str
     """The whole passage; it starts with its page's title and heading path in brackets."""
     prefix_length: int
     """Characters of `snippet` that are title and heading path."""
     overlap_length: int
     """Characters of `snippet` after them that repeat the end of the passage before."""
-    distance: float | None
-    """Cosine distance of query and passage: 0 = same, 2 = opposite; null if the model was not used or failed."""
-    section: str
-    """The heading above the passage."""
+    highlights: tuple[tuple[int, int], ...]
+    """Ranges of `snippet` that match the query's words, `[start, end)` in Unicode code points."""
+    best_sentence: tuple[int, int] | None = None
+    """With `best_sentence`: the range of `snippet` with the sentence that answers best; null if no word matches and the
+    model is not asked."""
+    markdown: str | None = None
+    """With `markdown`: the page's own text from `markdown_start_line` to `markdown_end_line`; null if git cannot read it."""
+    markdown_start_line: int | None = None
+    markdown_end_line: int | None = None
+    context_before: str | None = None
+    """With `context`: the text before the passage, if there is any."""
+    context_after: str | None = None
+    """With `context`: the text after the passage, if there is any."""
+    category: str | None
+    """From the front matter."""
+    tags: tuple[str, ...]
+    """From the front matter."""
+    updated: str | None
+    """When a commit last changed the page, ISO 8601 in UTC."""
+    also_on: tuple[str, ...]
+    """Paths of other pages with nearly the same passage."""
+    name: str
+    """The last part of the page's path."""
     section_path: tuple[str, ...]
     """The headings from the outermost to `section`."""
-    breadcrumb: str
-    """The page's title and these headings as one text, `Page > Heading`; a first heading that is the title stands once."""
     headings: tuple[str, ...]
     """All headings whose sections have a part in `text`."""
     anchor: str
@@ -82,39 +123,8 @@ class Hit(DescribedPage, frozen=True):
     """Number of passages of the page."""
     page_word_count: int
     """Words of the page."""
-    text: str
-    """What to read: the passage's own words, joined with neighbours that are nearly as good."""
-    text_start_line: int
-    text_end_line: int
-    updated: str | None
-    """When a commit last changed the page, ISO 8601 in UTC."""
-    score: float
-    """What ranks; comparable within one answer only."""
-    relevant: bool
-    """Whether the passage is about the query."""
-    highlights: tuple[tuple[int, int], ...]
-    """Ranges of `snippet` that match the query's words, `[start, end)` in Unicode code points."""
-    also_on: tuple[str, ...]
-    """Paths of other pages with nearly the same passage."""
-    similarity: float | None
-    """1 - `distance`."""
-    context_before: str | None = None
-    """With `context`: the text before the passage, if there is any."""
-    context_after: str | None = None
-    """With `context`: the text after the passage, if there is any."""
     explain: Explanation | None = None
     """With `explain`: why the result has its place."""
-    url: str | None = None
-    """The page in the wiki, at the heading if there is one."""
-    markdown: str | None = None
-    """With `markdown`: the page's own text from `markdown_start_line` to `markdown_end_line`; null if git cannot read it."""
-    markdown_start_line: int | None = None
-    markdown_end_line: int | None = None
-    best_sentence: tuple[int, int] | None = None
-    """With `best_sentence`: the range of `snippet` with the sentence that answers best; null if no word matches and the
-    model is not asked."""
-    not_shown: bool = False
-    """Only if the wiki cannot show the page, because its name has capitals and RETAIN_PAGE_NAME_CASE is off."""
 
 
 class Correction(Struct, frozen=True):
@@ -136,27 +146,38 @@ class Facets(Struct, frozen=True):
     """Pages by top folder, which ends in `/`."""
 
 
-class Answer(Struct, frozen=True, omit_defaults=True):
+class TotalHits(Struct, frozen=True):
+    """How many results a search has, as Elasticsearch tells it."""
+
+    value: int
+    """Results from the first one on that can be paged through, relevant or not: passages that pass the filters, each once, with
+    up to `max_chunks_per_page` of a page."""
+    relation: Literal["eq", "gte"]
+    """`eq`: these are all; `gte`: there may be more."""
+
+
+class Answer(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The passages for one query, best first."""
 
     query: str
     """The query without surrounding space."""
-    results: tuple[Hit, ...]
     total: int
-    """The number of results."""
+    """The number of results in this answer."""
+    total_hits: TotalHits
     confident: bool
-    """Whether any of the results is about the query."""
-    index: Freshness
+    """Whether any result, from the first one to the last of this answer, is about the query."""
     message: str | None = None
     """Only during the first build: that results are incomplete."""
     degraded: str | None = None
     """Only if a part of the search failed: which, and why."""
-    facets: Facets | None = None
-    """With `facets`."""
     corrections: tuple[Correction, ...] = ()
     """Only if words were misspelled: what is searched for as well."""
     reranker: str | None = None
     """Only if a reranker has ordered the best candidates: which one."""
+    index: Freshness
+    results: tuple[Hit, ...]
+    facets: Facets | None = None
+    """With `facets`."""
 
 
 class SectionMatch(Struct, frozen=True):

@@ -6,11 +6,19 @@ import logging
 
 import pytest
 
-from otterwiki_semantic.core.records import Answer, Freshness, Mode, SearchOptions
+from otterwiki_semantic.core.records import Answer, Freshness, Mode, SearchOptions, TotalHits
 from otterwiki_semantic.core.telemetry import logfmt
 from otterwiki_semantic.daemon.reports.monitoring import LINES_A_MINUTE, SlowSearches
 
-ANSWER = Answer("where are the bees", (), 0, False, Freshness("c", "c", 0), degraded="no model for: where are the bees")
+ANSWER = Answer(
+    query="where are the bees",
+    total=0,
+    total_hits=TotalHits(0, "eq"),
+    confident=False,
+    degraded="no model for: where are the bees",
+    index=Freshness("c", "c", 0),
+    results=(),
+)
 
 
 def facts(line: str) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from otterwiki_semantic.core.records import Answer, Freshness, Mode
+from otterwiki_semantic.core.records import Answer, Freshness, Mode, TotalHits
 from otterwiki_semantic.daemon.reports import search_log
 from otterwiki_semantic.daemon.reports.search_log import NAME, SearchLog, remove_searches
 from tests.support.live_wiki import eventually
@@ -35,7 +35,8 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 
 
 def answer(query: str, *, confident: bool = True, commit: str | None = "c1") -> Answer:
-    return Answer(query, (), 0, confident, Freshness(commit, "c1", 0))
+    index = Freshness(commit, "c1", 0)
+    return Answer(query=query, total=0, total_hits=TotalHits(0, "eq"), confident=confident, index=index, results=())
 
 
 def note(log: SearchLog, query: str = "x", *, milliseconds: float = 1.0, at: float = NOW, confident: bool = True) -> None:

@@ -43,36 +43,36 @@ def chunk(index: int, body: str, *, overlap: int = 0, path: str = "p", section: 
 
 def test_a_neighbour_is_joined_without_its_overlap() -> None:
     first, second = chunk(1, "One. Two."), chunk(2, "Two. Three.", overlap=4)
-    (run,) = chunk_runs([first], [first, second])
+    (run,) = chunk_runs([first], [first, second], set())
     assert run == [first, second]
     assert joined_text(run) == "[P] One. Two. Three."
 
 
 def test_a_neighbour_before_is_joined_in_front() -> None:
     first, second = chunk(1, "One. Two."), chunk(2, "Two. Three.", overlap=4)
-    (run,) = chunk_runs([second], [second, first])
+    (run,) = chunk_runs([second], [second, first], set())
     assert joined_text(run) == "[P] One. Two. Three."
 
 
 def test_a_neighbour_of_another_section_brings_its_heading_path() -> None:
     first, second = chunk(1, "One."), chunk(2, "Two.", section="T")
-    (run,) = chunk_runs([first], [first, second])
+    (run,) = chunk_runs([first], [first, second], set())
     assert joined_text(run) == "[P] One.\n\n[P] Two."
 
 
 def test_a_result_is_not_joined_to_another_one() -> None:
     first, second = chunk(1, "One."), chunk(2, "Two.")
-    assert chunk_runs([first, second], [first, second]) == [[first], [second]]
+    assert chunk_runs([first, second], [first, second], set()) == [[first], [second]]
 
 
 def test_what_is_no_neighbour_stays_apart() -> None:
     first = chunk(1, "One.")
-    assert chunk_runs([first], [first, chunk(3, "Three."), chunk(2, "Two.", path="q")]) == [[first]]
+    assert chunk_runs([first], [first, chunk(3, "Three."), chunk(2, "Two.", path="q")], set()) == [[first]]
 
 
 def test_at_most_three_chunks_make_a_text() -> None:
     chunks = [chunk(index, f"Number {index}.") for index in (4, 5, 3, 6, 2)]
-    (run,) = chunk_runs(chunks[:1], chunks)
+    (run,) = chunk_runs(chunks[:1], chunks, set())
     assert joined_text(run) == "[P] Number 3.\n\nNumber 4.\n\nNumber 5."
 
 

@@ -261,8 +261,10 @@ def test_common_words_are_skipped_unless_too_few_chunks_have_a_rare_one(
     index.put("rare", ("the axolotl", 0.0))
     for number in range(3):
         index.put(f"common {number}", (f"water {number}", 0.0))
-    assert len(find(index, "axolotl water", n=1, semantic_ratio=0.0, vector=None).candidates) == 1
-    assert len(find(index, "axolotl water", n=4, semantic_ratio=0.0, vector=None).candidates) == 4
+    monkeypatch.setattr(retrieval, "_MIN_MATCHES", 1)
+    assert len(find(index, "axolotl water", semantic_ratio=0.0, vector=None).candidates) == 1
+    monkeypatch.setattr(retrieval, "_MIN_MATCHES", 4)
+    assert len(find(index, "axolotl water", semantic_ratio=0.0, vector=None).candidates) == 4
 
 
 def test_equally_good_candidates_stand_in_the_order_of_their_paths(index: SmallIndex) -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from otterwiki_semantic.core.records import Answer, Freshness, Hit
+from otterwiki_semantic.core.records import Answer, Freshness, Hit, TotalHits
 from otterwiki_semantic.core.serialization import decode, encode
 from otterwiki_semantic.web.api.compat import compatible
 
@@ -43,8 +43,13 @@ def hit() -> Hit:
     )
 
 
+def answered(hit: Hit) -> Answer:
+    index = Freshness(None, None, 0)
+    return Answer(query="rain", total=1, total_hits=TotalHits(1, "eq"), confident=True, index=index, results=(hit,))
+
+
 def test_an_unknown_distance_is_the_largest_one(hit: Hit) -> None:
-    answer = Answer("rain", (hit,), 1, confident=True, index=Freshness(None, None, 0))
+    answer = answered(hit)
     plain, compat = (decode(encode(each), dict) for each in (answer, compatible(answer)))
     assert (plain["results"][0]["distance"], compat["results"][0]["distance"]) == (None, 2.0)
     assert compat["results"][0]["similarity"] is None, "it is not made up"
@@ -54,5 +59,5 @@ def test_an_unknown_distance_is_the_largest_one(hit: Hit) -> None:
 
 def test_a_known_distance_is_kept(hit: Hit) -> None:
     near = msgspec.structs.replace(hit, distance=0.25, similarity=0.75)
-    answer = Answer("rain", (near,), 1, confident=True, index=Freshness(None, None, 0))
+    answer = answered(near)
     assert compatible(answer).results[0].distance == 0.25
