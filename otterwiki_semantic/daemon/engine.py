@@ -315,8 +315,8 @@ class IndexEngine:
         except Exception:
             self._telemetry.record_failure(Failure.SEARCH)
             raise
-        answers = [_page(query, answer, options) for query, answer in zip(queries, answers, strict=True)]
         seconds = time.perf_counter() - start
+        answers = [_page(query, answer, options, seconds) for query, answer in zip(queries, answers, strict=True)]
         if options.counts:
             self._insights.record_search(answers, options.mode, seconds)
         self._monitoring.record_search(answers, options, seconds)
@@ -332,9 +332,10 @@ class IndexEngine:
         """Search the index of `SEMANTIC_SHADOW_MODEL`. Errors: those of `ShadowComparison.search`."""
         if self._shadow is None:
             raise ConfigError("SEMANTIC_SHADOW_MODEL is not set")
+        start = time.perf_counter()
         found, commit = self._shadow.search(text, options)
         query = query_in_languages(text, self._recipe.languages)
-        return _page(text, _answer(query, found, Freshness(commit, commit, 0)), options)
+        return _page(text, _answer(query, found, Freshness(commit, commit, 0)), options, time.perf_counter() - start)
 
     def _parse(self, query: str, options: SearchOptions, generation: Generation | None) -> Query:
         """Parse a query, with its variants unless the catalog is of another version or fails, or git does."""
@@ -712,10 +713,10 @@ def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str |
     )
 
 
-def _page(query: str, answer: Answer, options: SearchOptions) -> Answer:
+def _page(query: str, answer: Answer, options: SearchOptions, seconds: float) -> Answer:
     """Return the part of an answer that was asked for: what a result shows depends on those before it."""
     results = answer.results[options.offset :]
-    return structs.replace(answer, query=query, results=results, total=len(results))
+    return structs.replace(answer, query=query, results=results, total=len(results), processing_ms=round(1000 * seconds, 1))
 
 
 def _generations(settings: Settings, telemetry: Telemetry) -> GenerationStore:

@@ -15,6 +15,8 @@ from werkzeug.exceptions import HTTPException
 from otterwiki_semantic.core.errors import NotFoundError, SemanticError
 from otterwiki_semantic.core.records import Problem
 from otterwiki_semantic.core.serialization import encode
+from otterwiki_semantic.core.telemetry import logfmt
+from otterwiki_semantic.web.request_id import request_id
 
 
 class ErrorKind(NamedTuple):
@@ -134,6 +136,7 @@ ERRORS: dict[str, ErrorKind] = {
 JSON_TYPE, PROBLEM_TYPE = "application/json", "application/problem+json"
 _URN = "urn:otterwiki-semantic:error:"
 _RETRY_AFTER_SECONDS = {429: "60", 503: "5"}
+_SERVER_ERROR = 500
 _MAX_CHARACTERS = 2_000
 _LEAST_QUALITY = 0.001
 """Of a type that is accepted at all."""
@@ -155,6 +158,8 @@ class ErrorAnswer(Struct, frozen=True, omit_defaults=True):
     """The answer to a request that failed."""
 
     error: ErrorFacts
+    request_id: str | None = None
+    """As in the header `X-Request-ID`, and in the wiki's log if the server is at fault."""
     pages: tuple[str, ...] | None = None
     """The pages that may be meant."""
     sections: tuple[str, ...] | None = None
@@ -179,6 +184,8 @@ class ProblemDetails(Struct, frozen=True, omit_defaults=True):
     """The path that was requested."""
     code: str
     """For programs."""
+    request_id: str | None = None
+    """As in the header `X-Request-ID`, and in the wiki's log if the server is at fault."""
     pages: tuple[str, ...] | None = None
     """The pages that may be meant."""
     sections: tuple[str, ...] | None = None
@@ -196,6 +203,7 @@ class ProblemDetails(Struct, frozen=True, omit_defaults=True):
             detail=answer.error.message,
             instance=quote(path, errors="replace"),
             code=code,
+            request_id=answer.request_id,
             pages=answer.pages,
             sections=answer.sections,
             problems=answer.problems,
@@ -218,9 +226,20 @@ class ApiError(SemanticError):
 def handle_errors(blueprint: Blueprint) -> None:
     """Answer every error in a view of the blueprint with JSON."""
     blueprint.register_error_handler(NotFoundError, _not_found)
-    blueprint.register_error_handler(SemanticError, lambda error: error_answer(error.code, str(error)))
+    blueprint.register_error_handler(SemanticError, _semantic_error)
     blueprint.register_error_handler(HTTPException, _http_error)
     blueprint.register_error_handler(Exception, _failure)
+
+
+def _semantic_error(error: SemanticError) -> Response:
+    if ERRORS[error.code].status >= _SERVER_ERROR:
+        log.warning("%s; %s", error, _logged(error.code))
+    return error_answer(error.code, str(error))
+
+
+def _logged(code: str) -> str:
+    """Return the facts of an error for its line in the log."""
+    return logfmt("request_error", code=code, request_id=request_id(), method=request.method, path=request.path)
 
 
 def _not_found(error: NotFoundError) -> Response:
@@ -231,7 +250,7 @@ def _not_found(error: NotFoundError) -> Response:
 def error_answer(code: str, message: str, **facts: Any) -> Response:
     """Return an error answer, with further fields of `ErrorAnswer`; as problem details if the client prefers them."""
     shown = message if len(message) <= _MAX_CHARACTERS else f"{message[: _MAX_CHARACTERS - 1]}…"
-    answer = error_facts(code, shown, **facts)
+    answer = error_facts(code, shown, request_id=request_id(), **facts)
     if _prefers_problem_details():
         details = ProblemDetails.of(answer, request.script_root + request.path)
         response = Response(encode(details), details.status, content_type=PROBLEM_TYPE)
@@ -267,5 +286,5 @@ def _http_error(error: HTTPException) -> Response:
 
 
 def _failure(error: Exception) -> Response:
-    log.error("a request of the search API failed", exc_info=error)
+    log.error("a request of the search API failed; %s", _logged("internal_error"), exc_info=error)
     return error_answer("internal_error", "the search plugin failed; the wiki's log says why")

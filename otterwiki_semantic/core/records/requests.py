@@ -143,6 +143,8 @@ class SearchOptions:
     """Words of the largest section that `markdown` returns whole; 0 for the default. No parameter of a request."""
     asks_shadow: bool = False
     """Whether the index of `SEMANTIC_SHADOW_MODEL` answers. No parameter of a request."""
+    request_id: str | None = None
+    """The id of the HTTP request, for the log. No parameter of a request."""
 
     def __post_init__(self) -> None:
         if self.semantic_ratio is not None and self.mode is not Mode.HYBRID:

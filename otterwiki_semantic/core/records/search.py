@@ -166,6 +166,8 @@ class Answer(Struct, frozen=True, omit_defaults=True, kw_only=True):
     total_hits: TotalHits
     confident: bool
     """Whether any result, from the first one to the last of this answer, is about the query."""
+    processing_ms: float | None = None
+    """Milliseconds that the index took for all queries of the request, without waiting for the index."""
     message: str | None = None
     """Only during the first build: that results are incomplete."""
     degraded: str | None = None

@@ -98,6 +98,7 @@ class SlowSearches:
             degraded=any(answer.degraded for answer in answers),
             draft=not options.counts,
             left_out=left_out,
+            **({"request_id": options.request_id} if options.request_id else {}),
         )
         log.info("a search took %.0f ms; %s", milliseconds, facts)
 

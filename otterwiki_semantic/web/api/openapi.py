@@ -57,6 +57,7 @@ _PAGE: Schema = {
 }
 _OF_NO_OPERATION = "method_not_allowed"
 """The error of methods that the document does not have."""
+_REQUEST_ID = "0b5a3c6e9d1f4e7a8c2b6d4f1e3a5b7c"
 _EXAMPLE_PATH = "/api/v1/semantic-search"
 _HEADERS: dict[int, dict[str, Schema]] = {
     401: {"WWW-Authenticate": {"required": True, "schema": {"const": "Bearer"}}},
@@ -156,7 +157,7 @@ def _error_responses(operations: Iterable[Operation]) -> dict[str, Any]:
 
 
 def _error_response(status: int, codes: list[str]) -> dict[str, Any]:
-    plain = {code: error_facts(code, ERRORS[code].example, **ERRORS[code].facts) for code in codes}
+    plain = {code: error_facts(code, ERRORS[code].example, request_id=_REQUEST_ID, **ERRORS[code].facts) for code in codes}
     details = {code: ProblemDetails.of(answer, _EXAMPLE_PATH) for code, answer in plain.items()}
     return {
         "description": "; ".join(f"`{code}`: {ERRORS[code].meaning}" for code in codes),

@@ -57,6 +57,7 @@ from otterwiki_semantic.web.api.schemas import Answers, ChromaStatus, OpenApi
 from otterwiki_semantic.web.auth import asker, may_see_queries, require_same_site
 from otterwiki_semantic.web.errors import error_answer, handle_errors
 from otterwiki_semantic.web.pages.layout import linked_pages, page_urls
+from otterwiki_semantic.web.request_id import HEADER, request_id
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
 """All standard methods; others get the wiki's own error page."""
@@ -89,7 +90,7 @@ def make_blueprint(index: IndexClient, settings: Settings) -> Blueprint:
         for rule in (f"/{prefix}/", f"/{prefix}/<page_path:rest>"):
             blueprint.add_url_rule(rule, f"no_{prefix}", _not_found, methods=_METHODS)
     blueprint.before_request(check_size)
-    blueprint.after_request(_keep_private)
+    blueprint.after_request(_complete)
     handle_errors(blueprint)
     return blueprint
 
@@ -129,10 +130,11 @@ def _not_found(rest: str = "") -> NoReturn:
     raise NotFound(f"the search API has nothing at {rest!r}")
 
 
-def _keep_private(response: Response) -> Response:
-    """Forbid caches to store an answer without a tag, and browsers to guess its type."""
+def _complete(response: Response) -> Response:
+    """Forbid caches to store an answer without a tag, and browsers to guess its type; name the request."""
     response.headers.setdefault("Cache-Control", "no-store")
     response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers[HEADER] = request_id()
     return response
 
 
@@ -157,6 +159,7 @@ class Api:
     )
     def search(self, asked: SearchRequest) -> bytes | CompatAnswer:
         """Search."""
+        asked = replace(asked, options=replace(asked.options, request_id=request_id()))
         if asked.compat:
             return compatible(self._index.search([asked.query], asked.options, page_urls())[0])
         answers = self._index.fetch_json(IndexService.search, [asked.query], asked.options, page_urls())
@@ -174,7 +177,9 @@ class Api:
     )
     def search_many(self, asked: BatchRequest) -> bytes:
         """Search for several queries at once."""
-        answers = self._index.fetch_json(IndexService.search, asked.queries, asked.options, page_urls())
+        answers = self._index.fetch_json(
+            IndexService.search, asked.queries, replace(asked.options, request_id=request_id()), page_urls()
+        )
         return b'{"answers":%b}' % answers
 
     @Operation(

@@ -31,6 +31,13 @@ def test_odd_values_stand_in_quotes() -> None:
     )
 
 
+def test_a_slow_search_is_logged_with_the_id_of_its_request(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "otterwiki_semantic")
+    SlowSearches(100).record([ANSWER], SearchOptions(request_id="trace-1"), 0.25)
+    (line,) = [record.getMessage() for record in caplog.records]
+    assert facts(line)["request_id"] == "trace-1"
+
+
 def test_a_slow_search_is_logged_without_its_words(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "otterwiki_semantic")
     slow = SlowSearches(100)
