@@ -33,8 +33,15 @@ _WORDS = range(5, 35)
 _NAME = re.compile(r"(?<=[a-z,] )(?:[A-Z][\w.-]*[A-Za-z]|\w+[_/.]\w+)(?: [A-Z][\w.-]*[A-Za-z])*")
 _NUMBER = re.compile(r"(?<![\w.,:/-])\d+(?:\.\d+)?(?![\w:/-]|[.,]\d)")
 _WORD = re.compile(r"[A-Za-z]{4,}")
+_OTHER = set(
+    "about above after again also another because been before being between both could does done down each either else even ever every "
+    "from further have having here itself just like many more most much must need only other others over same shall should since some "
+    "such than that their them then there these they this those through thus until upon very well were what when where whether which "
+    "while whom whose will with within without would your yours make makes take give want used using however therefore".split()
+)
+"""Words that say nothing by themselves."""
 _VERB = re.compile(r" (?:is|are|was|were|has|have|can|will|should|must|may|does|do|needs|shows|uses|takes|runs|holds|sends|makes) ")
-_PRONOUN = re.compile(r"(?:It|They|This|These|That|Those|He|She|There|Here|We|You|If|When|I)\b")
+_PRONOUN = re.compile(r"(?:It|They|This|These|That|Those|He|She|There|Here|We|You|If|When|I|it|they|this|these|those|he|she|we|you)\b")
 
 _ANTONYMS = """
 increase decrease|increases decreases|start stop|starts stops|started stopped|enable disable|enabled disabled|enables disables|
@@ -219,8 +226,16 @@ def _wikis(place: Path | None) -> Iterator[_Wiki]:
 def _wiki(name: str, pages: Path) -> _Wiki:
     passages = [passage for path in sorted(pages.rglob("*.md")) for passage in _passages(path, pages)]
     Random(_SEED).shuffle(passages)
-    names = sorted({match[0] for passage in passages for text in passage.sentences for match in _NAME.finditer(text)})
+    names = sorted({name for passage in passages for text in passage.sentences for name in _names(text, passage)})
     return _Wiki(name, tuple(passages[:_SECTIONS]), tuple(names))
+
+
+def _names(text: str, passage: _Passage) -> Iterator[str]:
+    """Yield the names in a text: what is no ordinary word with a capital letter."""
+    ordinary = set(re.findall(r"\b[a-z]+\b", " ".join(passage.sentences))) | _OTHER
+    for match in _NAME.finditer(text):
+        if len(match[0]) > 2 and not all(word.lower() in ordinary for word in re.findall(r"\w+", match[0])):
+            yield match[0]
 
 
 def _passages(path: Path, pages: Path) -> Iterator[_Passage]:
@@ -303,7 +318,7 @@ def _number_of_another_sentence(_wiki: _Wiki, passage: _Passage, text: str, rand
 
 
 def _two_swapped(pattern: re.Pattern[str], _wiki: _Wiki, _passage: _Passage, text: str, random: Random) -> str | None:
-    found = [match for match in pattern.finditer(text)]
+    found = [match for match in pattern.finditer(text) if match[0].lower() not in _OTHER]
     pairs = [(a, b) for a in found for b in found if a.end() + 2 < b.start() and a[0].lower() != b[0].lower()]
     pairs = [(a, b) for a, b in pairs if re.search(r"[a-z]", text[a.end() : b.start()]) and not _joined(text[a.end() : b.start()])]
     if not pairs:
@@ -326,7 +341,7 @@ def _around_verb(_wiki: _Wiki, _passage: _Passage, text: str, _random: Random) -
 
 
 def _name_of_wiki(wiki: _Wiki, passage: _Passage, text: str, random: Random) -> str | None:
-    found = list(_NAME.finditer(text))
+    found = [match for match in _NAME.finditer(text) if match[0] in wiki.names]
     others = [name for name in wiki.names if name not in text and name not in passage.source.text]
     if not found or not others:
         return None
@@ -334,10 +349,10 @@ def _name_of_wiki(wiki: _Wiki, passage: _Passage, text: str, random: Random) -> 
     return text[: match.start()] + random.choice(others) + text[match.end() :]
 
 
-def _name_of_section(_wiki: _Wiki, passage: _Passage, text: str, random: Random) -> str | None:
-    found = list(_NAME.finditer(text))
+def _name_of_section(wiki: _Wiki, passage: _Passage, text: str, random: Random) -> str | None:
+    found = [match for match in _NAME.finditer(text) if match[0] in wiki.names]
     near = [*passage.sentences, *(f"a {heading}" for heading in (passage.source.title, *passage.source.headings))]
-    others = sorted({match[0] for each in near if each != text for match in _NAME.finditer(each) if match[0] not in text})
+    others = sorted({name for each in near if each != text for name in _names(each, passage) if name not in text})
     if not found or not others:
         return None
     match = random.choice(found)
@@ -348,7 +363,7 @@ def _word_of_section(_wiki: _Wiki, passage: _Passage, text: str, random: Random)
     """Exchange the subject, as far as it is one word after an article, for a word of a heading or of another sentence."""
     match = re.match(r"(?:The|A|An|Each|Every|Our) ([a-z]{4,})(?= (?:is|are|was|has|can|will|should|must|may|does)\b)", text)
     others = [word for each in (*passage.sentences, *passage.source.headings) if each != text for word in _WORD.findall(each)]
-    others = [word.lower() for word in others if word.lower()[:4] not in text.lower()]
+    others = [word.lower() for word in others if word.lower()[:4] not in text.lower() and word.lower() not in _OTHER]
     if match is None or not others:
         return None
     return text[: match.start(1)] + random.choice(others) + text[match.end(1) :]
@@ -365,9 +380,9 @@ def _negated(_wiki: _Wiki, _passage: _Passage, text: str, _random: Random) -> st
 
 
 def _negation_left_out(_wiki: _Wiki, _passage: _Passage, text: str, _random: Random) -> str | None:
-    if re.search(r"not only|whether or not|if not", text):
+    if re.search(r"not only|whether or not|if not|why not", text, re.IGNORECASE):
         return None
-    changed = re.sub(r"\bcannot\b", "can", re.sub(r"(?<=[a-z])n't\b| not\b| never\b|(?<=\bno )longer|\bDo not (?=[a-z])", "", text, count=1))
+    changed = re.sub(r"\bcannot\b", "can", re.sub(r"(?<=[a-z])n't\b| not\b| never\b| no longer\b|\bDo not (?=[a-z])", "", text, count=1))
     changed = re.sub(r"\b(is|are|has|have|with) no (?=[a-z])", r"\1 a ", changed, count=1)
     return None if changed == text else changed[0].upper() + changed[1:]
 
@@ -383,7 +398,8 @@ def _recombined(_wiki: _Wiki, passage: _Passage, text: str, random: Random) -> s
     """Join the subject of a sentence with what another one says of something else."""
     others = [each for each in passage.sentences if each != text and _VERB.search(each) and not _PRONOUN.match(each)]
     own = _VERB.search(text)
-    if own is None or _PRONOUN.match(text) or not others:
+    others = [each for each in others if each != text and not _is_pronoun(each)]
+    if own is None or _is_pronoun(text) or not others:
         return None
     other = random.choice(others)
     match = _VERB.search(other)
@@ -392,6 +408,13 @@ def _recombined(_wiki: _Wiki, passage: _Passage, text: str, random: Random) -> s
     if set(subject.split()) & {word for word in its.split() if len(word) > 3} or "," in text[: own.start()]:
         return None
     return text[: own.start()] + other[match.start() :]
+
+
+def _is_pronoun(text: str) -> bool:
+    """Whether the subject of a sentence says nothing by itself."""
+    match = _VERB.search(text)
+    subject = re.findall(r"[a-z]{4,}", text[: match.start()].lower()) if match else []
+    return bool(_PRONOUN.search(text[: match.start() if match else 0])) or not set(subject) - _OTHER or text[:3] in {"As ", "And", "But", "So "}
 
 
 def _of_another_page(wiki: _Wiki, passage: _Passage, _text: str, random: Random) -> str | None:
@@ -405,7 +428,7 @@ def _of_another_section(wiki: _Wiki, passage: _Passage, _text: str, random: Rand
 
 
 def _invented(_wiki: _Wiki, passage: _Passage, text: str, random: Random) -> str | None:
-    words = [word for word in _WORD.findall(" ".join(passage.sentences)) if word.islower()]
+    words = [word for word in _WORD.findall(" ".join(passage.sentences)) if word.islower() and word not in _OTHER]
     if len(words) < 4:
         return None
     one, two, three = random.sample(words, 3)

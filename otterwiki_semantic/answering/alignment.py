@@ -7,17 +7,22 @@ stands in the title or in a heading may be added but may not take the place of a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import lru_cache
+from math import ceil
 
 from otterwiki_semantic.answering.evidence import Unit
 from otterwiki_semantic.answering.tokens import Token, TokenKind
 from otterwiki_semantic.answering.vocabulary import AGENT, BE, CONDITIONS, GOAL, ORIGIN
 
-_MAX_VARIANTS = 24
+_MAX_STARTS = 8
+"""Adverbials that are tried at other places."""
 _MIN_ALIGNED = 2
+_MIN_SHARE = 0.6
+"""Share of a statement's words that have to stand in the unit itself, not only above it."""
 
 
 class Fit(IntEnum):
@@ -77,14 +82,20 @@ def _is_optional(token: Token) -> bool:
 
 
 def _is_aligned(statement: Sequence[Token], unit: Sequence[Token], context: frozenset[str], strict: bool) -> bool:
-    own = {token.key for token in statement}
-    if strict and any(token.key.strip("<>") in CONDITIONS and token.key not in own for token in unit if token.is_strict):
+    if strict and Counter(map(_condition, unit)) - Counter({**Counter(map(_condition, statement)), "": len(unit)}):
         return False
+    added = context - {token.key for token in unit}
     return any(
-        _Alignment(tuple(ours), tuple(theirs), context, strict).exists()
+        _Alignment(tuple(ours), tuple(theirs), added if ours is statement else frozenset(), strict).exists()
         for theirs in _orders_of_unit(unit)
         for ours in _orders(statement)
     )
+
+
+def _condition(token: Token) -> str:
+    """Return the class of a word that restricts the whole sentence; nothing for others."""
+    name = token.key.strip("<>")
+    return name if token.kind is TokenKind.KEPT and name in CONDITIONS else ""
 
 
 class _Alignment:
@@ -98,19 +109,23 @@ class _Alignment:
         self._reach = lru_cache(None)(self._reaches)
 
     def exists(self) -> bool:
+        count = sum(not _is_optional(token) for token in self._ours)
+        self._needed = max(min(_MIN_ALIGNED, count), ceil(_MIN_SHARE * count))
+        if count < _MIN_ALIGNED and sum(token.is_content for token in self._theirs) > count:
+            return False
         return self._reach(0, -1, False, 0)
 
     def _reaches(self, at: int, last: int, replaces: bool, aligned: int) -> bool:
         """Whether the statement from a word on can be mapped behind the last mapped word of the unit."""
         if at == len(self._ours):
-            return self._ends(last, replaces) and aligned >= min(_MIN_ALIGNED, self._needed())
+            return aligned >= self._needed and self._ends(last, replaces)
         token = self._ours[at]
         for place in self._places.get(token.key, ()):
             if (
                 place > last
                 and self._passes(last, place, replaces)
                 and self._agrees(token, self._theirs[place])
-                and self._reach(at + 1, place, False, min(aligned + (not _is_optional(token)), _MIN_ALIGNED))
+                and self._reach(at + 1, place, False, min(aligned + (not _is_optional(token)), self._needed))
             ):
                 return True
         if token.kind is TokenKind.LIGHT:
@@ -119,9 +134,6 @@ class _Alignment:
             token.key in self._context and token.kind is not TokenKind.NUMBER and not token.is_strict
         )
         return is_added and self._reach(at + 1, last, True, aligned)
-
-    def _needed(self) -> int:
-        return sum(not _is_optional(token) for token in self._ours)
 
     def _ends(self, last: int, replaces: bool) -> bool:
         rest = self._rest_of_clause(last)
@@ -143,7 +155,7 @@ class _Alignment:
         right = [token for token in skipped if token.clause == self._theirs[place].clause]
         if self._strict and any(token.is_strict for token in (*left, *right)):
             return False
-        return not _has_content(right) and not (replaces and last >= 0 and _has_content(left))
+        return not _has_content(right) and not (replaces and last >= 0 and _has_content(skipped))
 
     def _is_head(self, place: int) -> bool:
         """Whether a word belongs to the one before it, as *fridge* to *door* in *the door of the fridge*."""
@@ -151,6 +163,8 @@ class _Alignment:
 
     def _agrees(self, own: Token, other: Token) -> bool:
         ours, theirs = own.preposition, other.preposition
+        if own.is_moved and ours != theirs:
+            return False
         if (ours in AGENT) != (theirs in AGENT) and (ours or theirs):
             return False
         if (ours in ORIGIN and theirs in GOAL) or (ours in GOAL and theirs in ORIGIN):
@@ -175,20 +189,21 @@ def _orders(statement: Sequence[Token]) -> Iterator[Sequence[Token]]:
     yield statement
     if turned := _active(statement):
         yield turned
-    starts = [at for at, token in enumerate(statement) if token.preposition or (at and statement[at - 1].ends_part)]
-    for number, start in enumerate(starts):
-        if number > _MAX_VARIANTS:
-            return
-        end = next((at for at in starts if at > start), len(statement))
-        block, rest = statement[start:end], [*statement[:start], *statement[end:]]
-        if not statement[start].preposition:
-            continue
-        if start:
-            yield [*block, *rest]
-        if end < len(statement):
-            yield [*rest, *block]
-    if starts and starts[0] and statement[starts[0] - 1].ends_part:
-        yield [*statement[starts[0] :], *statement[: starts[0]]]
+    starts = [at for at, token in enumerate(statement) if _begins_adverbial(token)]
+    for at, start in enumerate(starts[:_MAX_STARTS]):
+        for end in dict.fromkeys((*starts[at + 1 : at + 2], len(statement))):
+            block = [replace(statement[start], is_moved=True), *statement[start + 1 : end]]
+            if start:
+                yield [*block, *statement[:start], *statement[end:]]
+            if end < len(statement):
+                yield [*statement[:start], *statement[end:], *block]
+    comma = next((at + 1 for at, token in enumerate(statement) if token.ends_part), 0)
+    if starts and not starts[0] and 0 < comma < len(statement):
+        yield [*statement[comma:], replace(statement[0], is_moved=True), *statement[1:comma]]
+
+
+def _begins_adverbial(token: Token) -> bool:
+    return token.preposition not in {"", "of", "by"} or token.key in {"<if>", "everi", "each"}
 
 
 def _active(passive: Sequence[Token]) -> list[Token] | None:
@@ -202,7 +217,7 @@ def _active(passive: Sequence[Token]) -> list[Token] | None:
     end = next((at for at in range(agent, len(passive)) if passive[at].ends_part or (at > agent and passive[at].preposition)), None)
     end = len(passive) if end is None else end + 1 if passive[end].ends_part else end
     first = passive[agent]
-    doer = Token(first.key, first.text, first.kind, first.clause, (), first.unit, first.ends_part, first.is_capital)
+    doer = replace(first, before=())
     return [doer, *passive[agent + 1 : end], *passive[verb:agent], *passive[:verb], *passive[end:]]
 
 

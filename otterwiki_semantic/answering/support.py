@@ -35,6 +35,16 @@ _NOTHING_FOUND = re.compile(
 )
 _GOES_ON = re.compile(r"[;:,(\u2013\u2014]|\s-\s|\b(?:but|however|although|though|because|since|aber|sondern|jedoch|mais)\b|\d", re.IGNORECASE)
 
+_ANNOUNCES = re.compile(
+    r"^(?:(?:according to|as (?:stated|described|mentioned|noted|explained) (?:in|on)|based on|per) "
+    r"(?:the |this |these |your )?(?:\w+ )?(?:wiki|pages?|sources?|documentation|documents?|passages?|notes?|information|context)"
+    r"(?: (?:provided|above|given))?,? (?=\S)"
+    r"|the (?:wiki|page|documentation|source|document|passage|text) (?:says|states|mentions|describes|notes|explains)(?: that)?,? "
+    r"|it (?:seems|appears)(?: that)? |note that |please note that |(?:probably|apparently|likely|yes|also|in short|in summary),? )+",
+    re.IGNORECASE,
+)
+"""What a model says before it says something."""
+
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 """Return the similarity of a text with each of some others, -1 to 1."""
 
@@ -57,7 +67,7 @@ def unsupported_reason(
         return _unsupported_code(statement.text, cited, language)
     if says_nothing_found(statement.text):
         return None
-    parts = [found for sentence in sentences(clean(statement.text)) if (found := tokens(sentence, language))]
+    parts = [found for sentence in sentences(_ANNOUNCES.sub("", clean(statement.text))) if (found := tokens(sentence, language))]
     asserted = [token for part in parts for token in part if token.is_content or token.is_strict]
     if not asserted:
         return None

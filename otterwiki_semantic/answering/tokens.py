@@ -55,6 +55,8 @@ class Token:
     ends_part: bool = False
     """Whether a comma, a conjunction or the like follows."""
     is_capital: bool = False
+    is_moved: bool = False
+    """Whether it begins a part that stands elsewhere in the statement as written."""
 
     @property
     def preposition(self) -> str:
@@ -78,7 +80,7 @@ _PIECE = regex.compile(
     rf"|(?<!\w)(?=[{_LETTER}_])[\w-]+(?:[_/\\@=]|::|\.(?=[\w]))[\w./\\@=:-]*\w)"
     rf"|(?P<number>(?<![{_LETTER}\p{{N}}_.])(?:[€$£¥]\s?)?[+-]?\d+(?:[.,:’'/]\d+|-\d+)*(?P<sign>\s?(?:%|‰|°\s?[CFK]?\b|[€$£¥]))?"
     rf"(?![{_LETTER}]{{4}})(?P<suffix>\p{{Latin}}{{1,3}})?(?![{_LETTER}\p{{N}}_]))"
-    rf"|(?P<id>(?<!\w)(?=[\w-]*\d)(?=[\w-]*[{_LETTER}])[{_LETTER}\p{{N}}_]+(?:-[{_LETTER}\p{{N}}_]+)*)"
+    rf"|(?P<id>(?<!\w)\p{{Lu}}?\p{{Ll}}+\p{{Lu}}[{_LETTER}\p{{N}}_]*|(?<!\w)(?=[\w-]*\d)(?=[\w-]*[{_LETTER}])[{_LETTER}\p{{N}}_]+(?:-[{_LETTER}\p{{N}}_]+)*)"
     r"|(?P<word>[\p{L}\p{M}]+(?:[’'][\p{L}]+)*)"
     r"|(?P<stop>[;:,()\[\]|—–!?.。、，；：]|\s-\s)"
 )

@@ -38,8 +38,15 @@ _KEPT = {
         "most": "most maximum",
         "more": "more exceeds exceeding",
         "less": "less fewer",
+        "without": "without",
+        "before": "before",
+        "after": "after",
+        "off": "off",
     },
     "de": {
+        "without": "ohne",
+        "before": "vor bevor",
+        "after": "nachdem",
         "only": "nur lediglich ausschließlich bloß",
         "if": "wenn falls sobald sofern",
         "unless": "außer ausgenommen sonst",
@@ -58,6 +65,9 @@ _KEPT = {
         "less": "weniger unter",
     },
     "fr": {
+        "without": "sans",
+        "before": "avant",
+        "after": "après",
         "only": "seulement uniquement exclusivement",
         "if": "si quand lorsque",
         "unless": "sauf excepté sinon",
@@ -83,16 +93,15 @@ _IRREGULAR = (
 )
 _LIGHT = (
     "also then next finally additionally furthermore moreover therefore thus hence here again further however overall instead "
-    "he she him her his hers i me us ours myself itself themselves yourself yours mine am being having doing done "
-    "can will should need needs needed please simply just seem seems apparently likely appears according wiki page pages section "
-    "sections source sources documentation document documents passage passages stated states say says said mention mentions "
-    "mentioned describes described note notes noted information based answer answers question following follows follow steps "
-    "order yes such"
+    "he she him her his hers i me us ours myself itself themselves yourself yours mine am being having doing "
+    "can will should need needs needed please simply just seem seems apparently likely appears such yes"
 )
+"""Words that a model adds to any answer, and that replace nothing."""
 _LIGHT_VERBS = (
     "use uses used using called named located available exists ensure make provide provides provided allow allows run execute "
-    "command type enter perform done do happens occurs include includes included contains"
+    "command type enter perform occurs include includes included contains follow follows following step steps information"
 )
+"""Words that a model adds, but that may take the place of another."""
 _NUMBERS = {
     "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
     "nineteen twenty",
@@ -108,7 +117,7 @@ _TENS = {
     "fr": "trente quarante cinquante soixante",
 }
 _AMBIGUOUS_NUMBERS = {"one", "ein", "un", "een"}
-CONTENT_PREPOSITIONS = frozenset("before after over under without off out up down above below since inside outside against".split())
+CONTENT_PREPOSITIONS = frozenset("over under out up down above below since inside outside against".split())
 PREPOSITIONS = frozenset(
     "in on at of for from to into onto by with via through within during towards toward as per between "
     "auf im am an von vom für aus zu zum zur bei durch mit in innerhalb während nach "
