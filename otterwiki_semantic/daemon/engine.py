@@ -103,6 +103,7 @@ from otterwiki_semantic.search import (
     search_chunks,
     suggest,
     suggest_tags,
+    with_excerpts,
 )
 from otterwiki_semantic.search.evaluation import RANKED_PAGES, JudgedQuery, read_judged_queries
 from otterwiki_semantic.search.reranking import RerankStage, open_reranker
@@ -309,9 +310,10 @@ class IndexEngine:
         start = time.perf_counter()
         try:
             answers = self._search(parsed, pending, options, urls)
-            if options.best_sentence:
+            if options.needs_best_sentence:
                 vectors = [partial(mean_vector, of_query) for of_query in pending or [[]] * len(parsed)]
                 answers = list(map(self._best_sentences.applied_to, answers, vectors))
+            answers = [with_excerpts(answer, options) for answer in answers]
         except Exception:
             self._telemetry.record_failure(Failure.SEARCH)
             raise

@@ -101,6 +101,8 @@ def _add_reading(reads: Callable[..., Callable[[Tool], None]], wiki: WikiBackend
         without=(
             "limit",
             "offset",
+            "highlight",
+            "crop",
             "semantic_ratio",
             "facets",
             "explain",

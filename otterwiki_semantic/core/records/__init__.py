@@ -65,6 +65,7 @@ from otterwiki_semantic.core.records.requests import DraftRequest as DraftReques
 from otterwiki_semantic.core.records.requests import Filters as Filters
 from otterwiki_semantic.core.records.requests import Fusion as Fusion
 from otterwiki_semantic.core.records.requests import HealthRequest as HealthRequest
+from otterwiki_semantic.core.records.requests import Highlight as Highlight
 from otterwiki_semantic.core.records.requests import HistoryRequest as HistoryRequest
 from otterwiki_semantic.core.records.requests import Mode as Mode
 from otterwiki_semantic.core.records.requests import OutlineRequest as OutlineRequest

@@ -59,6 +59,13 @@ class Sort(StrEnum):
     UPDATED = "updated"
 
 
+class Highlight(StrEnum):
+    """How excerpts mark the words of the query: as HTML with `<mark>`, or by ranges of the text."""
+
+    HTML = "html"
+    RANGES = "ranges"
+
+
 @dataclass(frozen=True, slots=True)
 class Filters:
     """Which pages may answer; without any, all. Categories, tags and paths are compared without regard to case."""
@@ -122,6 +129,14 @@ class SearchOptions:
         "Name the sentence of each passage that answers best: by words, or by meaning where no word matches.",
         default=False,
     )
+    highlight: Highlight | None = parameter(
+        Choice(Highlight),
+        "Return an `excerpt` of each passage, and mark the words of the query in it: as `html`, with `<mark>`, or by `ranges`.",
+        None,
+    )
+    crop: int | None = parameter(
+        Integer(5, 500), "Return an `excerpt` of about so many words, around those of the query or the best sentence.", None
+    )
     wait: bool = parameter(
         Flag(),
         "Wait until the commit that is HEAD now has been indexed; for its words only if embedding takes longer.",
@@ -161,6 +176,16 @@ class SearchOptions:
     def end(self) -> int:
         """The rank of the last result, from 1."""
         return self.offset + self.n
+
+    @property
+    def wants_excerpts(self) -> bool:
+        """Whether results have excerpts."""
+        return self.highlight is not None or self.crop is not None
+
+    @property
+    def needs_best_sentence(self) -> bool:
+        """Whether the best sentences are shown, or excerpts are cut around them."""
+        return self.best_sentence or self.crop is not None
 
     @property
     def counts(self) -> bool:

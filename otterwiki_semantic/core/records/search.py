@@ -74,6 +74,12 @@ class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """1 - `distance`."""
     distance: float | None
     """Cosine distance of query and passage: 0 = same, 2 = opposite; null if the model was not used or failed."""
+    excerpt: str | None = None
+    """With `highlight` or `crop`: the passage's own text, with `…` where it is cut."""
+    excerpt_html: str | None = None
+    """With `highlight=html`: the excerpt as HTML, the words of the query in `<mark>`, all else escaped."""
+    excerpt_highlights: tuple[tuple[int, int], ...] | None = None
+    """With `highlight=ranges`: ranges of `excerpt` that match the query's words, `[start, end)` in Unicode code points."""
     text: str
     """What to read: the passage's own words, joined with neighbours that are nearly as good."""
     text_start_line: int

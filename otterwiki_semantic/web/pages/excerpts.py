@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote
+
+from otterwiki_semantic.content import excerpt_window
 
 _LINE_BREAK = re.compile(r"[^\S\n]*\n\s*")
 _DOT = " · "
 """What separates headings, paragraphs and rows."""
 _MAX_CHARACTERS = 360
-_VISIBLE = 140
-"""Characters of an excerpt that are seen wherever it is shown: most matches are among them."""
-_LEAD = 60
-"""Characters shown before the first match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ def excerpt(
     matches = [(begin, end) for begin, end in highlights if begin >= start]
     is_near = not matches and best_sentence is not None
     marked = [best_sentence] if best_sentence and is_near else matches
-    first, last = _near_window(text, start, marked[0]) if is_near else _window(text, start, matches)
+    first, last = excerpt_window(text, start, matches, best_sentence, _MAX_CHARACTERS)
     spans = [Span("… ")] if text[start:first].strip() else []
     at = first
     for begin, end in marked:
@@ -48,47 +45,6 @@ def excerpt(
             at = min(end, last)
     spans.append(Span(text[at:last].rstrip() + (" …" if last < len(text.rstrip()) else "")))
     return tuple(replace(span, text=_LINE_BREAK.sub(_DOT, span.text)) for span in spans if span.text)
-
-
-def _near_window(text: str, start: int, sentence: tuple[int, int]) -> tuple[int, int]:
-    """Return the start and end of the window with a sentence: from the beginning if it is there, else from the sentence on."""
-    first = _own_start(text, start) if sentence[1] - start <= _VISIBLE else sentence[0]
-    return first, _last(text, first)
-
-
-def _window(text: str, start: int, highlights: Sequence[tuple[int, int]]) -> tuple[int, int]:
-    """Return the start and end of the window with most matches, the first one if several have as many."""
-    start = _own_start(text, start)
-    starts, ends = [begin for begin, _ in highlights], [end for _, end in highlights]
-
-    def matches_from(first: int) -> int:
-        return bisect_right(ends, first + _VISIBLE) - bisect_left(starts, first)
-
-    begins = [start, *(max(start, begin - _LEAD) for begin, _ in highlights)]
-    first = _start_of_word(text, max(begins, key=lambda begin: (matches_from(begin), -begin)), start)
-    return first, _last(text, first)
-
-
-def _own_start(text: str, start: int) -> int:
-    return start + len(text[start:]) - len(text[start:].lstrip())
-
-
-def _last(text: str, first: int) -> int:
-    """Return the end of the window that begins at `first`."""
-    return len(text) if len(text) - first <= _MAX_CHARACTERS else _end_of_word(text, first + _MAX_CHARACTERS)
-
-
-def _start_of_word(text: str, place: int, least: int) -> int:
-    """Return the start of a word at or soon after a place; the place itself in text without spaces."""
-    if place <= least:
-        return least
-    space = next((at for at in range(place - 1, min(place + _LEAD // 2, len(text))) if text[at].isspace()), None)
-    return place if space is None else space + 1
-
-
-def _end_of_word(text: str, place: int) -> int:
-    """Return the end of a word at or soon before a place; the place itself in text without spaces."""
-    return next((at for at in range(place, place - _LEAD // 2, -1) if text[at].isspace()), place)
 
 
 _MAX_WORDS, _MIN_WORDS = 8, 2

@@ -1,0 +1,65 @@
+"""Excerpts: the part of a passage that shows why it was found."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+
+Range = tuple[int, int]
+"""Offsets in a text, `[start, end)`."""
+
+_VISIBLE = 7 / 18
+"""Share of an excerpt that is seen wherever it is shown: most matches are in it."""
+_LEAD = 1 / 6
+"""Share of an excerpt that is shown before the first match."""
+_LONGEST_WORD = 30
+"""Characters within which a word's end is looked for; text without spaces has none."""
+
+
+def excerpt_window(
+    text: str, start: int, matches: Sequence[Range], best_sentence: Range | None, size: int, *, is_filled: bool = False
+) -> Range:
+    """Return where to cut a passage, between words: about `size` characters after `start`.
+
+    They have the most of the `matches`, which are in order, or the best sentence if there are none, and begin shortly before
+    them. One that `is_filled` begins earlier where the passage ends before that size.
+    """
+    start += len(text[start:]) - len(text[start:].lstrip())
+    if matches:
+        first = _best_start(text, start, matches, size)
+    elif best_sentence and best_sentence[1] - start > _VISIBLE * size:
+        first = max(start, best_sentence[0])
+    else:
+        first = start
+    if is_filled and len(text) - first < size:
+        first = min(first, _start_of_word(text, max(start, len(text) - size), start, _LONGEST_WORD))
+    return first, len(text) if len(text) - first <= size else _end_of_word(text, first, first + size)
+
+
+def _best_start(text: str, start: int, matches: Sequence[Range], size: int) -> int:
+    """Return the start of the window with most matches, of the first one if several have as many."""
+    lead = int(_LEAD * size)
+    starts, ends = [begin for begin, _ in matches], [end for _, end in matches]
+    visible = max(_VISIBLE * size, lead + max(end - begin for begin, end in matches))
+
+    def matches_from(first: int) -> int:
+        return bisect_right(ends, first + visible) - bisect_left(starts, first)
+
+    begins = [start, *(max(start, begin - lead) for begin, _ in matches)]
+    return _start_of_word(text, max(begins, key=lambda begin: (matches_from(begin), -begin)), start, lead // 2)
+
+
+def _start_of_word(text: str, place: int, least: int, reach: int) -> int:
+    """Return the start of a word soon after a place, or else soon before it; the place itself in text without spaces."""
+    if place <= least:
+        return least
+    after = range(place - 1, min(place + reach, len(text)))
+    before = range(place - 1, max(least, place - _LONGEST_WORD) - 1, -1)
+    space = next((at for places in (after, before) for at in places if text[at].isspace()), None)
+    return place if space is None else space + 1
+
+
+def _end_of_word(text: str, first: int, place: int) -> int:
+    """Return the end of a word at or soon before a place; the place itself in text without spaces."""
+    places = range(place, max(first, place - _LONGEST_WORD), -1)
+    return next((at for at in places if text[at].isspace()), place)
