@@ -10,18 +10,20 @@ import click
 
 from otterwiki_semantic.cli.common import index_options, open_index
 from otterwiki_semantic.cli.options import parameter_options
+from otterwiki_semantic.cli.results import url_option, urls_of
 from otterwiki_semantic.core.parameters import parse_parameters
-from otterwiki_semantic.core.records import AnswerSentence, AskRequest, GroundedAnswer
+from otterwiki_semantic.core.records import AnswerSentence, AskRequest, GroundedAnswer, PageUrls
 from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.daemon import IndexService
 
 
 @click.command("ask")
 @index_options
+@url_option
 @parameter_options(AskRequest, without=("question", "history", "stream"))
 @click.argument("question", nargs=-1, required=True)
 def ask_command(
-    repository: Path | None, data_dir: Path | None, question: tuple[str, ...], *, as_json: bool, **values: Any
+    repository: Path | None, data_dir: Path | None, url: str | None, question: tuple[str, ...], *, as_json: bool, **values: Any
 ) -> None:
     """Answer QUESTION from the pages, with a source for each sentence.
 
@@ -29,7 +31,7 @@ def ask_command(
     """
     request = parse_parameters(AskRequest, {**values, "question": " ".join(question)})
     with open_index(repository, data_dir) as index:
-        answer = _followed(index, request, is_printed=not as_json)
+        answer = _followed(index, request, urls_of(url), is_printed=not as_json)
     if as_json:
         click.echo(json.dumps(to_builtins(answer), ensure_ascii=False, indent=2))
     else:
@@ -38,9 +40,9 @@ def ask_command(
         raise SystemExit(1)
 
 
-def _followed(index: IndexService, request: AskRequest, *, is_printed: bool) -> GroundedAnswer:
+def _followed(index: IndexService, request: AskRequest, urls: PageUrls, *, is_printed: bool) -> GroundedAnswer:
     """Return an answer when it is written; print its sentences as they come."""
-    id_ = index.ask(request).id
+    id_ = index.ask(request, urls).id
     printed: list[AnswerSentence] = []
     try:
         while True:
@@ -87,6 +89,6 @@ def _print_rest(answer: GroundedAnswer) -> None:
     for place in shown:
         hit = answer.sources[place]
         click.secho(f"[{place + 1}] {hit.path}:{hit.markdown_start_line or hit.start_line}", fg="green", nl=False)
-        click.echo(f"  {hit.breadcrumb}")
+        click.echo(f"  {hit.breadcrumb}" + (f"\n    {hit.url}" if hit.url else ""))
     for each in answer.unsupported:
         click.echo(f"not confirmed: {each.text} ({each.reason})", err=True)

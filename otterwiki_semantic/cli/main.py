@@ -6,11 +6,13 @@ Exit codes: 0 success; 1 failure, with the reason on standard error; 2 usage err
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
 import click
+from click.shell_completion import get_completion_class
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.cli.ask import ask_command
@@ -20,11 +22,13 @@ from otterwiki_semantic.cli.doctor.command import doctor_command
 from otterwiki_semantic.cli.health import health_command
 from otterwiki_semantic.cli.mcp import mcp_command
 from otterwiki_semantic.cli.options import parameter_options
+from otterwiki_semantic.cli.results import CROP_WORDS, print_answer, url_option, urls_of, uses_colours
 from otterwiki_semantic.core.errors import IndexUnavailableError, ParameterError, SemanticError
 from otterwiki_semantic.core.parameters import QueryText, parse_parameters
-from otterwiki_semantic.core.records import Answer, Hit, IndexStatus, Progress, RebuildState, SearchOptions
+from otterwiki_semantic.core.records import Highlight, IndexStatus, Progress, RebuildState, SearchOptions
 from otterwiki_semantic.core.serialization import to_builtins
 
+_NAME = "otterwiki-semantic"
 _LAZY = {"chunks": "otterwiki_semantic.cli.chunks:chunks_command", "eval": "otterwiki_semantic.cli.evaluate.command:evaluate"}
 
 
@@ -54,8 +58,10 @@ class _Commands(click.Group):
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
-def main() -> None:
+@click.pass_context
+def main(context: click.Context) -> None:
     """Search by meaning in An Otter Wiki, or in any git repository of markdown."""
+    context.color = uses_colours()
 
 
 @main.command("index")
@@ -120,26 +126,42 @@ def status_command(repository: Path | None, data_dir: Path | None, *, as_json: b
 
 @main.command("search")
 @index_options
+@url_option
 @parameter_options(SearchOptions, without=("draft",))
 @click.argument("query", nargs=-1, required=True)
 def search_command(
-    repository: Path | None, data_dir: Path | None, query: tuple[str, ...], *, as_json: bool, **values: Any
+    repository: Path | None, data_dir: Path | None, url: str | None, query: tuple[str, ...], *, as_json: bool, **values: Any
 ) -> None:
     """Find the passages that answer QUERY.
+
+    Of each passage about fifty words are shown, around those of the query or the best sentence; --crop changes that.
 
     In QUERY, "exact words" must occur in a passage, a -word must not. Put two dashes before a query that begins with a minus:
     search -- -word other
     """
     text = QueryText().parse(" ".join(query), "QUERY")
     options = parse_parameters(SearchOptions, values)
+    if not as_json:
+        options = replace(options, crop=options.crop or CROP_WORDS, highlight=Highlight.RANGES)
     with open_index(repository, data_dir) as index:
         if options.rerank:
             wait_for_reranker(index)
-        answer = index.search([text], options)[0]
+        answer = index.search([text], options, urls_of(url))[0]
     if as_json:
         click.echo(json.dumps(to_builtins(answer), ensure_ascii=False, indent=2))
     else:
-        _print_answer(answer)
+        print_answer(answer)
+
+
+@main.command("completion")
+@click.argument("shell", type=click.Choice(("bash", "zsh", "fish")))
+@click.pass_context
+def completion_command(context: click.Context, shell: str) -> None:
+    """Print what lets a shell complete commands and options: eval "$(otterwiki-semantic completion bash)"."""
+    root = context.find_root()
+    complete = get_completion_class(shell)
+    assert complete is not None
+    click.echo(complete(root.command, {}, _NAME, f"_{_NAME.upper().replace('-', '_')}_COMPLETE").source())
 
 
 main.add_command(ask_command)
@@ -181,44 +203,3 @@ def _print_status(status: IndexStatus, *, as_json: bool) -> None:
         click.echo(f"last error: {status.last_error}")
     for problem in status.problems:
         click.echo(f"problem: {problem.message}\n   hint: {problem.hint}")
-
-
-def _print_answer(answer: Answer) -> None:
-    for hit in answer.results:
-        _print_hit(hit)
-    for each in answer.corrections:
-        click.echo(f"Also searched for {each.corrected}: no page has {each.typed}.", err=True)
-    if answer.degraded:
-        click.echo(answer.degraded, err=True)
-    if answer.index.commit != answer.index.head:
-        pending = answer.index.pending_pages
-        how_far = f" ({answer.index.progress.describe()})" if answer.index.progress else ""
-        click.echo(f"The index is behind by {pending} pages{how_far}. To wait for it: otterwiki-semantic index", err=True)
-    elif not answer.results:
-        click.echo("Nothing was found." if answer.index.head else NO_COMMIT, err=True)
-    elif not answer.confident:
-        click.echo("Nothing relevant was found; these are the nearest passages.", err=True)
-
-
-def _print_hit(hit: Hit) -> None:
-    trail = " > ".join(hit.section_path)
-    click.secho(f"{hit.path}:{hit.start_line}", fg="green", nl=False)
-    click.echo(f"  {_number(None if hit.distance is None else 1 - hit.distance)}  {trail}")
-    for part in (hit.context_before, hit.snippet[hit.prefix_length :], hit.context_after):
-        for line in (part or "").splitlines():
-            click.echo(click.wrap_text(line, 100, "    ", "    "))
-    if hit.also_on:
-        click.echo(f"    (nearly the same on {', '.join(hit.also_on)})")
-    if hit.explain:
-        why = hit.explain
-        both = (("meaning", why.semantic), ("words", why.keyword))
-        sides = (f"{name} {_number(side.score)} (rank {side.rank or '-'})" for name, side in both)
-        read = f", reranked {_number(why.rerank.score)} (rank {why.rerank.rank} before)" if why.rerank.rank else ""
-        parts = (("page", why.page_credit), ("names", why.names), ("links", why.links), ("recency", why.recency))
-        more = "".join(f" + {name} {points:.2f}" for name, points in parts if points or name == "page")
-        click.echo(f"    {why.rule}: {', '.join(sides)}, fused {why.fused:.4g}{more}{read}")
-    click.echo()
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"

@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import json
 import os
+import pty
+import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -201,6 +204,96 @@ def test_a_search_takes_the_options_of_the_api(repository: Path) -> None:
         "Error: semantic_ratio is 3.0; allowed are the numbers 0 to 1",
     )
     assert "lettuce" not in run("search", "--repository", repository, "--", "-lettuce", "vegetables").stdout
+
+
+def test_a_result_has_its_address_and_the_part_that_answers(repository: Path) -> None:
+    run("index", "--repository", repository)
+    arguments = ("search", "--repository", repository, "-n", "1", "--crop", "8", "hissing radiator key")
+    answer = run(*arguments, "--url", "http://wiki.lan/")
+    place, address, *excerpt = [line for line in answer.stdout.splitlines() if line]
+    assert place.startswith("house/heating:")
+    assert address.strip().startswith("http://wiki.lan/house/heating#")
+    assert len(" ".join(excerpt).split()) <= 15
+    assert "\x1b" not in answer.stdout, "no colours in a pipe"
+    assert run(*arguments, OTTERWIKI_URL="http://wiki.lan").stdout == answer.stdout
+    assert "http" not in run(*arguments).stdout
+
+
+def in_terminal(*arguments: str | Path, **environment: str) -> str:
+    """Return what a command prints to a terminal."""
+    place, terminal = pty.openpty()
+    inherited = {name: value for name, value in os.environ.items() if name not in {"REPOSITORY", "NO_COLOR"}}
+    command = [str(PROGRAM), *map(str, arguments)]
+    subprocess.run(command, env={**inherited, "SEMANTIC_MAP": "false", **environment}, stdout=terminal, check=True)
+    os.close(terminal)
+    printed = b""
+    with suppress(OSError):  # the other end is closed
+        while piece := os.read(place, 65_536):
+            printed += piece
+    os.close(place)
+    return printed.decode()
+
+
+def test_a_terminal_shows_matches_in_bold_and_in_its_width(repository: Path) -> None:
+    run("index", "--repository", repository)
+    arguments = ("search", "--repository", repository, "-n", "1", "gurgles")
+    printed = in_terminal(*arguments, COLUMNS="50")
+    assert re.search(r"\x1b\[1m\x1b\[4mgurgles\x1b\[0m", printed)
+    plain = re.sub(r"\x1b\[\d+m", "", printed)
+    assert max(map(len, plain.splitlines()[1:])) <= 50
+    assert "\x1b" not in in_terminal(*arguments, NO_COLOR="1")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_learns_to_complete(shell: str) -> None:
+    assert "_OTTERWIKI_SEMANTIC_COMPLETE" in run("completion", shell).stdout
+    place = "se" if shell == "fish" else "1"
+    asked = {"_OTTERWIKI_SEMANTIC_COMPLETE": f"{shell}_complete", "COMP_WORDS": "otterwiki-semantic se", "COMP_CWORD": place}
+    assert "search" in run(**asked).stdout
+
+
+@pytest.fixture
+def answering(tmp_path: Path, handbook: dict[str, str | bytes], monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a repository whose index answers questions."""
+    monkeypatch.setenv("SEMANTIC_ANSWERS", "extractive")
+    place = make_repository(tmp_path / "answering", handbook)
+    run("index", "--repository", place)
+    return place
+
+
+def test_a_question_is_answered_with_its_sources(answering: Path) -> None:
+    repository = answering
+    question = ("ask", "--repository", repository, "How", "is", "a", "radiator", "bled?")
+    answer = run(*question, "--url", "http://wiki.lan")
+    assert answer.returncode == 0, answer.stderr
+    assert "Hold a cup under the screw" in answer.stdout
+    assert re.search(r"\[1\] house/heating:\d+", answer.stdout)
+    assert "http://wiki.lan/house/heating#" in answer.stdout
+    whole = json.loads(run(*question, "--json").stdout)
+    assert whole["answer"][0]["supported"]
+    refused = run("ask", "--repository", repository, "exchange rate of the yen")
+    assert (refused.returncode, "Nothing in the wiki" in refused.stderr) == (1, True)
+
+
+def test_without_the_setting_questions_are_not_answered(repository: Path) -> None:
+    refused = run("ask", "--repository", repository, "Why?")
+    assert (refused.returncode, "SEMANTIC_ANSWERS" in refused.stderr) == (1, True)
+
+
+def test_answers_are_measured(answering: Path, judged: Path, tmp_path: Path) -> None:
+    others = tmp_path / "others.txt"
+    others.write_text("exchange rate of the yen\npension contributions\n")
+    measured = evaluate_answers(answering, judged, "--unanswerable", others)
+    assert "of the judged questions have an answer" in measured.stdout
+    run_ = json.loads(evaluate_answers(answering, judged, "--unanswerable", others, "--json").stdout)
+    assert run_["metrics"]["refused"] == 1
+    assert run_["metrics"]["supported"] == 1
+    assert 0 < run_["metrics"]["sourced"] <= 1
+    assert len(run_["queries"]) == 5
+
+
+def evaluate_answers(repository: Path, judged: Path, *arguments: str | Path) -> Answer:
+    return run("eval", "answers", judged, "--repository", repository, *arguments)
 
 
 @pytest.fixture(scope="module")

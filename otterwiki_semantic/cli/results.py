@@ -1,0 +1,103 @@
+"""Search results in a terminal."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import textwrap
+from collections.abc import Callable, Sequence
+
+import click
+
+from otterwiki_semantic.cli.common import NO_COMMIT, wiki_config
+from otterwiki_semantic.core.records import NO_URLS, Answer, Hit, PageUrls
+
+CROP_WORDS = 50
+"""Words of a passage that are shown."""
+_MAX_WIDTH, _INDENT = 100, "    "
+_OPEN, _CLOSE = "\ue000", "\ue001"
+"""Stand around a match while lines are wrapped, as style codes would be counted."""
+
+
+def url_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the option that names the wiki's address."""
+    help_ = "URL of the wiki, to print the addresses of pages. [env: OTTERWIKI_URL]"
+    return click.option("--url", envvar="OTTERWIKI_URL", help=help_)(command)
+
+
+def urls_of(url: str | None) -> PageUrls:
+    """Return the addresses of pages below the wiki's; none without it."""
+    if not url:
+        return NO_URLS
+    return PageUrls(f"{url.rstrip('/')}/", retains_case=bool(wiki_config().get("RETAIN_PAGE_NAME_CASE")))
+
+
+def print_answer(answer: Answer) -> None:
+    """Print the passages found, and on standard error what is to be known about them."""
+    for hit in answer.results:
+        _print_hit(hit)
+    for each in answer.corrections:
+        click.echo(f"Also searched for {each.corrected}: no page has {each.typed}.", err=True)
+    if answer.degraded:
+        click.echo(answer.degraded, err=True)
+    if answer.index.commit != answer.index.head:
+        pending = answer.index.pending_pages
+        how_far = f" ({answer.index.progress.describe()})" if answer.index.progress else ""
+        click.echo(f"The index is behind by {pending} pages{how_far}. To wait for it: otterwiki-semantic index", err=True)
+    elif not answer.results:
+        click.echo("Nothing was found." if answer.index.head else NO_COMMIT, err=True)
+    elif not answer.confident:
+        click.echo("Nothing relevant was found; these are the nearest passages.", err=True)
+
+
+def _print_hit(hit: Hit) -> None:
+    click.secho(f"{hit.path}:{hit.start_line}", fg="green", nl=False)
+    click.echo(f"  {_number(None if hit.distance is None else 1 - hit.distance)}  {' > '.join(hit.section_path)}")
+    if hit.url:
+        click.secho(f"{_INDENT}{hit.url}", fg="cyan")
+    excerpt = hit.excerpt or hit.snippet[hit.prefix_length :]
+    for part in (hit.context_before, _marked(excerpt, hit.excerpt_highlights or ()), hit.context_after):
+        _print_wrapped(part or "")
+    if hit.also_on:
+        click.echo(f"{_INDENT}(nearly the same on {', '.join(hit.also_on)})")
+    if hit.explain:
+        _print_reasons(hit)
+    click.echo()
+
+
+def _print_reasons(hit: Hit) -> None:
+    why = hit.explain
+    assert why is not None
+    both = (("meaning", why.semantic), ("words", why.keyword))
+    sides = (f"{name} {_number(side.score)} (rank {side.rank or '-'})" for name, side in both)
+    read = f", reranked {_number(why.rerank.score)} (rank {why.rerank.rank} before)" if why.rerank.rank else ""
+    parts = (("page", why.page_credit), ("names", why.names), ("links", why.links), ("recency", why.recency))
+    more = "".join(f" + {name} {points:.2f}" for name, points in parts if points or name == "page")
+    click.echo(f"{_INDENT}{why.rule}: {', '.join(sides)}, fused {why.fused:.4g}{more}{read}")
+
+
+def _marked(text: str, ranges: Sequence[tuple[int, int]]) -> str:
+    """Return a text with private characters around ranges of it."""
+    parts, at = [], 0
+    for start, end in ranges:
+        parts += [text[at:start], _OPEN, text[start:end], _CLOSE]
+        at = end
+    return "".join((*parts, text[at:]))
+
+
+def _print_wrapped(text: str) -> None:
+    """Print a text in the width of the terminal, its matches in bold."""
+    width = min(shutil.get_terminal_size().columns, _MAX_WIDTH)
+    on, off = click.style("|", bold=True, underline=True).split("|")
+    for line in text.splitlines():
+        for wrapped in textwrap.wrap(line, max(width, 2 * len(_INDENT)), initial_indent=_INDENT, subsequent_indent=_INDENT):
+            click.echo(wrapped.replace(_OPEN, on).replace(_CLOSE, off))
+
+
+def uses_colours() -> bool | None:
+    """Whether to print in colours, None to let the terminal decide: see https://no-color.org."""
+    return False if os.environ.get("NO_COLOR") else None
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
