@@ -37,7 +37,7 @@ _OTHER = set(
     "about above after again also another because been before being between both could does done down each either else even ever every "
     "from further have having here itself just like many more most much must need only other others over same shall should since some "
     "such than that their them then there these they this those through thus until upon very well were what when where whether which "
-    "while whom whose will with within without would your yours make makes take give want used using however therefore".split()
+    "while whom whose will with within without would your yours how why who make makes take give want used using however therefore".split()
 )
 """Words that say nothing by themselves."""
 _VERB = re.compile(r" (?:is|are|was|were|has|have|can|will|should|must|may|does|do|needs|shows|uses|takes|runs|holds|sends|makes) ")

@@ -20,6 +20,7 @@ from otterwiki_semantic.answering.vocabulary import AGENT, BE, CONDITIONS, GOAL,
 
 _MAX_STARTS = 8
 """Adverbials that are tried at other places."""
+_BELONGS = frozenset({"of", "des", "von", "vom", "du", "de"})
 _MIN_ALIGNED = 2
 _MIN_SHARE = 0.6
 """Share of a statement's words that have to stand in the unit itself, not only above it."""
@@ -98,6 +99,16 @@ def _condition(token: Token) -> str:
     return name if token.kind is TokenKind.KEPT and name in CONDITIONS else ""
 
 
+class _State(IntEnum):
+    """What may be left out before the next word."""
+
+    FREE = 0
+    TIED = 1
+    """Nothing: a negation is followed by what it negates, and a verb of the model's does not take the place of another."""
+    ADDED = 2
+    """Nothing until the end of the unit: a word from above it does not take the place of one in it."""
+
+
 class _Alignment:
     """The search for a mapping, by dynamic programming over prefixes."""
 
@@ -111,55 +122,62 @@ class _Alignment:
     def exists(self) -> bool:
         count = sum(not _is_optional(token) for token in self._ours)
         self._needed = max(min(_MIN_ALIGNED, count), ceil(_MIN_SHARE * count))
-        if count < _MIN_ALIGNED and sum(token.is_content for token in self._theirs) > count:
-            return False
-        return self._reach(0, -1, False, 0)
+        if count <= _MIN_ALIGNED and sum(token.is_content for token in self._theirs) > count * count:
+            return False  # too little to tell what it is about
+        return self._reach(0, -1, _State.FREE, 0)
 
-    def _reaches(self, at: int, last: int, replaces: bool, aligned: int) -> bool:
+    def _reaches(self, at: int, last: int, state: _State, aligned: int) -> bool:
         """Whether the statement from a word on can be mapped behind the last mapped word of the unit."""
         if at == len(self._ours):
-            return aligned >= self._needed and self._ends(last, replaces)
+            return aligned >= self._needed and self._ends(last, state)
         token = self._ours[at]
         for place in self._places.get(token.key, ()):
-            if (
-                place > last
-                and self._passes(last, place, replaces)
-                and self._agrees(token, self._theirs[place])
-                and self._reach(at + 1, place, False, min(aligned + (not _is_optional(token)), self._needed))
-            ):
-                return True
-        if token.kind is TokenKind.LIGHT:
-            return self._reach(at + 1, last, replaces, aligned)
-        is_added = token.kind is TokenKind.LIGHT_VERB or (
-            token.key in self._context and token.kind is not TokenKind.NUMBER and not token.is_strict
-        )
-        return is_added and self._reach(at + 1, last, True, aligned)
+            if place > last and self._passes(at, last, place, state) and self._agrees(token, self._theirs[place]):
+                after = _State.ADDED if state is _State.ADDED else _State.TIED if token.kind is TokenKind.NEGATION else _State.FREE
+                if self._reach(at + 1, place, after, min(aligned + (not _is_optional(token)), self._needed)):
+                    return True
+        if _is_optional(token) and token.key not in self._places:
+            return self._reach(at + 1, last, state if token.kind is TokenKind.LIGHT else max(state, _State.TIED), aligned)
+        return self._may_be_added(at, last, state) and self._reach(at + 1, last, _State.ADDED, aligned)
 
-    def _ends(self, last: int, replaces: bool) -> bool:
+    def _may_be_added(self, at: int, last: int, state: _State) -> bool:
+        """Whether a word may be taken from what stands above the unit: what the sentence is about, or an adverbial."""
+        token = self._ours[at]
+        if token.key not in self._context or token.kind is TokenKind.NUMBER or token.is_strict:
+            return False
+        return last < 0 or bool(token.preposition) or (at > 0 and self._ours[at - 1].key in self._context)
+
+    def _ends(self, last: int, state: _State) -> bool:
         rest = self._rest_of_clause(last)
-        return not (self._strict and any(token.is_strict for token in rest)) and not (replaces and _has_content(rest))
+        if self._strict and any(token.is_strict for token in rest):
+            return False
+        return state is _State.FREE or not _has_content(rest if state is _State.TIED else self._theirs[last + 1 :])
 
     def _rest_of_clause(self, last: int) -> Sequence[Token]:
         if last < 0:
             return ()
         return [token for token in self._theirs[last + 1 :] if token.clause == self._theirs[last].clause]
 
-    def _passes(self, last: int, place: int, replaces: bool) -> bool:
+    def _passes(self, at: int, last: int, place: int, state: _State) -> bool:
         """Whether the words between two that are mapped may be left out."""
         skipped = self._theirs[last + 1 : place]
-        if last >= 0 and self._theirs[last].clause == self._theirs[place].clause:
+        own, other = self._ours[at], self._theirs[place]
+        if own.kind is TokenKind.NUMBER and last >= 0 and not self._ours[at - 1].ends_part:
+            if any(token.kind is TokenKind.NUMBER for token in skipped):
+                return False
+        if last >= 0 and self._theirs[last].clause == other.clause:
             if self._strict and any(token.is_strict for token in skipped):
                 return False
-            return not (_has_content(skipped) and (replaces or self._is_head(place)))
+            return not (_has_content(skipped) and (state is not _State.FREE or self._leaves_out_head(last, place)))
         left = [token for token in skipped if last >= 0 and token.clause == self._theirs[last].clause]
-        right = [token for token in skipped if token.clause == self._theirs[place].clause]
+        right = [token for token in skipped if token.clause == other.clause]
         if self._strict and any(token.is_strict for token in (*left, *right)):
             return False
-        return not _has_content(right) and not (replaces and last >= 0 and _has_content(skipped))
+        return not _has_content(right) and not (state is not _State.FREE and last >= 0 and _has_content(skipped))
 
-    def _is_head(self, place: int) -> bool:
-        """Whether a word belongs to the one before it, as *fridge* to *door* in *the door of the fridge*."""
-        return bool({"of", "des", "von", "vom", "du", "de"} & set(self._theirs[place].before))
+    def _leaves_out_head(self, last: int, place: int) -> bool:
+        """Whether what belongs to a word is kept without it, as *fridge* of *the door of the fridge*."""
+        return any(_BELONGS & set(self._theirs[at].before) for at in range(last + 2, place + 1))
 
     def _agrees(self, own: Token, other: Token) -> bool:
         ours, theirs = own.preposition, other.preposition

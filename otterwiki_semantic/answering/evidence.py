@@ -81,11 +81,13 @@ class _Reader:
         above = [*self.headings[-1:], *self.inner[-1:]]
         return frozenset(token.key for text in above for token in tokens(text, self.language) if token.kind is TokenKind.NEGATION)
 
-    def add(self, text: str, found: Sequence[Token], **more: object) -> None:
+    def add(
+        self, text: str, found: Sequence[Token], continues: bool = False, columns: tuple[Column, ...] = (), is_code: bool = False
+    ) -> None:
         if found and len(self.units) < _MAX_UNITS:
             place = len(self.units)
             self.units.append(
-                Unit(text, tuple(found[:_MAX_TOKENS]), self.context(), self.required(), place=place, **more)  # type: ignore[arg-type]
+                Unit(text, tuple(found[:_MAX_TOKENS]), frozenset() if is_code else self.context(), self.required(), continues, columns, place)
             )
 
     def prose(self, text: str, announced: str = "") -> None:
@@ -185,7 +187,7 @@ def _read_heading(reader: _Reader, line: str) -> None:
 def _read_code(reader: _Reader, lines: Sequence[str]) -> None:
     announced, reader.announcement = reader.announcement, ""
     for line in lines:
-        reader.add(line, tokens(line, reader.language))
+        reader.add(line, tokens(line, reader.language), is_code=True)
     if announced and lines:
         reader.joined(announced, " ; ".join(lines))
 

@@ -100,7 +100,8 @@ def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
             is_adjoining = False
             continue
         folded = fold(spelled)
-        if piece == "word" and folded in joining_words(language) | JOINS and folded not in kept_classes(language):
+        is_acronym = len(spelled) > 1 and spelled.isupper() and not text.isupper()
+        if piece == "word" and folded in joining_words(language) | JOINS and folded not in kept_classes(language) and not is_acronym:
             if folded in JOINS:
                 found, clause = _ended(found, clause)
             before.append(folded)

@@ -120,7 +120,7 @@ _AMBIGUOUS_NUMBERS = {"one", "ein", "un", "een"}
 CONTENT_PREPOSITIONS = frozenset("over under out up down above below since inside outside against".split())
 PREPOSITIONS = frozenset(
     "in on at of for from to into onto by with via through within during towards toward as per between "
-    "auf im am an von vom für aus zu zum zur bei durch mit in innerhalb während nach "
+    "auf im am von vom für aus zu zum zur bei durch mit in innerhalb während nach "
     "sur dans en de du des pour par avec chez à au aux".split()
 )
 ORIGIN = frozenset("from aus von vom de du des".split())
