@@ -37,6 +37,9 @@ from otterwiki_semantic.core.errors import ConfigError
 )
 @click.option("--allow-reindex", is_flag=True, help="Let agents reindex the wiki.")
 @click.option(
+    "--allow-write", is_flag=True, help="Let agents create and change pages of a running wiki that has SEMANTIC_ALLOW_WRITE."
+)
+@click.option(
     "--aliases",
     "has_aliases",
     is_flag=True,
@@ -61,6 +64,7 @@ def mcp_command(
     wiki_url: str | None,
     *,
     allow_reindex: bool,
+    allow_write: bool,
     has_aliases: bool,
     is_structured: bool,
 ) -> None:
@@ -73,6 +77,8 @@ def mcp_command(
     _check(ctx, url, repository, data_dir)
     if public_url and (repository is not None or not address):
         raise click.UsageError("--public-url requires --http, and a running wiki (--url) whose accounts people log in with")
+    if allow_write and repository is not None:
+        raise click.UsageError("--allow-write requires a running wiki (--url): only a wiki knows who may write, and as whom")
     _check_installed()
     from otterwiki_semantic.mcp import LocalBackend, RestBackend, http_access, oauth_settings, serve
 
@@ -81,7 +87,8 @@ def mcp_command(
     oauth = oauth_settings(public_url, url or "", wiki_url, key) if public_url else None
     access = http_access(address, _environment("MCP_AUTH_TOKEN"), hosts, origins, oauth) if address else None
     if repository is None:
-        serve_wiki(RestBackend(url or "", key, browser_url=wiki_url), access)
+        wiki = RestBackend(url or "", key, browser_url=wiki_url)
+        serve_wiki(wiki, access, writable=wiki if allow_write else None)
         return
     with open_index(repository, data_dir) as index:
         serve_wiki(LocalBackend(index, repository_from_option(repository)), access)

@@ -38,6 +38,18 @@ class ChatModelError(SemanticError):
     code = "model_unavailable"
 
 
+class PageChangedError(SemanticError):
+    """A page is not as in the revision that a change is based on; `diff` is what has changed since."""
+
+    code = "page_changed"
+
+    def __init__(self, message: str, revision: str, diff: str) -> None:
+        super().__init__(message)
+        self.revision = revision
+        """The last commit that changed the page."""
+        self.diff = diff
+
+
 class AnswersDisabledError(SemanticError):
     """`SEMANTIC_ANSWERS` is not set: nothing writes answers."""
 

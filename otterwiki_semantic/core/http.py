@@ -129,8 +129,9 @@ class JsonClient:
         *,
         params: Mapping[str, Any] | None = None,
         key: str | None = None,
+        method: str | None = None,
     ) -> JsonResponse:
-        """POST a body, or GET if there is none, within `seconds`; `key` replaces the client's.
+        """POST a body, or GET if there is none, within `seconds`; `key` replaces the client's, `method` POST.
 
         Errors: `ProviderError` if there is no complete answer.
         """
@@ -138,7 +139,9 @@ class JsonClient:
 
         content = None if body is None else _encoded(body)
         try:
-            response, received = call_with_timeout(seconds, lambda: self._send(self.url + path, seconds, content, params, key))
+            response, received = call_with_timeout(
+                seconds, lambda: self._send(self.url + path, seconds, content, params, key, method)
+            )
         except (TimeoutError, httpx.TimeoutException):
             raise ProviderTimeoutError(seconds) from None
         except (httpx.InvalidURL, httpx.RequestError, ValueError) as error:
@@ -185,13 +188,20 @@ class JsonClient:
             self._client.close()
 
     def _send(
-        self, url: str, seconds: float, content: bytes | None, params: Mapping[str, Any] | None, key: str | None
+        self,
+        url: str,
+        seconds: float,
+        content: bytes | None,
+        params: Mapping[str, Any] | None,
+        key: str | None,
+        method: str | None,
     ) -> tuple[httpx.Response, bytearray]:
         import httpx
 
         deadline = time.monotonic() + seconds
         timeout = httpx.Timeout(seconds, connect=min(seconds, self._connect_seconds))  # of each step, not of the exchange
-        method, headers = ("GET", {}) if content is None else ("POST", {"Content-Type": "application/json"})
+        headers = {} if content is None else {"Content-Type": "application/json"}
+        method = method or ("GET" if content is None else "POST")
         if key:
             headers["Authorization"] = f"Bearer {key}"
         request = self._client.build_request(method, url, content=content, params=params, headers=headers, timeout=timeout)

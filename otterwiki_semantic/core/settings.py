@@ -298,6 +298,8 @@ class Settings:
     languages: tuple[str, ...] = setting(_LANGUAGES, (ENGLISH,), "The languages of the wiki's pages, the main one first.")
     synonyms: str | None = setting(_PAGE, None, "Page of the wiki with groups of words that mean the same.")
     exclude: tuple[str, ...] = setting(_PATTERNS, (), "Pages that are not indexed.")
+    allow_write: bool = setting(_FLAG, False, "Let programs write pages.")
+    write_as: str | None = setting(_TEXT, None, "Address of the account in whose name the API key writes; none by default.")
     palette: bool = setting(_FLAG, True, "Open a palette from the wiki's search field, and by key, on every page.")
     related: bool = setting(_FLAG, True, "Show related pages next to the wiki's pages.")
     link_suggestions: bool = setting(_FLAG, True, "Suggest links beside the editor.")

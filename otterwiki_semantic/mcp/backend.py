@@ -11,12 +11,14 @@ Json = dict[str, Any]
 class BackendError(Exception):
     """The wiki cannot answer, or refuses to; the text is for the agent."""
 
-    def __init__(self, message: str, code: str = "unavailable", nearest: Sequence[str] = ()) -> None:
+    def __init__(self, message: str, code: str = "unavailable", nearest: Sequence[str] = (), diff: str = "") -> None:
         super().__init__(message)
         self.code = code
         """The error code of the REST API; `unavailable` if the wiki did not answer."""
         self.nearest = tuple(nearest)
         """Pages or sections that may be meant."""
+        self.diff = diff
+        """What has changed in a page since it was read."""
 
 
 class WikiBackend(Protocol):
@@ -59,4 +61,16 @@ class WikiBackend(Protocol):
 
     async def reindex(self, pages: Sequence[str], *, full: bool) -> Json:
         """Start to index these pages again or, if there are none, to build a new index."""
+        ...
+
+
+class WritableBackend(WikiBackend, Protocol):
+    """A wiki whose pages can be changed."""
+
+    async def write(self, path: str, body: Json) -> Json:
+        """Create or replace a page."""
+        ...
+
+    async def edit(self, path: str, body: Json) -> Json:
+        """Replace a text of a page, or append one."""
         ...

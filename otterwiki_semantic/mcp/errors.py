@@ -19,6 +19,7 @@ _NAME_ERRORS = {
 }
 """By code: message, label and kind of the names. The wiki's own message would mix trusted text with its names."""
 _MAX_TOKENS = 500
+_CHARACTERS_PER_TOKEN = 3
 _MAX_CHARACTERS, _MAX_NAME = 1_000, 400
 
 
@@ -38,7 +39,10 @@ def tool_errors() -> Iterator[None]:
 
 
 def error_text(error: BackendError) -> str:
-    """Return an error as text of about 500 tokens at most; names from the wiki are wrapped as untrusted."""
+    """Return an error as text of about 500 tokens at most; names and texts from the wiki are wrapped as untrusted."""
+    if error.diff:
+        diff = truncate(error.diff, _MAX_TOKENS * _CHARACTERS_PER_TOKEN)
+        return f"the page was changed since that revision; read it again. What changed:\n{Markers().wrap(diff, list='changes')}"
     if error.code not in _NAME_ERRORS or not error.nearest:  # contains no names from the wiki
         return truncate(str(error), _MAX_CHARACTERS)
     message, label, kind = _NAME_ERRORS[error.code]

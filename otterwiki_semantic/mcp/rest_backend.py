@@ -74,10 +74,18 @@ class RestBackend:
     async def reindex(self, pages: Sequence[str], *, full: bool) -> Json:
         return await self._ask("reindex", body={"pages": list(pages)} if pages else {"full": full})
 
-    async def _ask(self, route: str, arguments: Mapping[str, Any] | None = None, body: Json | None = None) -> Json:
+    async def write(self, path: str, body: Json) -> Json:
+        return self._with_addresses(await self._ask(f"{_SEARCH}/pages/{_quoted(path)}", body=body, method="PUT"))
+
+    async def edit(self, path: str, body: Json) -> Json:
+        return self._with_addresses(await self._ask(f"{_SEARCH}/pages/{_quoted(path)}", body=body, method="PATCH"))
+
+    async def _ask(
+        self, route: str, arguments: Mapping[str, Any] | None = None, body: Json | None = None, method: str | None = None
+    ) -> Json:
         """Return the answer to a POST of a body, or else to a GET."""
         params = {name: value for name, value in (arguments or {}).items() if value is not None}
-        send = partial(self._client.send, route, self._seconds, body, params=params, key=self._connection_key())
+        send = partial(self._client.send, route, self._seconds, body, params=params, key=self._connection_key(), method=method)
         try:
             response = await anyio.to_thread.run_sync(send, abandon_on_cancel=True)
         except ProviderTimeoutError:
@@ -108,9 +116,8 @@ class RestBackend:
             )
         code, message = str(error.get("code")), str(error.get("message"))
         nearest = answer.get("pages") or answer.get("sections")
-        raise BackendError(
-            _KEY_ERRORS.get(code, message), code, [str(name) for name in nearest] if isinstance(nearest, list) else ()
-        )
+        names = [str(name) for name in nearest] if isinstance(nearest, list) else ()
+        raise BackendError(_KEY_ERRORS.get(code, message), code, names, str(answer.get("diff") or ""))
 
     def _with_addresses(self, answer: Json) -> Json:
         """Return an answer whose URLs, which the wiki gives without its host, can be opened."""

@@ -15,7 +15,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp
 
 from otterwiki_semantic.core.errors import ConfigError
-from otterwiki_semantic.mcp.backend import WikiBackend
+from otterwiki_semantic.mcp.backend import WikiBackend, WritableBackend
 from otterwiki_semantic.mcp.http_auth import BearerToken, HttpAccess
 from otterwiki_semantic.mcp.oauth import PATH, authorized_app
 from otterwiki_semantic.mcp.server import make_server
@@ -23,7 +23,13 @@ from otterwiki_semantic.mcp.stdio import serve_stdio
 
 
 def serve(
-    wiki: WikiBackend, access: HttpAccess | None, *, allow_reindex: bool, has_aliases: bool, is_structured: bool = False
+    wiki: WikiBackend,
+    access: HttpAccess | None,
+    *,
+    allow_reindex: bool,
+    has_aliases: bool,
+    is_structured: bool = False,
+    writable: WritableBackend | None = None,
 ) -> None:
     """Serve a wiki until the input ends or the process is stopped; over HTTP if `access` is given. See `make_server`.
 
@@ -39,6 +45,7 @@ def serve(
         has_aliases=has_aliases,
         has_connectors=access is not None,
         is_structured=is_structured,
+        writable=writable,
     )
     anyio.run(_serve, server, access)
 

@@ -12,13 +12,14 @@ from pydantic import Field
 from otterwiki_semantic import __version__
 from otterwiki_semantic.mcp.aliases import add_reindex_aliases, add_search_alias
 from otterwiki_semantic.mcp.answers.base import STRUCTURED
-from otterwiki_semantic.mcp.backend import WikiBackend
+from otterwiki_semantic.mcp.backend import WikiBackend, WritableBackend
 from otterwiki_semantic.mcp.budget import DEFAULT_MAX_TOKENS
 from otterwiki_semantic.mcp.connectors import add_connectors
 from otterwiki_semantic.mcp.reindex import add_reindex
 from otterwiki_semantic.mcp.resources import add_resources
 from otterwiki_semantic.mcp.tool_list import compact
 from otterwiki_semantic.mcp.tools import add_tools
+from otterwiki_semantic.mcp.writing import add_writing
 
 
 class _WikiServer(MCPServer[None]):
@@ -46,9 +47,11 @@ def make_server(
     has_aliases: bool = False,
     has_connectors: bool = False,
     is_structured: bool = False,
+    writable: WritableBackend | None = None,
 ) -> MCPServer[None]:
     """Return the server of a wiki; it has the tool `reindex` only if that is allowed, and aliases of what it has on request.
 
+    It has tools that change pages only if the wiki is given as `writable`, too.
     With connectors it has `search` and `fetch`. If `is_structured`, answers are also given as structured content, with schemas.
     """
     server = _WikiServer(
@@ -62,6 +65,8 @@ def make_server(
     )
     server.is_structured = is_structured
     add_tools(server, wiki)
+    if writable is not None:
+        add_writing(server, writable)
     if has_connectors:
         add_connectors(server, wiki)
     if allow_reindex:

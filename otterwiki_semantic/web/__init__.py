@@ -36,7 +36,7 @@ def register(app: Flask, index: IndexClient, settings: Settings) -> None:
     app.register_blueprint(make_health_pages(index))
     app.register_blueprint(make_admin_pages(index))
     app.extensions[CONNECTIONS] = ConnectionStore(settings.data_dir)
-    app.register_blueprint(make_connect_pages(settings.api_key))
+    app.register_blueprint(make_connect_pages(settings.api_key, allow_write=settings.allow_write))
     asked_by_mcp = make_connection_routes(settings.api_key)
     app.register_blueprint(asked_by_mcp)
     app.extensions["csrf"].exempt(asked_by_mcp)

@@ -104,9 +104,12 @@ def _bearer_may(permission: str, api_key: str | None) -> bool:
         raise ApiError("no_key_configured", "this wiki has no API key; its administrator can set OTTERWIKI_API_KEY")
     if _has_key(api_key, given):
         return True
-    account = _connected_account(api_key, given)
-    if account is None:
+    connection = _connection(api_key, given)
+    account = account_of(connection) if connection else None
+    if connection is None or account is None:
         raise ApiError("wrong_key", "the API key is wrong")
+    if permission == "WRITE" and not connection.may_write:
+        raise ApiError("forbidden", "this program was allowed to read, not to write; disconnect it, and connect it again")
     if not has_permission(permission, account):
         raise ApiError("forbidden", f"the account {account.email} has no {permission} permission in this wiki")
     return True
@@ -123,11 +126,50 @@ def _has_key(api_key: str, given: str) -> bool:
 
 def _connected_account(api_key: str, given: str) -> Any:
     """Return the account of the connection whose signed id is given; None if it is not signed, or has ended."""
+    connection = _connection(api_key, given)
+    return account_of(connection) if connection else None
+
+
+def _connection(api_key: str, given: str) -> Connection | None:
+    """Return the connection whose signed id is given; None if it is not signed, or has ended."""
     if not given.startswith(BEARER_PREFIX):
         return None
     signed = Signer(api_key, Purpose.CONNECTION).read(given.removeprefix(BEARER_PREFIX), str)
-    connection = connections().get(signed) if signed else None
-    return account_of(connection) if connection else None
+    return connections().get(signed) if signed else None
+
+
+def act_as_author(api_key: str | None, key_account: str | None) -> None:
+    """Let the rest of the request be that of the account in whose name the caller writes: `current_user`.
+
+    It is that of a connected program, or `key_account`, the address of an account, for the API key. Errors: `ApiError` if the
+    key has no account, or that account may not write.
+    """
+    given = _bearer()
+    if given is None or api_key is None:
+        return
+    account = _account_at(key_account) if _has_key(api_key, given) else _connected_account(api_key, given)
+    if account is None:
+        raise ApiError("forbidden", f"the API key writes in nobody's name: {_writes_as(key_account)}")
+    if not has_permission("WRITE", account):
+        raise ApiError("forbidden", f"the account {account.email} has no WRITE permission in this wiki")
+    current_app.login_manager._update_request_context_with_user(account)  # type: ignore[attr-defined]
+
+
+def _writes_as(address: str | None) -> str:
+    if address is None:
+        return "the administrator can set SEMANTIC_WRITE_AS to the address of an account"
+    return "there is no account with the address in SEMANTIC_WRITE_AS"
+
+
+def _account_at(address: str | None) -> Any:
+    """Return the account with an address; None without one, and where a proxy says who sends a request."""
+    if address is None or not current_app.config.get("SQLALCHEMY_DATABASE_URI"):
+        return None
+    from otterwiki.models import User
+
+    known = User.query.filter_by(email=address).first()
+    load: Any = current_app.login_manager._user_callback  # type: ignore[attr-defined]
+    return load(str(known.id)) if known is not None and load else None
 
 
 def connections() -> ConnectionStore:

@@ -52,6 +52,8 @@ class Connection(Struct, frozen=True):
     request: ConsentRequest
     secrets: dict[str, Secret]
     """By hash."""
+    may_write: bool = False
+    """Whether the person has also allowed it to change pages."""
 
     @property
     def is_established(self) -> bool:
@@ -88,8 +90,8 @@ class ConnectionStore:
         found = self._read().get(connection)
         return found if found and found.expires > self._clock() else None
 
-    def approve(self, request: ConsentRequest, account: str, email: str) -> str:
-        """Store that an account allows a request; return the authorization code."""
+    def approve(self, request: ConsentRequest, account: str, email: str, *, may_write: bool = False) -> str:
+        """Store that an account allows a request, and maybe writing; return the authorization code."""
         now, code = self._clock(), _new_secret()
         made = Connection(
             secrets.token_urlsafe(12),
@@ -99,6 +101,7 @@ class ConnectionStore:
             now,
             replace(request, state=None),
             {_hash(code): Secret(SecretKind.CODE, now + CODE_SECONDS)},
+            may_write,
         )
         with self._changed() as connections:
             own = sorted((each for each in connections.values() if each.account == account), key=lambda each: each.used)

@@ -12,7 +12,7 @@ from flask import Blueprint, Response, request
 from msgspec import Struct
 from werkzeug.exceptions import HTTPException
 
-from otterwiki_semantic.core.errors import NotFoundError, SemanticError
+from otterwiki_semantic.core.errors import NotFoundError, PageChangedError, SemanticError
 from otterwiki_semantic.core.records import Problem
 from otterwiki_semantic.core.serialization import encode
 from otterwiki_semantic.core.telemetry import logfmt
@@ -47,6 +47,9 @@ ERRORS: dict[str, ErrorKind] = {
     ),
     "forbidden": ErrorKind(403, "the account lacks the permission", "your account has no ADMIN permission in this wiki"),
     "csrf_failed": ErrorKind(403, "the CSRF token of the session is missing or wrong", "The CSRF token is missing."),
+    "writing_disabled": ErrorKind(
+        403, "programs may not write", "programs may not write pages: the wiki's administrator can set SEMANTIC_ALLOW_WRITE"
+    ),
     "not_found": ErrorKind(404, "there is no such route", "the search API has nothing at 'statu'"),
     "page_unknown": ErrorKind(
         404,
@@ -84,6 +87,15 @@ ERRORS: dict[str, ErrorKind] = {
         409,
         "there is no earlier index",
         "there is no earlier index to return to: none of another model or profile was replaced",
+    ),
+    "page_exists": ErrorKind(
+        409, "the page exists already; send the revision that the text is based on", "there is a page 'garden' already"
+    ),
+    "page_changed": ErrorKind(
+        409,
+        "the page was changed since `revision`; `diff` says how, and `revision` is the new one",
+        "the page 'garden' was changed since 4b825dc6",
+        {"revision": "9a3c2f10", "diff": "@@ -1 +1 @@\n-Plant in May.\n+Plant in June.\n"},
     ),
     "too_large": ErrorKind(413, "the body is too large", "the body is too large; at most 1,048,576 bytes are allowed"),
     "uri_too_long": ErrorKind(
@@ -167,6 +179,10 @@ class ErrorAnswer(Struct, frozen=True, omit_defaults=True):
     status: Literal["unavailable"] | None = None
     """Only in answers about the status of the index."""
     problems: tuple[Problem, ...] | None = None
+    revision: str | None = None
+    """The last commit that changed the page."""
+    diff: str | None = None
+    """What was changed since the revision that was sent, as a unified diff."""
 
 
 class ProblemDetails(Struct, frozen=True, omit_defaults=True):
@@ -191,6 +207,10 @@ class ProblemDetails(Struct, frozen=True, omit_defaults=True):
     sections: tuple[str, ...] | None = None
     """The sections that may be meant."""
     problems: tuple[Problem, ...] | None = None
+    revision: str | None = None
+    """The last commit that changed the page."""
+    diff: str | None = None
+    """What was changed since the revision that was sent, as a unified diff."""
 
     @classmethod
     def of(cls, answer: ErrorAnswer, path: str) -> ProblemDetails:
@@ -207,6 +227,8 @@ class ProblemDetails(Struct, frozen=True, omit_defaults=True):
             pages=answer.pages,
             sections=answer.sections,
             problems=answer.problems,
+            revision=answer.revision,
+            diff=answer.diff,
         )
 
 
@@ -226,6 +248,7 @@ class ApiError(SemanticError):
 def handle_errors(blueprint: Blueprint) -> None:
     """Answer every error in a view of the blueprint with JSON."""
     blueprint.register_error_handler(NotFoundError, _not_found)
+    blueprint.register_error_handler(PageChangedError, _page_changed)
     blueprint.register_error_handler(SemanticError, _semantic_error)
     blueprint.register_error_handler(HTTPException, _http_error)
     blueprint.register_error_handler(Exception, _failure)
@@ -245,6 +268,10 @@ def _logged(code: str) -> str:
 def _not_found(error: NotFoundError) -> Response:
     nearest = {error.nearest_field: error.nearest} if error.nearest_field else {}
     return error_answer(error.code, str(error), **nearest)
+
+
+def _page_changed(error: PageChangedError) -> Response:
+    return error_answer(error.code, str(error), revision=error.revision, diff=error.diff)
 
 
 def error_answer(code: str, message: str, **facts: Any) -> Response:

@@ -2,4 +2,4 @@
 
 from otterwiki_semantic.answering.chat.base import ChatModel as ChatModel
 from otterwiki_semantic.answering.chat.base import Message as Message
-from otterwiki_semantic.answering.chat.base import open_chat_model as open_chat_model
+from otterwiki_semantic.answering.chat.factory import open_chat_model as open_chat_model

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from otterwiki_semantic.core.settings import Settings
-
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -41,12 +39,3 @@ class ChatModel(Protocol):
     def close(self) -> None:
         """Release what it holds, for good."""
         ...
-
-
-def open_chat_model(settings: Settings) -> ChatModel | None:
-    """Return the configured model; None without one, also for `extractive`. Asks no server."""
-    if settings.answers is None or ":" not in settings.answers:
-        return None
-    from otterwiki_semantic.answering.chat.remote import RemoteChatModel
-
-    return RemoteChatModel(settings)

@@ -62,6 +62,7 @@ from otterwiki_semantic.core.records.requests import AskRequest as AskRequest
 from otterwiki_semantic.core.records.requests import BatchRequest as BatchRequest
 from otterwiki_semantic.core.records.requests import DismissalRequest as DismissalRequest
 from otterwiki_semantic.core.records.requests import DraftRequest as DraftRequest
+from otterwiki_semantic.core.records.requests import EditRequest as EditRequest
 from otterwiki_semantic.core.records.requests import Filters as Filters
 from otterwiki_semantic.core.records.requests import Fusion as Fusion
 from otterwiki_semantic.core.records.requests import HealthRequest as HealthRequest
@@ -80,6 +81,7 @@ from otterwiki_semantic.core.records.requests import SearchOptions as SearchOpti
 from otterwiki_semantic.core.records.requests import SearchRequest as SearchRequest
 from otterwiki_semantic.core.records.requests import Sort as Sort
 from otterwiki_semantic.core.records.requests import SuggestRequest as SuggestRequest
+from otterwiki_semantic.core.records.requests import WriteRequest as WriteRequest
 from otterwiki_semantic.core.records.search import FIRST_BUILD as FIRST_BUILD
 from otterwiki_semantic.core.records.search import Answer as Answer
 from otterwiki_semantic.core.records.search import Correction as Correction
@@ -111,3 +113,4 @@ from otterwiki_semantic.core.records.status import Recall as Recall
 from otterwiki_semantic.core.records.status import ReindexStarted as ReindexStarted
 from otterwiki_semantic.core.records.status import ReindexStatus as ReindexStatus
 from otterwiki_semantic.core.records.status import Rollback as Rollback
+from otterwiki_semantic.core.records.writing import WrittenPage as WrittenPage

@@ -371,3 +371,36 @@ class AskRequest:
     asker: str = ""
     """Whose questions are counted together: an account or an address; empty for a program with the key. No parameter of a
     request."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteRequest:
+    """The text of a page."""
+
+    text: str = parameter(DraftText(500_000), "The Markdown of the whole page.")
+    revision: str | None = parameter(
+        Revision(), "The commit that the text is based on, to replace a page; without it, the page must not exist.", None
+    )
+    message: str = parameter(Text(), "What is said about the change in the page's history.", "")
+
+
+@dataclass(frozen=True, slots=True)
+class EditRequest:
+    """A change of a page: a text that is replaced, or one that is appended."""
+
+    revision: str | None = parameter(Revision(), "The commit that `old` was read in; needed with it.", None)
+    old: str | None = parameter(
+        DraftText(500_000), "Text of the page that is replaced; it must stand there exactly once.", None
+    )
+    new: str | None = parameter(DraftText(500_000), "What replaces it.", None)
+    append: str | None = parameter(DraftText(500_000), "Text that is added at the end of the page, or of a section.", None)
+    section: str | None = parameter(
+        Text(), "Where to append: a heading, with those above it (`A > B`) if it is not unique, or `#anchor`.", None
+    )
+    message: str = parameter(Text(), "What is said about the change in the page's history.", "")
+
+    def __post_init__(self) -> None:
+        edit = (self.revision, self.old, self.new)
+        is_edit, is_append = None not in edit and self.section is None, self.append is not None and edit == (None, None, None)
+        if is_edit == is_append or (is_edit and self.append is not None):
+            raise ParameterError("send either revision, old and new, or append, with or without section")

@@ -58,7 +58,7 @@ class Operation:
     a response. Its docstring is the operation's summary.
     """
 
-    method: Literal["GET", "POST"]
+    method: Literal["GET", "POST", "PUT", "PATCH"]
     path: str
     """Below ``/api/v1``; ``{path}`` is a page's path."""
     name: str

@@ -23,6 +23,7 @@ from otterwiki_semantic.core.records import (
     DismissalRequest,
     DraftLinks,
     DraftRequest,
+    EditRequest,
     GroundedAnswer,
     HealthReport,
     HealthRequest,
@@ -45,12 +46,14 @@ from otterwiki_semantic.core.records import (
     Suggestions,
     SuggestRequest,
     WikiMap,
+    WriteRequest,
+    WrittenPage,
 )
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import IndexClient, IndexService
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.web.api.compat import CompatAnswer, compatible
-from otterwiki_semantic.web.api.events import answer_events, whole_answer
+from otterwiki_semantic.web.api.events import answer_events
 from otterwiki_semantic.web.api.openapi import METRICS_TYPE, openapi_document
 from otterwiki_semantic.web.api.operations import Access, Operation, View, answer, check_size, json_response, operations_of
 from otterwiki_semantic.web.api.schemas import Answers, ChromaStatus, OpenApi
@@ -58,6 +61,8 @@ from otterwiki_semantic.web.auth import asker, may_see_queries, require_same_sit
 from otterwiki_semantic.web.errors import error_answer, handle_errors
 from otterwiki_semantic.web.pages.layout import linked_pages, page_urls
 from otterwiki_semantic.web.request_id import HEADER, request_id
+from otterwiki_semantic.web.streaming import whole_answer
+from otterwiki_semantic.web.writing import PageWriter
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
 """All standard methods; others get the wiki's own error page."""
@@ -146,6 +151,7 @@ class Api:
         self._pages = pages
         self._has_metrics = settings.metrics
         self._api_key = settings.api_key
+        self._writer = PageWriter(index, pages, settings)
 
     @Operation(
         "GET",
@@ -324,6 +330,39 @@ class Api:
     def page(self, path: str, asked: PageRequest) -> PageView:
         """Read a page, or sections or lines of it."""
         return self._pages.page(path, asked, page_urls())
+
+    @Operation(
+        "PUT",
+        "/semantic-search/pages/{path}",
+        "writePage",
+        WrittenPage,
+        Access.WRITERS,
+        takes=WriteRequest,
+        body="required",
+        example='{"text": "…"}',
+        errors=("writing_disabled", "page_unknown", "page_exists", "page_changed", "page_unreadable", "revision_unknown"),
+    )
+    def write_page(self, path: str, asked: WriteRequest) -> WrittenPage:
+        """Create a page, or replace one."""
+        return self._writer.write(path, asked)
+
+    @Operation(
+        "PATCH",
+        "/semantic-search/pages/{path}",
+        "editPage",
+        WrittenPage,
+        Access.WRITERS,
+        takes=EditRequest,
+        body="required",
+        example='{"append": "…"}',
+        errors=(
+            *("writing_disabled", "page_unknown", "page_changed", "page_unreadable", "revision_unknown"),
+            *("section_unknown", "section_ambiguous"),
+        ),
+    )
+    def edit_page(self, path: str, asked: EditRequest) -> WrittenPage:
+        """Replace a text of a page, or append one."""
+        return self._writer.edit(path, asked)
 
     @Operation(
         "GET",

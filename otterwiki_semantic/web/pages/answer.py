@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
 
@@ -15,10 +15,10 @@ from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameters import parse_parameters
 from otterwiki_semantic.core.records import AnswerSentence, AskProgress, AskRequest, GroundedAnswer, Hit
 from otterwiki_semantic.daemon import IndexService
-from otterwiki_semantic.web.api.events import EVENTS_TYPE, STREAM_HEADERS, whole_answer
 from otterwiki_semantic.web.auth import asker
 from otterwiki_semantic.web.pages.layout import page_urls, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, passage_url, trail
+from otterwiki_semantic.web.streaming import EVENTS_TYPE, STREAM_HEADERS, progress_of, whole_answer
 
 _TEMPLATE = "semantic_search/answer.html"
 
@@ -90,21 +90,16 @@ def streamed_answer(service: IndexService, asked: AskRequest) -> Response:
 
 def _parts(service: IndexService, started: AskProgress) -> Iterator[str]:
     assert started.result is not None
-    answer, is_done = started.result, False
+    answer = started.result
+    yield _event(rendered_answer(answer, is_writing=True))
     try:
-        yield _event(rendered_answer(answer, is_writing=True))
-        while not is_done:
-            progress = service.ask_progress(started.id, len(answer.answer))
-            is_done = progress.done
-            answer = progress.result or structs.replace(answer, answer=(*answer.answer, *progress.answer))
-            yield _event(rendered_answer(answer, is_writing=not is_done)) if progress.answer or is_done else ":\n\n"
+        with closing(progress_of(service, started)) as parts:
+            for progress in parts:
+                answer = progress.result or structs.replace(answer, answer=(*answer.answer, *progress.answer))
+                is_new = progress.answer or progress.done
+                yield _event(rendered_answer(answer, is_writing=not progress.done)) if is_new else ":\n\n"
     except SemanticError as error:
-        is_done = True
         yield _event(render_template(_TEMPLATE, message=str(error)))
-    finally:
-        if not is_done:
-            with suppress(SemanticError):
-                service.cancel_ask(started.id)
 
 
 def _event(part: str) -> str:

@@ -30,9 +30,9 @@ _STALE = "This request to connect is not valid, or no longer. Start again in the
 _NO_ACCOUNTS = "Programs cannot be connected: a proxy logs people in to this wiki, which knows no accounts of its own."
 
 
-def make_connect_pages(api_key: str | None) -> Blueprint:
+def make_connect_pages(api_key: str | None, *, allow_write: bool) -> Blueprint:
     """Return the pages; the wiki's CSRF protection applies to them."""
-    views = _Views(api_key)
+    views = _Views(api_key, allow_write=allow_write)
     pages = Blueprint("semantic_connect", "otterwiki_semantic.web", url_prefix=CONSENT_PATH, template_folder="templates")
     pages.add_url_rule("", "connect", guarded("READ", views.connect))
     pages.add_url_rule("", "decide", guarded("READ", views.decide), methods=["POST"])
@@ -59,6 +59,7 @@ class Program:
     email: str
     created: str
     used: str
+    may_write: bool
 
 
 def connected_programs(account: str | None = None) -> list[Program]:
@@ -70,7 +71,8 @@ def connected_programs(account: str | None = None) -> list[Program]:
 def _program(connection: Connection) -> Program:
     asked = connection.request
     host = redirect_host(asked.redirect_uri)
-    return Program(connection.id, asked.client_name, host, connection.email, _iso(connection.created), _iso(connection.used))
+    times = _iso(connection.created), _iso(connection.used)
+    return Program(connection.id, asked.client_name, host, connection.email, *times, connection.may_write)
 
 
 def _iso(seconds: float) -> str:
@@ -87,7 +89,8 @@ def redirect_host(uri: str) -> str:
 
 
 class _Views:
-    def __init__(self, api_key: str | None) -> None:
+    def __init__(self, api_key: str | None, *, allow_write: bool) -> None:
+        self._allow_write = allow_write
         self._signer = Signer(api_key, Purpose.CONSENT) if api_key else None
 
     def connect(self) -> ResponseReturnValue:
@@ -110,6 +113,7 @@ class _Views:
             signed=signed,
             host=redirect_host(asked.redirect_uri),
             days=_DAYS,
+            can_write=self._can_write(),
         )
 
     def decide(self) -> ResponseReturnValue:
@@ -121,7 +125,8 @@ class _Views:
         if request.form.get("decision") != "allow":
             return _back(asked, error="access_denied", error_description="the wiki's user has denied it")
         try:
-            code = connections().approve(asked, account, current_user.email)
+            may_write = self._can_write() and "write" in request.form
+            code = connections().approve(asked, account, current_user.email, may_write=may_write)
         except (SemanticError, OSError) as error:
             return self._refusal(f"The connection cannot be stored: {error}", 503)
         return _back(asked, code=code)
@@ -133,6 +138,10 @@ class _Views:
         if request.method == "POST" and found and found.account == account and connections().remove(found.id):
             flash("The program is disconnected; its tokens are no longer valid.", "alert-success")
         return redirect(url_for("semantic_connect.connect"))
+
+    def _can_write(self) -> bool:
+        """Whether the account can let a program write."""
+        return self._allow_write and has_permission("WRITE")
 
     def _asked(self, signed: str) -> ConsentRequest | None:
         asked = self._signer.read(signed, ConsentRequest) if self._signer else None

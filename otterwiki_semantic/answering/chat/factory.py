@@ -1,0 +1,12 @@
+"""The model that the settings name."""
+
+from __future__ import annotations
+
+from otterwiki_semantic.answering.chat.base import ChatModel
+from otterwiki_semantic.answering.chat.remote import RemoteChatModel
+from otterwiki_semantic.core.settings import EXTRACTIVE, Settings
+
+
+def open_chat_model(settings: Settings) -> ChatModel | None:
+    """Return the configured model; None without one, also for `extractive`. Asks no server."""
+    return None if settings.answers in {None, EXTRACTIVE} else RemoteChatModel(settings)

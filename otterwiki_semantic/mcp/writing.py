@@ -1,0 +1,81 @@
+"""The tools that change pages; only for a running wiki, and only if it is started with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mcp.server.mcpserver import MCPServer
+from mcp_types import ToolAnnotations
+from pydantic import Field
+
+from otterwiki_semantic.mcp.answers.base import REVISION_DIGITS, ToolResponse, short_url
+from otterwiki_semantic.mcp.backend import Json, WritableBackend
+from otterwiki_semantic.mcp.errors import tool_errors
+from otterwiki_semantic.mcp.untrusted_text import Markers
+
+
+class WrittenAnswer(ToolResponse):
+    """A page as it was saved."""
+
+    path: str = Field(description="The page's path")
+    revision: str = Field(description="The commit that has it; the next edit takes it")
+    done: str = Field(description="What was done")
+    url: str | None = Field(default=None, description="The page's address in the wiki")
+    related: list[str] | None = Field(
+        default=None, description="Of a new page: pages about the same, to link to or to merge with"
+    )
+
+    def lines(self, markers: Markers) -> list[str]:
+        shown = [f"{self.done}, revision {self.revision}"]
+        shown += [markers.wrap(self.url, list="address")] if self.url else []
+        shown += (
+            [markers.wrap("\n".join(self.related), list="pages about the same; link to them, or edit them instead")]
+            if self.related
+            else []
+        )
+        return shown
+
+
+def add_writing(server: MCPServer[None], wiki: WritableBackend) -> None:
+    """Add the tools that create and change pages, in the name of the account that the wiki knows the caller by."""
+
+    def changes(title: str) -> Callable[[Callable[..., object]], None]:
+        notes = ToolAnnotations(title=title, read_only_hint=False, destructive_hint=False, open_world_hint=False)
+        return lambda tool: server.add_tool(tool, title=title, annotations=notes, structured_output=False)
+
+    @changes("Create a page")
+    async def write_note(path: str, text: str, revision: str | None = None, message: str = "") -> WrittenAnswer:
+        """Create a page from Markdown; with the revision of an existing one, replace it. Search first: it may exist."""
+        with tool_errors():
+            return _answer(await wiki.write(path, _given(text=text, revision=revision, message=message)))
+
+    @changes("Edit a page")
+    async def edit_note(path: str, revision: str, old: str, new: str, message: str = "") -> WrittenAnswer:
+        """Replace text of a page: old stands there exactly once, as read_note returned it at revision."""
+        with tool_errors():
+            return _answer(await wiki.edit(path, _given(revision=revision, old=old, new=new, message=message)))
+
+    @changes("Append to a page")
+    async def append_note(path: str, text: str, section: str | None = None, message: str = "") -> WrittenAnswer:
+        """Add Markdown at the end of a page, or of a section."""
+        with tool_errors():
+            return _answer(await wiki.edit(path, _given(append=text, section=section, message=message)))
+
+
+def _given(**values: str | None) -> Json:
+    return {
+        name: value for name, value in values.items() if value is not None and (value or name not in {"message", "section"})
+    }
+
+
+def _answer(body: Mapping[str, object]) -> WrittenAnswer:
+    related = body.get("related") or ()
+    assert isinstance(related, list | tuple)
+    done = "created" if body["created"] else "changed" if body["changed"] else "nothing changed"
+    return WrittenAnswer(
+        path=str(body["path"]),
+        revision=str(body["revision"])[:REVISION_DIGITS],
+        done=done if body["indexed"] else f"{done}; searches find it in a moment",
+        url=short_url(dict(body)),
+        related=[f"{each['path']}: {each['title']}" for each in related] or None,
+    )

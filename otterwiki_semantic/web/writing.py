@@ -1,0 +1,209 @@
+"""Pages that programs write: through the wiki, with its permissions, its file names and its hooks, as if somebody had typed."""
+
+from __future__ import annotations
+
+import difflib
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from flask import current_app, session
+from flask_login import current_user
+
+from otterwiki_semantic.core.errors import (
+    PageChangedError,
+    PageExcludedError,
+    PageNotFoundError,
+    ParameterError,
+    SemanticError,
+)
+from otterwiki_semantic.core.parameters import page_path
+from otterwiki_semantic.core.records import (
+    EditRequest,
+    Mode,
+    PageRequest,
+    PageView,
+    RelatedPage,
+    SearchOptions,
+    WriteRequest,
+    WrittenPage,
+)
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon import IndexClient
+from otterwiki_semantic.daemon.page_reader import PageReader
+from otterwiki_semantic.web.auth import act_as_author
+from otterwiki_semantic.web.errors import ApiError
+from otterwiki_semantic.web.pages.layout import page_urls
+
+_LOCK = "writing.lock"
+_MAX_DIFF = 20_000
+_MAX_SEGMENT_BYTES = 200
+"""Of a name in a path; file systems allow 255 bytes, and the wiki adds an ending."""
+_INDEX_SECONDS = 5.0
+_RELATED = 3
+_RESERVED = ("-",)
+"""First names of the wiki's own addresses."""
+
+
+class PageWriter:
+    """Writes pages of the wiki of the current request. Two writers of the same revision exclude each other, in all workers.
+
+    Errors: `ApiError`, `ParameterError`, `PageChangedError`, `PageNotFoundError`, those of git.
+    """
+
+    def __init__(self, index: IndexClient, pages: PageReader, settings: Settings) -> None:
+        self._index = index
+        self._pages = pages
+        self._settings = settings
+
+    def write(self, path: str, asked: WriteRequest) -> WrittenPage:
+        """Create a page or, with the revision that the text is based on, replace it."""
+        path = self._checked(path)
+        with self._alone():
+            before = self._page(path)
+            if before is not None and asked.revision is None:
+                raise ApiError("page_exists", f"there is a page {before.path!r} already; send its revision to replace it")
+            if before is None and asked.revision is not None:
+                raise PageNotFoundError(f"the wiki has no page {path!r} that could be replaced", ())
+            if before is not None:
+                self._check_revision(before, asked.revision or "")
+            return self._save(before, path, asked.text, asked.message)
+
+    def edit(self, path: str, asked: EditRequest) -> WrittenPage:
+        """Replace a text of a page that stands there exactly once, or append one to the page or to a section."""
+        path = self._checked(path)
+        with self._alone():
+            before = self._page(path)
+            if before is None:
+                raise PageNotFoundError(f"the wiki has no page {path!r}", ())
+            if asked.append is not None:
+                text = self._appended(before, asked.append, asked.section)
+            else:
+                self._check_revision(before, asked.revision or "")
+                text = _replaced(before.content, asked.old or "", asked.new or "")
+            return self._save(before, path, text, asked.message)
+
+    def _checked(self, path: str) -> str:
+        """Return the path of a page that may be written; from here on the request is that of the author."""
+        if not self._settings.allow_write:
+            raise ApiError(
+                "writing_disabled", "programs may not write pages: the wiki's administrator can set SEMANTIC_ALLOW_WRITE"
+            )
+        act_as_author(self._settings.api_key, self._settings.write_as)
+        path = page_path(path)
+        names = path.split("/")
+        is_file_name = all(
+            name.isprintable()
+            and name.strip() == name
+            and not name.startswith(".")
+            and len(name.encode("utf-8", "replace")) <= _MAX_SEGMENT_BYTES
+            for name in names
+        )
+        if "" in names or not is_file_name or names[0] in _RESERVED or "\\" in path:
+            raise ParameterError(f"path is {path[:100]!r}, which no page can be saved at")
+        saved = page_path(_file_name(path))
+        if saved != (path if current_app.config.get("RETAIN_PAGE_NAME_CASE") else path.lower()):
+            raise ParameterError(f"path is {path!r}, which the wiki would save as {saved!r}")
+        return path
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep other programs from writing, in all workers of the wiki."""
+        self._settings.data_dir.mkdir(parents=True, exist_ok=True)
+        with (self._settings.data_dir / _LOCK).open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _page(self, path: str) -> PageView | None:
+        try:
+            return self._pages.page(path, PageRequest())
+        except PageExcludedError:
+            raise ApiError(
+                "forbidden", f"the page {path!r} is excluded from search, and cannot be written by programs"
+            ) from None
+        except PageNotFoundError:
+            return None
+
+    def _check_revision(self, page: PageView, revision: str) -> None:
+        """Raise `PageChangedError` unless the page is as in a revision."""
+        if page.revision.startswith(revision.lower()):
+            return
+        earlier = self._pages.page(page.path, PageRequest(revision=revision)).content
+        if earlier == page.content:
+            return
+        names = revision[:12], page.revision[:12]
+        lines = difflib.unified_diff(earlier.splitlines(keepends=True), page.content.splitlines(keepends=True), *names, n=2)
+        diff = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+        raise PageChangedError(
+            f"the page {page.path!r} was changed since {revision[:12]}; read it again", page.revision, diff[:_MAX_DIFF]
+        )
+
+    def _appended(self, page: PageView, text: str, section: str | None) -> str:
+        """Return a page with a text at its end, or at the end of a section and its subsections."""
+        if not text.strip():
+            raise ParameterError("append is empty; it takes the text to add")
+        lines = page.content.splitlines()
+        end = len(lines)
+        if section is not None:
+            (part,) = self._pages.page(page.path, PageRequest(section=(section,))).parts or ()
+            end = part.end_line
+        before, after = "\n".join(lines[:end]).rstrip(), "\n".join(lines[end:]).lstrip("\n")
+        return "\n\n".join(filter(None, (before, text.strip("\r\n").rstrip(), after)))
+
+    def _save(self, before: PageView | None, path: str, text: str, message: str) -> WrittenPage:
+        text = f"{text.replace(chr(13) + chr(10), chr(10)).strip()}\n"
+        if not text.strip():
+            raise ParameterError("the page would be empty; delete it in the wiki")
+        if "\0" in text:
+            raise ParameterError("text has a null character in it")
+        _save_in_wiki(before.path if before else path, text, message)
+        view = self._pages.page(path, PageRequest())
+        is_indexed = self._is_indexed()
+        related: tuple[RelatedPage, ...] = ()
+        if before is None and is_indexed:
+            with suppress(SemanticError):
+                related = self._index.related(view.path, _RELATED, page_urls()).results
+        changed = before is None or view.revision != before.revision
+        return WrittenPage(view.path, view.revision, before is None, changed, is_indexed, related, page_urls().of(view.path))
+
+    def _is_indexed(self) -> bool:
+        """Wait until the index equals HEAD; return whether it does."""
+        options = SearchOptions(n=1, mode=Mode.KEYWORD, wait=True, wait_seconds=_INDEX_SECONDS, is_logged=False)
+        try:
+            index = self._index.search(["page"], options)[0].index
+        except SemanticError:
+            return False
+        return index.commit == index.head
+
+
+def _replaced(text: str, old: str, new: str) -> str:
+    """Return a text in which another one, which stands there exactly once, is replaced."""
+    count = text.count(old) if old else 0
+    if count != 1:
+        found = "does not stand in the page" if not count else f"stands there {count} times; give more of the text around it"
+        raise ParameterError(f"old {found}")
+    return text.replace(old, new)
+
+
+def _wiki_page_class() -> Any:
+    """Return the wiki's own class of pages, of the module that serves it: a process can have several wikis."""
+    return current_app.view_functions["view"].__globals__["Page"]
+
+
+def _file_name(path: str) -> str:
+    """Return the name of the file that the wiki saves a page in.
+
+    Its page reads git, for which threads have to take turns; these functions do not.
+    """
+    wiki = _wiki_page_class().__init__.__globals__
+    return str(wiki["get_filename"](wiki["sanitize_pagename"](path, handle_md=True)))
+
+
+def _save_in_wiki(path: str, text: str, message: str) -> None:
+    """Save a page as the wiki's editor does; its notice to the browser is of no use to a program."""
+    was_modified = session.modified
+    author = (current_user.name, current_user.email) if current_user.is_authenticated else ("Anonymous", "")
+    _wiki_page_class()(path).save(content=text, commit=message, author=author)
+    session.pop("_flashes", None)
+    session.modified = was_modified

@@ -1,0 +1,248 @@
+"""Pages that programs write: by the wiki's rules, in somebody's name, and one after the other."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.support.live_wiki import LiveWiki, Reply, commit, git, head_of, make_repository
+
+_GARDEN = """\
+# Garden
+
+## Tomatoes
+
+Plant them after the middle of May.
+
+### Water
+
+Never wet the leaves.
+
+## Beans
+
+They climb.
+"""
+PAGES: dict[str, str | bytes] = {
+    "home.md": "# Home\n\nAbout a house.\n",
+    "garden.md": _GARDEN,
+    "house/heating.md": "# Heating\n\nThe boiler in the cellar warms the radiators.\n",
+}
+ROUTE = "/api/v1/semantic-search/pages/"
+
+
+@pytest.fixture(scope="module")
+def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    place = tmp_path_factory.mktemp("writing")
+    repository = make_repository(place / "repository", PAGES)
+    with LiveWiki(
+        repository,
+        place / "index",
+        SEMANTIC_ALLOW_WRITE="true",
+        SEMANTIC_WRITE_AS="admin@example.org",
+        SEMANTIC_EXCLUDE="secret/**",
+    ) as live:
+        live.log_in()
+        live.wait_until_indexed()
+        yield live
+
+
+def put(wiki: LiveWiki, path: str, **body: Any) -> Reply:
+    return sent(wiki, "PUT", path, body)
+
+
+def patch(wiki: LiveWiki, path: str, **body: Any) -> Reply:
+    return sent(wiki, "PATCH", path, body)
+
+
+def sent(wiki: LiveWiki, method: str, path: str, body: dict[str, Any], key: str | None = "test-key") -> Reply:
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+    return wiki.request(method, ROUTE + quote(path), json.dumps(body).encode(), headers)
+
+
+def read(wiki: LiveWiki, path: str) -> dict[str, Any]:
+    reply = wiki.api("GET", f"/semantic-search/pages/{path}")
+    assert reply.status == 200, reply.text
+    page: dict[str, Any] = reply.json
+    return page
+
+
+def error_of(reply: Reply) -> tuple[int, str]:
+    return reply.status, reply.json["error"]["code"]
+
+
+def test_a_page_is_created_in_the_name_of_the_account_and_found_at_once(wiki: LiveWiki) -> None:
+    reply = put(
+        wiki, "garden/pumpkins", text="# Pumpkins\r\n\r\nThey are planted in May, like tomatoes.", message="Tell of pumpkins"
+    )
+    assert reply.status == 200, reply.text
+    written = reply.json
+    assert (written["path"], written["created"], written["changed"], written["indexed"]) == (
+        "garden/pumpkins",
+        True,
+        True,
+        True,
+    )
+    assert written["revision"] == head_of(wiki.repository)
+    assert "garden" in [page["path"] for page in written["related"]]
+    assert written["url"].endswith("/garden/pumpkins")
+    assert "Set-Cookie" not in reply.headers
+    assert git(wiki.repository, "log", "-1", "--format=%an|%ae|%s") == "Admin|admin@example.org|Tell of pumpkins"
+    assert git(wiki.repository, "show", "HEAD:garden/pumpkins.md") == "# Pumpkins\n\nThey are planted in May, like tomatoes."
+    assert wiki.search("pumpkins", n=1)[0]["path"] == "garden/pumpkins"
+    assert error_of(put(wiki, "garden/pumpkins", text="# Other\n")) == (409, "page_exists")
+
+
+def test_a_page_is_replaced_only_as_it_was_read(wiki: LiveWiki) -> None:
+    put(wiki, "notes/replaced", text="# Replaced\n\nfirst line\n")
+    first = read(wiki, "notes/replaced")["revision"]
+    assert put(wiki, "notes/replaced", text="# Replaced\n\nsecond line\n", revision=first).json["changed"]
+    reply = put(wiki, "notes/replaced", text="# Replaced\n\nthird line\n", revision=first)
+    assert error_of(reply) == (409, "page_changed")
+    assert "-first line\n+second line" in reply.json["diff"]
+    assert reply.json["revision"] == read(wiki, "notes/replaced")["revision"]
+    assert "second line" in read(wiki, "notes/replaced")["content"]
+    assert error_of(put(wiki, "notes/none", text="x", revision=first)) == (404, "page_unknown")
+    assert error_of(put(wiki, "notes/replaced", text="x", revision="abcdef12")) == (404, "revision_unknown")
+
+
+def test_a_text_is_replaced_where_it_stands_once(wiki: LiveWiki) -> None:
+    put(wiki, "notes/edited", text="# Edited\n\none two one\n")
+    revision = read(wiki, "notes/edited")["revision"]
+    for old, trouble in (("three", "does not stand"), ("one", "stands there 2 times"), ("", "does not stand")):
+        reply = patch(wiki, "notes/edited", revision=revision, old=old, new="x")
+        assert reply.status == 422
+        assert trouble in reply.json["error"]["message"]
+    assert patch(wiki, "notes/edited", revision=revision[:10], old="two", new="2").json["changed"]
+    assert read(wiki, "notes/edited")["content"] == "# Edited\n\none 2 one\n"
+    assert error_of(patch(wiki, "notes/edited", revision=revision, old="2", new="3")) == (409, "page_changed")
+
+
+def test_a_text_is_appended_to_a_section_with_all_its_subsections(wiki: LiveWiki) -> None:
+    assert patch(wiki, "garden", append="Tie them up.", section="Tomatoes").status == 200
+    assert patch(wiki, "garden", append="In the evening.", section="Tomatoes > Water").status == 200
+    assert patch(wiki, "garden", append="## Salad\n\nSow it often.\n").status == 200
+    assert read(wiki, "garden")["content"] == (
+        "# Garden\n\n## Tomatoes\n\nPlant them after the middle of May.\n\n### Water\n\nNever wet the leaves.\n\n"
+        "Tie them up.\n\nIn the evening.\n\n## Beans\n\nThey climb.\n\n## Salad\n\nSow it often.\n"
+    )
+    assert error_of(patch(wiki, "garden", append="x", section="Roses")) == (404, "section_unknown")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../evil",
+        "a/../../evil",
+        "a/./b",
+        ".git/config",
+        "a/.hidden",
+        "-/admin",
+        "a\\b",
+        "a\nb",
+        "a\x00b",
+        " a",
+        "x" * 300,
+        "a//b",
+        "q?uery",
+    ],
+)
+def test_no_file_is_written_elsewhere(wiki: LiveWiki, path: str) -> None:
+    before = head_of(wiki.repository)
+    assert put(wiki, path, text="# Evil\n").status in {404, 405, 422, 308}
+    assert head_of(wiki.repository) == before
+
+
+def test_a_link_in_the_repository_leads_nowhere(wiki: LiveWiki) -> None:
+    outside = wiki.repository.parent / "outside"
+    outside.mkdir()
+    (wiki.repository / "linked").symlink_to(outside)
+    git(wiki.repository, "add", "linked")
+    git(wiki.repository, "commit", "-q", "-m", "a link")
+    assert put(wiki, "linked/evil", text="# Evil\n").status in {403, 422, 500}
+    assert list(outside.iterdir()) == []
+    (wiki.repository / "linked").unlink()
+    commit(wiki.repository, {})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"text": " \n"},
+        {"text": "a\x00b"},
+        {"text": "x" * 500_001},
+        {"text": 1},
+        {"text": "x", "message": "two\nlines"},
+        {"text": "x", "author": "Eve"},
+    ],
+)
+def test_bad_texts_are_refused(wiki: LiveWiki, body: dict[str, Any]) -> None:
+    before = head_of(wiki.repository)
+    assert put(wiki, "notes/bad", **body).status == 422
+    assert head_of(wiki.repository) == before
+
+
+@pytest.mark.parametrize("body", [{}, {"old": "a", "new": "b"}, {"append": "a", "old": "b"}, {"section": "a"}, {"append": " "}])
+def test_bad_changes_are_refused(wiki: LiveWiki, body: dict[str, Any]) -> None:
+    assert patch(wiki, "garden", **body).status == 422
+
+
+def test_a_name_is_saved_in_lower_case_as_the_wiki_does(wiki: LiveWiki) -> None:
+    assert put(wiki, "Notes/Upper", text="# Upper\n").json["path"] == "notes/upper"
+
+
+def test_excluded_pages_are_not_touched(wiki: LiveWiki) -> None:
+    commit(wiki.repository, {"secret/plan.md": "# Plan\n"})
+    assert error_of(put(wiki, "secret/plan", text="# Other\n")) == (403, "forbidden")
+    assert error_of(patch(wiki, "secret/plan", append="x")) == (403, "forbidden")
+
+
+def test_only_one_of_many_writers_of_a_revision_wins(wiki: LiveWiki) -> None:
+    put(wiki, "notes/contested", text="# Contested\n\nstart\n")
+    revision = read(wiki, "notes/contested")["revision"]
+    replies: list[Reply] = []
+
+    def write(number: int) -> None:
+        replies.append(put(wiki, "notes/contested", text=f"# Contested\n\nwriter {number}\n", revision=revision))
+
+    writers = [threading.Thread(target=write, args=(number,)) for number in range(6)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert sorted(reply.status for reply in replies) == [200] + [409] * 5
+    assert git(wiki.repository, "status", "--porcelain") == ""
+
+
+def test_a_session_needs_its_token_and_writes_in_its_own_name(wiki: LiveWiki) -> None:
+    body = json.dumps({"text": "# Mine\n"}).encode()
+    reply = wiki.request("PUT", f"{ROUTE}notes/mine", body)
+    assert error_of(reply) == (403, "csrf_failed")
+    token = {"X-CSRFToken": wiki.csrf_token("/-/settings"), "Content-Type": "application/json"}
+    assert wiki.request("PUT", f"{ROUTE}notes/mine", body, token).status == 200
+
+
+def test_strangers_and_wrong_keys_write_nothing(wiki: LiveWiki) -> None:
+    before = head_of(wiki.repository)
+    assert error_of(sent(wiki, "PUT", "notes/strange", {"text": "x"}, key="wrong")) == (401, "wrong_key")
+    assert head_of(wiki.repository) == before
+
+
+@pytest.mark.parametrize(
+    ("settings", "code"),
+    [({}, "writing_disabled"), ({"SEMANTIC_ALLOW_WRITE": "true"}, "forbidden")],
+)
+def test_writing_is_off_until_the_administrator_allows_it(
+    tmp_path_factory: pytest.TempPathFactory, settings: dict[str, str], code: str
+) -> None:
+    place = tmp_path_factory.mktemp("off")
+    repository = make_repository(place / "repository", PAGES)
+    with LiveWiki(repository, place / "index", **settings) as live:  # type: ignore[arg-type]
+        before = head_of(repository)
+        assert error_of(put(live, "notes/new", text="# New\n")) == (403, code)
+        assert head_of(repository) == before
