@@ -352,7 +352,7 @@ def _name_of_wiki(wiki: _Wiki, passage: _Passage, text: str, random: Random) -> 
 def _name_of_section(wiki: _Wiki, passage: _Passage, text: str, random: Random) -> str | None:
     found = [match for match in _NAME.finditer(text) if match[0] in wiki.names]
     near = [*passage.sentences, *(f"a {heading}" for heading in (passage.source.title, *passage.source.headings))]
-    others = sorted({name for each in near if each != text for name in _names(each, passage) if name not in text})
+    others = sorted({name for each in near if each != text for name in _names(each, passage) if name not in text and not any(own[0] in name for own in found)})
     if not found or not others:
         return None
     match = random.choice(found)

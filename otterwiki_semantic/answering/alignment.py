@@ -16,7 +16,7 @@ from math import ceil
 
 from otterwiki_semantic.answering.evidence import Unit
 from otterwiki_semantic.answering.tokens import Token, TokenKind
-from otterwiki_semantic.answering.vocabulary import AGENT, BE, CONDITIONS, GOAL, ORIGIN
+from otterwiki_semantic.answering.vocabulary import AGENT, AUXILIARIES, BE, CONDITIONS, GOAL, ORIGIN, RELATIVES
 
 _MAX_STARTS = 8
 """Adverbials that are tried at other places."""
@@ -62,6 +62,8 @@ def compare(statement: Sequence[Token], unit: Unit, extra: frozenset[str] = froz
     )
     if missing:
         return Comparison(Fit.OTHER_WORDS, missing)
+    if unit.is_code and not any(token.kind in {TokenKind.NAME, TokenKind.NUMBER} for token in statement):
+        return Comparison(Fit.OTHER_ORDER)
     if has_columns:
         return _compare_row(statement, unit, context, heads)
     if _is_aligned(statement, unit.tokens, context, strict=True):
@@ -106,7 +108,9 @@ class _State(IntEnum):
     TIED = 1
     """Nothing: a negation is followed by what it negates, and a verb of the model's does not take the place of another."""
     ADDED = 2
-    """Nothing until the end of the unit: a word from above it does not take the place of one in it."""
+    """Nothing: a word from above the unit does not take the place of one in it, nor is it added at an end that is left out."""
+    AFTER_ADDED = 3
+    """Nothing within the clause."""
 
 
 class _Alignment:
@@ -133,25 +137,42 @@ class _Alignment:
         token = self._ours[at]
         for place in self._places.get(token.key, ()):
             if place > last and self._passes(at, last, place, state) and self._agrees(token, self._theirs[place]):
-                after = _State.ADDED if state is _State.ADDED else _State.TIED if token.kind is TokenKind.NEGATION else _State.FREE
+                after = self._after(token, last, place, state)
                 if self._reach(at + 1, place, after, min(aligned + (not _is_optional(token)), self._needed)):
                     return True
         if _is_optional(token) and token.key not in self._places:
             return self._reach(at + 1, last, state if token.kind is TokenKind.LIGHT else max(state, _State.TIED), aligned)
         return self._may_be_added(at, last, state) and self._reach(at + 1, last, _State.ADDED, aligned)
 
+    def _after(self, token: Token, last: int, place: int, state: _State) -> _State:
+        if state in {_State.ADDED, _State.AFTER_ADDED}:
+            return _State.AFTER_ADDED
+        is_tied = token.kind is TokenKind.NEGATION or (last < 0 and self._is_explained(place) and not self._is_first(place))
+        return _State.TIED if is_tied else _State.FREE
+
+    def _is_first(self, place: int) -> bool:
+        clause = self._theirs[place].clause
+        return not any(token.clause == clause and token.is_content for token in self._theirs[:place])
+
+    def _is_explained(self, place: int) -> bool:
+        """Whether a relative clause follows."""
+        return place + 1 < len(self._theirs) and bool(RELATIVES & set(self._theirs[place + 1].before))
+
     def _may_be_added(self, at: int, last: int, state: _State) -> bool:
         """Whether a word may be taken from what stands above the unit: what the sentence is about, or an adverbial."""
         token = self._ours[at]
-        if token.key not in self._context or token.kind is TokenKind.NUMBER or token.is_strict:
+        if token.key not in self._context or token.kind is TokenKind.NUMBER:
             return False
+        if token.is_strict:  # *after a restart* as a heading
+            following = self._ours[at + 1].key if at + 1 < len(self._ours) else ""
+            return last < 0 and token.key in {"<after>", "<before>", "<if>"} and following in self._context
         return last < 0 or bool(token.preposition) or (at > 0 and self._ours[at - 1].key in self._context)
 
     def _ends(self, last: int, state: _State) -> bool:
         rest = self._rest_of_clause(last)
         if self._strict and any(token.is_strict for token in rest):
             return False
-        return state is _State.FREE or not _has_content(rest if state is _State.TIED else self._theirs[last + 1 :])
+        return state is _State.FREE or not _has_content(self._theirs[last + 1 :] if state is _State.ADDED else rest)
 
     def _rest_of_clause(self, last: int) -> Sequence[Token]:
         if last < 0:
@@ -168,12 +189,17 @@ class _Alignment:
         if last >= 0 and self._theirs[last].clause == other.clause:
             if self._strict and any(token.is_strict for token in skipped):
                 return False
-            return not (_has_content(skipped) and (state is not _State.FREE or self._leaves_out_head(last, place)))
+            is_bound = state is not _State.FREE or self._leaves_out_head(last, place) or bool(AUXILIARIES & set(other.before))
+            return not (_has_content(skipped) and is_bound)
         left = [token for token in skipped if last >= 0 and token.clause == self._theirs[last].clause]
         right = [token for token in skipped if token.clause == other.clause]
         if self._strict and any(token.is_strict for token in (*left, *right)):
             return False
-        return not _has_content(right) and not (state is not _State.FREE and last >= 0 and _has_content(skipped))
+        if state is _State.AFTER_ADDED:
+            skipped = left
+        if state in {_State.ADDED, _State.AFTER_ADDED} or (state is _State.TIED and last >= 0):
+            return not _has_content(skipped) and not _has_content(right)
+        return not _has_content(right) or (last < 0 and state is _State.FREE and self._is_explained(place))
 
     def _leaves_out_head(self, last: int, place: int) -> bool:
         """Whether what belongs to a word is kept without it, as *fridge* of *the door of the fridge*."""

@@ -43,6 +43,7 @@ class Unit:
     """Of a row of a table; else empty."""
     place: int = 0
     """Its number in the source."""
+    is_code: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ class _Reader:
         if found and len(self.units) < _MAX_UNITS:
             place = len(self.units)
             self.units.append(
-                Unit(text, tuple(found[:_MAX_TOKENS]), frozenset() if is_code else self.context(), self.required(), continues, columns, place)
+                Unit(text, tuple(found[:_MAX_TOKENS]), frozenset() if is_code else self.context(), self.required(), continues, columns, place, is_code)
             )
 
     def prose(self, text: str, announced: str = "") -> None:
@@ -206,7 +207,7 @@ def _read_list(reader: _Reader, lines: Sequence[str]) -> None:
     if above:
         required = frozenset(token.key for token in above)
         reader.units[first:] = [
-            Unit(u.text, u.tokens, u.context, u.required | required, u.continues, u.columns, u.place) for u in reader.units[first:]
+            Unit(u.text, u.tokens, u.context, u.required | required, u.continues, u.columns, u.place, u.is_code) for u in reader.units[first:]
         ]
     short = [plain_text(item) for item in items]
     if announced and 1 < len(items) and sum(len(item.split()) for item in short) <= 60:

@@ -60,7 +60,7 @@ def unsupported_reason(
 ) -> str | None:
     """Return why the sources that a statement names do not support it, in a few words; None if they do.
 
-    A statement without content of its own, or that says that the sources do not answer, needs none.
+    One that only announces what follows it with a colon, or that says that the sources do not answer, needs none.
     """
     cited = [source for source in sources if source.number in statement.cited]
     if statement.kind is StatementKind.CODE:
@@ -69,15 +69,13 @@ def unsupported_reason(
         return None
     parts = [found for sentence in sentences(_ANNOUNCES.sub("", clean(statement.text))) if (found := tokens(sentence, language))]
     asserted = [token for part in parts for token in part if token.is_content or token.is_strict]
-    if not asserted:
-        return None
+    if not any(token.is_content for token in asserted):
+        return None if statement.text.rstrip().endswith((":", "：")) else NO_SOURCE if not cited else _not_said(cited[0].number)
     if not cited:
         return NO_SOURCE
     evidence = [_evidence(source, language) for source in cited]
-    if any(token.is_content for token in asserted) and (reason := _unsupported_parts(parts, evidence)):
+    if reason := _unsupported_parts(parts, evidence):
         return reason
-    if not any(token.is_content for token in asserted):
-        return NO_SOURCE if not cited else _not_said(cited[0].number)
     return _unlike(statement.text, parts, evidence, similarity)
 
 
@@ -135,7 +133,7 @@ def _divisions(part: Sequence[Token]) -> Iterator[int]:
 
 
 def _reason(part: Sequence[Token], evidence: Sequence[Evidence]) -> str:
-    """Return what the nearest unit lacks."""
+    """Return what the nearest unit lacks, in words for people."""
     number, best = _nearest(part, evidence)
     whole = next(each for each in evidence if each.number == number)
     keys = {token.key for unit in whole.units for token in (*unit.tokens,)} | {key for unit in whole.units for key in unit.context}

@@ -110,6 +110,8 @@ def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
         for token in _made(piece, spelled, extra, clause, language):
             if is_adjoining and token.kind in {TokenKind.WORD, TokenKind.LIGHT, TokenKind.LIGHT_VERB, TokenKind.NAME}:
                 found[-1] = replace(found[-1], unit=found[-1].unit or token.key)
+            if found and not found[-1].ends_part and token.is_capital and token.kind in {TokenKind.LIGHT, TokenKind.LIGHT_VERB}:
+                token = replace(token, kind=TokenKind.WORD)  # a name, such as *Next*
             found.append(replace(token, before=tuple(before)))
             before = []
             is_adjoining = token.kind is TokenKind.NUMBER

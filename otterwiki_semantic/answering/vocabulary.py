@@ -99,7 +99,7 @@ _LIGHT = (
 """Words that a model adds to any answer, and that replace nothing."""
 _LIGHT_VERBS = (
     "use uses used using called named located available exists ensure make provide provides provided allow allows run execute "
-    "command type enter perform occurs include includes included contains follow follows following step steps information"
+    "command type enter perform occurs include includes included contains follow follows following step steps information consist consists set sets require requires required"
 )
 """Words that a model adds, but that may take the place of another."""
 _NUMBERS = {
@@ -119,7 +119,7 @@ _TENS = {
 _AMBIGUOUS_NUMBERS = {"one", "ein", "un", "een"}
 CONTENT_PREPOSITIONS = frozenset("over under out up down above below since inside outside against".split())
 PREPOSITIONS = frozenset(
-    "in on at of for from to into onto by with via through within during towards toward as per between "
+    "in on at of for from to into onto by with via through within during towards toward as between "
     "auf im am von vom für aus zu zum zur bei durch mit in innerhalb während nach "
     "sur dans en de du des pour par avec chez à au aux".split()
 )
@@ -127,6 +127,8 @@ ORIGIN = frozenset("from aus von vom de du des".split())
 GOAL = frozenset("to into onto towards toward zu zum zur nach à au aux".split())
 AGENT = frozenset("by durch par von vom".split())
 BE = frozenset("is are was were be been being wird werden wurde wurden worden ist sind est sont fut".split())
+AUXILIARIES = BE | frozenset("has have had can will should does do did must may kann wird hat haben sind ist peut doit a".split()) - {"a"}
+RELATIVES = frozenset("which who whose welcher welche welches qui".split())
 QUANTIFIERS = frozenset("all every each any some both always everybody everyone everything".split())
 JOINS = frozenset(
     "and but while or because so which who whose whereas although though that where since however "
