@@ -319,7 +319,7 @@ def _number_of_another_sentence(_wiki: _Wiki, passage: _Passage, text: str, rand
 
 def _two_swapped(pattern: re.Pattern[str], _wiki: _Wiki, _passage: _Passage, text: str, random: Random) -> str | None:
     found = [match for match in pattern.finditer(text) if match[0].lower() not in _OTHER]
-    pairs = [(a, b) for a in found for b in found if a.end() + 2 < b.start() and a[0].lower() != b[0].lower()]
+    pairs = [(a, b) for a in found for b in found if a.end() + 2 < b.start() and a[0].lower()[:4] != b[0].lower()[:4]]
     pairs = [(a, b) for a, b in pairs if re.search(r"[a-z]", text[a.end() : b.start()]) and not _joined(text[a.end() : b.start()])]
     if not pairs:
         return None

@@ -66,10 +66,10 @@ def compare(statement: Sequence[Token], unit: Unit, extra: frozenset[str] = froz
         return Comparison(Fit.OTHER_ORDER)
     if has_columns:
         return _compare_row(statement, unit, context, heads)
-    if _is_aligned(statement, unit.tokens, context, strict=True):
+    if _is_aligned(statement, unit, context, strict=True):
         dropped = _dropped_above(statement, unit)
         return Comparison(Fit.RESTRICTED, dropped=dropped) if dropped else Comparison(Fit.SUPPORTED)
-    if _is_aligned(statement, unit.tokens, context, strict=False):
+    if _is_aligned(statement, unit, context, strict=False):
         own = {token.key for token in statement}
         return Comparison(Fit.RESTRICTED, dropped=tuple(token for token in unit.tokens if token.is_strict and token.key not in own))
     return Comparison(Fit.OTHER_ORDER)
@@ -84,15 +84,17 @@ def _is_optional(token: Token) -> bool:
     return token.kind in {TokenKind.LIGHT, TokenKind.LIGHT_VERB}
 
 
-def _is_aligned(statement: Sequence[Token], unit: Sequence[Token], context: frozenset[str], strict: bool) -> bool:
-    if strict and Counter(map(_condition, unit)) - Counter({**Counter(map(_condition, statement)), "": len(unit)}):
+def _is_aligned(statement: Sequence[Token], unit: Unit, context: frozenset[str], strict: bool) -> bool:
+    if strict and Counter(map(_condition, unit.tokens)) - Counter({**Counter(map(_condition, statement)), "": len(unit.tokens)}):
         return False
-    added = context - {token.key for token in unit}
-    return any(
-        _Alignment(tuple(ours), tuple(theirs), added if ours is statement else frozenset(), strict).exists()
-        for theirs in _orders_of_unit(unit)
+    added = context - {token.key for token in unit.tokens}
+    if any(
+        _Alignment(tuple(ours), unit.tokens, added if ours is statement else frozenset(), strict, unit.joint).exists()
         for ours in _orders(statement)
-    )
+    ):
+        return True
+    turned = _active(unit.tokens)
+    return turned is not None and _Alignment(tuple(statement), tuple(turned), frozenset(), strict).exists()
 
 
 def _condition(token: Token) -> str:
@@ -116,8 +118,10 @@ class _State(IntEnum):
 class _Alignment:
     """The search for a mapping, by dynamic programming over prefixes."""
 
-    def __init__(self, ours: tuple[Token, ...], theirs: tuple[Token, ...], context: frozenset[str], strict: bool) -> None:
-        self._ours, self._theirs, self._context, self._strict = ours, theirs, context, strict
+    def __init__(
+        self, ours: tuple[Token, ...], theirs: tuple[Token, ...], context: frozenset[str], strict: bool, joint: int = 0
+    ) -> None:
+        self._ours, self._theirs, self._context, self._strict, self._joint = ours, theirs, context, strict, joint
         self._places: dict[str, list[int]] = {}
         for place, token in enumerate(theirs):
             self._places.setdefault(token.key, []).append(place)
@@ -195,11 +199,25 @@ class _Alignment:
         right = [token for token in skipped if token.clause == other.clause]
         if self._strict and any(token.is_strict for token in (*left, *right)):
             return False
+        if last >= 0 and not self._enters(at, last, place):
+            return False
+        if state is _State.ADDED and any(token.kind is not TokenKind.LIGHT for token in skipped):
+            return False
         if state is _State.AFTER_ADDED:
             skipped = left
         if state in {_State.ADDED, _State.AFTER_ADDED} or (state is _State.TIED and last >= 0):
             return not _has_content(skipped) and not _has_content(right)
         return not _has_content(right) or (last < 0 and state is _State.FREE and self._is_explained(place))
+
+    def _enters(self, at: int, last: int, place: int) -> bool:
+        """Whether another clause may follow: all of it, unless the statement begins one there, too."""
+        clause = self._theirs[place].clause
+        if last < self._joint <= place and clause != self._theirs[self._joint].clause:
+            return False
+        if self._ours[at - 1].ends_part:
+            return True
+        rest = {token.key for token in self._ours[at:]}
+        return all(token.key in rest for token in self._theirs if token.clause == clause and token.is_content)
 
     def _leaves_out_head(self, last: int, place: int) -> bool:
         """Whether what belongs to a word is kept without it, as *fridge* of *the door of the fridge*."""
@@ -220,12 +238,6 @@ class _Alignment:
 
 def _has_content(skipped: Sequence[Token]) -> bool:
     return any(token.is_content for token in skipped)
-
-
-def _orders_of_unit(unit: Sequence[Token]) -> Iterator[Sequence[Token]]:
-    yield unit
-    if turned := _active(unit):
-        yield turned
 
 
 def _orders(statement: Sequence[Token]) -> Iterator[Sequence[Token]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from otterwiki_semantic.answering.plain import clean, plain_text
@@ -44,6 +44,10 @@ class Unit:
     place: int = 0
     """Its number in the source."""
     is_code: bool = False
+    joint: int = 0
+    """Where in `tokens` a second sentence begins that continues the first; 0 if none does."""
+    is_joined: bool = False
+    """Whether it is put together from units that are also there by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +87,18 @@ class _Reader:
         return frozenset(token.key for text in above for token in tokens(text, self.language) if token.kind is TokenKind.NEGATION)
 
     def add(
-        self, text: str, found: Sequence[Token], continues: bool = False, columns: tuple[Column, ...] = (), is_code: bool = False
+        self,
+        text: str,
+        found: Sequence[Token],
+        continues: bool = False,
+        columns: tuple[Column, ...] = (),
+        is_code: bool = False,
+        joint: int = 0,
     ) -> None:
         if found and len(self.units) < _MAX_UNITS:
-            place = len(self.units)
-            self.units.append(
-                Unit(text, tuple(found[:_MAX_TOKENS]), frozenset() if is_code else self.context(), self.required(), continues, columns, place, is_code)
-            )
+            context = frozenset() if is_code else self.context()
+            place, kept = len(self.units), tuple(found[:_MAX_TOKENS])
+            self.units.append(Unit(text, kept, context, self.required(), continues, columns, place, is_code, joint))
 
     def prose(self, text: str, announced: str = "") -> None:
         previous = ""
@@ -100,15 +109,17 @@ class _Reader:
             if not sentence.rstrip().endswith("?"):
                 self.add(sentence, tokens(sentence, self.language), continues=continues)
                 if before and (continues or (announced and not previous)):
-                    self.joined(before, sentence)
+                    self.joined(before, sentence, continues and bool(previous))
             previous = sentence
         self.announcement = previous if previous.endswith((":", "：")) else ""
 
-    def joined(self, before: str, sentence: str) -> None:
+    def joined(self, before: str, sentence: str, continues: bool = False) -> None:
         """Add a sentence together with the one that it continues."""
         first = tokens(before, self.language)
         start = first[-1].clause + 1 if first else 0
-        self.add(f"{before} {sentence}", [*first, *tokens(sentence, self.language, start)])
+        both = [*first, *tokens(sentence, self.language, start)]
+        self.add(f"{before} {sentence}", both, joint=len(first) if continues else 0)
+        self.units[-1:] = [replace(unit, is_joined=True) for unit in self.units[-1:]]
 
 
 def read_source(source: Source, language: str) -> Evidence:
@@ -206,9 +217,7 @@ def _read_list(reader: _Reader, lines: Sequence[str]) -> None:
         reader.prose(plain_text(item), announced)
     if above:
         required = frozenset(token.key for token in above)
-        reader.units[first:] = [
-            Unit(u.text, u.tokens, u.context, u.required | required, u.continues, u.columns, u.place, u.is_code) for u in reader.units[first:]
-        ]
+        reader.units[first:] = [replace(unit, required=unit.required | required) for unit in reader.units[first:]]
     short = [plain_text(item) for item in items]
     if announced and 1 < len(items) and sum(len(item.split()) for item in short) <= 60:
         reader.joined(announced, " ; ".join(short))

@@ -18,6 +18,7 @@ from otterwiki_semantic.answering.plain import clean
 from otterwiki_semantic.answering.source import Source
 from otterwiki_semantic.answering.statements import Statement, StatementKind
 from otterwiki_semantic.answering.tokens import Token, TokenKind, tokens
+from otterwiki_semantic.answering.vocabulary import COORDINATORS
 from otterwiki_semantic.core.languages import ENGLISH
 
 MIN_SIMILARITY = 0.35
@@ -126,9 +127,9 @@ def _usable(evidence: Evidence, part: Sequence[Token], previous: tuple[int, int]
 
 
 def _divisions(part: Sequence[Token]) -> Iterator[int]:
-    """Yield where a sentence may be divided: between clauses that have two words of their own."""
+    """Yield where a sentence may be divided: between coordinate clauses that have two words of their own."""
     for at in range(2, len(part) - 1):
-        if part[at - 1].ends_part:
+        if part[at - 1].ends_part and (part[at - 1].stop in {";", "；"} or COORDINATORS & set(part[at].before)):
             yield at
 
 

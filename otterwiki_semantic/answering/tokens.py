@@ -54,6 +54,8 @@ class Token:
     """Of a number: the key of the word right after it."""
     ends_part: bool = False
     """Whether a comma, a conjunction or the like follows."""
+    stop: str = ""
+    """The sign that follows, if that ends a clause."""
     is_capital: bool = False
     is_moved: bool = False
     """Whether it begins a part that stands elsewhere in the statement as written."""
@@ -96,7 +98,7 @@ def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
     is_adjoining = False
     for piece, spelled, extra in _pieces(_NOT.sub(" not", unicodedata.normalize("NFC", text))):
         if piece == "stop":
-            found, clause = _ended(found, clause)
+            found, clause = _ended(found, clause, spelled)
             is_adjoining = False
             continue
         folded = fold(spelled)
@@ -118,10 +120,10 @@ def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
     return found
 
 
-def _ended(found: list[Token], clause: int) -> tuple[list[Token], int]:
+def _ended(found: list[Token], clause: int, stop: str = "") -> tuple[list[Token], int]:
     """End a clause that has begun."""
     if found and found[-1].clause == clause:
-        found[-1] = replace(found[-1], ends_part=True)
+        found[-1] = replace(found[-1], ends_part=True, stop=stop)
         return found, clause + 1
     return found, clause
 

@@ -135,6 +135,8 @@ JOINS = frozenset(
     "und aber während oder weil sodass sondern denn welche welcher welches wobei et mais ou car donc qui que dont tandis".split()
 )
 """Words that a clause begins with."""
+COORDINATORS = frozenset("and but while whereas although though und aber während et mais tandis".split())
+"""Words that join what could be said apart."""
 PRONOUNS = frozenset("it they this these that those he she its their them es sie er dies diese dieser il elle ils elles ce cela".split())
 """Words that a sentence begins with which continues the one before it."""
 
