@@ -1,8 +1,8 @@
 """Whether a statement is a shortened form of a unit of a source.
 
-Each word of the statement is mapped to a word of the unit, in the same order. What is left out in between must not change what is
-said: a clause is entered at its first word, negations and restrictions are kept, numbers keep their units, and a word that only
-stands in the title or in a heading may be added but may not take the place of another.
+Each word of the statement is mapped to a word of the unit, in the same order. What is left out in between must not change
+what is said: a clause is entered at its first word, negations and restrictions are kept, numbers keep their units, and a word that
+only stands in the title or in a heading may be added but may not take the place of another.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ def compare(statement: Sequence[Token], unit: Unit, extra: frozenset[str] = froz
         return Comparison(Fit.RESTRICTED, dropped=dropped) if dropped else Comparison(Fit.SUPPORTED)
     if _is_aligned(statement, unit, context, strict=False):
         own = {token.key for token in statement}
-        return Comparison(Fit.RESTRICTED, dropped=tuple(token for token in unit.tokens if token.is_strict and token.key not in own))
+        dropped = tuple(token for token in unit.tokens if token.is_strict and token.key not in own)
+        return Comparison(Fit.RESTRICTED, dropped=dropped)
     return Comparison(Fit.OTHER_ORDER)
 
 
@@ -85,7 +86,8 @@ def _is_optional(token: Token) -> bool:
 
 
 def _is_aligned(statement: Sequence[Token], unit: Unit, context: frozenset[str], strict: bool) -> bool:
-    if strict and Counter(map(_condition, unit.tokens)) - Counter({**Counter(map(_condition, statement)), "": len(unit.tokens)}):
+    conditions = Counter(filter(None, map(_condition, unit.tokens)))
+    if strict and conditions - Counter(filter(None, map(_condition, statement))):
         return False
     added = context - {token.key for token in unit.tokens}
     if any(
@@ -146,7 +148,7 @@ class _Alignment:
                     return True
         if _is_optional(token) and token.key not in self._places:
             return self._reach(at + 1, last, state if token.kind is TokenKind.LIGHT else max(state, _State.TIED), aligned)
-        return self._may_be_added(at, last, state) and self._reach(at + 1, last, _State.ADDED, aligned)
+        return self._may_be_added(at, last) and self._reach(at + 1, last, _State.ADDED, aligned)
 
     def _after(self, token: Token, last: int, place: int, state: _State) -> _State:
         if state in {_State.ADDED, _State.AFTER_ADDED}:
@@ -162,7 +164,7 @@ class _Alignment:
         """Whether a relative clause follows."""
         return place + 1 < len(self._theirs) and bool(RELATIVES & set(self._theirs[place + 1].before))
 
-    def _may_be_added(self, at: int, last: int, state: _State) -> bool:
+    def _may_be_added(self, at: int, last: int) -> bool:
         """Whether a word may be taken from what stands above the unit: what the sentence is about, or an adverbial."""
         token = self._ours[at]
         if token.key not in self._context or token.kind is TokenKind.NUMBER:
@@ -186,28 +188,35 @@ class _Alignment:
     def _passes(self, at: int, last: int, place: int, state: _State) -> bool:
         """Whether the words between two that are mapped may be left out."""
         skipped = self._theirs[last + 1 : place]
-        own, other = self._ours[at], self._theirs[place]
-        if own.kind is TokenKind.NUMBER and last >= 0 and not self._ours[at - 1].ends_part:
-            if any(token.kind is TokenKind.NUMBER for token in skipped):
-                return False
-        if last >= 0 and self._theirs[last].clause == other.clause:
-            if self._strict and any(token.is_strict for token in skipped):
-                return False
-            is_bound = state is not _State.FREE or self._leaves_out_head(last, place) or bool(AUXILIARIES & set(other.before))
-            return not (_has_content(skipped) and is_bound)
+        is_figure = self._ours[at].kind is TokenKind.NUMBER and at > 0 and not self._ours[at - 1].ends_part
+        if is_figure and last >= 0 and any(token.kind is TokenKind.NUMBER for token in skipped):
+            return False
+        if last >= 0 and self._theirs[last].clause == self._theirs[place].clause:
+            return self._passes_within(last, place, skipped, state)
         left = [token for token in skipped if last >= 0 and token.clause == self._theirs[last].clause]
-        right = [token for token in skipped if token.clause == other.clause]
+        right = [token for token in skipped if token.clause == self._theirs[place].clause]
         if self._strict and any(token.is_strict for token in (*left, *right)):
             return False
-        if last >= 0 and not self._enters(at, last, place):
-            return False
-        if state is _State.ADDED and any(token.kind is not TokenKind.LIGHT for token in skipped):
+        if last < 0:
+            return self._passes_first(place, skipped, right, state)
+        if not self._enters(at, last, place):
             return False
         if state is _State.AFTER_ADDED:
-            skipped = left
-        if state in {_State.ADDED, _State.AFTER_ADDED} or (state is _State.TIED and last >= 0):
-            return not _has_content(skipped) and not _has_content(right)
-        return not _has_content(right) or (last < 0 and state is _State.FREE and self._is_explained(place))
+            return not _has_content(left) and not _has_content(right)
+        return not _has_content(right) if state is _State.FREE else _is_idle(skipped)
+
+    def _passes_within(self, last: int, place: int, skipped: Sequence[Token], state: _State) -> bool:
+        if self._strict and any(token.is_strict for token in skipped):
+            return False
+        if state in {_State.TIED, _State.ADDED}:
+            return _is_idle(skipped)
+        is_bound = bool(AUXILIARIES & set(self._theirs[place].before)) or self._leaves_out_head(last, place)
+        return not _has_content(skipped) or (state is _State.FREE and not is_bound)
+
+    def _passes_first(self, place: int, skipped: Sequence[Token], right: Sequence[Token], state: _State) -> bool:
+        if state is _State.FREE:
+            return not _has_content(right) or self._is_explained(place)
+        return _is_idle(skipped if state is _State.ADDED else right)
 
     def _enters(self, at: int, last: int, place: int) -> bool:
         """Whether another clause may follow: all of it, unless the statement begins one there, too."""
@@ -240,6 +249,11 @@ def _has_content(skipped: Sequence[Token]) -> bool:
     return any(token.is_content for token in skipped)
 
 
+def _is_idle(skipped: Sequence[Token]) -> bool:
+    """Whether nothing is left out that another word could take the place of."""
+    return all(token.kind is TokenKind.LIGHT for token in skipped)
+
+
 def _orders(statement: Sequence[Token]) -> Iterator[Sequence[Token]]:
     """Yield the orders in which the same may be said: active for passive, and adverbials at the other end."""
     yield statement
@@ -270,7 +284,9 @@ def _active(passive: Sequence[Token]) -> list[Token] | None:
     verb = next((at for at in range(agent - 1, -1, -1) if BE & set(passive[at].before)), None)
     if verb is None or verb == 0:
         return None
-    end = next((at for at in range(agent, len(passive)) if passive[at].ends_part or (at > agent and passive[at].preposition)), None)
+    end = next(
+        (at for at in range(agent, len(passive)) if passive[at].ends_part or (at > agent and passive[at].preposition)), None
+    )
     end = len(passive) if end is None else end + 1 if passive[end].ends_part else end
     first = passive[agent]
     doer = replace(first, before=())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations
@@ -84,7 +84,7 @@ def _is_dated(source: Source) -> bool:
 class _Candidate:
     unit: Unit
     figures: tuple[Token, ...]
-    words: dict[str, TokenKind]
+    words: Mapping[str, TokenKind]
     subject: str
 
 
@@ -105,9 +105,17 @@ def _different_figures(one: _Candidate, other: _Candidate) -> tuple[str, str] | 
     if len(one.figures) != len(other.figures):
         return None
     pairs = [(a, b) for a, b in zip(one.figures, other.figures, strict=True) if a.key != b.key]
-    if len(pairs) != 1 or not _same_kind(*pairs[0]) or any(_is_label(*pair) for pair in zip((one, other), pairs[0], strict=True)):
+    if (
+        len(pairs) != 1
+        or not _same_kind(*pairs[0])
+        or any(_is_label(*pair) for pair in zip((one, other), pairs[0], strict=True))
+    ):
         return None
-    return (_shown(pairs[0][0], one.unit), _shown(pairs[0][1], other.unit)) if _same_otherwise(one, other, pairs[0][0].unit) else None
+    return (
+        (_shown(pairs[0][0], one.unit), _shown(pairs[0][1], other.unit))
+        if _same_otherwise(one, other, pairs[0][0].unit)
+        else None
+    )
 
 
 def _is_label(candidate: _Candidate, figure: Token) -> bool:

@@ -19,7 +19,9 @@ _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
 _TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
-_ABBREVIATION = re.compile(r"(?:\b(?:e\.\s?g|i\.\s?e|vs|cf|approx|ca|no|nr|dr|mr|mrs|al|bzw|z\.\s?B|d\.\s?h)|(?<!\w)[A-Z])\.$", re.IGNORECASE)
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.\s?g|i\.\s?e|vs|cf|approx|ca|no|nr|dr|mr|mrs|al|bzw|z\.\s?B|d\.\s?h)|(?<!\w)[A-Z])\.$", re.IGNORECASE
+)
 _IDLE = {"nothing", "nobody", "none", "nichts", "niemand", "rien"}
 """Negations of an announcement that do not negate what it announces."""
 _MAX_UNITS = 2_000
@@ -83,8 +85,15 @@ class _Reader:
         return frozenset(token.key for token in tokens(above, self.language) if token.kind is not TokenKind.NUMBER)
 
     def required(self) -> frozenset[str]:
+        """Return the negation that a heading such as *Do not* begins with."""
         above = [*self.headings[-1:], *self.inner[-1:]]
-        return frozenset(token.key for text in above for token in tokens(text, self.language) if token.kind is TokenKind.NEGATION)
+        found = (tokens(text, self.language)[:2] for text in above)
+        return frozenset(
+            token.key
+            for first in found
+            for token in first
+            if token.kind is TokenKind.NEGATION and fold(token.text) not in _IDLE
+        )
 
     def add(
         self,
@@ -154,39 +163,45 @@ def read_source(source: Source, language: str) -> Evidence:
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    kinds: list[tuple[str, str]] = []
+    """Yield the blocks of Markdown: their kind, and their lines without the marks of quotations."""
+    for name, group in groupby(_kinds(lines), key=lambda pair: pair[0]):
+        if name == "heading":
+            yield from ((name, [line]) for _, line in group)
+        elif name:
+            yield name, [line for _, line in group]
+
+
+def _kinds(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield what each line is a part of, with its text; nothing between blocks."""
     fence, kind = "", ""
     for at, line in enumerate(lines):
         mark = _FENCE.match(line)
         bare = re.sub(r"^\s*(?:>\s?)+", "", line)
         if fence:
-            if mark and mark[1].startswith(fence) and not line.strip(" \t>`~"):
-                fence, kind = "", ""
-            else:
-                kinds.append(("code", bare))
+            is_end = mark is not None and mark[1].startswith(fence) and not line.strip(" \t>`~")
+            fence = "" if is_end else fence
+            yield ("", "") if is_end else ("code", bare)
         elif mark:
             fence, kind = mark[1], ""
-            kinds.append(("", ""))
-        elif not bare.strip():
-            kind = "list" if kind == "list" else ""
-            kinds.append(("", ""))
-        elif _HEADING.match(line):
-            kind = ""
-            kinds += [("", ""), ("heading", bare)]
-        elif "|" in bare and (kind == "table" or (at + 1 < len(lines) and "-" in lines[at + 1] and _TABLE_RULE.match(lines[at + 1]))):
-            kind = "table"
-            kinds.append((kind, bare))
-        elif _ITEM.match(bare) or (kind == "list" and line.startswith((" ", "\t"))):
-            kind = "list"
-            kinds.append((kind, bare))
+            yield "", ""
         else:
-            kind = "list" if kind == "list" and at and lines[at - 1].strip() else "prose"
-            kinds.append((kind, bare))
-    for name, group in groupby(kinds, key=lambda pair: pair[0]):
-        if name == "heading":
-            yield from ((name, [line]) for _, line in group)
-        elif name:
-            yield name, [line for _, line in group]
+            kind = _kind(lines, at, bare, kind)
+            yield kind if bare.strip() else "", bare
+
+
+def _kind(lines: Sequence[str], at: int, bare: str, before: str) -> str:
+    """Return what a line outside of code is a part of, or goes on with if it is empty."""
+    if not bare.strip():
+        return before if before == "list" else ""
+    if _HEADING.match(lines[at]):
+        return "heading"
+    if "|" in bare and (
+        before == "table" or (at + 1 < len(lines) and "-" in lines[at + 1] and _TABLE_RULE.match(lines[at + 1]))
+    ):
+        return "table"
+    if _ITEM.match(bare) or (before == "list" and (lines[at].startswith((" ", "\t")) or lines[at - 1].strip())):
+        return "list"
+    return "prose"
 
 
 def _read_heading(reader: _Reader, line: str) -> None:
@@ -219,7 +234,7 @@ def _read_list(reader: _Reader, lines: Sequence[str]) -> None:
         required = frozenset(token.key for token in above)
         reader.units[first:] = [replace(unit, required=unit.required | required) for unit in reader.units[first:]]
     short = [plain_text(item) for item in items]
-    if announced and 1 < len(items) and sum(len(item.split()) for item in short) <= 60:
+    if announced and len(items) > 1 and sum(len(item.split()) for item in short) <= 60:
         reader.joined(announced, " ; ".join(short))
     reader.announcement = ""
 
@@ -227,7 +242,8 @@ def _read_list(reader: _Reader, lines: Sequence[str]) -> None:
 def _read_table(reader: _Reader, rows: Sequence[Sequence[str]]) -> None:
     heads = [tokens(cell, reader.language) for cell in rows[0]] if rows else []
     for row in rows[2:]:
-        columns, found = [], []
+        columns: list[Column] = []
+        found: list[Token] = []
         for at, cell in enumerate(row):
             header = frozenset(token.key for token in heads[at]) if at < len(heads) else frozenset()
             value = tokens(cell, reader.language, found[-1].clause + 1 if found else 0)

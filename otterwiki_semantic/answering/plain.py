@@ -39,7 +39,11 @@ def _cleaned(character: str) -> str:
 
 def _is_blank(character: str) -> bool:
     """Whether a character is a letter or mark without a shape: fillers and variation selectors."""
-    return character in "\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5" or "\ufe00" <= character <= "\ufe0f" or character > "\U000e0000"
+    return (
+        character in "\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5"
+        or "\ufe00" <= character <= "\ufe0f"
+        or character > "\U000e0000"
+    )
 
 
 def plain_text(markdown: str) -> str:

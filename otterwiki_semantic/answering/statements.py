@@ -1,9 +1,9 @@
 """Divide what a model writes into statements, and read the sources that each names.
 
-A statement is a sentence of a paragraph, an item of a list, a row of a table, or a block of code. It names only the sources whose
-marks stand in it or right after it: a mark at the end of a paragraph counts for the last sentence, not for those before it. Code
-without a mark of its own has those of the sentence that announces it with a colon. Headings are dropped: they assert nothing that
-is not said below them, or nothing that can be checked.
+A statement is a sentence of a paragraph, an item of a list, a row of a table, or a block of code. It names only the sources
+whose marks stand in it or right after it: a mark at the end of a paragraph counts for the last sentence, not for those before
+it. Code without a mark of its own has those of the sentence that announces it with a colon. Headings are dropped: what they
+assert would be shown without a source.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _OPEN, _CLOSE = "\ue000", "\ue001"
 _READ_MARK = re.compile(rf"\s*{_OPEN}([\d ]*){_CLOSE}")
 _AFTER_END = re.compile(rf"([.!?…。！？]+[\"'”’)\]*_~」』）]*)((?:\s*{_OPEN}[\d ]*{_CLOSE})+)(?=(\S?))")
 _RANGE = re.compile(r"(\d+)\s*[-\u2013]\s*#?(\d+)")
+_MARKS = rf"(?:\s*(?:{re.sub('[?]P<[a-z]+>', '', _MARK.pattern)}))*"
 _ENDS_SENTENCE = re.compile(
-    rf"(?:[.!?…][\"'”’)\]*_`~]*(?:\s*(?:{_MARK.pattern.replace('?P<square>', '').replace('?P<lenticular>', '').replace('?P<round>', '')}))*\s"
-    rf"|[。！？][」』）]*(?:\s*(?:{_MARK.pattern.replace('?P<square>', '').replace('?P<lenticular>', '').replace('?P<round>', '')}))*\s?)\s*\Z",
+    rf"(?:[.!?…][\"'”’)\]*_`~]*{_MARKS}\s|[。！？][」』）]*{_MARKS}\s?)\s*\Z",
     re.IGNORECASE,
 )
 _CONTINUES = frozenset("[【［(（\"'”’)]*_`~」』）.!?…。！？")

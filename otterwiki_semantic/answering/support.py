@@ -25,27 +25,35 @@ MIN_SIMILARITY = 0.35
 """Similarity of a statement with its evidence, on the bundled model's scale, below which it is not supported."""
 NO_SOURCE = "names no source"
 _SHOWN_WORDS = 4
+_COMPARED_UNITS = 5
 _KEPT_SOURCES = 64
 _NOTHING_FOUND = re.compile(
     r"(?:the |none of the |these |those |your )?(?:given |provided |named )?(?:wiki )?(?:sources?|passages|excerpts)"
-    r"(?: (?:given|provided|above|from the wiki))? (?:(?:do(?:es)?|did) not|don['’]t|doesn['’]t|contains? no|have no|has no|gives? no|says? nothing"
-    r"|mentions? no)\b.{0,160}|i (?:do not know|don['’]t know|cannot answer|can['’]t answer|could not find|couldn['’]t find|found nothing)\b.{0,120}"
+    r"(?: (?:given|provided|above|from the wiki))? (?:(?:do(?:es)?|did) not|don['’]t|doesn['’]t|contains? no"
+    r"|ha(?:ve|s) no|gives? no|says? nothing|mentions? no)\b.{0,160}"
+    r"|i (?:do not know|don['’]t know|cannot answer|can['’]t answer|could not find|couldn['’]t find|found nothing)\b.{0,120}"
     r"|die quellen (?:sagen nichts|enthalten keine|geben keine|nennen keine|erwähnen)\b.{0,160}"
     r"|les sources ne (?:disent|contiennent|mentionnent|précisent)\b.{0,160}",
     re.IGNORECASE,
 )
-_GOES_ON = re.compile(r"[;:,(\u2013\u2014]|\s-\s|\b(?:but|however|although|though|because|since|aber|sondern|jedoch|mais)\b|\d", re.IGNORECASE)
+_GOES_ON = re.compile(
+    r"[;:,(\u2013\u2014]|\s-\s|\b(?:but|however|although|though|because|since|aber|sondern|jedoch|mais)\b|\d", re.IGNORECASE
+)
 
 _ANNOUNCES = re.compile(
     r"^(?:(?:according to|as (?:stated|described|mentioned|noted|explained) (?:in|on)|based on|per) "
-    r"(?:the |this |these |your )?(?:\w+ )?(?:wiki|pages?|sources?|documentation|documents?|passages?|notes?|information|context)"
+    r"(?:the |this |these |your )?(?:\w+ )?"
+    r"(?:wiki|pages?|sources?|documentation|documents?|passages?|notes?|information|context)"
     r"(?: (?:provided|above|given))?,? (?=\S)"
-    r"|the (?:wiki|page|documentation|source|document|passage|text) (?:says|states|mentions|describes|notes|explains)(?: that)?,? "
-    r"|it (?:seems|appears)(?: that)? |note that |please note that |(?:probably|apparently|likely|yes|also|in short|in summary),? )+",
+    r"|the (?:wiki|page|documentation|source|document|passage|text) (?:says|states|mentions|describes|notes|explains)"
+    r"(?: that)?,? |it (?:seems|appears)(?: that)? |note that |please note that "
+    r"|(?:probably|apparently|likely|yes|also|in short|in summary),? )+",
     re.IGNORECASE,
 )
 """What a model says before it says something."""
 
+_Place = tuple[int, int]
+"""The number of a source and the place of a unit in it."""
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 """Return the similarity of a text with each of some others, -1 to 1."""
 
@@ -68,7 +76,9 @@ def unsupported_reason(
         return _unsupported_code(statement.text, cited, language)
     if says_nothing_found(statement.text):
         return None
-    parts = [found for sentence in sentences(_ANNOUNCES.sub("", clean(statement.text))) if (found := tokens(sentence, language))]
+    parts = [
+        found for sentence in sentences(_ANNOUNCES.sub("", clean(statement.text))) if (found := tokens(sentence, language))
+    ]
     asserted = [token for part in parts for token in part if token.is_content or token.is_strict]
     if not any(token.is_content for token in asserted):
         return None if statement.text.rstrip().endswith((":", "：")) else NO_SOURCE if not cited else _not_said(cited[0].number)
@@ -81,7 +91,7 @@ def unsupported_reason(
 
 
 def _unsupported_parts(parts: Sequence[Sequence[Token]], evidence: Sequence[Evidence]) -> str | None:
-    previous: tuple[int, int] | None = None
+    previous: _Place | None = None
     for part in parts:
         found = _support(part, evidence, previous)
         if found is None:
@@ -90,7 +100,7 @@ def _unsupported_parts(parts: Sequence[Sequence[Token]], evidence: Sequence[Evid
     return None
 
 
-def _support(part: Sequence[Token], evidence: Sequence[Evidence], previous: tuple[int, int] | None) -> tuple[int, int] | None:
+def _support(part: Sequence[Token], evidence: Sequence[Evidence], previous: _Place | None) -> _Place | None:
     """Return source and place of the unit that supports a sentence, or the last one of those that support its parts."""
     for each in evidence:
         for unit in each.units:
@@ -103,7 +113,7 @@ def _support(part: Sequence[Token], evidence: Sequence[Evidence], previous: tupl
     return None
 
 
-def _support_whole(part: Sequence[Token], evidence: Sequence[Evidence], previous: tuple[int, int] | None) -> tuple[int, int] | None:
+def _support_whole(part: Sequence[Token], evidence: Sequence[Evidence], previous: _Place | None) -> tuple[int, int] | None:
     for each in _following(evidence, part, previous):
         for unit in each.units:
             if compare(part, unit).fit is Fit.SUPPORTED:
@@ -111,14 +121,14 @@ def _support_whole(part: Sequence[Token], evidence: Sequence[Evidence], previous
     return None
 
 
-def _following(evidence: Sequence[Evidence], part: Sequence[Token], previous: tuple[int, int] | None) -> Sequence[Evidence]:
+def _following(evidence: Sequence[Evidence], part: Sequence[Token], previous: _Place | None) -> Sequence[Evidence]:
     """Return what a part may rest on that follows another: units that say what they speak of, from their beginning."""
     if previous is None:
         return evidence
     return [Evidence(each.number, tuple(_usable(each, part, previous)), each.code, each.text) for each in evidence]
 
 
-def _usable(evidence: Evidence, part: Sequence[Token], previous: tuple[int, int]) -> Iterator[Unit]:
+def _usable(evidence: Evidence, part: Sequence[Token], previous: _Place) -> Iterator[Unit]:
     for unit in evidence.units:
         first = next((token for token in unit.tokens if token.is_content), None)
         begins = first is not None and any(token.key == first.key for token in part[:2])
@@ -137,7 +147,7 @@ def _reason(part: Sequence[Token], evidence: Sequence[Evidence]) -> str:
     """Return what the nearest unit lacks, in words for people."""
     number, best = _nearest(part, evidence)
     whole = next(each for each in evidence if each.number == number)
-    keys = {token.key for unit in whole.units for token in (*unit.tokens,)} | {key for unit in whole.units for key in unit.context}
+    keys = {token.key for unit in whole.units for token in unit.tokens}.union(*(unit.context for unit in whole.units))
     absent = [token for token in best.missing if token.key not in keys] or list(best.missing)
     figures = [token for token in absent if token.kind is TokenKind.NUMBER]
     if figures:
@@ -174,10 +184,9 @@ def _unlike(
     if similarity is None:
         return None
     keys = {token.key for part in parts for token in part}
-    ranked = sorted(
-        ((len(keys & {token.key for token in unit.tokens}), unit.text) for each in evidence for unit in each.units), reverse=True
-    )
-    if max(similarity(text, [shown for _, shown in ranked[:5]]), default=1.0) >= MIN_SIMILARITY:
+    units = [unit for each in evidence for unit in each.units]
+    nearest = sorted(units, key=lambda unit: -len(keys & {token.key for token in unit.tokens}))[:_COMPARED_UNITS]
+    if max(similarity(text, [unit.text for unit in nearest]), default=1.0) >= MIN_SIMILARITY:
         return None
     return f"source {evidence[0].number} is about something else"
 

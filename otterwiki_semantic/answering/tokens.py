@@ -103,7 +103,12 @@ def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
             continue
         folded = fold(spelled)
         is_acronym = len(spelled) > 1 and spelled.isupper() and not text.isupper()
-        if piece == "word" and folded in joining_words(language) | JOINS and folded not in kept_classes(language) and not is_acronym:
+        if (
+            piece == "word"
+            and folded in joining_words(language) | JOINS
+            and folded not in kept_classes(language)
+            and not is_acronym
+        ):
             if folded in JOINS:
                 found, clause = _ended(found, clause)
             before.append(folded)
@@ -112,9 +117,9 @@ def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
         for token in _made(piece, spelled, extra, clause, language):
             if is_adjoining and token.kind in {TokenKind.WORD, TokenKind.LIGHT, TokenKind.LIGHT_VERB, TokenKind.NAME}:
                 found[-1] = replace(found[-1], unit=found[-1].unit or token.key)
-            if found and not found[-1].ends_part and token.is_capital and token.kind in {TokenKind.LIGHT, TokenKind.LIGHT_VERB}:
-                token = replace(token, kind=TokenKind.WORD)  # a name, such as *Next*
-            found.append(replace(token, before=tuple(before)))
+            is_light = token.kind in {TokenKind.LIGHT, TokenKind.LIGHT_VERB}
+            is_name = is_light and token.is_capital and bool(found) and not found[-1].ends_part  # such as *Next*
+            found.append(replace(token, before=tuple(before), kind=TokenKind.WORD if is_name else token.kind))
             before = []
             is_adjoining = token.kind is TokenKind.NUMBER
     return found

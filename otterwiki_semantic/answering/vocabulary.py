@@ -23,7 +23,7 @@ _NEGATIONS = {
 _KEPT = {
     "en": {
         "only": "only solely exclusively merely",
-        "if": "if when whenever provided case once",
+        "if": "if when whenever",
         "unless": "unless except otherwise excluding",
         "must": "must shall mandatory",
         "may": "may might maybe perhaps possibly probably",
@@ -83,31 +83,42 @@ _KEPT = {
 CONDITIONS = frozenset({"if", "unless", "only", "claimed", "formerly"})
 """Classes that restrict the whole sentence, wherever in it they stand."""
 _IRREGULAR = (
-    "be were been|begin began begun|break broke broken|bring brought|build built|buy bought|choose chose chosen|come came|cost|"
-    "draw drew drawn|drive drove driven|fall fell fallen|feed fed|find found|forget forgot forgotten|get got gotten|give gave given|"
-    "go goes went gone|grow grew grown|hang hung|hear heard|hide hid hidden|hold held|keep kept|know knew known|lead led|leave left|"
-    "lend lent|lose lost|make made|mean meant|meet met|pay paid|ride rode ridden|ring rang rung|rise rose risen|run ran|see saw seen|"
-    "seek sought|sell sold|send sent|show shown|shut|sleep slept|speak spoke spoken|spend spent|stand stood|steal stole stolen|"
+    "be were been|begin began begun|break broke broken|bring brought|build built|buy bought|choose chose "
+    "chosen|come came|cost|"
+    "draw drew drawn|drive drove driven|fall fell fallen|feed fed|find found|forget forgot forgotten|get got "
+    "gotten|give gave given|"
+    "go goes went gone|grow grew grown|hang hung|hear heard|hide hid hidden|hold held|keep kept|know knew "
+    "known|lead led|leave left|"
+    "lend lent|lose lost|make made|mean meant|meet met|pay paid|ride rode ridden|ring rang rung|rise rose "
+    "risen|run ran|see saw seen|"
+    "seek sought|sell sold|send sent|show shown|shut|sleep slept|speak spoke spoken|spend spent|stand "
+    "stood|steal stole stolen|"
     "stick stuck|strike struck|take took taken|teach taught|tell told|think thought|throw threw thrown|understand understood|"
     "wear wore worn|win won|write wrote written"
 )
 _LIGHT = (
-    "also then next finally additionally furthermore moreover therefore thus hence here again further however overall instead "
+    "also then next finally additionally furthermore moreover therefore thus hence here again further however "
+    "overall instead "
     "he she him her his hers i me us ours myself itself themselves yourself yours mine am being having doing "
     "can will should need needs needed please simply just seem seems apparently likely appears such yes"
 )
 """Words that a model adds to any answer, and that replace nothing."""
 _LIGHT_VERBS = (
-    "use uses used using called named located available exists ensure make provide provides provided allow allows run execute "
-    "command type enter perform occurs include includes included contains follow follows following step steps information consist consists set sets require requires required"
+    "use uses used using called named located available exists ensure make provide provides provided allow "
+    "allows run execute "
+    "command type enter perform occurs include includes included contains follow follows following step steps "
+    "information consist consists set sets require requires required"
 )
 """Words that a model adds, but that may take the place of another."""
 _NUMBERS = {
-    "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen "
+    "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+    "seventeen eighteen "
     "nineteen twenty",
-    "de": "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn "
+    "de": "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
+    "siebzehn achtzehn "
     "neunzehn zwanzig",
-    "fr": "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept dix-huit dix-neuf vingt",
+    "fr": "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept "
+    "dix-huit dix-neuf vingt",
     "es": "cero un dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince",
     "nl": "nul een twee drie vier vijf zes zeven acht negen tien elf twaalf",
 }
@@ -117,27 +128,33 @@ _TENS = {
     "fr": "trente quarante cinquante soixante",
 }
 _AMBIGUOUS_NUMBERS = {"one", "ein", "un", "een"}
-CONTENT_PREPOSITIONS = frozenset("over under out up down above below since inside outside against".split())
-PREPOSITIONS = frozenset(
-    "in on at of for from to into onto by with via through within during towards toward as between "
-    "auf im am von vom für aus zu zum zur bei durch mit in innerhalb während nach "
-    "sur dans en de du des pour par avec chez à au aux".split()
+
+
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+CONTENT_PREPOSITIONS = _words("over under out up down above below since inside outside against")
+PREPOSITIONS = _words(
+    "in on at of for from to into onto by with via through within during towards toward as between auf im am von "
+    "vom für aus zu zum zur bei durch mit in innerhalb während nach sur dans en de du des pour par avec chez à au "
+    "aux"
 )
-ORIGIN = frozenset("from aus von vom de du des".split())
-GOAL = frozenset("to into onto towards toward zu zum zur nach à au aux".split())
-AGENT = frozenset("by durch par von vom".split())
-BE = frozenset("is are was were be been being wird werden wurde wurden worden ist sind est sont fut".split())
-AUXILIARIES = BE | frozenset("has have had can will should does do did must may kann wird hat haben sind ist peut doit a".split()) - {"a"}
-RELATIVES = frozenset("which who whose welcher welche welches qui".split())
-QUANTIFIERS = frozenset("all every each any some both always everybody everyone everything".split())
-JOINS = frozenset(
-    "and but while or because so which who whose whereas although though that where since however "
-    "und aber während oder weil sodass sondern denn welche welcher welches wobei et mais ou car donc qui que dont tandis".split()
+ORIGIN = _words("from aus von vom de du des")
+GOAL = _words("to into onto towards toward zu zum zur nach à au aux")
+AGENT = _words("by durch par von vom")
+BE = _words("is are was were be been being wird werden wurde wurden worden ist sind est sont fut")
+AUXILIARIES = BE | _words("has have had can will should does do did must may kann wird hat haben sind ist peut doit a") - {"a"}
+RELATIVES = _words("which who whose welcher welche welches qui")
+QUANTIFIERS = _words("all every each any some both always everybody everyone everything")
+JOINS = _words(
+    "and but while or because so which who whose whereas although though that where since however und aber "
+    "während oder weil sodass sondern denn welche welcher welches wobei et mais ou car donc qui que dont tandis"
 )
 """Words that a clause begins with."""
-COORDINATORS = frozenset("and but while whereas although though und aber während et mais tandis".split())
+COORDINATORS = _words("and but while whereas although though und aber während et mais tandis")
 """Words that join what could be said apart."""
-PRONOUNS = frozenset("it they this these that those he she its their them es sie er dies diese dieser il elle ils elles ce cela".split())
+PRONOUNS = _words("it they this these that those he she its their them es sie er dies diese dieser il elle ils elles ce cela")
 """Words that a sentence begins with which continues the one before it."""
 
 
