@@ -40,6 +40,8 @@ def _allowed(schema: dict[str, Any]) -> str:
             return f"{least:g} to {most:g}"
         case {"type": "boolean"}:
             return "`true`, `false`"
+        case {"type": "array", "items": {"enum": _}}:
+            return "names, separated by commas"
         case {"type": "array", "items": {"maxLength": most}, "maxItems": items}:
             return f"1 to {most:,} characters, up to {items:,} times"
         case {"maxLength": most}:

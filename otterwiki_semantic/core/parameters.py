@@ -11,7 +11,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
@@ -256,20 +256,44 @@ class DraftText(ParameterType[str]):
         return value
 
 
-class Queries(ParameterType[list[str]]):
-    """A list of queries."""
+class Names(ParameterType[tuple[str, ...]]):
+    """Some of the names of a list, separated by commas or as a list."""
 
-    def __init__(self, maximum: int) -> None:
+    is_list = True
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(names)
+        super().__init__(type="array", items={"type": "string", "enum": [*self.names]}, maxItems=len(self.names))
+
+    def parse(self, value: object, name: str) -> tuple[str, ...]:
+        given = [part for each in (value if isinstance(value, list | tuple) else [value]) for part in str(each).split(",")]
+        for each in given:
+            if each.strip() not in self.names:
+                raise ParameterError(f"{name} has {_shown(each.strip())} in it; allowed are {', '.join(self.names)}")
+        if len(given) > len(self.names):
+            raise ParameterError(f"{name} has {len(given)} names; allowed are {len(self.names)}")
+        return tuple(dict.fromkeys(each.strip() for each in given))
+
+
+class Queries(ParameterType[tuple[Mapping[str, Any], ...]]):
+    """A list of queries, each a text or an object with it and parameters of its own; read as the latter."""
+
+    def __init__(self, maximum: int, record: type) -> None:
+        """`record` has the parameters of one query."""
         super().__init__(type="array", items=QueryText().schema, minItems=1, maxItems=maximum)
+        self.record = record
         self._maximum = maximum
 
-    def parse(self, value: object, name: str) -> list[str]:
+    def parse(self, value: object, name: str) -> tuple[Mapping[str, Any], ...]:
         if not isinstance(value, list):
             trouble = "missing" if value is None else _shown(value)
-            raise ParameterError(f"{name} is {trouble}; it has to be a list of 1 to {self._maximum} texts")
+            raise ParameterError(f"{name} is {trouble}; it has to be a list of 1 to {self._maximum} texts or objects")
         if not 1 <= len(value) <= self._maximum:
             raise ParameterError(f"{name} has {len(value)} entries; allowed are 1 to {self._maximum}")
-        return [QueryText().parse(query, f"{name}[{position}]") for position, query in enumerate(value)]
+        return tuple(self._entry(query, f"{name}[{position}]") for position, query in enumerate(value))
+
+    def _entry(self, value: object, name: str) -> Mapping[str, Any]:
+        return whole_numbers(value) if isinstance(value, dict) else {"query": QueryText().parse(value, name)}
 
 
 class FindingIds(ParameterType[list[str]]):
@@ -384,6 +408,22 @@ def parse_parameters(record: type[T], values: Mapping[str, Any]) -> T:
     return parsed
 
 
+def overlaid(record: T, values: Mapping[str, Any]) -> T:
+    """Return a record with the parameters that a request's values name replaced. None counts as not given.
+
+    Errors: `ParameterError`, also for a name that is no parameter.
+    """
+    untyped: type = type(record)
+    check_names(values, [each.name for each in parameters_of(untyped)])
+    changed: T = _form(untyped).overlay(record, {name: value for name, value in values.items() if value is not None})
+    return changed
+
+
+def whole_numbers(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the members of a JSON object with floats that are whole as integers."""
+    return {name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values.items()}
+
+
 def check_names(names: Iterable[str], known: Collection[str], where: str = "") -> None:
     """Raise `ParameterError` for a name that is not among the known ones, with the one that may be meant."""
     for name in names:
@@ -422,6 +462,14 @@ class _Form:
             if isinstance(each, _Form) or each.name in values or each.is_required
         }
         return self.record(**given)
+
+    def overlay(self, record: Any, values: Mapping[str, Any]) -> Any:
+        changed = {
+            name: each.overlay(getattr(record, name), values) if isinstance(each, _Form) else each.parse(values)
+            for name, each in self.entries.items()
+            if isinstance(each, _Form) or each.name in values
+        }
+        return replace(record, **changed)
 
 
 @cache

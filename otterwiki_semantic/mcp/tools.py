@@ -110,6 +110,7 @@ def _add_reading(reads: Callable[..., Callable[[Tool], None]], wiki: WikiBackend
             "markdown",
             "wait_seconds",
             "draft",
+            "fields",
             "compat",
         ),
         max_chunks_per_page=4,

@@ -73,6 +73,7 @@ from otterwiki_semantic.core.records.requests import OutlineRequest as OutlineRe
 from otterwiki_semantic.core.records.requests import PageListRequest as PageListRequest
 from otterwiki_semantic.core.records.requests import PageRequest as PageRequest
 from otterwiki_semantic.core.records.requests import PageSort as PageSort
+from otterwiki_semantic.core.records.requests import QueryRequest as QueryRequest
 from otterwiki_semantic.core.records.requests import ReadRequest as ReadRequest
 from otterwiki_semantic.core.records.requests import ReindexRequest as ReindexRequest
 from otterwiki_semantic.core.records.requests import ReindexStatusRequest as ReindexStatusRequest

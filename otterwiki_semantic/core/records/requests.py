@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.filter_expression import FilterText
@@ -16,6 +18,7 @@ from otterwiki_semantic.core.parameters import (
     Flag,
     Integer,
     LineRange,
+    Names,
     Number,
     PagePath,
     PagePaths,
@@ -26,13 +29,18 @@ from otterwiki_semantic.core.parameters import (
     Texts,
     Timestamp,
     nested,
+    overlaid,
     parameter,
 )
 from otterwiki_semantic.core.records.health import FindingKind
+from otterwiki_semantic.core.records.search import Hit
 
 MAX_RESULTS = 50
 MAX_WINDOW = 1_000
 """Results of one search that can be paged through."""
+MAX_QUERIES = 32
+_MAX_TOGETHER = MAX_QUERIES * MAX_RESULTS
+"""Results that several queries may ask for."""
 _MAX_LISTED = 100_000
 _PAGE = "The page's path, with or without `.md`, in any case."
 
@@ -198,25 +206,67 @@ class SearchOptions:
         return self.wait_seconds if self.wait else 0.0
 
 
+_FIELDS = Names(Hit.__struct_fields__)
+_FIELDS_HELP = "Only these fields of each result, separated by commas; by default all."
+_QUERY_HELP = 'A question or words. "Exact words" must occur in a passage, a -word must not.'
+
+
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
     """A query, and how to search."""
 
-    query: str = parameter(
-        QueryText(), 'A question or words. "Exact words" must occur in a passage, a -word must not.', name="q"
-    )
+    query: str = parameter(QueryText(), _QUERY_HELP, name="q")
     options: SearchOptions = nested()
+    fields: tuple[str, ...] = parameter(_FIELDS, _FIELDS_HELP, ())
     compat: bool = parameter(
         Flag(), "Answer as the earlier plugin did: `distance` is never null, `section_path` is text.", default=False
     )
 
 
 @dataclass(frozen=True, slots=True)
-class BatchRequest:
-    """Several queries, and how to search."""
+class QueryRequest:
+    """One of several queries, and how to search for it."""
 
-    queries: list[str] = parameter(Queries(32), "The queries.")
+    query: str = parameter(QueryText(), _QUERY_HELP)
     options: SearchOptions = nested()
+    fields: tuple[str, ...] = parameter(_FIELDS, _FIELDS_HELP, ())
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRequest:
+    """A query or several, and how to search."""
+
+    query: str | None = parameter(QueryText(), "One query; its answer is not in a list.", None)
+    queries: tuple[Mapping[str, Any], ...] = parameter(
+        Queries(MAX_QUERIES, QueryRequest),
+        "Several queries, each a text, or an object with `query` and parameters of its own, which override the others.",
+        (),
+    )
+    options: SearchOptions = nested(SearchOptions())
+    fields: tuple[str, ...] = parameter(_FIELDS, _FIELDS_HELP, ())
+
+    def __post_init__(self) -> None:
+        if self.query is not None and self.queries:
+            raise ParameterError("query and queries are both given; allowed is one of them")
+        if self.query is None and not self.queries:
+            raise ParameterError("queries is missing, and so is query; one of them is needed")
+
+    def searches(self) -> list[QueryRequest]:
+        """Return each query with its parameters. Errors: `ParameterError`."""
+        if self.query is not None:
+            return [QueryRequest(self.query, self.options, self.fields)]
+        shared = QueryRequest("", self.options, self.fields)
+        found = [_overlaid(shared, entry, position) for position, entry in enumerate(self.queries)]
+        if (wanted := sum(each.options.end for each in found)) > _MAX_TOGETHER:
+            raise ParameterError(f"the queries ask for {wanted:,} results; allowed are {_MAX_TOGETHER:,} together")
+        return found
+
+
+def _overlaid(shared: QueryRequest, entry: Mapping[str, Any], position: int) -> QueryRequest:
+    try:
+        return overlaid(shared, {**entry, "query": "" if entry.get("query") is None else entry["query"]})
+    except ParameterError as error:
+        raise ParameterError(f"queries[{position}]: {error}") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from otterwiki_semantic.core.serialization import json_schemas, to_builtins
 from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES, Access, Operation, operations_of
 from otterwiki_semantic.web.api.schemas import ChromaStatus, body_schema, query_parameters
 from otterwiki_semantic.web.errors import ERRORS, JSON_TYPE, PROBLEM_TYPE, ErrorAnswer, ProblemDetails, error_facts
+from otterwiki_semantic.web.request_id import HEADER, PATTERN
 from otterwiki_semantic.web.streaming import EVENTS_TYPE
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -65,6 +66,14 @@ _HEADERS: dict[int, dict[str, Schema]] = {
     503: {"Retry-After": {"required": True, "description": "Seconds.", "schema": {"type": "integer"}}},
 }
 
+_REQUEST_ID_HEADER: dict[str, Schema] = {
+    HEADER: {
+        "required": True,
+        "description": "That of the request's header of this name if it is valid, else a new one.",
+        "schema": {"type": "string", "pattern": f"^{PATTERN}$"},
+    }
+}
+
 
 def openapi_document(api: type, root: str) -> dict[str, Any]:
     """Return the document of a class of operations; `root` is the path below which the wiki is served, or empty."""
@@ -95,7 +104,7 @@ def _operation(made: Operation) -> dict[str, Any]:
     security = _SECURITY[made.access]
     if made.method != "GET" and made.access in _WITH_CSRF:
         security = [{"key": []}, {"session": [], "csrf": []}]
-    success = {"description": made.summary, "content": _content(made)}
+    success = {"description": made.summary, "headers": _REQUEST_ID_HEADER, "content": _content(made)}
     refused = {str(status): {"$ref": f"#/components/responses/{_name(codes)}"} for status, codes in _by_status(made).items()}
     return {
         "operationId": made.name,
@@ -110,9 +119,10 @@ def _request(made: Operation) -> dict[str, Any]:
     parameters = [_PAGE] if "{path}" in made.path else []
     if made.takes is not None and (made.body is None or made.in_query):
         parameters += query_parameters(made.takes, made.in_query)
-    body = (
-        {"required": made.body == "required", "content": _json(body_schema(made.takes))} if made.body and made.takes else None
-    )
+    body = None
+    if made.body and made.takes:
+        content = _json(body_schema(made.takes), made.body_examples)
+        body = {"required": made.body == "required", "content": content}
     return ({"parameters": parameters} if parameters else {}) | ({"requestBody": body} if body else {})
 
 
@@ -121,11 +131,11 @@ def _content(made: Operation) -> dict[str, Any]:
         return {METRICS_TYPE: {"schema": {"type": "string"}}}
     first, *others = map(_reference, _answers(made))
     events = {EVENTS_TYPE: {"schema": {"type": "string"}}} if made.has_events else {}
-    return _json({"anyOf": [first, *others]} if others else first) | events
+    return _json({"anyOf": [first, *others]} if others else first, made.examples) | events
 
 
 def _answers(made: Operation) -> tuple[type, ...]:
-    return (made.answer,) if made.variant is None else (made.answer, made.variant)
+    return made.answer, *made.variants
 
 
 def _without_error_body(made: Operation, success: dict[str, Any]) -> dict[str, Any]:
@@ -138,7 +148,7 @@ def _by_status(made: Operation) -> dict[int, list[str]]:
     codes |= _KEY_ERRORS if made.access is not Access.ANYONE else set()
     codes |= {"index_unavailable"} if made.access in {Access.READERS, *_WITH_CSRF} else set()
     codes |= {"bad_request", "too_large"} if made.body else set()
-    codes |= {"csrf_failed"} if made.method == "POST" and made.access in _WITH_CSRF else set()
+    codes |= {"csrf_failed"} if made.method != "GET" and made.access in _WITH_CSRF else set()
     grouped: dict[int, list[str]] = {}
     for code, kind in ERRORS.items():
         if code in codes:
@@ -165,7 +175,7 @@ def _error_response(status: int, codes: list[str]) -> dict[str, Any]:
             JSON_TYPE: {"schema": _reference(ErrorAnswer), "examples": _examples(plain)},
             PROBLEM_TYPE: {"schema": _reference(ProblemDetails), "examples": _examples(details)},
         },
-        **({"headers": _HEADERS[status]} if status in _HEADERS else {}),
+        "headers": _REQUEST_ID_HEADER | _HEADERS.get(status, {}),
     }
 
 
@@ -177,5 +187,5 @@ def _reference(record: type) -> Schema:
     return {"$ref": f"#/components/schemas/{record.__name__}"}
 
 
-def _json(schema: Schema) -> dict[str, Any]:
-    return {JSON_TYPE: {"schema": schema}}
+def _json(schema: Schema, examples: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    return {JSON_TYPE: {"schema": schema} | ({"examples": _examples(examples)} if examples else {})}

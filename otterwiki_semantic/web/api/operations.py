@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from functools import cache
@@ -17,7 +17,14 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.parameters import Parameter, check_names, parameters_of, parse_parameters, unique_names
+from otterwiki_semantic.core.parameters import (
+    Parameter,
+    check_names,
+    parameters_of,
+    parse_parameters,
+    unique_names,
+    whole_numbers,
+)
 from otterwiki_semantic.core.serialization import encode
 from otterwiki_semantic.web.auth import require_admin, require_monitor, require_read, require_write
 from otterwiki_semantic.web.errors import ApiError
@@ -68,8 +75,8 @@ class Operation:
     access: Access
     alias: str | None = None
     """A second path."""
-    variant: type | None = None
-    """The record that it answers with instead if a parameter asks for it."""
+    variants: tuple[type, ...] = ()
+    """The records that it answers with instead if parameters ask for it."""
     takes: type | None = None
     """The record of its parameters."""
     body: Literal["required", "optional"] | None = None
@@ -78,6 +85,10 @@ class Operation:
     """The parameters of an operation with a body that may stand in the query string instead."""
     example: str = ""
     """A body, for error messages."""
+    examples: Mapping[str, Any] | None = field(default=None, hash=False)
+    """Examples of its answers, by name."""
+    body_examples: Mapping[str, Any] | None = field(default=None, hash=False)
+    """Examples of bodies, by name."""
     errors: tuple[str, ...] = ()
     """Error codes, in addition to those that follow from `access` and `takes`."""
     status: int = 200
@@ -216,4 +227,4 @@ def _json_object(example: str) -> dict[str, Any]:
         raise ApiError("bad_request", f"the body is not JSON; send {example}") from error
     if not isinstance(body, dict):
         raise ApiError("bad_request", f"the body is not a JSON object; send {example}")
-    return {name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in body.items()}
+    return whole_numbers(body)

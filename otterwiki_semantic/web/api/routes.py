@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import NoReturn
 
 from flask import Blueprint, Response, jsonify, request
+from msgspec import Raw
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import PathConverter
 
@@ -36,12 +37,14 @@ from otterwiki_semantic.core.records import (
     PageListRequest,
     PageRequest,
     PageView,
+    QueryRequest,
     ReindexRequest,
     ReindexStarted,
     ReindexStatus,
     ReindexStatusRequest,
     RelatedPages,
     RelatedRequest,
+    SearchOptions,
     SearchRequest,
     Suggestions,
     SuggestRequest,
@@ -49,14 +52,17 @@ from otterwiki_semantic.core.records import (
     WriteRequest,
     WrittenPage,
 )
+from otterwiki_semantic.core.serialization import decode, encode
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import IndexClient, IndexService
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.web.api.compat import CompatAnswer, compatible
 from otterwiki_semantic.web.api.events import answer_events
+from otterwiki_semantic.web.api.examples import ANSWER, ANSWERS, BODIES
 from otterwiki_semantic.web.api.openapi import METRICS_TYPE, openapi_document
 from otterwiki_semantic.web.api.operations import Access, Operation, View, answer, check_size, json_response, operations_of
 from otterwiki_semantic.web.api.schemas import Answers, ChromaStatus, OpenApi
+from otterwiki_semantic.web.api.selection import SelectedAnswer, SelectedAnswers, with_fields
 from otterwiki_semantic.web.auth import asker, may_see_queries, require_same_site
 from otterwiki_semantic.web.errors import error_answer, handle_errors
 from otterwiki_semantic.web.pages.layout import linked_pages, page_urls
@@ -159,17 +165,18 @@ class Api:
         "search",
         Answer,
         Access.READERS,
-        variant=CompatAnswer,
+        variants=(SelectedAnswer, CompatAnswer),
+        examples=ANSWER,
         takes=SearchRequest,
         is_cacheable=True,
     )
-    def search(self, asked: SearchRequest) -> bytes | CompatAnswer:
+    def search(self, asked: SearchRequest) -> bytes:
         """Search."""
-        asked = replace(asked, options=replace(asked.options, request_id=request_id()))
-        if asked.compat:
-            return compatible(self._index.search([asked.query], asked.options, page_urls())[0])
-        answers = self._index.fetch_json(IndexService.search, [asked.query], asked.options, page_urls())
-        return answers[1:-1]  # the only one of a list
+        if not asked.compat:
+            return bytes(self._answers([QueryRequest(asked.query, asked.options, asked.fields)])[0])
+        options = replace(asked.options, request_id=request_id())
+        found = compatible(self._index.search([asked.query], options, page_urls())[0])
+        return bytes(with_fields(Raw(encode(found)), asked.fields))
 
     @Operation(
         "POST",
@@ -177,16 +184,29 @@ class Api:
         "searchMany",
         Answers,
         Access.READERS,
+        variants=(Answer, SelectedAnswers, SelectedAnswer),
+        examples=ANSWERS,
+        body_examples=BODIES,
         takes=BatchRequest,
         body="required",
-        example='{"queries": ["…"]}',
+        example='{"query": "…"} or {"queries": ["…"]}',
     )
     def search_many(self, asked: BatchRequest) -> bytes:
-        """Search for several queries at once."""
-        answers = self._index.fetch_json(
-            IndexService.search, asked.queries, replace(asked.options, request_id=request_id()), page_urls()
-        )
-        return b'{"answers":%b}' % answers
+        """Search for one query, or for several at once."""
+        answers = self._answers(asked.searches())
+        return bytes(answers[0]) if asked.query is not None else encode({"answers": answers})
+
+    def _answers(self, searches: Sequence[QueryRequest]) -> list[Raw]:
+        """Return the JSON of the answer to each search; those with the same options are made together."""
+        alike: dict[SearchOptions, list[int]] = {}
+        for position, each in enumerate(searches):
+            alike.setdefault(replace(each.options, request_id=request_id()), []).append(position)
+        found: dict[int, Raw] = {}
+        for options, positions in alike.items():
+            queries = [searches[position].query for position in positions]
+            answers = self._index.fetch_json(IndexService.search, queries, options, page_urls())
+            found.update(zip(positions, decode(answers, list[Raw]), strict=True))
+        return [with_fields(found[position], each.fields) for position, each in enumerate(searches)]
 
     @Operation(
         "POST",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Literal
 
 from msgspec import Struct
 
-from otterwiki_semantic.core.parameters import Parameter, Schema, parameters_of
+from otterwiki_semantic.core.parameters import Names, Parameter, Queries, Schema, parameters_of
 from otterwiki_semantic.core.records import Answer, ChromaFill, ChromaState, Mode
+from otterwiki_semantic.web.api.examples import PARAMETERS
 
 
 class Answers(Struct, frozen=True):
@@ -59,11 +61,20 @@ class OpenApi(Struct, frozen=True):
 
 def query_parameters(record: type, only: tuple[str, ...] = ()) -> list[Schema]:
     """Return the parameters of a record for a query string; if any are named, `only` those."""
-    return [
-        {"name": each.name, "in": "query", "required": each.is_required, "description": each.help, "schema": each.schema}
-        for each in parameters_of(record)
-        if not only or each.name in only
-    ]
+    return [_in_query(each) for each in parameters_of(record) if not only or each.name in only]
+
+
+def _in_query(each: Parameter) -> Schema:
+    is_joined = isinstance(each.type, Names)
+    return {
+        "name": each.name,
+        "in": "query",
+        "required": each.is_required,
+        "description": each.help,
+        "schema": each.schema | ({"minItems": 1} if is_joined else {}),
+        **({"explode": False} if is_joined else {}),
+        **({"example": PARAMETERS[each.name]} if each.name in PARAMETERS else {}),
+    }
 
 
 def body_schema(record: type) -> Schema:
@@ -75,8 +86,21 @@ def body_schema(record: type) -> Schema:
         "properties": {each.name: _in_body(each) for each in parameters},
         "required": [each.name for each in parameters if each.is_required],
         "additionalProperties": False,
-        **(_SEMANTIC_RATIO_NEEDS_HYBRID if "semantic_ratio" in names else {}),
+        **_conditions(names),
     }
+
+
+def _conditions(names: Collection[str]) -> Schema:
+    """Return which parameters go together."""
+    either = _QUERY_OR_QUERIES if "queries" in names else {}
+    return {**_SEMANTIC_RATIO_NEEDS_HYBRID, **({"else": either} if either else {})} if "semantic_ratio" in names else {}
+
+
+_QUERY_OR_QUERIES: Schema = {
+    "if": {"properties": {"queries": {"type": "array"}}, "required": ["queries"]},
+    "then": {"properties": {"query": {"type": "null"}}},
+    "else": {"properties": {"query": {"type": "string"}}, "required": ["query"]},
+}
 
 
 _SEMANTIC_RATIO_NEEDS_HYBRID = {
@@ -92,6 +116,8 @@ def _in_body(each: Parameter) -> Schema:
     schema, described = each.schema, {"description": each.help}
     if each.is_required:
         return schema | described
+    if isinstance(each.type, Queries):
+        return schema | described | {"items": {"anyOf": [schema["items"], body_schema(each.type.record)]}}
     if each.type.is_list:
         return {"anyOf": [schema["items"], schema, {"type": "null"}]} | described
     nullable: dict[str, Any] = schema | described | {"type": [schema["type"], "null"]}

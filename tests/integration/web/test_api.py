@@ -11,6 +11,7 @@ from flask import Flask, url_for
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from otterwiki_semantic.core.records import Hit
 from otterwiki_semantic.daemon import IndexClient
 from otterwiki_semantic.web.api.operations import IGNORED_PARAMETERS
 from otterwiki_semantic.web.pages.layout import page_urls
@@ -268,6 +269,99 @@ def test_what_no_route_has_is_refused_with_what_may_be_meant(client: FlaskClient
 def test_what_a_body_may_not_have_is_refused(client: FlaskClient, query: str, body: str, message: str) -> None:
     response = client.post(f"/api/v1/semantic-search{query}", data=body, headers=BEARER)
     assert_error(response, 422, "invalid_parameter", message)
+
+
+def test_chosen_fields_stand_in_the_order_of_all(client: FlaskClient) -> None:
+    whole = search(client, q="radiator").json
+    assert whole is not None
+    chosen = [{name: hit[name] for name in ("path", "title", "score")} for hit in whole["results"]]
+    for fields in ("score,path,title", ["title", "path,score"], " path, title ,score,path"):
+        found = search(client, q="radiator", fields=fields)
+        assert found.json is not None
+        assert timeless(found.json) == timeless(whole) | {"results": chosen}
+        assert list(found.json["results"][0]) == ["path", "title", "score"]
+    compat = search(client, q="radiator", fields="section_path", compat="true").json
+    assert compat is not None
+    assert compat["results"][0] == {"section_path": whole["results"][0]["breadcrumb"]}
+    posted = post(client, {"queries": ["radiator", {"query": "radiator", "fields": ["path"]}], "fields": "title,path"}).json
+    assert posted is not None
+    assert [list(answer["results"][0]) for answer in posted["answers"]] == [["path", "title"], ["path"]]
+    assert search(client, q="radiator", fields="context_before").json["results"][0] == {}  # type: ignore[index]
+
+
+@pytest.mark.parametrize("fields", ["pth", "", "path,", "path;title"])
+def test_fields_that_no_result_has_are_refused_with_those_it_has(client: FlaskClient, fields: str) -> None:
+    names = ", ".join(Hit.__struct_fields__)
+    assert_error(search(client, q="x", fields=fields), 422, "invalid_parameter", "fields has '", f"allowed are {names}")
+
+
+def test_an_answer_without_the_model_has_no_tag_whatever_its_fields(client: FlaskClient) -> None:
+    assert "ETag" in search(client, q="radiator", fields="path").headers
+
+
+def test_excerpts_are_cut_and_marked(client: FlaskClient) -> None:
+    found = search(client, q="bleeding a radiator that gurgles", n=1, crop=8, highlight="html").json
+    assert found is not None
+    (hit,) = found["results"]
+    assert "<mark>" in hit["excerpt_html"]
+    assert hit["excerpt"].endswith(" …")
+    assert len(hit["excerpt"]) < len(hit["snippet"]) / 2
+    assert "best_sentence" not in hit
+    found = search(client, q="bleeding a radiator that gurgles", n=1, highlight="ranges").json
+    assert found is not None
+    (hit,) = found["results"]
+    assert hit["excerpt"] == hit["snippet"][hit["prefix_length"] + hit["overlap_length"] :].strip()
+    assert "gurgles" in [hit["excerpt"][start:end] for start, end in hit["excerpt_highlights"]]
+
+
+def test_one_query_gets_the_answer_of_a_get(client: FlaskClient) -> None:
+    found = post(client, {"query": "radiator", "limit": 2, "offset": 1, "explain": True}).json
+    assert timeless(found) == timeless(search(client, q="radiator", limit=2, offset=1, explain="true").json)
+
+
+def test_queries_may_have_options_of_their_own(client: FlaskClient) -> None:
+    own: list[dict[str, Any]] = [
+        {"query": "frost", "limit": 1},
+        {"query": "frost", "mode": "keyword", "filter": "tag:pipes", "n": None},
+        {"query": "siren", "offset": 1, "limit": 1.0},
+        {"query": "frost", "limit": 1, "tag": ["winter"]},
+    ]
+    shared = {"n": 3, "max_chunks_per_page": 1}
+    body = post(client, {"queries": ["siren", *own], **shared}).json
+    assert body is not None
+    expected = [{"query": "siren", **shared}, *({**shared, **each} for each in own)]
+    expected = [{name: value for name, value in each.items() if value is not None} for each in expected]
+    alone = [post(client, each | ({} if "n" in each else shared)).json for each in expected]
+    assert list(map(timeless, body["answers"])) == list(map(timeless, alone))
+    assert [answer["query"] for answer in body["answers"]] == ["siren", "frost", "frost", "siren", "frost"]
+    assert [answer["total"] for answer in body["answers"]][:2] == [3, 1]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"query": "x", "queries": ["x"]}, "query and queries are both given"),
+        ({"query": ""}, "query is empty"),
+        ({"query": 7}, "query is 7"),
+        ({"queries": ["x", {}]}, "queries[1]: query is empty"),
+        ({"queries": ["x", {"query": None}]}, "queries[1]: query is empty"),
+        ({"queries": [{"query": "x", "n": 0}]}, "queries[0]: n is 0; allowed are the whole numbers 1 to 50"),
+        ({"queries": [{"query": "x", "size": 1}]}, "queries[0]: unknown parameter 'size'; "),
+        ({"queries": [{"query": "x", "compat": True}]}, "queries[0]: unknown parameter 'compat'"),
+        (
+            {"queries": [{"query": "x", "mode": "keyword"}], "semantic_ratio": 1},
+            "queries[0]: semantic_ratio goes with mode=hybrid",
+        ),
+        ({"queries": [["x"]]}, "queries[0] is ['x']"),
+        ({"queries": ["x"], "offset": 999, "limit": 2}, "allowed are 1,000 together"),
+        ({"queries": ["x", "y"], "limit": 1000}, "the queries ask for 2,000 results; allowed are 1,600 together"),
+        ({"query": "x", "limit": 1001}, "limit is 1001; allowed are the whole numbers 1 to 1000"),
+        ({"query": "x", "crop": 4}, "crop is 4; allowed are the whole numbers 5 to 500"),
+        ({"query": "x", "highlight": "xml"}, "highlight is 'xml'; allowed are html, ranges"),
+    ],
+)
+def test_a_bad_query_is_named(client: FlaskClient, body: Any, message: str) -> None:
+    assert_error(post(client, body), 422, "invalid_parameter", message)
 
 
 def test_parameters_of_the_wiki_and_of_scripts_are_let_through(client: FlaskClient) -> None:

@@ -21,7 +21,8 @@ _PYTHON_PROGRAM = """
 import sys
 from wiki_client import AuthenticatedClient
 from wiki_client.api.default import inspect_page, read_page, search, search_many
-from wiki_client.models import Answer, Answers, ErrorAnswer, Hit, PageView, SearchManyBody, SearchMode
+from wiki_client.models import Answer, Answers, ErrorAnswer, Hit, PageView, SearchFieldsItem, SearchHighlight
+from wiki_client.models import SearchManyBody, SearchManyBodyQueriesItemType1, SearchMode, SelectedAnswer
 
 url, key = sys.argv[1:]
 with AuthenticatedClient(base_url=f"{url}/api/v1", token=key) as client:
@@ -34,6 +35,16 @@ with AuthenticatedClient(base_url=f"{url}/api/v1", token=key) as client:
     assert isinstance(page, PageView) and page.title == hit.title, page
     many = search_many.sync(client=client, body=SearchManyBody(queries=["frost", "siren"], n=1))
     assert isinstance(many, Answers) and [answer.query for answer in many.answers] == ["frost", "siren"], many
+    own = SearchManyBodyQueriesItemType1(query="siren", limit=1)
+    mixed = search_many.sync(client=client, body=SearchManyBody(queries=["frost", own], n=2))
+    assert isinstance(mixed, Answers) and [answer.total for answer in mixed.answers] == [2, 1], mixed
+    one = search_many.sync(client=client, body=SearchManyBody(query="frost", limit=1, offset=1))
+    assert isinstance(one, Answer) and one.total == 1, one
+    marked = search.sync(client=client, q="hissing screw", highlight=SearchHighlight.HTML, crop=20, limit=1)
+    assert isinstance(marked, Answer) and "<mark>" in marked.results[0].excerpt_html, marked
+    chosen = search.sync(client=client, q="radiator", fields=[SearchFieldsItem.PATH, SearchFieldsItem.TITLE])
+    assert isinstance(chosen, SelectedAnswer), chosen
+    assert set(chosen.results[0].additional_properties) == {"path", "title"}, chosen
     lacking = inspect_page.sync("nowhere", client=client)
     assert isinstance(lacking, ErrorAnswer) and lacking.error.code == "page_unknown", lacking
     print(hit.path)

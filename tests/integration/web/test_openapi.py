@@ -65,7 +65,23 @@ def with_texts_read(body: dict[str, Any]) -> dict[str, Any]:
         "full": "boolean",
         "restore": "boolean",
     }
-    return {name: _read(kinds.get(name), value) for name, value in body.items()}
+    read = {name: _read(kinds.get(name), value) for name, value in body.items()}
+    if isinstance(read.get("queries"), list):
+        read["queries"] = [with_texts_read(each) if isinstance(each, dict) else each for each in read["queries"]]
+    return read
+
+
+def without_conflicts(asked: dict[str, Any]) -> None:
+    """Remove what JSON Schema cannot refuse: a ratio of another mode, and more results together than are allowed."""
+    entries = [each for each in asked.get("queries") or () if isinstance(each, dict)]
+    for each in (asked, *entries):
+        if any(one.get("mode") in ("semantic", "keyword") for one in (asked, each)):
+            each.pop("semantic_ratio", None)
+        each.pop("offset", None)
+        if asked.get("queries") and isinstance(each.get("limit"), int):
+            each["limit"] = min(each["limit"], 50)
+    if entries:
+        asked.pop("semantic_ratio", None)
 
 
 def _read(kind: str | None, value: Any) -> Any:
@@ -83,11 +99,12 @@ operations = schemathesis.pytest.from_fixture("described")
 @operations.parametrize()
 @settings(derandomize=True)
 def test_every_operation_keeps_to_the_document(case: Case[Any], session: requests.Session) -> None:
-    # OpenAPI cannot say that one parameter of a query string does not go with a value of another.
-    if case.query and case.query.get("mode") in ("semantic", "keyword"):
-        case.query.pop("semantic_ratio", None)
-    # Nor can JSON Schema say which texts show a number in a range: such a text is taken for it, as the document tells.
     is_negative = case.meta is not None and case.meta.generation.mode.is_negative
+    if not is_negative and case.path == "/semantic-search":
+        for asked in (case.query, case.body):
+            if isinstance(asked, dict):
+                without_conflicts(asked)
+    # Nor can JSON Schema say which texts show a number in a range: such a text is taken for it, as the document tells.
     schema = body_schema(_BODIES.get(case.path, BatchRequest))
     is_read = isinstance(case.body, dict) and jsonschema_rs.is_valid(schema, with_texts_read(case.body))
     # An address that long is refused by the wiki's server itself, in its own words.
@@ -121,9 +138,11 @@ def test_every_route_and_method_is_documented(app: Flask, document: Schema) -> N
 def test_every_parameter_is_documented(document: Schema) -> None:
     options = {each.name for each in parameters_of(SearchOptions)}
     path = document["paths"]["/semantic-search"]
-    assert {parameter["name"] for parameter in path["get"]["parameters"]} == {"q", "compat", *options}
+    assert {parameter["name"] for parameter in path["get"]["parameters"]} == {"q", "fields", "compat", *options}
     body = path["post"]["requestBody"]["content"]["application/json"]["schema"]
-    assert set(body["properties"]) == {"queries", *options}
+    assert set(body["properties"]) == {"query", "queries", "fields", *options}
+    entry = body["properties"]["queries"]["items"]["anyOf"][1]
+    assert set(entry["properties"]) == {"query", "fields", *options}
     undescribed = [
         (name, parameter["name"])
         for name, operations in document["paths"].items()
@@ -160,6 +179,21 @@ def test_every_error_has_an_example(document: Schema, media_type: str) -> None:
             assert (shown.get("code") or shown["error"]["code"]) == code
 
 
+def test_searches_have_examples_that_are_valid(document: Schema) -> None:
+    whole = {"components": closed(document["components"])}
+    path = document["paths"]["/semantic-search"]
+    described = [operation["responses"]["200"]["content"]["application/json"] for operation in path.values()]
+    described.append(path["post"]["requestBody"]["content"]["application/json"])
+    for each in described:
+        assert len(each["examples"]) == 2
+        for example in each["examples"].values():
+            errors = jsonschema_rs.Draft202012Validator(each["schema"] | whole).iter_errors(example["value"])
+            assert [error.message for error in errors] == []
+    parameters = {each["name"]: each for each in path["get"]["parameters"]}
+    for name in ("q", "limit", "offset", "fields", "highlight", "crop"):
+        assert jsonschema_rs.is_valid(parameters[name]["schema"], parameters[name]["example"])
+
+
 def test_operations_are_named_for_generators(document: Schema) -> None:
     names = [operation["operationId"] for path in document["paths"].values() for operation in path.values()]
     assert len(set(names)) == len(names)
@@ -183,6 +217,9 @@ def closed(schema: Any) -> Any:
         ("GET", "/semantic-search?q=radiator&n=50&context=3&facets=true&explain=true", 200, None),
         ("GET", "/semantic-search?q=radiator&compat=true&explain=true", 200, None),
         ("POST", "/semantic-search", 200, {"queries": ["frost", "siren"], "mode": "keyword", "context": 1, "explain": True}),
+        ("POST", "/semantic-search", 200, {"query": "frost", "highlight": "html"}),
+        ("POST", "/semantic-search", 200, {"queries": ["frost", {"query": "siren", "limit": 1}], "fields": ["path", "score"]}),
+        ("GET", "/semantic-search?q=radiator&fields=path,title&highlight=ranges&crop=20&offset=1&limit=3", 200, None),
         ("GET", "/semantic-search?q=", 422, None),
         ("GET", "/semantic-search/suggest?q=radi&n=50", 200, None),
         ("GET", "/semantic-search/suggest", 200, None),
@@ -251,6 +288,7 @@ def test_results_of_a_full_search_have_every_documented_field(wiki: LiveWiki, do
     found = wiki.search(
         "bleeding a radiator", n=50, max_chunks_per_page=5, context=3, explain="true", best_sentence="true", markdown="true"
     )
+    found += [hit for highlight in ("html", "ranges") for hit in wiki.search("radiator", highlight=highlight)]
     shown = set().union(*found)
     assert shown == set(document["components"]["schemas"]["Hit"]["properties"]) - {"not_shown"}, "the wiki can show these pages"
 
@@ -291,7 +329,11 @@ def test_limits_are_documented_as_they_are_checked(
             continue
         for values, expected in ((allowed(schema), {200, 404}), (refused(schema), {422})):
             for value in values:
-                given = ({"path": "home"} if path == "/related" else {"q": "x"}) | {name: value}
+                given = (
+                    ({"path": "home"} if path == "/related" else {"q": "x"})
+                    | ({"limit": 1} if name == "offset" else {})
+                    | {name: value}
+                )
                 answer = session.get(wiki.url + ROOT + path, params=given, headers=BEARER)
                 assert answer.status_code in expected, (name, value)
 
