@@ -44,6 +44,8 @@ def _allowed(schema: dict[str, Any]) -> str:
             return "names, separated by commas"
         case {"type": "array", "items": {"maxLength": most}, "maxItems": items}:
             return f"1 to {most:,} characters, up to {items:,} times"
+        case {"type": "array", "items": {"type": "object"}, "maxItems": items}:
+            return f"a list of up to {items:,} objects"
         case {"maxLength": most}:
             return f"{schema.get('minLength', 0)} to {most:,} characters"
         case {"anyOf": [{"format": "date"}, *_]}:

@@ -73,6 +73,7 @@ class Questions:
         self._limit = RateLimit(settings.answers_per_hour)
         self._answerer = Answerer(settings, embedder, languages)
         self._search = search
+        self._languages = languages
         self._running: dict[str, _RunningAnswer] = {}
         """Those that have ended, too, while they can be fetched; the oldest first."""
         self._lock = threading.Lock()
@@ -157,7 +158,7 @@ class Questions:
         message = None
         try:
             sources = self._answerer.fitting(sources_of(running.opening.sources), request.question, request.history)
-            conflicts = find_conflicts(sources)
+            conflicts = find_conflicts(sources, self._languages[0])
             running.add_conflicts(conflicts)
             asked = request.question, request.history, sources, conflicts
             for checked in self._answerer.statements(*asked, running.deadline - time.monotonic(), lambda: running.is_over):
@@ -227,9 +228,7 @@ class _RunningAnswer:
         return self.is_done or time.monotonic() - self._fetched > _ABANDONED_SECONDS
 
     def add_conflicts(self, conflicts: Sequence[Conflict]) -> None:
-        self._conflicts = tuple(
-            SourceConflict((each.sources[0] - 1, each.sources[1] - 1), each.describe()) for each in conflicts
-        )
+        self._conflicts = tuple(map(_source_conflict, conflicts))
 
     def add(self, checked: CheckedStatement) -> None:
         statement, reason = checked.statement, checked.reason
@@ -272,3 +271,9 @@ class _RunningAnswer:
             message=self._message,
             milliseconds=round(1000 * (self._ended - self._start)),
         )
+
+
+def _source_conflict(conflict: Conflict) -> SourceConflict:
+    places = [each.source - 1 for each in (conflict.first, conflict.second)]
+    newer, older = reversed(places) if conflict.newer == conflict.second.source else places
+    return SourceConflict((newer, older), conflict.describe())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from mcp.server.mcpserver import MCPServer
-from mcp_types import ToolAnnotations
+from mcp_types import CallToolResult, ToolAnnotations
 from pydantic import Field
 
 from otterwiki_semantic.mcp.answers.base import REVISION_DIGITS, ToolResponse, short_url
@@ -41,25 +41,25 @@ def add_writing(server: MCPServer[None], wiki: WritableBackend) -> None:
 
     def changes(title: str) -> Callable[[Callable[..., object]], None]:
         notes = ToolAnnotations(title=title, read_only_hint=False, destructive_hint=False, open_world_hint=False)
-        return lambda tool: server.add_tool(tool, title=title, annotations=notes, structured_output=False)
+        return lambda tool: server.add_tool(tool, title=title, annotations=notes)
 
     @changes("Create a page")
-    async def write_note(path: str, text: str, revision: str | None = None, message: str = "") -> WrittenAnswer:
+    async def write_note(path: str, text: str, revision: str | None = None, message: str = "") -> CallToolResult:
         """Create a page from Markdown; with the revision of an existing one, replace it. Search first: it may exist."""
         with tool_errors():
-            return _answer(await wiki.write(path, _given(text=text, revision=revision, message=message)))
+            return _answer(await wiki.write(path, _given(text=text, revision=revision, message=message))).result()
 
     @changes("Edit a page")
-    async def edit_note(path: str, revision: str, old: str, new: str, message: str = "") -> WrittenAnswer:
+    async def edit_note(path: str, revision: str, old: str, new: str, message: str = "") -> CallToolResult:
         """Replace text of a page: old stands there exactly once, as read_note returned it at revision."""
         with tool_errors():
-            return _answer(await wiki.edit(path, _given(revision=revision, old=old, new=new, message=message)))
+            return _answer(await wiki.edit(path, _given(revision=revision, old=old, new=new, message=message))).result()
 
     @changes("Append to a page")
-    async def append_note(path: str, text: str, section: str | None = None, message: str = "") -> WrittenAnswer:
+    async def append_note(path: str, text: str, section: str | None = None, message: str = "") -> CallToolResult:
         """Add Markdown at the end of a page, or of a section."""
         with tool_errors():
-            return _answer(await wiki.edit(path, _given(append=text, section=section, message=message)))
+            return _answer(await wiki.edit(path, _given(append=text, section=section, message=message))).result()
 
 
 def _given(**values: str | None) -> Json:

@@ -77,6 +77,8 @@ class Browser:
     def __init__(self, wiki: LiveWiki, name: str) -> None:
         self.wiki = wiki
         self.email = f"{name}@example.org"
+        self.may_write = False
+        """Whether it lets programs change pages, too."""
         self.session = requests.Session()
         self._send("/-/register", email=self.email, name=name.title(), password1=PASSWORD, password2=PASSWORD)
         self.log_in()
@@ -109,7 +111,8 @@ class Browser:
         assert asked, (page.status_code, page.text[:800])
         answer = self.session.post(
             f"{self.wiki.url}/-/semantic-search/connect",
-            data={"csrf_token": token[1], "request": asked[1], "decision": decision},
+            data={"csrf_token": token[1], "request": asked[1], "decision": decision}
+            | ({"write": "1"} if self.may_write else {}),
             allow_redirects=False,
         )
         assert answer.status_code == 303, answer.text[:500]

@@ -1,0 +1,131 @@
+"""Agents that write: only if the wiki, the server and the person allow it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from anyio.from_thread import start_blocking_portal
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.support.live_wiki import LiveWiki, git, head_of, make_repository
+from tests.support.mcp_clients import Agent, Server, http_server
+from tests.support.oauth import API_KEY, Browser, Storage, free_port, sdk_auth
+
+PAGES: dict[str, str | bytes] = {
+    "home.md": "# Home\n\nAbout a house and its garden.\n",
+    "garden.md": "# Garden\n\n## Tomatoes\n\nPlant tomatoes in May, when no frost comes.\n\n## Beans\n\nThey climb.\n",
+}
+_PUMPKINS = "# Pumpkins\n\nPlant them in May, like tomatoes, without frost.\n"
+WRITERS = {"write_note", "edit_note", "append_note"}
+
+
+@pytest.fixture(scope="module")
+def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    place = tmp_path_factory.mktemp("agents-write")
+    settings: dict[str, Any] = {
+        "OTTERWIKI_API_KEY": API_KEY,
+        "SEMANTIC_ALLOW_WRITE": "true",
+        "SEMANTIC_WRITE_AS": "admin@example.org",
+        "READ_ACCESS": "APPROVED",
+        "AUTO_APPROVAL": "True",
+        "EMAIL_NEEDS_CONFIRMATION": "False",
+        "WRITE_ACCESS": "APPROVED",
+    }
+    with LiveWiki(make_repository(place / "repository", PAGES), place / "index", **settings) as live:
+        Browser(live, "admin")
+        yield live
+
+
+@pytest.fixture(scope="module")
+def agent(wiki: LiveWiki) -> Iterator[Agent]:
+    settings = (("OTTERWIKI_URL", wiki.url), ("OTTERWIKI_API_KEY", API_KEY))
+    with Server(("--allow-write",), settings).connected() as connected:
+        yield connected
+
+
+def tools_of(agent: Agent) -> set[str]:
+    return {tool.name for tool in agent.ask(lambda client: client.list_tools()).tools}
+
+
+def test_an_agent_writes_reads_and_edits(wiki: LiveWiki, agent: Agent) -> None:
+    created = agent.text("write_note", path="garden/pumpkins", text=_PUMPKINS)
+    assert created.startswith("created, revision ")
+    assert "garden: Garden" in created, "a page about the same, to link to"
+    read = agent.text("read_note", path="garden/pumpkins")
+    found = re.search(r"revision (\w+)", read)
+    assert found
+    edited = agent.text("edit_note", path="garden/pumpkins", revision=found[1], old="in May", new="in June", message="Later")
+    assert edited.startswith("changed, revision ")
+    agent.text("append_note", path="garden", section="Tomatoes", text="Tie them up.")
+    assert "in June" in agent.text("semantic_search", query="when to plant pumpkins")
+    assert git(wiki.repository, "show", "HEAD:garden.md").split("## Beans")[0].rstrip().endswith("Tie them up.")
+    assert git(wiki.repository, "log", "-3", "--format=%an").splitlines() == ["Admin"] * 3
+
+
+def test_a_page_that_was_changed_is_shown_as_a_difference(agent: Agent) -> None:
+    agent.text("write_note", path="notes/race", text="# Race\n\none\n")
+    revision = re.findall(r"revision (\w+)", agent.text("read_note", path="notes/race"))[0]
+    agent.text("edit_note", path="notes/race", revision=revision, old="one", new="two")
+    error = agent.error("edit_note", path="notes/race", revision=revision, old="one", new="three")
+    assert "was changed since" in error
+    assert "-one\n+two" in error
+    assert re.search(r"<wiki-text-\w+ list=\"?changes", error), "what others wrote is data"
+
+
+def test_mistakes_are_explained(agent: Agent) -> None:
+    assert "garden" in agent.error("write_note", path="garden", text="# Other\n")
+    assert "the wiki has no page" in agent.error("edit_note", path="gardn", revision="abcdef12", old="a", new="b")
+    assert "no page can have such a path" in agent.error("write_note", path="../evil", text="x")
+
+
+def test_without_the_option_there_are_no_such_tools(wiki: LiveWiki) -> None:
+    settings = (("OTTERWIKI_URL", wiki.url), ("OTTERWIKI_API_KEY", API_KEY))
+    with Server((), settings).connected() as reader, Server(("--allow-write",), settings).connected() as writer:
+        assert not WRITERS & tools_of(reader)
+        assert tools_of(writer) >= WRITERS
+
+
+def test_a_repository_alone_cannot_be_written(tmp_path: Path) -> None:
+    from tests.integration.cli.test_main import run
+
+    repository = make_repository(tmp_path / "repository", PAGES)
+    refused = run("mcp", "--repository", repository, "--allow-write")
+    assert (refused.returncode, "requires a running wiki" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("is_allowed", [False, True])
+def test_a_connected_program_writes_only_if_the_person_has_allowed_it(
+    wiki: LiveWiki, tmp_path: Path, *, is_allowed: bool
+) -> None:
+    person = Browser(wiki, f"writer{is_allowed}".lower())
+    person.may_write = is_allowed
+    port = str(free_port())
+    url = f"http://127.0.0.1:{port}"
+    arguments = ("--http", port, "--url", wiki.url, "--public-url", url, "--allow-write")
+    with http_server(tmp_path / "mcp.log", *arguments, OTTERWIKI_API_KEY=API_KEY):
+
+        @asynccontextmanager
+        async def connected() -> Any:
+            async with (
+                httpx2.AsyncClient(auth=sdk_auth(f"{url}/mcp", person, Storage()), timeout=60) as http,
+                Client(streamable_http_client(f"{url}/mcp", http_client=http)) as found,
+            ):
+                yield found
+
+        before = head_of(wiki.repository)
+        with start_blocking_portal() as portal, portal.wrap_async_context_manager(connected()) as found:
+            agent = Agent(portal, found)
+            assert "garden" in agent.text("list_notes")
+            if is_allowed:
+                agent.text("write_note", path=f"notes/of-{person.email.partition('@')[0]}", text="# Mine\n")
+                assert git(wiki.repository, "log", "-1", "--format=%ae") == person.email
+            else:
+                assert "allowed to read, not to write" in agent.error("write_note", path="notes/none", text="# None\n")
+                assert head_of(wiki.repository) == before
