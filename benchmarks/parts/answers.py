@@ -26,8 +26,10 @@ from otterwiki_semantic.core.records import BlockKind
 _SEED = 60
 _SECTIONS = 120
 """Sections of a wiki that sentences are taken from."""
-_EACH = 60
+_EACH = 150
 """Sentences an operator makes for a wiki."""
+_ROUNDS = 4
+"""How often an operator is given each sentence."""
 _MIN_STATEMENTS = 1_000
 _WORDS = range(5, 35)
 _NAME = re.compile(r"(?<=[a-z,] )(?:[A-Z][\w.-]*[A-Za-z]|\w+[_/.]\w+)(?: [A-Z][\w.-]*[A-Za-z])*")
@@ -70,7 +72,8 @@ recommended discouraged|possible impossible|support oppose|valid invalid|known u
 present absent|rise fall|rose fell|gain loss|gains losses|profit loss|buy sell|hot cold|warm cool|light dark|day night|
 morning evening|summer winter|north south|east west|parent child|server client|input output|forward backward|
 explicit implicit|
-mutable immutable|static dynamic|online offline|active inactive|visible hidden|permanent temporary|single multiple|simple complex
+mutable immutable|static dynamic|online offline|active inactive|visible hidden|permanent temporary|single multiple|
+simple complex
 """
 _UNITS = """
 seconds minutes|minutes hours|hours days|days weeks|weeks months|months years|second minute|minute hour|hour day|day week|
@@ -283,13 +286,15 @@ def _passages(path: Path, pages: Path) -> Iterator[_Passage]:
 def _statements(wiki: _Wiki, operators: dict[str, _Operator]) -> Iterator[tuple[str, _Passage, str]]:
     """Yield what the operators make of sentences, with the passage cited for it."""
     for kind, operator in operators.items():
-        random, count = Random(f"{_SEED} {kind}"), 0
-        for passage in wiki.passages:
-            for sentence in passage.sentences:
-                text = operator(wiki, passage, sentence, random) if count < _EACH else None
-                if text and (operators is _TRUE or _plain(text) not in _plain(passage.source.text)):
-                    count += 1
-                    yield kind, passage, text
+        random, made = Random(f"{_SEED} {kind}"), set[tuple[str, str]]()
+        sentences = [(passage, text) for passage in wiki.passages for text in passage.sentences]
+        for passage, sentence in sentences * _ROUNDS:
+            text = operator(wiki, passage, sentence, random) if len(made) < _EACH else None
+            if text is None or (operators is not _TRUE and _plain(text) in _plain(passage.source.text)):
+                continue
+            if (passage.source.path, text) not in made:
+                made.add((passage.source.path, text))
+                yield kind, passage, text
 
 
 def _plain(text: str) -> str:
@@ -430,8 +435,8 @@ def _negation_left_out(_wiki: _Wiki, _passage: _Passage, text: str, _random: Ran
 
 
 def _restriction_left_out(_wiki: _Wiki, _passage: _Passage, text: str, _random: Random) -> str | None:
-    changed = re.sub(
-        r" only\b|,? (?:if|unless|except|only when|as long as|provided)\b[^,.]*(?=[,.])|^(?:If|Unless) [^,]+, ",
+    changed: str = re.sub(
+        r" only\b|,? (?:if|unless|except|only when|as long as|provided that)\b[^,.]*(?=[,.])|^(?:If|Unless) [^,]+, ",
         "",
         text,
         count=1,

@@ -1,8 +1,8 @@
 """Whether a statement is a shortened form of a unit of a source.
 
 Each word of the statement is mapped to a word of the unit, in the same order. What is left out in between must not change
-what is said: a clause is entered at its first word, negations and restrictions are kept, numbers keep their units, and a word that
-only stands in the title or in a heading may be added but may not take the place of another.
+what is said: a clause is entered at its first word, negations and restrictions are kept, numbers keep their units, and a
+word that only stands in the title or in a heading may be added but may not take the place of another.
 """
 
 from __future__ import annotations

@@ -95,8 +95,12 @@ def _candidates(source: Source, language: str) -> Iterator[_Candidate]:
         if not figures or unit.is_code or unit.is_joined or unit.columns or unit.continues:
             continue
         words = {token.key: token.kind for token in unit.tokens if token.is_content or token.is_strict}
-        first = unit.tokens[0]
-        if first.kind is TokenKind.WORD and not PRONOUNS & {fold(word) for word in unit.text.split()[:1]}:
+        first = next(token for token in unit.tokens if token.is_content)
+        if (
+            first.kind is TokenKind.WORD
+            and unit.tokens[0].kind is not TokenKind.KEPT
+            and not PRONOUNS & {fold(word) for word in unit.text.split()[:1]}
+        ):
             others = {key: kind for key, kind in words.items() if kind is not TokenKind.NUMBER}
             yield _Candidate(unit, figures, others, first.key)
 

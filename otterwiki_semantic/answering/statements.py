@@ -226,7 +226,7 @@ class StatementParser:
         if not bare.startswith(self._fence) or _MARK.sub("", bare).strip(self._fence[0] + " "):
             self._code.append(line.rstrip())
             return
-        yield from self._end_code(self._cited(self._marked(bare)))
+        yield from self._end_code(self._cited(self._marked(bare.strip(self._fence[0] + " "))))
 
     def _end_code(self, cited: tuple[int, ...] = ()) -> Iterator[Statement]:
         text = "\n".join(self._code).strip("\n")

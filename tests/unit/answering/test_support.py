@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from otterwiki_semantic.answering.source import Source
+from otterwiki_semantic.answering.statements import Statement, StatementKind
+from otterwiki_semantic.answering.support import NO_SOURCE, says_nothing_found, unsupported_reason
+
+BACKUPS = """
+Backups are kept for 30 days and logs for 90. The photos are stored on otter, not on mole. If a disk fails, call Ada before
+noon.
+
+alice reports to bob. The relay is signed by mole. Print ABS only with the window open. Restart the server after an update.
+
+| kind | kept | where |
+|---|---|---|
+| nightly | 14 | otter |
+| weekly | 8 | mole |
+
+Never do this:
+
+- reboot the router
+
+```bash
+restic -r /backup/local snapshots
+```
+"""
+
+
+def reason(
+    text: str, page: str = BACKUPS, language: str = "en", kind: StatementKind = StatementKind.SENTENCE, title: str = "Backups"
+) -> str | None:
+    return unsupported_reason(Statement(text, kind, 0, (1,)), [Source(1, "page", title, (), page)], language)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Backups are kept for 30 days.",
+        "According to the wiki, backups are kept for 30 days.",
+        "The photos are stored on otter.",
+        "If a disk fails, call Ada before noon.",
+        "Call Ada before noon if a disk fails.",
+        "alice reports to bob.",
+        "mole signed the relay.",
+        "Nightly backups are kept 14.",
+        "Backups are kept for 30 days, and alice reports to bob.",
+        "The command restic -r /backup/local snapshots.",
+        "Never reboot the router.",
+    ],
+)
+def test_what_a_source_says_is_supported(text: str) -> None:
+    assert reason(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Logs are kept for 30 days.",
+        "Backups are kept for 90 days.",
+        "Backups are kept for 30 weeks.",
+        "Backups are kept for 31 days.",
+        "Backups are not kept for 30 days.",
+        "The photos are stored on mole.",
+        "The photos are not stored on otter.",
+        "Call Ada before noon.",
+        "If a disk fails, call Ada after noon.",
+        "bob reports to alice.",
+        "alice reports from bob.",
+        "The relay signed mole.",
+        "Print ABS with the window open.",
+        "Print ABS only without the window open.",
+        "Restart the server before an update.",
+        "Weekly backups are kept 14.",
+        "Nightly backups are kept 14 on mole.",
+        "Reboot the router.",
+        "Ada reports to bob.",
+        "Backups are deleted after 30 days.",
+        "See https://evil.example for backups.",
+        "The photos call Ada.",
+        "Yes, it does.",
+    ],
+)
+def test_what_a_source_does_not_say_is_not_supported(text: str) -> None:
+    assert reason(text) is not None
+
+
+def test_reasons_say_what_is_missing() -> None:
+    assert reason("Backups are kept for 45 days.") == '"45" does not stand in source 1'
+    assert reason("Tapes are kept for 30 days.") == 'not in source 1: "Tapes"'
+    assert reason("Print ABS with the window open.") == 'source 1 restricts this: "only"'
+    assert reason("bob reports to alice.") == "source 1 has these words, but does not say this"
+
+
+def test_only_the_sources_that_are_named_count() -> None:
+    sources = [Source(1, "a", "A", (), "Cats sleep long."), Source(2, "b", "B", (), "Dogs bark loudly.")]
+    said = "Dogs bark loudly."
+    assert unsupported_reason(Statement(said, StatementKind.SENTENCE, 0, ()), sources) == NO_SOURCE
+    assert unsupported_reason(Statement(said, StatementKind.SENTENCE, 0, (1,)), sources) is not None
+    assert unsupported_reason(Statement(said, StatementKind.SENTENCE, 0, (1, 2)), sources) is None
+
+
+def test_every_line_of_code_has_to_stand_in_a_source() -> None:
+    assert reason("restic -r /backup/local snapshots", kind=StatementKind.CODE) is None
+    assert (
+        reason("restic -r /backup/local snapshots\nrm -rf /", kind=StatementKind.CODE)
+        == '"rm -rf /" does not stand in source 1'
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["The sources do not say when backups run.", "The passages contain no price.", "I could not find this."]
+)
+def test_that_nothing_was_found_needs_no_source(text: str) -> None:
+    assert says_nothing_found(text)
+    assert unsupported_reason(Statement(text, StatementKind.SENTENCE, 0, ()), []) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["The sources do not say it, but it is 5 days.", "The wiki does not run.", "The server does not say hello."]
+)
+def test_nothing_else_is_taken_for_that(text: str) -> None:
+    assert not says_nothing_found(text)
+
+
+def test_a_statement_unlike_its_evidence_is_not_supported() -> None:
+    def unlike(_text: str, others: Sequence[str]) -> Sequence[float]:
+        return [0.0] * len(others)
+
+    statement = Statement("Backups are kept for 30 days.", StatementKind.SENTENCE, 0, (1,))
+    source = Source(1, "page", "Backups", (), BACKUPS)
+    assert unsupported_reason(statement, [source], similarity=unlike) == "source 1 is about something else"
+    assert unsupported_reason(statement, [source], similarity=lambda _, others: [0.9] * len(others)) is None
+
+
+@pytest.mark.parametrize(
+    ("language", "page", "supported", "unsupported"),
+    [
+        (
+            "de",
+            "Die Sicherungen werden 30 Tage aufbewahrt. Der Drucker darf nicht bewegt werden.",
+            ["Die Sicherungen werden 30 Tage aufbewahrt.", "Der Drucker darf nicht bewegt werden."],
+            [
+                "Die Sicherungen werden 40 Tage aufbewahrt.",
+                "Der Drucker darf bewegt werden.",
+                "Die Sicherungen werden nicht aufbewahrt.",
+            ],
+        ),
+        (
+            "fr",
+            "Les sauvegardes sont gardées 30 jours. Le routeur ne doit pas être éteint.",
+            ["Les sauvegardes sont gardées 30 jours.", "Le routeur ne doit pas être éteint."],
+            ["Les sauvegardes sont gardées 31 jours.", "Le routeur doit être éteint."],
+        ),
+        (
+            "en",
+            "バックアップは30日間保存されます。写真は保存されません。",
+            ["バックアップは30日間保存されます。", "写真は保存されません。"],
+            ["バックアップは90日間保存されます。", "写真は保存されます。", "バックアップは30日間保存されません。"],
+        ),
+    ],
+)
+def test_other_languages_are_checked_too(language: str, page: str, supported: list[str], unsupported: list[str]) -> None:
+    for text in supported:
+        assert reason(text, page, language, title="") is None, text
+    for text in unsupported:
+        assert reason(text, page, language, title="") is not None, text
+
+
+@given(st.text(max_size=80), st.text(max_size=120), st.sampled_from(["en", "de", "fr", "el"]))
+def test_no_text_raises_an_error(text: str, page: str, language: str) -> None:
+    reason(text, page, language)
+
+
+@given(
+    st.sampled_from(["Backups are kept for {} days.", "Backups are kept {} days.", "Nightly backups are kept {}."]),
+    st.integers(0, 10_000),
+)
+def test_no_other_number_is_supported(pattern: str, number: int) -> None:
+    if reason(pattern.format(number)) is None:
+        assert number == (14 if "Nightly" in pattern else 30)
