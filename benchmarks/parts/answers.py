@@ -407,7 +407,9 @@ def _name_of_section(wiki: _Wiki, passage: _Passage, text: str, random: Random) 
 def _word_of_section(_wiki: _Wiki, passage: _Passage, text: str, random: Random) -> str | None:
     """Exchange the subject, as far as it is one word after an article, for a word of a heading or of another sentence."""
     match = re.match(r"(?:The|A|An|Each|Every|Our) ([a-z]{4,})(?= (?:is|are|was|has|can|will|should|must|may|does)\b)", text)
-    others = [word for each in (*passage.sentences, *passage.source.headings) if each != text for word in _WORD.findall(each)]
+    others: list[str] = [
+        word for each in (*passage.sentences, *passage.source.headings) if each != text for word in _WORD.findall(each)
+    ]
     others = [word.lower() for word in others if word.lower()[:4] not in text.lower() and word.lower() not in _OTHER]
     if match is None or not others:
         return None

@@ -24,6 +24,10 @@ from otterwiki_semantic.core.languages import ENGLISH
 MIN_SIMILARITY = 0.35
 """Similarity of a statement with its evidence, on the bundled model's scale, below which it is not supported."""
 NO_SOURCE = "names no source"
+TOO_LONG = "is too long to be checked"
+_MAX_TOKENS = 150
+"""Words of a sentence that are compared; a longer one is not supported."""
+_MAX_PARTS, _MAX_DIVISIONS = 4, 6
 _SHOWN_WORDS = 4
 _COMPARED_UNITS = 5
 _KEPT_SOURCES = 64
@@ -84,6 +88,8 @@ def unsupported_reason(
         return None if statement.text.rstrip().endswith((":", "：")) else NO_SOURCE if not cited else _not_said(cited[0].number)
     if not cited:
         return NO_SOURCE
+    if any(len(part) > _MAX_TOKENS for part in parts):
+        return TOO_LONG
     evidence = [_evidence(source, language) for source in cited]
     if reason := _unsupported_parts(parts, evidence):
         return reason
@@ -100,15 +106,20 @@ def _unsupported_parts(parts: Sequence[Sequence[Token]], evidence: Sequence[Evid
     return None
 
 
-def _support(part: Sequence[Token], evidence: Sequence[Evidence], previous: _Place | None) -> _Place | None:
+def _support(
+    part: Sequence[Token], evidence: Sequence[Evidence], previous: _Place | None, parts: int = _MAX_PARTS
+) -> _Place | None:
     """Return source and place of the unit that supports a sentence, or the last one of those that support its parts."""
     for each in evidence:
         for unit in each.units:
             if compare(part, unit).fit is Fit.SUPPORTED:
                 return each.number, unit.place
-    for at in _divisions(part):
+    for at in islice(_divisions(part), _MAX_DIVISIONS if parts > 1 else 0):
         first = _support_whole(part[:at], evidence, previous)
-        if first is not None and (rest := _support(part[at:], _following(evidence, part[at:], first), first)) is not None:
+        if (
+            first is not None
+            and (rest := _support(part[at:], _following(evidence, part[at:], first), first, parts - 1)) is not None
+        ):
             return rest
     return None
 

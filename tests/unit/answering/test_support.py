@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import pytest
@@ -183,3 +184,18 @@ def test_no_text_raises_an_error(text: str, page: str, language: str) -> None:
 def test_no_other_number_is_supported(pattern: str, number: int) -> None:
     if reason(pattern.format(number)) is None:
         assert number == (14 if "Nightly" in pattern else 30)
+
+
+def test_a_hostile_statement_takes_no_time_to_speak_of() -> None:
+    page = "Alpha beta gamma. " * 200
+    start = time.process_time()
+    for text in (
+        "alpha beta gamma; " * 300,
+        "alpha beta, and " * 40 + "delta.",
+        "a " * 3_000,
+        "((((" * 900,
+        "[1](" * 900,
+        "`" * 3_999,
+    ):
+        assert reason(text, page) is not None or text.startswith(("((", "`", "[1]"))
+    assert time.process_time() - start < 5
