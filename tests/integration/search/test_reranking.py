@@ -22,6 +22,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.search import pipeline
 from otterwiki_semantic.search.reranking import stage
 from otterwiki_semantic.search.reranking.base import Reranker, open_reranker
 from otterwiki_semantic.search.reranking.cohere import CohereReranker
@@ -108,6 +109,20 @@ def test_the_order_is_the_rerankers(index: IndexEngine, server: RerankServer) ->
     assert (before.reranker, after.reranker) == (None, "cohere:rerank-v3.5")
     assert after.degraded is None
     assert [hit.score for hit in after.results] == sorted((hit.score for hit in after.results), reverse=True)
+
+
+@pytest.mark.parametrize("candidates", [100, 5])
+def test_pages_of_a_reranked_answer_are_parts_of_it(
+    index: IndexEngine, server: RerankServer, monkeypatch: pytest.MonkeyPatch, candidates: int
+) -> None:
+    monkeypatch.setattr(pipeline, "_CANDIDATES", candidates)
+    server.reply = by("hose")
+    whole = search(index, "water", limit=50, max_chunks_per_page=5, explain=True).results
+    assert len(whole) > 5
+    for offset in range(len(whole)):
+        for limit in (1, 3):
+            page = search(index, "water", offset=offset, limit=limit, max_chunks_per_page=5, explain=True)
+            assert page.results == whole[offset : offset + limit]
 
 
 def test_the_request_is_that_of_the_api(index: IndexEngine, server: RerankServer) -> None:
