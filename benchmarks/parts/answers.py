@@ -17,11 +17,11 @@ from random import Random
 
 from benchmarks.support.options import ROOT, Options
 from benchmarks.support.report import Figure, at_least, at_most, say
-from otterwiki_semantic.answering.source import Source
-from otterwiki_semantic.answering.statements import Statement, StatementKind
-from otterwiki_semantic.answering.support import Similarity, unsupported_reason
 from otterwiki_semantic.content.markdown import parse_markdown
 from otterwiki_semantic.core.records import BlockKind
+from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.search.answering.statements import Statement, StatementKind
+from otterwiki_semantic.search.answering.support import Similarity, unsupported_reason
 
 _SEED = 60
 _SECTIONS = 120

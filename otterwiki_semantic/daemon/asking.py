@@ -11,17 +11,6 @@ from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
-from otterwiki_semantic.answering import (
-    Answerer,
-    CheckedStatement,
-    Conflict,
-    find_conflicts,
-    follow_ups,
-    interleaved,
-    search_queries,
-    sources_of,
-    without_repeats,
-)
 from otterwiki_semantic.core.errors import (
     AnswersDisabledError,
     AskNotFoundError,
@@ -43,6 +32,17 @@ from otterwiki_semantic.core.records import (
 )
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding import CachedEmbedder
+from otterwiki_semantic.search.answering import (
+    Answerer,
+    CheckedStatement,
+    Conflict,
+    find_conflicts,
+    follow_ups,
+    interleaved,
+    search_queries,
+    sources_of,
+    without_repeats,
+)
 
 NOTHING_FOUND = "Nothing in the wiki is about this question."
 NOT_ANSWERED = "The passages found do not answer this question."

@@ -1,7 +1,7 @@
 """Evaluation of answers: whether they rest on the judged pages, say what these say, and are refused where there is none.
 
 No other model judges. An answer counts as sourced if one of the sources that its sentences name is a judged page; a sentence
-counts as supported if the checks of `otterwiki_semantic.answering` find it in its sources.
+counts as supported if the checks of `otterwiki_semantic.search.answering` find it in its sources.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def _model(settings: Settings) -> Finding:
 
 def _answers(settings: Settings) -> Finding:
     """Ask the server about the model that writes answers; no text is sent."""
-    from otterwiki_semantic.answering import open_chat_model
+    from otterwiki_semantic.search.answering import open_chat_model
 
     model = open_chat_model(settings)
     if model is None:

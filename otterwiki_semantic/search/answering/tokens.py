@@ -10,7 +10,9 @@ from enum import Enum, auto
 
 import regex
 
-from otterwiki_semantic.answering.vocabulary import (
+from otterwiki_semantic.content.analysis import fold, words
+from otterwiki_semantic.core.languages import ENGLISH
+from otterwiki_semantic.search.answering.vocabulary import (
     JOINS,
     PREPOSITIONS,
     irregular_stems,
@@ -20,8 +22,6 @@ from otterwiki_semantic.answering.vocabulary import (
     negations,
     number_words,
 )
-from otterwiki_semantic.content.analysis import fold, words
-from otterwiki_semantic.core.languages import ENGLISH
 
 
 class TokenKind(Enum):

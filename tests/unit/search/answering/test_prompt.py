@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.answering.prompt import fit_sources, prompt, tokens_besides_sources
-from otterwiki_semantic.answering.source import Source
 from otterwiki_semantic.core.parameters import Exchange
 from otterwiki_semantic.core.token_count import count_tokens
+from otterwiki_semantic.search.answering.prompt import fit_sources, prompt, tokens_besides_sources
+from otterwiki_semantic.search.answering.source import Source
 
 WINDOW = 4_096
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations
 
-from otterwiki_semantic.answering.evidence import Unit, read_source
-from otterwiki_semantic.answering.source import Source
-from otterwiki_semantic.answering.tokens import Token, TokenKind
-from otterwiki_semantic.answering.vocabulary import PRONOUNS
 from otterwiki_semantic.content.analysis import fold
 from otterwiki_semantic.core.languages import ENGLISH
+from otterwiki_semantic.search.answering.evidence import Unit, read_source
+from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.search.answering.tokens import Token, TokenKind
+from otterwiki_semantic.search.answering.vocabulary import PRONOUNS
 
 _MIN_SHARED = 2
 """Words that the sentences have to share besides the unit."""

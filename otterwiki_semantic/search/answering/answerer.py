@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from otterwiki_semantic.answering.chat import open_chat_model
-from otterwiki_semantic.answering.conflicts import Conflict
-from otterwiki_semantic.answering.extractive import extract_statements
-from otterwiki_semantic.answering.prompt import NO_ANSWER, fit_sources, prompt, tokens_besides_sources
-from otterwiki_semantic.answering.source import Source
-from otterwiki_semantic.answering.statements import Statement, StatementParser
-from otterwiki_semantic.answering.support import says_nothing_found, unsupported_reason
 from otterwiki_semantic.content.analysis import detect_language, function_words, words
 from otterwiki_semantic.core.parameters import Exchange
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding import CachedEmbedder
+from otterwiki_semantic.search.answering.chat import open_chat_model
+from otterwiki_semantic.search.answering.conflicts import Conflict
+from otterwiki_semantic.search.answering.extractive import extract_statements
+from otterwiki_semantic.search.answering.prompt import NO_ANSWER, fit_sources, prompt, tokens_besides_sources
+from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.search.answering.statements import Statement, StatementParser
+from otterwiki_semantic.search.answering.support import says_nothing_found, unsupported_reason
 
 _COVERAGE_WEIGHT = 0.3
 """The similarity that all telling words of a question are worth."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from otterwiki_semantic.answering.extractive import extract_statements
-from otterwiki_semantic.answering.source import Source
+from otterwiki_semantic.search.answering.extractive import extract_statements
+from otterwiki_semantic.search.answering.source import Source
 
 _STEPS = """\
 You deleted a folder? Nothing easier:

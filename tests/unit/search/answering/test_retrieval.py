@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from otterwiki_semantic.answering import search_queries
 from otterwiki_semantic.core.parameters import Exchange
+from otterwiki_semantic.search.answering import search_queries
 
 BEFORE = [Exchange("How long are backups kept?", "14 nights [1].")]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from otterwiki_semantic.answering.chat.base import Message
+from otterwiki_semantic.search.answering.chat.base import Message
 
 MAX_ANSWER_TOKENS = 1_024
 _ANTHROPIC_VERSION = "2023-06-01"

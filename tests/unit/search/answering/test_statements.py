@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.answering.statements import (
+from otterwiki_semantic.search.answering.statements import (
     MAX_CHARACTERS,
     MAX_STATEMENTS,
     Statement,

@@ -14,9 +14,9 @@ from enum import IntEnum
 from functools import lru_cache
 from math import ceil
 
-from otterwiki_semantic.answering.evidence import Unit
-from otterwiki_semantic.answering.tokens import Token, TokenKind
-from otterwiki_semantic.answering.vocabulary import AGENT, AUXILIARIES, BE, CONDITIONS, GOAL, ORIGIN, RELATIVES
+from otterwiki_semantic.search.answering.evidence import Unit
+from otterwiki_semantic.search.answering.tokens import Token, TokenKind
+from otterwiki_semantic.search.answering.vocabulary import AGENT, AUXILIARIES, BE, CONDITIONS, GOAL, ORIGIN, RELATIVES
 
 _MAX_STARTS = 8
 """Adverbials that are tried at other places."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, islice
 
-from otterwiki_semantic.answering.source import Source
-from otterwiki_semantic.answering.statements import Statement, StatementKind, StatementParser
+from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.search.answering.statements import Statement, StatementKind, StatementParser
 
 _MAX_UNITS = 4
 _MAX_ITEMS = 8

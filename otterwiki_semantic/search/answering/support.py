@@ -12,14 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 
-from otterwiki_semantic.answering.alignment import Comparison, Fit, compare
-from otterwiki_semantic.answering.evidence import Evidence, Unit, read_source, sentences
-from otterwiki_semantic.answering.plain import clean
-from otterwiki_semantic.answering.source import Source
-from otterwiki_semantic.answering.statements import Statement, StatementKind
-from otterwiki_semantic.answering.tokens import Token, TokenKind, tokens
-from otterwiki_semantic.answering.vocabulary import COORDINATORS
 from otterwiki_semantic.core.languages import ENGLISH
+from otterwiki_semantic.search.answering.alignment import Comparison, Fit, compare
+from otterwiki_semantic.search.answering.evidence import Evidence, Unit, read_source, sentences
+from otterwiki_semantic.search.answering.plain import clean
+from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.search.answering.statements import Statement, StatementKind
+from otterwiki_semantic.search.answering.tokens import Token, TokenKind, tokens
+from otterwiki_semantic.search.answering.vocabulary import COORDINATORS
 
 MIN_SIMILARITY = 0.35
 """Similarity of a statement with its evidence, on the bundled model's scale, below which it is not supported."""

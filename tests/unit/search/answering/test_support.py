@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.answering.source import Source
-from otterwiki_semantic.answering.statements import Statement, StatementKind
-from otterwiki_semantic.answering.support import NO_SOURCE, says_nothing_found, unsupported_reason
+from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.search.answering.statements import Statement, StatementKind
+from otterwiki_semantic.search.answering.support import NO_SOURCE, says_nothing_found, unsupported_reason
 
 BACKUPS = """
 Backups are kept for 30 days and logs for 90. The photos are stored on otter, not on mole. If a disk fails, call Ada before

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from otterwiki_semantic.answering.chat.base import Message
-from otterwiki_semantic.answering.chat.protocols import PROTOCOLS, Delta
-from otterwiki_semantic.answering.chat.thoughts import ThoughtFilter
 from otterwiki_semantic.core.errors import ChatModelError, ConfigError
 from otterwiki_semantic.core.http import JsonClient, ProviderError
 from otterwiki_semantic.core.redact import redact
 from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.search.answering.chat.base import Message
+from otterwiki_semantic.search.answering.chat.protocols import PROTOCOLS, Delta
+from otterwiki_semantic.search.answering.chat.thoughts import ThoughtFilter
 
 _CONNECT_SECONDS = 5.0
 _MAX_BYTES = 4 << 20

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from otterwiki_semantic.answering.plain import clean, plain_text
-from otterwiki_semantic.answering.source import Source
-from otterwiki_semantic.answering.tokens import Token, TokenKind, tokens
-from otterwiki_semantic.answering.vocabulary import PRONOUNS
 from otterwiki_semantic.content.analysis import fold
 from otterwiki_semantic.content.chunking import sentence_ranges
+from otterwiki_semantic.search.answering.plain import clean, plain_text
+from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.search.answering.tokens import Token, TokenKind, tokens
+from otterwiki_semantic.search.answering.vocabulary import PRONOUNS
 
 _FENCE = re.compile(r"\s*(?:>\s?)*(`{3,}|~{3,})")
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")

@@ -6,11 +6,11 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 
-from otterwiki_semantic.answering.chat import Message
-from otterwiki_semantic.answering.source import Source
 from otterwiki_semantic.content.markdown import truncate_markdown
 from otterwiki_semantic.core.parameters import Exchange
 from otterwiki_semantic.core.token_count import count_tokens
+from otterwiki_semantic.search.answering.chat import Message
+from otterwiki_semantic.search.answering.source import Source
 
 NO_ANSWER = "NOT IN THE SOURCES"
 """What a model writes if the sources do not answer the question."""

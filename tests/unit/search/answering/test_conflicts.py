@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from otterwiki_semantic.answering.conflicts import find_conflicts
-from otterwiki_semantic.answering.source import Source
+from otterwiki_semantic.search.answering.conflicts import find_conflicts
+from otterwiki_semantic.search.answering.source import Source
 
 
 def source(number: int, title: str, text: str, updated: str | None = None) -> Source:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from otterwiki_semantic.answering.source import Source
 from otterwiki_semantic.content.analysis import function_words, words
 from otterwiki_semantic.core.parameters import Exchange
 from otterwiki_semantic.core.records import Answer, Hit
+from otterwiki_semantic.search.answering.source import Source
 
 _SHORT = 3
 """A question with fewer telling words is understood with the one before."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from otterwiki_semantic.answering.chat.base import ChatModel
-from otterwiki_semantic.answering.chat.remote import RemoteChatModel
 from otterwiki_semantic.core.settings import EXTRACTIVE, Settings
+from otterwiki_semantic.search.answering.chat.base import ChatModel
+from otterwiki_semantic.search.answering.chat.remote import RemoteChatModel
 
 
 def open_chat_model(settings: Settings) -> ChatModel | None:

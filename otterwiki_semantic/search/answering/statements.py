@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from otterwiki_semantic.answering.plain import clean, plain_text
 from otterwiki_semantic.content.chunking import sentence_ranges
+from otterwiki_semantic.search.answering.plain import clean, plain_text
 
 MAX_CHARACTERS = 40_000
 """Characters of an answer that are read; the rest is dropped."""

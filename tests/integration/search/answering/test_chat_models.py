@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from otterwiki_semantic.answering.chat import ChatModel, Message, open_chat_model
 from otterwiki_semantic.core.errors import ChatModelError
 from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.search.answering.chat import ChatModel, Message, open_chat_model
 from tests.support.chat_server import (
     PROVIDERS,
     ChatServer,

@@ -1,0 +1,12 @@
+"""From a question and the passages found for it to an answer whose sentences name their sources."""
+
+from otterwiki_semantic.search.answering.answerer import Answerer as Answerer
+from otterwiki_semantic.search.answering.answerer import CheckedStatement as CheckedStatement
+from otterwiki_semantic.search.answering.chat import open_chat_model as open_chat_model
+from otterwiki_semantic.search.answering.conflicts import Conflict as Conflict
+from otterwiki_semantic.search.answering.conflicts import find_conflicts as find_conflicts
+from otterwiki_semantic.search.answering.retrieval import follow_ups as follow_ups
+from otterwiki_semantic.search.answering.retrieval import interleaved as interleaved
+from otterwiki_semantic.search.answering.retrieval import search_queries as search_queries
+from otterwiki_semantic.search.answering.retrieval import sources_of as sources_of
+from otterwiki_semantic.search.answering.retrieval import without_repeats as without_repeats
