@@ -295,8 +295,11 @@ def test_fields_that_no_result_has_are_refused_with_those_it_has(client: FlaskCl
     assert_error(search(client, q="x", fields=fields), 422, "invalid_parameter", "fields has '", f"allowed are {names}")
 
 
-def test_an_answer_without_the_model_has_no_tag_whatever_its_fields(client: FlaskClient) -> None:
-    assert "ETag" in search(client, q="radiator", fields="path").headers
+def test_the_tag_of_an_answer_depends_on_its_fields_but_not_on_its_time(client: FlaskClient) -> None:
+    replies = [search(client, q="radiator", fields=fields) for fields in ("path", "path", "title")]
+    tags = [reply.headers["ETag"] for reply in replies]
+    assert tags[0] == tags[1] != tags[2]
+    assert len({reply.headers["X-Request-ID"] for reply in replies}) == 3
 
 
 def test_excerpts_are_cut_and_marked(client: FlaskClient) -> None:
