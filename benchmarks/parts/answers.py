@@ -26,8 +26,8 @@ from otterwiki_semantic.search.answering.support import Similarity, unsupported_
 _SEED = 60
 _SECTIONS = 120
 """Sections of a wiki that sentences are taken from."""
-_EACH = 150
-"""Sentences an operator makes for a wiki."""
+_EACH, _ALONE = 60, 150
+"""Sentences an operator makes for a wiki: for each of several, and for one alone."""
 _ROUNDS = 4
 """How often an operator is given each sentence."""
 _MIN_STATEMENTS = 1_000
@@ -169,6 +169,7 @@ _Operator = Callable[[_Wiki, _Passage, str, Random], str | None]
 def measure(options: Options) -> list[Figure]:
     """Return how many unsupported sentences are called supported, and how many true ones are not, by kind."""
     wikis = list(_wikis(options.wikis))
+    each = _EACH if len(wikis) > 1 else _ALONE
     similarity = _similarity()
     false, alarms = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
     made, true = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
@@ -176,13 +177,13 @@ def measure(options: Options) -> list[Figure]:
     for at, wiki in enumerate(wikis):
         group = "demo" if options.wikis is None else "fitted" if at % 2 == 0 else "held out"
         say(f"{wiki.name}: {len(wiki.passages)} sections")
-        for kind, passage, text in _statements(wiki, _UNSUPPORTED):
+        for kind, passage, text in _statements(wiki, _UNSUPPORTED, each):
             made[group, kind] += 1
             if _reason(text, passage, None) is None:
                 unlike += _reason(text, passage, similarity) is not None
                 false[group, kind] += 1
                 say(f"called supported, {kind}: {text!r} in {passage.source.path}")
-        for kind, passage, text in _statements(wiki, _TRUE):
+        for kind, passage, text in _statements(wiki, _TRUE, each):
             true[group, kind] += 1
             alarms[group, kind] += _reason(text, passage, similarity) is not None
     return [*_figures(made, false, true, alarms), *_written(similarity), Figure("of these, refused by similarity", unlike, "")]
@@ -283,13 +284,13 @@ def _passages(path: Path, pages: Path) -> Iterator[_Passage]:
             yield _Passage(source, tuple(dict.fromkeys(chosen)))
 
 
-def _statements(wiki: _Wiki, operators: dict[str, _Operator]) -> Iterator[tuple[str, _Passage, str]]:
+def _statements(wiki: _Wiki, operators: dict[str, _Operator], most: int) -> Iterator[tuple[str, _Passage, str]]:
     """Yield what the operators make of sentences, with the passage cited for it."""
     for kind, operator in operators.items():
         random, made = Random(f"{_SEED} {kind}"), set[tuple[str, str]]()
         sentences = [(passage, text) for passage in wiki.passages for text in passage.sentences]
         for passage, sentence in sentences * _ROUNDS:
-            text = operator(wiki, passage, sentence, random) if len(made) < _EACH else None
+            text = operator(wiki, passage, sentence, random) if len(made) < most else None
             if text is None or (operators is not _TRUE and _plain(text) in _plain(passage.source.text)):
                 continue
             if (passage.source.path, text) not in made:
@@ -410,7 +411,7 @@ def _word_of_section(_wiki: _Wiki, passage: _Passage, text: str, random: Random)
     others: list[str] = [
         word for each in (*passage.sentences, *passage.source.headings) if each != text for word in _WORD.findall(each)
     ]
-    others = [word.lower() for word in others if word.lower()[:4] not in text.lower() and word.lower() not in _OTHER]
+    others = [word.lower() for word in others if word.lower()[:3] not in text.lower() and word.lower() not in _OTHER]
     if match is None or not others:
         return None
     return text[: match.start(1)] + random.choice(others) + text[match.end(1) :]

@@ -195,7 +195,9 @@ class _Alignment:
             return self._passes_within(last, place, skipped, state)
         left = [token for token in skipped if last >= 0 and token.clause == self._theirs[last].clause]
         right = [token for token in skipped if token.clause == self._theirs[place].clause]
-        if self._strict and any(token.is_strict for token in (*left, *right)):
+        own_clauses = {token.clause for token in skipped if token.is_content}
+        apart = [token for token in skipped if token.clause not in own_clauses]  # as *not* in *or not (0)*
+        if self._strict and any(token.is_strict for token in (*left, *right, *apart)):
             return False
         if last < 0:
             return self._passes_first(place, skipped, right, state)

@@ -135,6 +135,8 @@ class StatementParser:
             yield from self._flush(self._open + self._line)
             self._open, self._line, self._is_within_line = "", "", True
         self._line += character
+        if len(self._line) >= _MAX_OPEN:
+            yield from self._end_line()
 
     def _is_done_before(self, character: str) -> bool:
         """Whether the open text is whole sentences, of which a character is no part."""
@@ -160,6 +162,8 @@ class StatementParser:
             self._is_within_line = False
             self._kind = StatementKind.SENTENCE
             self._open = f"{self._open}{line} "
+            if len(self._open) > _MAX_OPEN:
+                yield from self._end_statement()
             return
         if self._fence:
             yield from self._end_code_line(line)

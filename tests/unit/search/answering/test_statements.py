@@ -153,6 +153,7 @@ def test_sentences_of_other_scripts_are_told_apart() -> None:
 
 def test_answers_are_bounded() -> None:
     assert len(parsed("One more. " * 2_000)) == MAX_STATEMENTS
+    assert max(len(each.text) for each in parsed("__a" * 13_000)) < 10_000
     assert sum(len(each.text) for each in parsed("word " * 20_000)) <= MAX_CHARACTERS
 
 
