@@ -112,7 +112,7 @@ class _Reader:
     def prose(self, text: str, announced: str = "") -> None:
         previous = ""
         for sentence in sentences(text):
-            first = fold(sentence).split(maxsplit=1)[0].strip(".,:;") if sentence.split() else ""
+            first = next(iter(fold(sentence).split()), "").strip(".,:;")
             before = previous or announced
             continues = first in PRONOUNS and bool(before)
             if not sentence.rstrip().endswith("?"):
