@@ -45,6 +45,7 @@ def prepare(place: Path) -> dict[str, str]:
         "SQLALCHEMY_DATABASE_URI": f"sqlite:///{place / 'wiki.sqlite'}",
         "SITE_NAME": "Home lab handbook",
         "OTTERWIKI_SETTINGS": "",
+        "SEMANTIC_ANSWERS": os.environ.get("SEMANTIC_ANSWERS", "extractive"),
     }
 
 
@@ -120,8 +121,9 @@ def main() -> None:
                 show(api, question)
             print(f"The wiki:      {site}")
             print(f"Search it:     {site}/-/semantic-search")
+            print(f"Ask it:        {site}/-/semantic-search?q=how+long+are+backups+kept, then Ctrl+Enter")
             print(f"See it all:    {site}/-/semantic-search/map")
-            print(f"Ask it:        curl -G {api}/semantic-search --data-urlencode 'q=…'")
+            print(f"Call it:       curl -G {api}/semantic-search --data-urlencode 'q=…'")
             print(f"Rebuild it:    curl -X POST -H 'Authorization: Bearer {settings['OTTERWIKI_API_KEY']}' {api}/reindex")
             print(f"Its pages:     {settings['REPOSITORY']} (a git repository; a commit is found within a minute)")
             print("Ctrl-C ends it.", flush=True)
