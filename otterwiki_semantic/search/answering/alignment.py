@@ -218,7 +218,8 @@ class _Alignment:
     def _passes_first(self, place: int, skipped: Sequence[Token], right: Sequence[Token], state: _State) -> bool:
         if state is _State.FREE:
             return not _has_content(right) or self._is_explained(place)
-        return _is_idle(skipped if state is _State.ADDED else right)
+        is_whole = state is _State.ADDED or bool({"that", "dass", "que"} & set(self._theirs[place].before))
+        return _is_idle(skipped if is_whole else right)
 
     def _enters(self, at: int, last: int, place: int) -> bool:
         """Whether another clause may follow: all of it, unless the statement begins one there, too."""

@@ -87,6 +87,7 @@ _PIECE = regex.compile(
     r"|(?P<stop>[;:,()\[\]|—–!?.。、，；：]|\s-\s)"
 )
 _NOT = re.compile(r"(?<=[a-z])n['’]t\b|(?<=\bcan)not\b", re.IGNORECASE)
+_CONDITION = re.compile(r"\b(?:as long as|provided that|in case(?! of)|solange)\b", re.IGNORECASE)
 _THOUSANDS = re.compile(r"\d{1,3}(?:[,'’]\d{3})+")
 _TIME = re.compile(r"0(\d:\d\d)")
 
@@ -96,7 +97,8 @@ def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
     found: list[Token] = []
     before: list[str] = []
     is_adjoining = False
-    for piece, spelled, extra in _pieces(_NOT.sub(" not", unicodedata.normalize("NFC", text))):
+    text = _NOT.sub(" not", unicodedata.normalize("NFC", text))
+    for piece, spelled, extra in _pieces(_CONDITION.sub("wenn" if language == "de" else "if", text)):
         if piece == "stop":
             found, clause = _ended(found, clause, spelled)
             is_adjoining = False
