@@ -159,7 +159,8 @@ class JsonClient:
 
         deadline = time.monotonic() + seconds
         timeout = httpx.Timeout(max(seconds, 0.001), connect=max(min(seconds, self._connect_seconds), 0.001))
-        options: dict[str, Any] = {"headers": {"Content-Type": "application/json"}, "timeout": timeout}
+        headers = {"Content-Type": "application/json", "Connection": "close"}  # the connection ends with the answer
+        options: dict[str, Any] = {"headers": headers, "timeout": timeout}
         try:
             request = self._client.build_request("POST", self.url + path, content=_encoded(body), **options)
         except (httpx.InvalidURL, ValueError) as error:
@@ -239,28 +240,32 @@ class _Reading:
         """JSON values, and last `_END` or an exception."""
         self._client = client
         self._request = request
+        self._request.extensions["trace"] = self._note_connection
         self._max_bytes = max_bytes
-        self._response: httpx.Response | None = None
+        self._connection: Any = None
+        """The stream of bytes, as soon as there is one: an answer may begin minutes later."""
         self._is_stopped = False
         threading.Thread(target=self._run, name="reading an answer", daemon=True).start()
 
     def stop(self) -> None:
         """Close the connection, even while the thread waits for what comes next."""
         self._is_stopped = True
-        stream = self._response.extensions.get("network_stream") if self._response else None
-        if stream is not None:
+        if self._connection is not None:
             with suppress(OSError):
-                stream.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+                self._connection.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+
+    def _note_connection(self, event: str, info: Mapping[str, Any]) -> None:
+        """Take note of a connection when it is made; called by httpx with what it does."""
+        if event in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
+            self._connection = info["return_value"]
+            if self._is_stopped:
+                self.stop()
 
     def _run(self) -> None:
         try:
             with closing(self._client.send(self._request, stream=True)) as response:
-                self._response = response
-                if self._is_stopped:
-                    return
                 for event in self._read(response):
                     self.events.put(event)
-                self._response = None  # another request may have its connection next
             self.events.put(_END)
         except Exception as error:  # noqa: BLE001 - raised again in the waiting thread
             self.events.put(error)

@@ -119,11 +119,11 @@ def _matching(pattern: str, allowed: str, wrong: str = "") -> SettingType:
     return SettingType(allowed, parse, wrong)
 
 
-def _model(providers: Sequence[str], allowed: str, *alone: str) -> SettingType:
+def _model(providers: Sequence[str], allowed: str, *alone: str, presets: Mapping[str, str] | None = None) -> SettingType:
     """A model as ``provider:name``, or one of some names alone."""
 
     def parse(value: str) -> str:
-        value = PRESETS.get(value, value)
+        value = (presets or {}).get(value, value)
         if value in alone:
             return value
         provider, _, name = (part.strip() for part in value.partition(":"))
@@ -214,6 +214,7 @@ _MODEL = _model(
     f"{BUNDLED}, {', '.join(PRESETS)}, or provider:model, such as ollama:mxbai-embed-large;"
     f" the providers are {', '.join(PROVIDERS)}",
     BUNDLED,
+    presets=PRESETS,
 )
 _RERANKER = _model(RERANKERS, "cohere:model or cross-encoder:model")
 _ANSWERS = _model(

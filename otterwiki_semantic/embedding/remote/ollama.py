@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+from otterwiki_semantic.core import ollama_host
 from otterwiki_semantic.core.errors import ModelError
 from otterwiki_semantic.core.http import JsonClient
 from otterwiki_semantic.core.settings import Settings
@@ -14,7 +15,6 @@ from otterwiki_semantic.embedding.options import check_not_reserved, model_optio
 from otterwiki_semantic.embedding.remote.provider import KEY_REMEDY, ModelDescription, model_client
 
 _RESERVED = ("input", "model", "truncate")
-_PORT = 11434
 
 
 class OllamaProvider:
@@ -91,10 +91,4 @@ def host_url(host: str) -> str:
     """
     if "@" in host:  # the value is not repeated
         raise ModelError("OLLAMA_HOST must not contain a user name or a password; set SEMANTIC_MODEL_KEY instead")
-    scheme, separator, rest = host.strip().rstrip("/").rpartition("://")
-    place, slash, path = rest.partition("/")
-    name, colon, port = place.rpartition(":") if not place.endswith("]") else (place, "", "")
-    if not colon:
-        name, port = place, str({"http": 80, "https": 443}[scheme] if scheme in {"http", "https"} else _PORT)
-    name = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(name, name)
-    return f"{scheme if separator else 'http'}://{name}:{port}{slash}{path}"
+    return ollama_host.host_url(host)

@@ -55,6 +55,14 @@ def test_flags_are_true_or_false() -> None:
         ("SEMANTIC_SHADOW_MODEL", "gpt"),
         ("SEMANTIC_SHADOW_SHARE", "1.5"),
         ("SEMANTIC_SHADOW_SHARE", "nan"),
+        ("SEMANTIC_ANSWERS", "gpt"),
+        ("SEMANTIC_ANSWERS", "cohere:command"),
+        ("SEMANTIC_ANSWERS", "ollama:"),
+        ("SEMANTIC_ANSWERS", "multilingual"),
+        ("SEMANTIC_ANSWERS_WINDOW", "100"),
+        ("SEMANTIC_ANSWERS_SECONDS", "4"),
+        ("SEMANTIC_ANSWERS_SECONDS", "601"),
+        ("SEMANTIC_ANSWERS_PER_HOUR", "-1"),
         ("SEMANTIC_SYNC_INTERVAL", "soon"),
         ("SEMANTIC_SYNC_INTERVAL", "0"),
         ("SEMANTIC_SYNC_INTERVAL", "nan"),
@@ -242,11 +250,44 @@ def test_a_providers_own_key_also_serves_the_compared_model() -> None:
     assert read_settings(REPOSITORY, {**own, "SEMANTIC_SHADOW_URL": "http://gpu:8000/v1"}).shadow_key is None
 
 
-@pytest.mark.parametrize("name", ["SEMANTIC_MODEL_URL", "SEMANTIC_SHADOW_URL", "SEMANTIC_RERANKER_URL"])
+@pytest.mark.parametrize("name", ["SEMANTIC_MODEL_URL", "SEMANTIC_SHADOW_URL", "SEMANTIC_RERANKER_URL", "SEMANTIC_ANSWERS_URL"])
 def test_an_address_with_a_password_is_refused_and_not_repeated(name: str) -> None:
     with pytest.raises(ConfigError, match=name) as raised:
         read_settings(REPOSITORY, {name: "http://me:hunter2@gpu:8000"})
     assert "hunter2" not in str(raised.value)
+
+
+def test_no_model_writes_answers_by_default() -> None:
+    settings = read_settings(REPOSITORY, {})
+    assert (settings.answers, settings.answers_key, settings.answers_url) == (None, None, None)
+    assert (settings.answers_window, settings.answers_seconds, settings.answers_per_hour) == (8192, 60, 60)
+    assert read_settings(REPOSITORY, {"SEMANTIC_ANSWERS": "extractive"}).answers == "extractive"
+    assert read_settings(REPOSITORY, {"SEMANTIC_ANSWERS_PER_HOUR": "0"}).answers_per_hour == 0
+
+
+def test_a_preset_of_embedding_models_is_none_of_answers() -> None:
+    assert read_settings(REPOSITORY, {"SEMANTIC_ANSWERS": "ollama:multilingual"}).answers == "ollama:multilingual"
+
+
+def test_each_provider_of_answers_gets_its_own_key_and_no_other_address_does() -> None:
+    keys = {"OPENAI_API_KEY": "sk-openai", "ANTHROPIC_API_KEY": "sk-anthropic"}
+    for model, key in (("openai:small", "sk-openai"), ("anthropic:small", "sk-anthropic"), ("ollama:small", None)):
+        given = {**keys, "SEMANTIC_ANSWERS": model}
+        assert read_settings(REPOSITORY, given).answers_key == key
+        assert read_settings(REPOSITORY, {**given, "SEMANTIC_ANSWERS_KEY": "own"}).answers_key == "own"
+        elsewhere = {**given, "SEMANTIC_ANSWERS_URL": "http://gpu:8000/v1"}
+        assert read_settings(REPOSITORY, elsewhere).answers_key is None
+        named = read_settings(REPOSITORY, {**elsewhere, "SEMANTIC_ANSWERS_KEY": "own"})
+        assert unencrypted_keys(named) == ["SEMANTIC_ANSWERS_KEY"]
+
+
+def test_the_key_and_the_options_of_answers_are_on_no_command_line() -> None:
+    values = {"SEMANTIC_ANSWERS_KEY": "sk-answers", "SEMANTIC_ANSWERS_OPTIONS": '{"api_key": "sk-hidden"}'}
+    settings = read_settings(REPOSITORY, {"SEMANTIC_ANSWERS": "ollama:big", **values})
+    argument = settings_argument(settings)
+    assert "sk-answers" not in argument + repr(settings).replace(settings.answers_options, "")
+    assert "sk-hidden" not in argument
+    assert settings_from(argument, secrets_environment(settings)) == settings
 
 
 def test_a_preset_stands_for_a_model_of_many_languages_with_its_prompts() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 from urllib.parse import quote
 
+from otterwiki_semantic.core.ollama_host import host_url
 from otterwiki_semantic.search.answering.chat.base import Message
 
 MAX_ANSWER_TOKENS = 1_024
@@ -63,10 +65,12 @@ class ChatProtocol(Protocol):
 class Ollama:
     """`POST /api/chat`. Without `num_ctx` Ollama cuts what is longer than its own default, and says nothing of it."""
 
-    url = "http://127.0.0.1:11434"
     path = "/api/chat"
     reserved: tuple[str, ...] = ("model", "messages", "stream", "tools")
     whole: tuple[str, ...] = ("stop", "")
+
+    def __init__(self) -> None:
+        self.url = host_url(os.environ.get("OLLAMA_HOST", ""))
 
     def headers(self, key: str | None) -> dict[str, str]:  # noqa: ARG002 - the protocol
         return {}

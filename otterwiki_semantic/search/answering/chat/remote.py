@@ -98,6 +98,8 @@ class RemoteChatModel:
 
     def _check_settings(self) -> None:
         """Raise `ChatModelError` for settings with which no request can be sent."""
+        if "@" in self.place:  # not repeated: it may hold a password
+            raise ChatModelError("OLLAMA_HOST must not contain a user name or a password; set SEMANTIC_ANSWERS_KEY instead")
         if self._needs_key and not self._key:
             raise ChatModelError(f"{self.place} wants a key; set SEMANTIC_ANSWERS_KEY")
         if reserved := sorted(set(self._options) & set(self._protocol.reserved)):

@@ -190,6 +190,20 @@ def test_the_connection_ends_with_the_reader(provider: str, is_silent: bool) -> 
         assert server.hung_up.wait(5)
 
 
+def test_the_connection_ends_before_the_answer_begins(provider: str) -> None:
+    def thinking(_body: dict[str, Any], kind: str) -> Iterator[bytes]:
+        time.sleep(1)
+        yield text_event(kind, "So")
+        yield text_event(kind, "it is.")
+
+    start = time.monotonic()
+    with ChatServer(thinking) as server:
+        read = list(model_of(provider, server.url).stream(ASKED, 60, lambda: time.monotonic() > start + 0.3))
+        assert time.monotonic() - start < 1
+        assert server.hung_up.wait(5)
+    assert read == []
+
+
 def test_a_cancelled_answer_ends_without_an_error(provider: str) -> None:
     start = time.monotonic()
     with ChatServer(dripping("so ", 0.02)) as server:
