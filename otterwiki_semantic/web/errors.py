@@ -127,6 +127,9 @@ ERRORS: dict[str, ErrorKind] = {
         "the index cannot answer now; try again after Retry-After seconds",
         "the index daemon did not answer within 15 s",
     ),
+    "write_failed": ErrorKind(
+        503, "git or the disk did not take the page", "the page's file is not as git has it; somebody has to commit it first"
+    ),
     "page_unreadable": ErrorKind(
         503,
         "the page takes longer to parse than a page may; the message names the limit",

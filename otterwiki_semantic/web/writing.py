@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import difflib
 import fcntl
+import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from flask import current_app, session
 from flask_login import current_user
+from msgspec import structs
+from werkzeug.exceptions import HTTPException
+from werkzeug.routing import RequestRedirect
 
 from otterwiki_semantic.core.errors import (
     PageChangedError,
@@ -45,6 +51,8 @@ _RELATED = 3
 _RESERVED = ("-",)
 """First names of the wiki's own addresses."""
 
+log = logging.getLogger(__name__)
+
 
 class PageWriter:
     """Writes pages of the wiki of the current request. Two writers of the same revision exclude each other, in all workers.
@@ -68,7 +76,8 @@ class PageWriter:
                 raise PageNotFoundError(f"the wiki has no page {path!r} that could be replaced", ())
             if before is not None:
                 self._check_revision(before, asked.revision or "")
-            return self._save(before, path, asked.text, asked.message)
+            written = self._save(before, path, asked.text, asked.message)
+        return self._settled(written)
 
     def edit(self, path: str, asked: EditRequest) -> WrittenPage:
         """Replace a text of a page that stands there exactly once, or append one to the page or to a section."""
@@ -82,7 +91,8 @@ class PageWriter:
             else:
                 self._check_revision(before, asked.revision or "")
                 text = _replaced(before.content, asked.old or "", asked.new or "")
-            return self._save(before, path, text, asked.message)
+            written = self._save(before, path, text, asked.message)
+        return self._settled(written)
 
     def _checked(self, path: str) -> str:
         """Return the path of a page that may be written; from here on the request is that of the author."""
@@ -102,6 +112,8 @@ class PageWriter:
         )
         if "" in names or not is_file_name or names[0] in _RESERVED or "\\" in path:
             raise ParameterError(f"path is {path[:100]!r}, which no page can be saved at")
+        if not _is_page_address(path):
+            raise ParameterError(f"path is {path!r}, which is an address of the wiki itself")
         saved = page_path(_file_name(path))
         if saved != (path if current_app.config.get("RETAIN_PAGE_NAME_CASE") else path.lower()):
             raise ParameterError(f"path is {path!r}, which the wiki would save as {saved!r}")
@@ -157,15 +169,19 @@ class PageWriter:
             raise ParameterError("the page would be empty; delete it in the wiki")
         if "\0" in text:
             raise ParameterError("text has a null character in it")
-        _save_in_wiki(before.path if before else path, text, message)
+        _save_in_wiki(before, path, text, message, self._settings.repository)
         view = self._pages.page(path, PageRequest())
+        changed = before is None or view.revision != before.revision
+        return WrittenPage(view.path, view.revision, before is None, changed, indexed=False, url=page_urls().of(view.path))
+
+    def _settled(self, written: WrittenPage) -> WrittenPage:
+        """Return an answer once the index has the page, with those about the same if it is new; or after some seconds."""
         is_indexed = self._is_indexed()
         related: tuple[RelatedPage, ...] = ()
-        if before is None and is_indexed:
+        if written.created and is_indexed:
             with suppress(SemanticError):
-                related = self._index.related(view.path, _RELATED, page_urls()).results
-        changed = before is None or view.revision != before.revision
-        return WrittenPage(view.path, view.revision, before is None, changed, is_indexed, related, page_urls().of(view.path))
+                related = self._index.related(written.path, _RELATED, page_urls()).results
+        return structs.replace(written, indexed=is_indexed, related=related)
 
     def _is_indexed(self) -> bool:
         """Wait until the index equals HEAD; return whether it does."""
@@ -191,6 +207,15 @@ def _wiki_page_class() -> Any:
     return current_app.view_functions["view"].__globals__["Page"]
 
 
+def _is_page_address(path: str) -> bool:
+    """Whether the wiki shows the page at an address, and nothing else."""
+    try:
+        endpoint, _ = current_app.url_map.bind("localhost").match(f"/{path}", method="GET")
+    except (HTTPException, RequestRedirect):
+        return False
+    return bool(endpoint == "view")
+
+
 def _file_name(path: str) -> str:
     """Return the name of the file that the wiki saves a page in.
 
@@ -200,10 +225,38 @@ def _file_name(path: str) -> str:
     return str(wiki["get_filename"](wiki["sanitize_pagename"](path, handle_md=True)))
 
 
-def _save_in_wiki(path: str, text: str, message: str) -> None:
-    """Save a page as the wiki's editor does; its notice to the browser is of no use to a program."""
-    was_modified = session.modified
+def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, repository: Path) -> None:
+    """Save a page as the wiki's editor does. Errors: `ApiError` if its file is not what git has, or cannot be written.
+
+    A draft stays: it is a person's, who has not saved it. The wiki's notice to the browser is of no use to a program.
+    """
+    page = _wiki_page_class()(before.path if before else path)
+    file = repository.resolve() / page.filename
+    if file.resolve() != file:
+        raise ParameterError(f"path is {path!r}, which is a symbolic link, or in one")
+    if page.exists and _normalized(page.content or "") != _normalized(before.content if before else ""):
+        raise ApiError("write_failed", "the page's file is not as git has it; somebody has to commit it first")
+    was_modified, page.discard_draft = session.modified, lambda _author: None
     author = (current_user.name, current_user.email) if current_user.is_authenticated else ("Anonymous", "")
-    _wiki_page_class()(path).save(content=text, commit=message, author=author)
-    session.pop("_flashes", None)
-    session.modified = was_modified
+    try:
+        page.save(content=text, commit=message or _default_message(page), author=author)
+    except HTTPException:
+        raise
+    except Exception as error:  # of git, of the disk, of the wiki: their classes are not ours
+        log.exception("a page could not be saved")
+        raise ApiError(
+            "write_failed", f"the page could not be saved: {type(error).__name__}; the wiki's log says why"
+        ) from error
+    finally:
+        session.pop("_flashes", None)
+        session.modified = was_modified
+
+
+def _default_message(page: Any) -> str:
+    """Return what the wiki's editor offers as the message of a commit."""
+    pattern = str(current_app.config.get("DEFAULT_COMMIT_MESSAGE") or "").replace("%P", page.pagename)
+    return time.strftime(pattern) or f"Update {page.pagename}"
+
+
+def _normalized(text: str) -> str:
+    return text.replace("\r\n", "\n").rstrip()

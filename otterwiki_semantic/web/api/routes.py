@@ -360,7 +360,10 @@ class Api:
         takes=WriteRequest,
         body="required",
         example='{"text": "…"}',
-        errors=("writing_disabled", "page_unknown", "page_exists", "page_changed", "page_unreadable", "revision_unknown"),
+        errors=(
+            *("writing_disabled", "page_unknown", "page_exists", "page_changed", "page_unreadable", "revision_unknown"),
+            "write_failed",
+        ),
     )
     def write_page(self, path: str, asked: WriteRequest) -> WrittenPage:
         """Create a page, or replace one."""
@@ -377,7 +380,7 @@ class Api:
         example='{"append": "…"}',
         errors=(
             *("writing_disabled", "page_unknown", "page_changed", "page_unreadable", "revision_unknown"),
-            *("section_unknown", "section_ambiguous"),
+            *("section_unknown", "section_ambiguous", "write_failed"),
         ),
     )
     def edit_page(self, path: str, asked: EditRequest) -> WrittenPage:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -157,16 +158,37 @@ def test_no_file_is_written_elsewhere(wiki: LiveWiki, path: str) -> None:
     assert head_of(wiki.repository) == before
 
 
-def test_a_link_in_the_repository_leads_nowhere(wiki: LiveWiki) -> None:
-    outside = wiki.repository.parent / "outside"
-    outside.mkdir()
-    (wiki.repository / "linked").symlink_to(outside)
-    git(wiki.repository, "add", "linked")
-    git(wiki.repository, "commit", "-q", "-m", "a link")
-    assert put(wiki, "linked/evil", text="# Evil\n").status in {403, 422, 500}
-    assert list(outside.iterdir()) == []
-    (wiki.repository / "linked").unlink()
+def test_a_link_in_the_repository_leads_nowhere(wiki: LiveWiki, tmp_path: Path) -> None:
+    target = tmp_path / "target.md"
+    target.write_text("outside")
+    (wiki.repository / "link.md").symlink_to(target)
+    (wiki.repository / "folder").symlink_to(tmp_path)
     commit(wiki.repository, {})
+    for path in ("link", "folder/page"):
+        assert put(wiki, path, text="# Evil\n").status in {403, 409, 422}
+    assert target.read_text() == "outside"
+    assert not (tmp_path / "page.md").exists()
+
+
+def test_a_change_that_nobody_committed_is_not_overwritten(wiki: LiveWiki) -> None:
+    revision = put(wiki, "notes/uncommitted", text="# One\n").json["revision"]
+    (wiki.repository / "notes/uncommitted.md").write_text("# By hand\n")
+    assert error_of(put(wiki, "notes/uncommitted", text="# Two\n", revision=revision)) == (503, "write_failed")
+    assert (wiki.repository / "notes/uncommitted.md").read_text() == "# By hand\n"
+    git(wiki.repository, "checkout", "--", "notes/uncommitted.md")
+
+
+def test_what_a_person_has_not_saved_yet_stays(wiki: LiveWiki) -> None:
+    put(wiki, "notes/drafted", text="# Drafted\n\nsaved\n")
+    form = {"csrf_token": wiki.csrf_token("/-/settings"), "content": "# Drafted\n\nunsaved words", "cursor_line": "0"}
+    assert wiki.request("POST", "/notes/drafted/draft", urlencode(form).encode()).json == {"status": "draft saved"}
+    assert patch(wiki, "notes/drafted", append="by a program").status == 200
+    assert "unsaved words" in wiki.get("/notes/drafted/edit").text
+
+
+def test_the_wiki_offers_a_message(wiki: LiveWiki) -> None:
+    put(wiki, "notes/silent", text="# Silent\n")
+    assert git(wiki.repository, "log", "-1", "--format=%s")
 
 
 @pytest.mark.parametrize(
