@@ -57,11 +57,11 @@ class Answerer:
         """Yield the statements of an answer as they are written; none if no source answers. Errors: `ChatModelError`."""
         language = detect_language([source.text for source in sources], self._languages)
         if self._model is None:
-            written: Iterable[Statement] = extract_statements(sources, self._score(question, language))
-        else:
-            messages = prompt(question, sources, history, [each.describe() for each in conflicts], self._model.window)
-            written = _parsed(self._model.stream(messages, seconds, is_cancelled), len(sources))
-        for statement in written:
+            extracted = extract_statements(sources, self._score(question, language))
+            yield from (CheckedStatement(each, None) for each in extracted)  # they stand there
+            return
+        messages = prompt(question, sources, history, [each.describe() for each in conflicts], self._model.window)
+        for statement in _parsed(self._model.stream(messages, seconds, is_cancelled), len(sources)):
             if NO_ANSWER in statement.text.upper() or says_nothing_found(statement.text):
                 return
             yield CheckedStatement(statement, unsupported_reason(statement, sources, language, self._similarity()))
