@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,9 @@ from otterwiki_semantic.cli.common import index_options, open_index
 from otterwiki_semantic.cli.options import parameter_options
 from otterwiki_semantic.cli.results import url_option, urls_of
 from otterwiki_semantic.core.parameters import parse_parameters
-from otterwiki_semantic.core.records import AnswerSentence, AskRequest, GroundedAnswer, PageUrls
+from otterwiki_semantic.core.records import AnswerSentence, AskProgress, AskRequest, GroundedAnswer
 from otterwiki_semantic.core.serialization import to_builtins
-from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.daemon import progress_of
 
 
 @click.command("ask")
@@ -30,8 +32,8 @@ def ask_command(
     SEMANTIC_ANSWERS names what writes the answer; `extractive` needs no model. The exit status is 1 if there is no answer.
     """
     request = parse_parameters(AskRequest, {**values, "question": " ".join(question)})
-    with open_index(repository, data_dir) as index:
-        answer = _followed(index, request, urls_of(url), is_printed=not as_json)
+    with open_index(repository, data_dir) as index, closing(progress_of(index, index.ask(request, urls_of(url)))) as parts:
+        answer = _followed(parts, is_printed=not as_json)
     if as_json:
         click.echo(json.dumps(to_builtins(answer), ensure_ascii=False, indent=2))
     else:
@@ -40,29 +42,22 @@ def ask_command(
         raise SystemExit(1)
 
 
-def _followed(index: IndexService, request: AskRequest, urls: PageUrls, *, is_printed: bool) -> GroundedAnswer:
+def _followed(parts: Iterable[AskProgress], *, is_printed: bool) -> GroundedAnswer:
     """Return an answer when it is written; print its sentences as they come."""
-    id_ = index.ask(request, urls).id
-    printed: list[AnswerSentence] = []
-    try:
-        while True:
-            progress = index.ask_progress(id_, len(printed))
-            for sentence in progress.answer:
-                if is_printed:
-                    click.echo(_lead(printed, sentence) + _shown(sentence), nl=False)
-                printed.append(sentence)
-            if progress.result is not None:
-                return progress.result
-    except BaseException:
-        index.cancel_ask(id_)
-        raise
+    before = None
+    for progress in parts:
+        for sentence in progress.answer if is_printed else ():
+            click.echo(_lead(before, sentence) + _shown(sentence), nl=False)
+            before = sentence
+    assert progress.result is not None
+    return progress.result
 
 
-def _lead(before: list[AnswerSentence], sentence: AnswerSentence) -> str:
-    """Return what separates a sentence from those before it."""
-    if not before:
+def _lead(before: AnswerSentence | None, sentence: AnswerSentence) -> str:
+    """Return what separates a sentence from the one before it."""
+    if before is None:
         return ""
-    is_same = before[-1].block == sentence.block
+    is_same = before.block == sentence.block
     if is_same and sentence.kind == "sentence":
         return " "
     return "\n" if is_same else "\n\n"

@@ -46,6 +46,7 @@ from otterwiki_semantic.search.answering import (
 
 NOTHING_FOUND = "Nothing in the wiki is about this question."
 NOT_ANSWERED = "The passages found do not answer this question."
+ABANDONED = "The answer was not finished: nobody fetched it for a while."
 _SECTION_WORDS = 400
 """Words of the largest section that a source is grown to."""
 _PASSAGES_PER_PAGE = 3
@@ -77,6 +78,8 @@ class Questions:
         self._running: dict[str, _RunningAnswer] = {}
         """Those that have ended, too, while they can be fetched; the oldest first."""
         self._lock = threading.Lock()
+        self._slots = threading.BoundedSemaphore(_MAX_RUNNING)
+        """Held from the question to the end of its thread, which may come later than that of its answer."""
 
     def ask(self, request: AskRequest, urls: PageUrls = NO_URLS) -> AskProgress:
         """Return the sources of an answer, and begin to write it.
@@ -86,14 +89,22 @@ class Questions:
         if self._model is None:
             raise AnswersDisabledError("nothing writes answers: the wiki's administrator can set SEMANTIC_ANSWERS")
         start = time.monotonic()
-        self._limit.count(request.asker)
-        opening = self._found(request, self._model, urls)
-        running = _RunningAnswer(opening, start, start + self._seconds, is_strict=request.strict)
-        self._add(running)
-        if opening.confident:
-            threading.Thread(target=self._write, args=(running, request), name="answer", daemon=True).start()
-        else:
-            running.end(None)
+        if not self._slots.acquire(blocking=False):
+            raise RateLimitError(f"{_MAX_RUNNING} answers are being written; ask again in a moment")
+        is_written = False
+        try:
+            self._limit.count(request.asker)
+            opening = self._found(request, self._model, urls)
+            running = _RunningAnswer(opening, start, start + self._seconds, is_strict=request.strict)
+            self._add(running)
+            if opening.confident:
+                threading.Thread(target=self._write, args=(running, request), name="answer", daemon=True).start()
+                is_written = True
+            else:
+                running.end(None)
+        finally:
+            if not is_written:
+                self._slots.release()
         return AskProgress(running.id, result=opening)
 
     def progress(self, id_: str, seen: int) -> AskProgress:
@@ -101,7 +112,7 @@ class Questions:
         with self._lock:
             running = self._running.get(id_)
         if running is None:
-            raise AskNotFoundError(f"there is no answer {id_!r}, or no longer")
+            raise AskNotFoundError(f"there is no answer {id_!r}: it was cancelled, or the index was restarted; ask again")
         return running.wait(seen, _WAIT_SECONDS)
 
     def cancel(self, id_: str) -> None:
@@ -144,10 +155,8 @@ class Questions:
         )
 
     def _add(self, running: _RunningAnswer) -> None:
-        """Keep an answer. Errors: `RateLimitError` while too many are written."""
+        """Keep an answer, in the place of the oldest that has ended."""
         with self._lock:
-            if sum(not each.is_done for each in self._running.values()) >= _MAX_RUNNING:
-                raise RateLimitError(f"{_MAX_RUNNING} answers are being written; ask again in a moment")
             ended = [id_ for id_, each in self._running.items() if each.is_done]
             for id_ in ended[: max(0, len(self._running) + 1 - _MAX_KEPT)]:
                 del self._running[id_]
@@ -163,7 +172,7 @@ class Questions:
             asked = request.question, request.history, sources, conflicts
             for checked in self._answerer.statements(*asked, running.deadline - time.monotonic(), lambda: running.is_over):
                 running.add(checked)
-            message = NOT_ANSWERED if running.is_empty else None
+            message = ABANDONED if running.is_over else NOT_ANSWERED if running.is_empty else None
         except ChatModelError as error:
             message = str(error)
         except SemanticError as error:
@@ -171,6 +180,8 @@ class Questions:
         except Exception:
             log.exception("an answer failed")
             message = "The answer could not be written; the log of the index says why."
+        finally:
+            self._slots.release()
         running.end(message)
 
 
@@ -210,7 +221,8 @@ class _RunningAnswer:
         self.deadline = deadline
         self.is_done = False
         self._is_strict = is_strict
-        self._start = self._ended = self._fetched = start
+        self._start = self._ended = start
+        self._fetched = time.monotonic()
         self._sentences: list[AnswerSentence] = []
         self._unsupported: list[UnsupportedSentence] = []
         self._conflicts: tuple[SourceConflict, ...] = ()

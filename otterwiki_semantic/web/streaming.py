@@ -1,38 +1,16 @@
-"""Answers that are sent as they are written: what the API and the search page share."""
+"""Server-Sent Events (WHATWG HTML, section 9.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from contextlib import suppress
+from collections.abc import Iterable
 
-from otterwiki_semantic.core.errors import SemanticError
-from otterwiki_semantic.core.records import AskProgress, GroundedAnswer
-from otterwiki_semantic.daemon import IndexService
+from flask import Response
 
 EVENTS_TYPE = "text/event-stream"
-STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """No cache keeps events, and nginx passes each on at once."""
 
 
-def progress_of(index: IndexService, started: AskProgress) -> Generator[AskProgress]:
-    """Yield what is new of an answer, at least once a second, last all of it. If the caller stops, the answer is cancelled.
-
-    Errors: those of the index.
-    """
-    seen, is_done = 0, False
-    try:
-        while not is_done:
-            progress = index.ask_progress(started.id, seen)
-            seen, is_done = seen + len(progress.answer), progress.done
-            yield progress
-    finally:
-        if not is_done:
-            with suppress(SemanticError):
-                index.cancel_ask(started.id)
-
-
-def whole_answer(index: IndexService, started: AskProgress) -> GroundedAnswer:
-    """Wait for the end of an answer, and return it. Errors: those of the index."""
-    *_, last = progress_of(index, started)
-    assert last.result is not None
-    return last.result
+def event_stream(events: Iterable[bytes], status: int = 200) -> Response:
+    """Return a response that sends events as they come."""
+    return Response(events, status, _HEADERS, content_type=f"{EVENTS_TYPE}; charset=utf-8")

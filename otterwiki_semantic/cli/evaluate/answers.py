@@ -17,7 +17,7 @@ import click
 
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.records import AskRequest, GroundedAnswer
-from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.daemon import IndexService, whole_answer
 from otterwiki_semantic.search.evaluation import JudgedQuery, percentiles, score
 
 AnswerRun = dict[str, Any]
@@ -78,12 +78,8 @@ def _asked(index: IndexService, question: str) -> tuple[GroundedAnswer, float, f
     """Return the answer to a question, and the seconds until its sources and until its end."""
     start = time.perf_counter()
     started = index.ask(AskRequest(question))
-    until_sources, seen = time.perf_counter() - start, 0
-    while True:
-        progress = index.ask_progress(started.id, seen)
-        if progress.result is not None:
-            return progress.result, until_sources, time.perf_counter() - start
-        seen += len(progress.answer)
+    until_sources = time.perf_counter() - start
+    return whole_answer(index, started), until_sources, time.perf_counter() - start
 
 
 def _row(answer: GroundedAnswer, judged: JudgedQuery | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Answers as Server-Sent Events (WHATWG HTML, section 9.2)."""
+"""Answers as Server-Sent Events."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from flask import Response
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import AskProgress
 from otterwiki_semantic.core.serialization import encode
-from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.daemon import IndexService, progress_of
 from otterwiki_semantic.web.errors import error_facts
-from otterwiki_semantic.web.streaming import EVENTS_TYPE, STREAM_HEADERS, progress_of
+from otterwiki_semantic.web.streaming import event_stream
 
 _STILL_HERE = b": still writing\n\n"
 """A comment, which tells whether the reader is still there."""
@@ -24,7 +24,7 @@ def answer_events(index: IndexService, started: AskProgress) -> Response:
 
     `sources` and `done` have a `GroundedAnswer`, `text` an `AnswerSentence`. If the reader leaves, the answer is cancelled.
     """
-    return Response(_events(index, started), content_type=f"{EVENTS_TYPE}; charset=utf-8", headers=STREAM_HEADERS)
+    return event_stream(_events(index, started))
 
 
 def _events(index: IndexService, started: AskProgress) -> Iterator[bytes]:

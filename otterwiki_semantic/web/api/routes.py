@@ -54,7 +54,7 @@ from otterwiki_semantic.core.records import (
 )
 from otterwiki_semantic.core.serialization import decode, encode
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.daemon import IndexClient, IndexService
+from otterwiki_semantic.daemon import IndexClient, IndexService, whole_answer
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.web.api.compat import CompatAnswer, compatible
 from otterwiki_semantic.web.api.events import answer_events
@@ -67,7 +67,6 @@ from otterwiki_semantic.web.auth import asker, may_see_queries, require_same_sit
 from otterwiki_semantic.web.errors import error_answer, handle_errors
 from otterwiki_semantic.web.pages.layout import linked_pages, page_urls
 from otterwiki_semantic.web.request_id import HEADER, request_id
-from otterwiki_semantic.web.streaming import whole_answer
 from otterwiki_semantic.web.writing import PageWriter
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")

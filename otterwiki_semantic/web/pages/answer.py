@@ -14,11 +14,11 @@ from msgspec import structs
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameters import parse_parameters
 from otterwiki_semantic.core.records import AnswerSentence, AskProgress, AskRequest, GroundedAnswer, Hit
-from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.daemon import IndexService, progress_of, whole_answer
 from otterwiki_semantic.web.auth import asker
 from otterwiki_semantic.web.pages.layout import page_urls, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, passage_url, trail
-from otterwiki_semantic.web.streaming import EVENTS_TYPE, STREAM_HEADERS, progress_of, whole_answer
+from otterwiki_semantic.web.streaming import event_stream
 
 _TEMPLATE = "semantic_search/answer.html"
 
@@ -72,9 +72,9 @@ def asked_question() -> AskRequest:
 def answer_part(service: IndexService, asked: AskRequest) -> str:
     """Return the answer to a question as a part of the search page, or why there is none."""
     try:
-        return rendered_answer(whole_answer(service, service.ask(asked, page_urls())))
+        return _rendered(whole_answer(service, service.ask(asked, page_urls())))
     except SemanticError as error:
-        return render_template(_TEMPLATE, message=str(error))
+        return _rendered(None, message=str(error))
 
 
 def streamed_answer(service: IndexService, asked: AskRequest) -> Response:
@@ -82,33 +82,32 @@ def streamed_answer(service: IndexService, asked: AskRequest) -> Response:
     try:
         started = service.ask(asked, page_urls())
     except SemanticError as error:
-        part = _event(render_template(_TEMPLATE, message=str(error)))
-        return Response(part, status_of(error), STREAM_HEADERS, content_type=EVENTS_TYPE)
-    parts = stream_with_context(_parts(service, started))
-    return Response(parts, headers=STREAM_HEADERS, content_type=EVENTS_TYPE)
+        return event_stream([_event(_rendered(None, message=str(error)))], status_of(error))
+    return event_stream(stream_with_context(_parts(service, started)))
 
 
-def _parts(service: IndexService, started: AskProgress) -> Iterator[str]:
+def _parts(service: IndexService, started: AskProgress) -> Iterator[bytes]:
     assert started.result is not None
     answer = started.result
-    yield _event(rendered_answer(answer, is_writing=True))
+    yield _event(_rendered(answer, is_writing=True))
     try:
         with closing(progress_of(service, started)) as parts:
             for progress in parts:
                 answer = progress.result or structs.replace(answer, answer=(*answer.answer, *progress.answer))
                 is_new = progress.answer or progress.done
-                yield _event(rendered_answer(answer, is_writing=not progress.done)) if is_new else ":\n\n"
+                yield _event(_rendered(answer, is_writing=not progress.done)) if is_new else b":\n\n"
     except SemanticError as error:
-        yield _event(render_template(_TEMPLATE, message=str(error)))
+        yield _event(_rendered(answer, message=str(error)))
 
 
-def _event(part: str) -> str:
-    return f"data: {json.dumps(part)}\n\n"
+def _event(part: str) -> bytes:
+    return f"data: {json.dumps(part)}\n\n".encode()
 
 
-def rendered_answer(answer: GroundedAnswer, *, is_writing: bool = False) -> str:
-    """Return an answer as a part of the search page."""
-    return render_template(_TEMPLATE, answer=answer, view=_view(answer), message=answer.message, is_writing=is_writing)
+def _rendered(answer: GroundedAnswer | None, message: str | None = None, *, is_writing: bool = False) -> str:
+    """Return what there is of an answer as a part of the search page, with why there is no more."""
+    values = {"answer": answer, "view": answer and _view(answer), "message": message or (answer and answer.message)}
+    return render_template(_TEMPLATE, **values, is_writing=is_writing)
 
 
 def _view(answer: GroundedAnswer) -> AnswerView:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -110,6 +111,15 @@ def test_a_visitor_is_answered_so_many_times_an_hour(wiki: LiveWiki) -> None:
     assert replies[-1].json["error"]["code"] == "rate_limited"
     assert int(replies[-1].headers["Retry-After"]) > 0
     assert asked(wiki, FROST).status == 200, "a program with the key is not counted"
+
+
+@pytest.mark.parametrize("part", ["", "&part=1"])
+def test_the_search_page_says_that_it_is_too_many(wiki: LiveWiki, part: str) -> None:
+    address = "/-/semantic-search?q=bleed+a+radiator"
+    body = urlencode({"csrf_token": wiki.csrf_token(address)}).encode()
+    replies = [wiki.request("POST", f"/-/semantic-search/answer?q=bleed+a+radiator{part}", body) for _ in range(6)]
+    assert "5 questions an hour are answered" in replies[-1].text
+    assert {reply.status for reply in replies[:-1]} <= {200, 429}, "visitors before have asked, too"
 
 
 def test_a_page_without_scripts_has_the_answer_above_the_results(wiki: LiveWiki) -> None:
