@@ -40,6 +40,9 @@ from otterwiki_semantic.core.errors import ConfigError
     "--allow-write", is_flag=True, help="Let agents create and change pages of a running wiki that has SEMANTIC_ALLOW_WRITE."
 )
 @click.option(
+    "--answers", "can_answer", is_flag=True, help="Offer answer_question, for clients without a model (SEMANTIC_ANSWERS)."
+)
+@click.option(
     "--aliases",
     "has_aliases",
     is_flag=True,
@@ -65,6 +68,7 @@ def mcp_command(
     *,
     allow_reindex: bool,
     allow_write: bool,
+    can_answer: bool,
     has_aliases: bool,
     is_structured: bool,
 ) -> None:
@@ -82,7 +86,9 @@ def mcp_command(
     _check_installed()
     from otterwiki_semantic.mcp import LocalBackend, RestBackend, http_access, oauth_settings, serve
 
-    serve_wiki = partial(serve, allow_reindex=allow_reindex, has_aliases=has_aliases, is_structured=is_structured)
+    serve_wiki = partial(
+        serve, allow_reindex=allow_reindex, has_aliases=has_aliases, can_answer=can_answer, is_structured=is_structured
+    )
     key = _environment("OTTERWIKI_API_KEY")
     oauth = oauth_settings(public_url, url or "", wiki_url, key) if public_url else None
     access = http_access(address, _environment("MCP_AUTH_TOKEN"), hosts, origins, oauth) if address else None

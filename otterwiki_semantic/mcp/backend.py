@@ -31,6 +31,10 @@ class WikiBackend(Protocol):
         """Return the passages that answer each query."""
         ...
 
+    async def ask(self, question: str) -> Json:
+        """Return the wiki's own answer to a question."""
+        ...
+
     async def pages(self, arguments: Mapping[str, Any]) -> Json:
         """List pages."""
         ...

@@ -12,7 +12,9 @@ from otterwiki_semantic.core.errors import NotFoundError, SemanticError
 from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
 from otterwiki_semantic.core.records import (
     Answer,
+    AskRequest,
     FindingKind,
+    GroundedAnswer,
     HealthRequest,
     PageListRequest,
     PageRequest,
@@ -20,7 +22,7 @@ from otterwiki_semantic.core.records import (
     SearchOptions,
 )
 from otterwiki_semantic.core.serialization import to_builtins
-from otterwiki_semantic.daemon import IndexClient
+from otterwiki_semantic.daemon import IndexClient, whole_answer
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.mcp.backend import BackendError, Json
 
@@ -39,6 +41,12 @@ class LocalBackend:
 
         answers: list[Json] = (await _in_thread(search))["answers"]
         return answers
+
+    async def ask(self, question: str) -> Json:
+        def ask() -> GroundedAnswer:
+            return whole_answer(self._index, self._index.ask(AskRequest(QueryText().parse(question, "question"))))
+
+        return await _in_thread(ask)
 
     async def pages(self, arguments: Mapping[str, Any]) -> Json:
         return await _in_thread(lambda: self._index.pages(parse_parameters(PageListRequest, arguments)))

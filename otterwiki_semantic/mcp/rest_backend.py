@@ -19,6 +19,8 @@ from otterwiki_semantic.mcp.oauth import current_connection
 
 _CONNECT_SECONDS = 5.0
 _ANSWER_SECONDS = 30.0
+_WRITING_SECONDS = 630.0
+"""More than a model may take by its settings."""
 _SEARCH = "semantic-search"
 _TOO_LONG = (414, 431)
 _KEY_ERRORS = {
@@ -49,6 +51,12 @@ class RestBackend:
     async def search(self, queries: Sequence[str], arguments: Mapping[str, Any]) -> list[Json]:
         answers = await self._ask(_SEARCH, body={"queries": list(queries), **arguments})
         return list(map(self._with_addresses, answers["answers"]))
+
+    async def ask(self, question: str) -> Json:
+        answer = await self._ask(f"{_SEARCH}/ask", body={"question": question}, seconds=_WRITING_SECONDS)
+        for source in answer["sources"]:
+            self._with_addresses(source)
+        return answer
 
     async def pages(self, arguments: Mapping[str, Any]) -> Json:
         return self._with_addresses(await self._ask(f"{_SEARCH}/pages", arguments))
@@ -81,11 +89,17 @@ class RestBackend:
         return self._with_addresses(await self._ask(f"{_SEARCH}/pages/{_quoted(path)}", body=body, method="PATCH"))
 
     async def _ask(
-        self, route: str, arguments: Mapping[str, Any] | None = None, body: Json | None = None, method: str | None = None
+        self,
+        route: str,
+        arguments: Mapping[str, Any] | None = None,
+        body: Json | None = None,
+        method: str | None = None,
+        seconds: float | None = None,
     ) -> Json:
         """Return the answer to a POST of a body, or else to a GET."""
         params = {name: value for name, value in (arguments or {}).items() if value is not None}
-        send = partial(self._client.send, route, self._seconds, body, params=params, key=self._connection_key(), method=method)
+        options: dict[str, Any] = {"params": params, "key": self._connection_key(), "method": method}
+        send = partial(self._client.send, route, seconds or self._seconds, body, **options)
         try:
             response = await anyio.to_thread.run_sync(send, abandon_on_cancel=True)
         except ProviderTimeoutError:

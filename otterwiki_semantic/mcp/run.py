@@ -30,6 +30,7 @@ def serve(
     has_aliases: bool,
     is_structured: bool = False,
     writable: WritableBackend | None = None,
+    can_answer: bool = False,
 ) -> None:
     """Serve a wiki until the input ends or the process is stopped; over HTTP if `access` is given. See `make_server`.
 
@@ -46,6 +47,7 @@ def serve(
         has_connectors=access is not None,
         is_structured=is_structured,
         writable=writable,
+        can_answer=can_answer,
     )
     anyio.run(_serve, server, access)
 

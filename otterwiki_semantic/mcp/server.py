@@ -12,6 +12,7 @@ from pydantic import Field
 from otterwiki_semantic import __version__
 from otterwiki_semantic.mcp.aliases import add_reindex_aliases, add_search_alias
 from otterwiki_semantic.mcp.answers.base import STRUCTURED
+from otterwiki_semantic.mcp.asking import add_asking
 from otterwiki_semantic.mcp.backend import WikiBackend, WritableBackend
 from otterwiki_semantic.mcp.budget import DEFAULT_MAX_TOKENS
 from otterwiki_semantic.mcp.connectors import add_connectors
@@ -48,10 +49,11 @@ def make_server(
     has_connectors: bool = False,
     is_structured: bool = False,
     writable: WritableBackend | None = None,
+    can_answer: bool = False,
 ) -> MCPServer[None]:
     """Return the server of a wiki; it has the tool `reindex` only if that is allowed, and aliases of what it has on request.
 
-    It has tools that change pages only if the wiki is given as `writable`, too.
+    It has tools that change pages only if the wiki is given as `writable`, too; if it `can_answer`, `answer_question`.
     With connectors it has `search` and `fetch`. If `is_structured`, answers are also given as structured content, with schemas.
     """
     server = _WikiServer(
@@ -65,6 +67,8 @@ def make_server(
     )
     server.is_structured = is_structured
     add_tools(server, wiki)
+    if can_answer:
+        add_asking(server, wiki)
     if writable is not None:
         add_writing(server, writable)
     if has_connectors:
