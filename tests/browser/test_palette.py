@@ -177,6 +177,7 @@ def test_what_was_searched_and_opened_is_offered_and_stays_in_the_browser(chromi
         page.keyboard.type(QUESTION)
         options(page, "passages").first.click()
         expect(page.get_by_role("heading", name="Home automation")).to_be_visible()
+        page.wait_for_load_state()  # its script remembers the page
         page.goto(site.url)
         page.keyboard.press("Control+k")
         lately = page.get_by_role("group", name="Opened here lately")
