@@ -1,34 +1,60 @@
 // The answer above the results: the wiki renders it anew with each sentence that is written.
 import { copying } from "./copying.js";
 
+const SHOWN_ONLY = ["mode", "sort", "why", "corrections"]; // what changes the results, and not the answer
 const form = document.getElementById("semantic-form");
 const field = document.getElementById("search-query");
 const results = document.getElementById("semantic-results");
 const place = document.getElementById("semantic-answer");
 let asked = null; // aborts the answer that is being written
-let answered = ""; // the question of the answer that is shown
+let answered = place.childElementCount ? subject() : null; // what the answer is about
+let wanted = null; // what to answer as soon as its results are there
+
+/** Return the question of the form and its filters, as a text. */
+function subject() {
+  const given = new FormData(form);
+  for (const name of SHOWN_ONLY) given.delete(name);
+  given.set("q", field.value.trim());
+  return new URLSearchParams(given).toString();
+}
+
+const button = () => results.querySelector(".semantic-answer-form");
 
 /** Show the answer to what is searched for. */
-async function answer(button) {
+async function answer() {
   asked?.abort();
   const mine = (asked = new AbortController());
-  answered = field.value.trim();
-  place.replaceChildren(Object.assign(document.createElement("p"), { className: "semantic-quiet", textContent: "Reading …" }));
+  answered = subject();
+  place.replaceChildren(quiet("Reading …"));
   try {
-    const reply = await fetch(`${button.action}&part=1`, { method: "POST", body: new FormData(button), signal: mine.signal, redirect: "error" });
+    const reply = await fetch(`${button().action}&part=1`, { method: "POST", body: new FormData(button()), signal: mine.signal, redirect: "error" });
     const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
     let waiting = "";
-    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    for (let part = await reader.read(); !part.done && !mine.signal.aborted; part = await reader.read()) {
       const events = (waiting + part.value).split("\n\n");
       waiting = events.pop();
       const last = events.filter((each) => each.startsWith("data: ")).pop();
       if (last) show(JSON.parse(last.slice(6)));
     }
-    if (!place.querySelector(".semantic-answer")) throw new Error("an error page of a proxy");
-    place.querySelector("[aria-busy]")?.removeAttribute("aria-busy");
-  } catch (error) {
-    if (error.name !== "AbortError") place.textContent = "No answer came: the wiki cannot be reached, or you are logged out.";
+    if (!place.querySelector(".semantic-answer:not([aria-busy])")) throw new Error("cut, or an error page of a proxy");
+  } catch {
+    if (!mine.signal.aborted) fail();
   }
+}
+
+function quiet(textContent) {
+  return Object.assign(document.createElement("p"), { className: "semantic-quiet", textContent });
+}
+
+/** Say that the connection was lost, below the sentences that came. */
+function fail() {
+  const written = place.querySelector(".semantic-answer");
+  const isBegun = Boolean(written?.querySelector(":scope > :not([role=status])"));
+  const said = quiet(isBegun ? "The rest did not come: the connection was lost." : "No answer came: the wiki cannot be reached, or you are logged out.");
+  said.setAttribute("role", "status");
+  if (!isBegun) return place.replaceChildren(said);
+  written.removeAttribute("aria-busy");
+  written.querySelector(":scope > [role=status]")?.replaceWith(said);
 }
 
 function show(html) {
@@ -38,38 +64,39 @@ function show(html) {
   copying(place);
 }
 
+/** Answer what was asked for as soon as its results are there; take away an answer to something else. */
+function follow() {
+  if (answered !== null && subject() !== answered) {
+    asked?.abort();
+    place.replaceChildren();
+    answered = null;
+  }
+  if (wanted !== subject()) wanted = null;
+  if (wanted === null || results.hasAttribute("aria-busy")) return;
+  wanted = null;
+  if (button()) answer();
+}
+
 results.addEventListener("submit", (event) => {
   if (!event.target.matches(".semantic-answer-form")) return;
   event.preventDefault();
-  answer(event.target);
+  answer();
 });
-
-/** Ask as soon as the results of what was typed are there. */
-function askSoon() {
-  const ready = () => results.querySelector(".semantic-answer-form");
-  if (!results.hasAttribute("aria-busy") && ready()) return answer(ready());
-  const watching = new MutationObserver(() => {
-    if (results.hasAttribute("aria-busy")) return;
-    watching.disconnect();
-    if (ready()) answer(ready());
-  });
-  watching.observe(results, { attributes: true, attributeFilter: ["aria-busy"] });
-}
 
 field.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing || field.hasAttribute("aria-activedescendant")) return;
   event.preventDefault();
   form.requestSubmit();
-  askSoon();
+  wanted = subject();
+  follow();
 });
 
-field.addEventListener("input", () => {
-  if (field.value.trim() === answered) return;
-  asked?.abort();
-  place.replaceChildren();
-  answered = "";
-});
+field.addEventListener("input", follow);
+new MutationObserver(follow).observe(results, { attributes: true, attributeFilter: ["aria-busy"] });
 
 copying(place);
 const isFromHere = document.referrer.startsWith(`${location.origin}/`); // another site must not make the model work
-if (location.hash === "#answer" && isFromHere) askSoon();
+if (location.hash === "#answer" && isFromHere) {
+  wanted = subject();
+  follow();
+}

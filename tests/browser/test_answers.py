@@ -1,0 +1,255 @@
+"""Answers on the search page: asked for, read as they are written, and left; by day and night, on a phone, without scripts."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Locator, Page, expect
+
+from tests.support.browser import (
+    LOOKS,
+    STRICT_POLICY,
+    blocked_parts,
+    enforce_policy,
+    is_scrolling_sideways,
+    opened,
+    picture,
+    violations,
+)
+from tests.support.chat_server import ChatServer, Script, dripping, end_event, refusing, saying, text_event
+from tests.support.demo_index import copy_demo
+from tests.support.live_wiki import LiveWiki, make_repository
+
+SEARCH = "/-/semantic-search"
+FROST = "How do I protect the pipes from freezing?"
+BACKUPS = "How long are nightly backups kept?"
+_HARM = '<img src=x onerror="window.harmed=1">'
+PAGES: dict[str, str | bytes] = {
+    "backups.md": f"---\ntitle: 'Backups {_HARM}'\n---\n# Copies\n\n{'The tapes are in the cellar of the mill. ' * 200}\n\n"
+    "## Retention\n\nNightly backups are kept 14 days on the tape. The weekly ones are kept for a year in the vault.\n",
+    "retention.md": "# Retention\n\nNightly backups are kept 90 days on the tape.\n",
+    "garden.md": "# Garden\n\nPlant tomatoes after the middle of May, tie them up, and never wet their leaves.\n",
+}
+FIRST, SECOND = "Nightly backups are kept 14 days on the tape", "The weekly ones are kept for a year in the vault"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    """The demo's wiki, answered without a model."""
+    place = tmp_path_factory.mktemp("extractive")
+    repository = copy_demo(tmp_path_factory, place)
+    with LiveWiki(repository, place / "index", SEMANTIC_ANSWERS="extractive", SEMANTIC_ANSWERS_PER_HOUR="0") as live:
+        live.wait_until_indexed()
+        yield live
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ChatServer]:
+    with ChatServer(saying("")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory, server: ChatServer) -> Iterator[LiveWiki]:
+    """A wiki with two pages that differ, answered by a model that follows a script."""
+    place = tmp_path_factory.mktemp("scripted")
+    repository = make_repository(place / "repository", PAGES)
+    with LiveWiki(
+        repository,
+        place / "index",
+        SEMANTIC_ANSWERS="openai:small",
+        SEMANTIC_ANSWERS_URL=server.url,
+        SEMANTIC_ANSWERS_PER_HOUR="0",
+    ) as live:
+        live.wait_until_indexed()
+        yield live
+
+
+@pytest.fixture
+def page(chromium: Browser, site: LiveWiki) -> Iterator[Page]:
+    with opened(chromium, site) as lent:
+        yield lent
+        assert lent.evaluate("window.harmed") is None
+
+
+def answer(page: Page) -> Locator:
+    return page.locator("#semantic-answer")
+
+
+def ask(page: Page, wiki: LiveWiki, question: str = BACKUPS, more: str = "") -> None:
+    page.goto(f"{wiki.url}{SEARCH}?q={question.replace(' ', '+')}{more}")
+    page.get_by_role("button", name="Answer this").click()
+
+
+def citing(*texts: str) -> Script:
+    """Return a script that writes sentences with the number of the page about backups."""
+
+    def script(body: dict[str, Any], provider: str) -> Iterator[bytes]:
+        found = re.search(r"=== source (\d+) \w+: Backups", body["messages"][-1]["content"])
+        assert found
+        yield from (text_event(provider, f"{text} [{found[1]}]. ") for text in texts)
+        yield end_event(provider)
+
+    return script
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Browser, demo: LiveWiki, look: str) -> None:
+    with opened(chromium, demo, look) as page:
+        ask(page, demo, FROST)
+        note = answer(page).locator("a.semantic-note").first
+        expect(note).to_be_visible()
+        expect(answer(page)).to_contain_text("frost guard")
+        expect(answer(page)).to_contain_text("Sentences of the pages, as they stand there.")
+        expect(page.locator("a.semantic-passage").first).to_be_visible()
+        expect(answer(page).locator("[aria-busy]")).to_have_count(0)
+        assert not is_scrolling_sideways(page)
+        assert look == "plain" or violations(page, "#semantic-search") == []
+        picture(page, f"answer-{look}")
+        target = (note.get_attribute("href") or "").partition("#")[0]
+        note.click()
+        expect(page).to_have_url(re.compile(re.escape(target)))
+        expect(page.locator("#semantic-search")).to_have_count(0)
+
+
+def test_the_answer_is_allowed_by_a_strict_policy(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        enforce_policy(page, STRICT_POLICY)
+        ask(page, demo, FROST)
+        expect(answer(page).locator("a.semantic-note").first).to_be_visible()
+        assert blocked_parts(page)[0] == []
+
+
+def test_ctrl_enter_answers_what_was_just_typed(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url) if "/answer?" in request.url else None)
+        page.goto(demo.url + SEARCH)
+        page.get_by_label("Question or words").fill(FROST)
+        for _ in range(2):
+            page.get_by_label("Question or words").press("Control+Enter")
+        expect(answer(page)).to_contain_text("frost guard")
+        assert len(asked) == 1
+
+
+def test_the_palette_asks(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        page.goto(demo.url)
+        page.keyboard.press("Control+k")
+        page.keyboard.type(FROST)
+        page.get_by_role("option", name=f"Answer “{FROST}”").click()
+        expect(answer(page)).to_contain_text("frost guard")
+        expect(page.get_by_label("Question or words")).to_have_value(FROST)
+
+
+def test_another_site_cannot_ask(page: Page, site: LiveWiki, server: ChatServer) -> None:
+    before = len(server.requests)
+    page.goto(f"{site.url}{SEARCH}?q={BACKUPS}#answer")
+    expect(page.get_by_role("button", name="Answer this")).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    assert len(server.requests) == before
+
+
+def test_sentences_appear_one_after_the_other(page: Page, site: LiveWiki, server: ChatServer) -> None:
+    shown = threading.Event()
+
+    def script(body: dict[str, Any], provider: str) -> Iterator[bytes]:
+        first, second, end = citing(FIRST, SECOND)(body, provider)
+        yield first
+        yield text_event(provider, SECOND)
+        assert shown.wait(60)
+        yield second
+        yield end
+
+    server.script = script
+    ask(page, site)
+    expect(answer(page)).to_contain_text(FIRST)
+    expect(answer(page)).to_contain_text("Writing …")
+    expect(answer(page)).not_to_contain_text(SECOND)
+    shown.set()
+    expect(answer(page)).to_contain_text(SECOND)
+    expect(answer(page)).not_to_contain_text("Writing …")
+    expect(answer(page)).to_contain_text("Written by openai:small from these pages")
+
+
+def test_the_answer_is_copied_with_its_sources_as_links(page: Page, site: LiveWiki, server: ChatServer) -> None:
+    server.script = citing(FIRST, SECOND)
+    ask(page, site)
+    page.get_by_role("button", name="Copy").click()
+    expect(answer(page)).to_contain_text("Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith(f"{FIRST}. [")
+    assert re.search(rf"^\[\d\] \[Backups .*\]\({re.escape(site.url)}/backups#\S+\)$", copied, re.MULTILINE)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_doubts_and_conflicts_are_shown(chromium: Browser, site: LiveWiki, server: ChatServer, look: str) -> None:
+    server.script = citing(FIRST, "Nightly backups are kept 30 days on the tape", f"{_HARM} Bertha keeps them in Paris")
+    with opened(chromium, site, look) as page:
+        ask(page, site)
+        expect(answer(page)).to_contain_text("Bertha")
+        expect(answer(page)).to_contain_text(re.compile('not confirmed: "30'))
+        expect(answer(page).get_by_text("The sources differ")).to_contain_text(re.compile("14 days.*90 days|90 days.*14 days"))
+        expect(answer(page).locator(".semantic-doubtful")).to_have_count(2)
+        assert answer(page).locator("img").count() == 0
+        assert not is_scrolling_sideways(page)
+        assert look == "plain" or violations(page, "#semantic-answer") == []
+
+
+def test_a_new_query_takes_the_answer_away_and_ends_it(page: Page, site: LiveWiki, server: ChatServer) -> None:
+    server.hung_up.clear()
+    server.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.01)
+    ask(page, site)
+    expect(answer(page)).to_contain_text(FIRST)
+    page.get_by_label("Question or words").fill("tomatoes")
+    expect(answer(page)).to_be_empty()
+    assert server.hung_up.wait(30)
+    expect(page.locator("#semantic-results")).to_contain_text("middle of May")
+    expect(answer(page)).to_be_empty()
+
+
+def test_going_back_takes_the_answer_away_and_sorting_does_not(page: Page, site: LiveWiki, server: ChatServer) -> None:
+    server.script = citing(FIRST)
+    page.goto(f"{site.url}{SEARCH}?q=tomatoes")
+    page.get_by_label("Question or words").fill(BACKUPS)
+    page.get_by_label("Question or words").press("Control+Enter")
+    expect(answer(page)).to_contain_text(FIRST)
+    page.get_by_role("link", name="date").click()
+    expect(page).to_have_url(re.compile("sort=updated"))
+    expect(page.get_by_role("link", name="date")).to_have_attribute("aria-current", "true")
+    expect(answer(page)).to_contain_text(FIRST)
+    page.go_back()
+    page.go_back()
+    expect(page.get_by_label("Question or words")).to_have_value("tomatoes")
+    expect(answer(page)).to_be_empty()
+
+
+def test_what_came_stays_when_the_connection_is_lost(page: Page, site: LiveWiki) -> None:
+    part = '<section class="semantic-answer" aria-busy="true"><p>Half.</p><p role="status">Writing</p></section>'
+    event = f"data: {json.dumps(part)}\n\n"
+    page.route("**/answer?*", lambda route: route.fulfill(body=event, content_type="text/event-stream"))
+    ask(page, site)
+    expect(answer(page)).to_contain_text("Half.")
+    expect(answer(page)).to_contain_text("The rest did not come")
+    expect(answer(page)).not_to_contain_text("Writing")
+
+
+@pytest.mark.parametrize("look", ["light", "plain"])
+def test_why_there_is_no_answer_is_said(chromium: Browser, site: LiveWiki, server: ChatServer, look: str) -> None:
+    with opened(chromium, site, look) as page:
+        for script, said in ((saying("NOT IN THE SOURCES"), "do not answer"), (refusing(401, "no"), "SEMANTIC_ANSWERS_KEY")):
+            server.script = script
+            ask(page, site)
+            expect(answer(page)).to_contain_text(said)
+
+
+def test_only_the_chosen_pages_are_sources(page: Page, site: LiveWiki, server: ChatServer) -> None:
+    server.script = saying("Nightly backups are kept 90 days on the tape [1].")
+    ask(page, site, more="&path=retention")
+    expect(answer(page)).to_contain_text("90 days")
+    assert "14 days" not in server.told()
