@@ -248,7 +248,7 @@ class _Reading:
         threading.Thread(target=self._run, name="reading an answer", daemon=True).start()
 
     def stop(self) -> None:
-        """Close the connection, even while the thread waits for what comes next."""
+        """Close the connection, even while the thread waits for the answer to begin or to go on."""
         self._is_stopped = True
         if self._connection is not None:
             with suppress(OSError):

@@ -6,17 +6,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from otterwiki_semantic.content.analysis import detect_language, function_words, words
+from otterwiki_semantic.core.errors import ChatModelError, SemanticError
 from otterwiki_semantic.core.parameters import Exchange
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding import CachedEmbedder
 from otterwiki_semantic.search.answering.chat import open_chat_model
 from otterwiki_semantic.search.answering.conflicts import Conflict
-from otterwiki_semantic.search.answering.extractive import extract_statements
+from otterwiki_semantic.search.answering.extractive import Score, extract_statements
 from otterwiki_semantic.search.answering.prompt import NO_ANSWER, fit_sources, prompt, tokens_besides_sources
 from otterwiki_semantic.search.answering.source import Source
 from otterwiki_semantic.search.answering.statements import Statement, StatementParser
 from otterwiki_semantic.search.answering.support import says_nothing_found, unsupported_reason
 
+Similarity = Callable[[str, Sequence[str]], Sequence[float]]
+"""Returns how near in meaning each of the texts is to the first."""
 _COVERAGE_WEIGHT = 0.3
 """The similarity that all telling words of a question are worth."""
 
@@ -55,25 +58,32 @@ class Answerer:
         is_cancelled: Callable[[], bool],
     ) -> Iterator[CheckedStatement]:
         """Yield the statements of an answer as they are written; none if no source answers. Errors: `ChatModelError`."""
+        if not sources:
+            raise ChatModelError("no source fits next to the question; ask a shorter one, or raise SEMANTIC_ANSWERS_WINDOW")
+        similarity = self._similarity(question)
         language = detect_language([source.text for source in sources], self._languages)
         if self._model is None:
-            extracted = extract_statements(sources, self._score(question, language))
+            extracted = extract_statements(sources, _scorer(question, language, similarity))
             yield from (CheckedStatement(each, None) for each in extracted)  # they stand there
             return
         messages = prompt(question, sources, history, [each.describe() for each in conflicts], self._model.window)
         for statement in _parsed(self._model.stream(messages, seconds, is_cancelled), len(sources)):
             if NO_ANSWER in statement.text.upper() or says_nothing_found(statement.text):
                 return
-            yield CheckedStatement(statement, unsupported_reason(statement, sources, language, self._similarity()))
+            yield CheckedStatement(statement, unsupported_reason(statement, sources, language, similarity))
 
     def close(self) -> None:
         """Release what the model holds, for good."""
         if self._model is not None:
             self._model.close()
 
-    def _similarity(self) -> Callable[[str, Sequence[str]], Sequence[float]] | None:
-        """Return what compares a sentence with others; None if a server would have to be asked."""
+    def _similarity(self, question: str) -> Similarity | None:
+        """Return what compares a sentence with others; None if a server would have to be asked, or the model fails."""
         if self._embedder.model.asks_server:
+            return None
+        try:
+            self._embedder.embed([question])
+        except SemanticError:
             return None
 
         def similarity(text: str, others: Sequence[str]) -> list[float]:
@@ -82,17 +92,17 @@ class Answerer:
 
         return similarity
 
-    def _score(self, question: str, language: str) -> Callable[[Sequence[str]], Sequence[float]]:
-        """Return what scores sentences by how well they answer a question: their similarity to it, and its words in them."""
-        asked = _stems(question, language) - _stems(" ".join(function_words(language)), language)
-        similarity = self._similarity()
 
-        def score(texts: Sequence[str]) -> list[float]:
-            near = similarity(question, texts) if similarity else [0.0] * len(texts)
-            shares = (len(asked & _stems(text, language)) / len(asked) if asked else 0.0 for text in texts)
-            return [value + _COVERAGE_WEIGHT * share for value, share in zip(near, shares, strict=True)]
+def _scorer(question: str, language: str, similarity: Similarity | None) -> Score:
+    """Return what scores sentences by how well they answer a question: their similarity to it, and its words in them."""
+    asked = _stems(question, language) - _stems(" ".join(function_words(language)), language)
 
-        return score
+    def score(texts: Sequence[str]) -> list[float]:
+        near = similarity(question, texts) if similarity else [0.0] * len(texts)
+        shares = (len(asked & _stems(text, language)) / len(asked) if asked else 0.0 for text in texts)
+        return [value + _COVERAGE_WEIGHT * share for value, share in zip(near, shares, strict=True)]
+
+    return score
 
 
 def _parsed(chunks: Iterable[str], sources: int) -> Iterator[Statement]:

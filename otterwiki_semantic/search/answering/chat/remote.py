@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from otterwiki_semantic.core.errors import ChatModelError, ConfigError
-from otterwiki_semantic.core.http import JsonClient, ProviderError
+from otterwiki_semantic.core.http import JsonClient, ProviderError, ProviderTimeoutError
 from otterwiki_semantic.core.redact import redact
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.search.answering.chat.base import Message
@@ -19,6 +19,7 @@ from otterwiki_semantic.search.answering.chat.thoughts import ThoughtFilter
 _CONNECT_SECONDS = 5.0
 _MAX_BYTES = 4 << 20
 _RETRY_SECONDS = 1.0
+_POLL_SECONDS = 0.1
 _LONGEST_PAUSE = 10.0
 _MAX_SHOWN = 60
 _ENDINGS = {
@@ -120,7 +121,9 @@ class RemoteChatModel:
                 if has_begun or not is_possible or is_cancelled():
                     raise
                 may_retry = False
-                time.sleep(pause)
+                _sleep(pause, is_cancelled)
+                if is_cancelled():
+                    return
             else:
                 return
 
@@ -136,9 +139,12 @@ class RemoteChatModel:
         said = redact(error.server_message, (self._key,), sent)
         status = f"answers {error.status}" if error.status is not None and error.status != 200 else ""
         reason = ", ".join(filter(None, (status, error.reason, said))) or "cannot be reached"
-        return ChatModelError(f"{self.name}: {self.place}: {reason}; {self._remedy(error.status)}")
+        return ChatModelError(f"{self.name}: {self.place}: {reason}; {self._remedy(error)}")
 
-    def _remedy(self, status: int | None) -> str:
+    def _remedy(self, error: ProviderError) -> str:
+        status = error.status
+        if isinstance(error, ProviderTimeoutError):
+            return "make sure that it runs, or raise SEMANTIC_ANSWERS_SECONDS"
         if status in {401, 403}:
             return "set SEMANTIC_ANSWERS_KEY to a key that it accepts"
         if status == 429:
@@ -146,3 +152,10 @@ class RemoteChatModel:
         if status is not None and status < 500:
             return "correct SEMANTIC_ANSWERS, SEMANTIC_ANSWERS_URL or SEMANTIC_ANSWERS_OPTIONS"
         return "make sure that it runs and can be reached, or correct SEMANTIC_ANSWERS_URL"
+
+
+def _sleep(seconds: float, is_cancelled: Callable[[], bool]) -> None:
+    """Wait, or until somebody cancels."""
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0 and not is_cancelled():
+        time.sleep(min(left, _POLL_SECONDS))
