@@ -88,7 +88,7 @@ def without_two_changes(asked: dict[str, Any]) -> None:
     """Leave one change of a page: what is replaced, or what is appended."""
     for name in ("revision", "old", "new"):
         asked.pop(name, None)
-    asked.setdefault("append", "text")
+    asked["append"] = asked.get("append") or "text"
 
 
 def _read(kind: str | None, value: Any) -> Any:
