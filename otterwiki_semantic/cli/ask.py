@@ -73,8 +73,8 @@ def _shown(sentence: AnswerSentence) -> str:
 def _print_rest(answer: GroundedAnswer) -> None:
     if answer.answer:
         click.echo("\n")
-    if answer.message:
-        click.echo(answer.message, err=True)
+    for message in filter(None, (answer.message, answer.degraded)):
+        click.echo(message, err=True)
     for conflict in answer.conflicts:
         click.echo(f"The sources differ: {conflict.text}.")
     named = {place for sentence in answer.answer for place in sentence.sources}

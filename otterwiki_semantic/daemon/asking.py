@@ -112,7 +112,7 @@ class Questions:
         with self._lock:
             running = self._running.get(id_)
         if running is None:
-            raise AskNotFoundError(f"there is no answer {id_!r}: it was cancelled, or the index was restarted; ask again")
+            raise AskNotFoundError("the answer was cancelled, or lost when the index was restarted; ask again")
         return running.wait(seen, _WAIT_SECONDS)
 
     def cancel(self, id_: str) -> None:
@@ -152,6 +152,7 @@ class Questions:
             model=model,
             follow_ups=follow_ups(sources, hits),
             message=answers[0].message or (None if confident else NOTHING_FOUND),
+            degraded=answers[0].degraded,
         )
 
     def _add(self, running: _RunningAnswer) -> None:

@@ -60,6 +60,8 @@ class GroundedAnswer(Struct, frozen=True, omit_defaults=True):
     """Questions and sections near this question."""
     message: str | None = None
     """Only if there is no answer, or only a part of one: why."""
+    degraded: str | None = None
+    """Only if a part of the search for sources failed: which, and why."""
     milliseconds: int = 0
     """From the question to the end of the answer."""
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import time
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +17,7 @@ import pytest
 
 from tests.support.chat_server import ChatServer, Script, dripping, refusing, saying
 from tests.support.live_wiki import KEY, LiveWiki, commit, make_repository
+from tests.support.processes import owners_of
 
 _ATTACK = """\
 # Backups
@@ -185,6 +189,25 @@ def test_a_reader_who_leaves_ends_the_answer(wiki: LiveWiki, server: ChatServer)
     with urllib.request.urlopen(request, timeout=10) as reply:
         assert reply.readline().startswith(b"event: sources")
     assert server.hung_up.wait(8)
+
+
+def test_what_came_stays_when_the_index_is_restarted(wiki: LiveWiki, server: ChatServer) -> None:
+    server.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.01)
+    address = f"/-/semantic-search/answer?part=1&{urllib.parse.urlencode({'q': QUESTION})}"
+    body = urllib.parse.urlencode(
+        {"csrf_token": wiki.csrf_token(f"/-/semantic-search?q={QUESTION.replace(' ', '+')}")}
+    ).encode()
+    cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in wiki.cookies)
+    request = urllib.request.Request(wiki.url + address, body, {"Cookie": cookies})
+    with urllib.request.urlopen(request, timeout=60) as reply:
+        parts = (json.loads(line[6:]) for line in reply if line.startswith(b"data: "))
+        assert any("14 days" in part for part in parts)
+        for pid in owners_of(wiki.data_dir):
+            os.kill(pid, signal.SIGKILL)
+        *_, last = parts
+    assert "14 days" in last
+    assert "lost when the index was restarted" in last
+    wiki.wait_until_indexed()
 
 
 def test_the_conversation_is_sent(wiki: LiveWiki, server: ChatServer) -> None:
