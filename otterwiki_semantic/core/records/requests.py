@@ -41,6 +41,8 @@ MAX_WINDOW = 1_000
 MAX_QUERIES = 32
 _MAX_TOGETHER = MAX_QUERIES * MAX_RESULTS
 """Results that several queries may ask for."""
+MAX_TEXT = 100_000
+"""Characters of a text that is sent: however they are escaped, it fits into a request."""
 _MAX_LISTED = 100_000
 _PAGE = "The page's path, with or without `.md`, in any case."
 
@@ -281,10 +283,10 @@ class RelatedRequest:
 class DraftRequest:
     """A text that is being written, and where."""
 
-    text: str = parameter(DraftText(100_000), "The Markdown so far.")
+    text: str = parameter(DraftText(MAX_TEXT), "The Markdown so far.")
     path: str = parameter(PagePath(), "The path that it is or will be saved at: this page is not suggested.", "")
     cursor: int | None = parameter(
-        Integer(0, 100_000), "Where somebody is writing, in characters from the beginning; by default the end.", None
+        Integer(0, MAX_TEXT), "Where somebody is writing, in characters from the beginning; by default the end.", None
     )
     n: int = parameter(Integer(1, MAX_RESULTS), "Number of pages about the same.", 5)
 
@@ -427,7 +429,7 @@ class AskRequest:
 class WriteRequest:
     """The text of a page."""
 
-    text: str = parameter(DraftText(500_000), "The Markdown of the whole page.")
+    text: str = parameter(DraftText(MAX_TEXT), "The Markdown of the whole page.")
     revision: str | None = parameter(
         Revision(), "The commit that the text is based on, to replace a page; without it, the page must not exist.", None
     )
@@ -440,10 +442,10 @@ class EditRequest:
 
     revision: str | None = parameter(Revision(), "The commit that `old` was read in; needed with it.", None)
     old: str | None = parameter(
-        DraftText(500_000), "Text of the page that is replaced; it must stand there exactly once.", None
+        DraftText(MAX_TEXT), "Text of the page that is replaced; it must stand there exactly once.", None
     )
-    new: str | None = parameter(DraftText(500_000), "What replaces it.", None)
-    append: str | None = parameter(DraftText(500_000), "Text that is added at the end of the page, or of a section.", None)
+    new: str | None = parameter(DraftText(MAX_TEXT), "What replaces it.", None)
+    append: str | None = parameter(DraftText(MAX_TEXT), "Text that is added at the end of the page, or of a section.", None)
     section: str | None = parameter(
         Text(), "Where to append: a heading, with those above it (`A > B`) if it is not unique, or `#anchor`.", None
     )
