@@ -10,13 +10,14 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.chat_server import ChatServer, Script, dripping, refusing, saying
-from tests.support.live_wiki import KEY, LiveWiki, commit, make_repository
+from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, make_repository
 from tests.support.processes import owners_of
 
 _ATTACK = """\
@@ -142,6 +143,32 @@ def test_two_pages_that_differ_are_both_told_and_shown(wiki: LiveWiki, server: C
     assert conflict["text"] in server.requests[-1]["messages"][-1]["content"]
 
 
+@contextmanager
+def streamed(wiki: LiveWiki) -> Iterator[None]:
+    """Read the beginning of an answer, and leave at the end."""
+    body = json.dumps({"question": QUESTION, "stream": True}).encode()
+    request = urllib.request.Request(
+        f"{wiki.url}/api/v1/semantic-search/ask", body, {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    )
+    with urllib.request.urlopen(request, timeout=10) as reply:
+        assert reply.readline().startswith(b"event: sources")
+        yield
+
+
+def test_four_answers_are_written_at_a_time(wiki: LiveWiki, server: ChatServer) -> None:
+    def refusal() -> str:
+        reply = wiki.api("POST", "/semantic-search/ask", json_body={"question": QUESTION})
+        return "" if reply.status == 200 else f"{reply.json['error']['code']}: {reply.json['error']['message']}"
+
+    server.script = dripping("Nightly backups are kept 14 days [1]. ", 0.05)
+    with ExitStack() as readers:
+        for _ in range(4):
+            readers.enter_context(streamed(wiki))
+        assert refusal().startswith("rate_limited: 4 answers are being written")
+    server.script = saying("Nightly backups are kept 14 days [1].")
+    eventually(lambda: not refusal(), why="there is room again")
+
+
 def test_no_model_is_asked_about_what_is_not_there(wiki: LiveWiki, server: ChatServer) -> None:
     before = len(server.requests)
     answer = asked(wiki, "Which exchange rate has the yen against the peso?")
@@ -182,21 +209,16 @@ def test_a_slow_model_is_cut_at_the_end_of_its_time(wiki: LiveWiki, server: Chat
 def test_a_reader_who_leaves_ends_the_answer(wiki: LiveWiki, server: ChatServer) -> None:
     server.hung_up.clear()
     server.script = dripping("Nightly backups are kept 14 days [1]. ", 0.05)
-    body = json.dumps({"question": QUESTION, "stream": True}).encode()
-    request = urllib.request.Request(
-        f"{wiki.url}/api/v1/semantic-search/ask", body, {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
-    )
-    with urllib.request.urlopen(request, timeout=10) as reply:
-        assert reply.readline().startswith(b"event: sources")
+    with streamed(wiki):
+        pass
     assert server.hung_up.wait(8)
 
 
 def test_what_came_stays_when_the_index_is_restarted(wiki: LiveWiki, server: ChatServer) -> None:
     server.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.01)
-    address = f"/-/semantic-search/answer?part=1&{urllib.parse.urlencode({'q': QUESTION})}"
-    body = urllib.parse.urlencode(
-        {"csrf_token": wiki.csrf_token(f"/-/semantic-search?q={QUESTION.replace(' ', '+')}")}
-    ).encode()
+    asked_for = urllib.parse.urlencode({"q": QUESTION})
+    address = f"/-/semantic-search/answer?part=1&{asked_for}"
+    body = urllib.parse.urlencode({"csrf_token": wiki.csrf_token(f"/-/semantic-search?{asked_for}")}).encode()
     cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in wiki.cookies)
     request = urllib.request.Request(wiki.url + address, body, {"Cookie": cookies})
     with urllib.request.urlopen(request, timeout=60) as reply:
