@@ -29,9 +29,10 @@ SEARCH = "/-/semantic-search"
 FROST = "How do I protect the pipes from freezing?"
 BACKUPS = "How long are nightly backups kept?"
 _HARM = '<img src=x onerror="window.harmed=1">'
+_TAPES = "The tapes are in the cellar of the mill. " * 200
 PAGES: dict[str, str | bytes] = {
-    "backups.md": f"---\ntitle: 'Backups {_HARM}'\n---\n# Copies\n\n{'The tapes are in the cellar of the mill. ' * 200}\n\n"
-    "## Retention\n\nNightly backups are kept 14 days on the tape. The weekly ones are kept for a year in the vault.\n",
+    "backups.md": f"---\ntitle: 'Backups [x](javascript:1) {_HARM}'\n---\n# Copies\n\n{_TAPES}\n\n## Retention\n\n"
+    "Nightly backups are kept 14 days on the tape. The weekly ones are kept for a year in the vault.\n",
     "retention.md": "# Retention\n\nNightly backups are kept 90 days on the tape.\n",
     "garden.md": "# Garden\n\nPlant tomatoes after the middle of May, tie them up, and never wet their leaves.\n",
 }
@@ -184,6 +185,7 @@ def test_the_answer_is_copied_with_its_sources_as_links(page: Page, site: LiveWi
     expect(answer(page)).to_contain_text("Copied")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith(f"{FIRST}. [")
+    assert r"\[x\](javascript:1)" in copied
     assert re.search(rf"^\[\d\] \[Backups .*\]\({re.escape(site.url)}/backups#\S+\)$", copied, re.MULTILINE)
 
 

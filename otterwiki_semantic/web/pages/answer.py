@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ from otterwiki_semantic.web.pages.results import FILTERS, passage_url, trail
 from otterwiki_semantic.web.streaming import event_stream
 
 _TEMPLATE = "semantic_search/answer.html"
+_SPECIAL = re.compile(r"[\\`*_\[\]<>]")
+"""What has a meaning within a line of Markdown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +152,14 @@ def _markdown(blocks: tuple[BlockView, ...], notes: tuple[Note, ...]) -> str:
             texts.append("\n".join(f"- {written(sentence)}" for sentence in block.sentences))
         else:
             texts.append(" ".join(map(written, block.sentences)))
-    root = request.host_url.rstrip("/")
-    links = (
-        f"[{note.number}] [{note.name}]({root}{note.url})" if note.url else f"[{note.number}] {note.name}" for note in notes
-    )
-    texts.append("\n".join(links))
+    texts.append("\n".join(f"[{note.number}] {_link(note)}" for note in notes))
     return "\n\n".join(filter(None, texts))
+
+
+def _link(note: Note) -> str:
+    """Return a source as a link in Markdown, whatever its page is called; only its name if the wiki cannot show it."""
+    name = _SPECIAL.sub(r"\\\g<0>", note.name)
+    if not note.url:
+        return name
+    target = note.url.replace("(", "%28").replace(")", "%29")
+    return f"[{name}]({request.host_url.rstrip('/')}{target})"
