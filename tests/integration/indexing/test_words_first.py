@@ -177,11 +177,12 @@ def test_with_another_model_words_are_complete_and_meaning_follows(
     changed.start()
     try:
         eventually(lambda: changed.status().generation != old)
+        rebuild = changed.status().rebuild  # before a search, whose pages are embedded first
         answer = ask(changed, "unit60")
         assert (answer.results[0].path, answer.degraded) == ("p060", None)
         assert answer.index.progress
-        assert changed.status().rebuild.state is RebuildState.RUNNING
-        assert changed.status().rebuild.pages_by_words == PAGES + 3
+        assert rebuild.state is RebuildState.RUNNING
+        assert rebuild.pages_by_words == PAGES + 3
         commit(settings.repository, {"fresh.md": "# Fresh\n\nA page about gurgling radiators.\n"})
         changed.notify()
         eventually(lambda: ask(changed, "gurgling radiators").results[0].path == "fresh")
