@@ -9,6 +9,7 @@ const place = document.getElementById("semantic-answer");
 let asked = null; // aborts the answer that is being written
 let answered = place.childElementCount ? subject() : null; // what the answer is about
 let wanted = null; // what to answer as soon as its results are there
+let isWriting = false;
 
 /** Return the question of the form and its filters, as a text. */
 function subject() {
@@ -25,6 +26,7 @@ async function answer() {
   asked?.abort();
   const mine = (asked = new AbortController());
   answered = subject();
+  isWriting = true;
   place.replaceChildren(quiet("Reading …"));
   try {
     const reply = await fetch(`${button().action}&part=1`, { method: "POST", body: new FormData(button()), signal: mine.signal, redirect: "error" });
@@ -39,6 +41,8 @@ async function answer() {
     if (!place.querySelector(".semantic-answer:not([aria-busy])")) throw new Error("cut, or an error page of a proxy");
   } catch {
     if (!mine.signal.aborted) fail();
+  } finally {
+    if (asked === mine) isWriting = false;
   }
 }
 
@@ -86,6 +90,7 @@ results.addEventListener("submit", (event) => {
 field.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing || field.hasAttribute("aria-activedescendant")) return;
   event.preventDefault();
+  if (answered === subject() && (isWriting || place.querySelector(".semantic-answer"))) return; // it is there
   form.requestSubmit();
   wanted = subject();
   follow();
