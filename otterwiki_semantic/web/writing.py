@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import fcntl
 import logging
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from flask import current_app, session
 from flask_login import current_user
@@ -17,6 +17,13 @@ from msgspec import structs
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 
+from otterwiki_semantic.content.pages import (
+    append_after,
+    count_occurrences,
+    normalize_newlines,
+    saved_text,
+    unified_diff,
+)
 from otterwiki_semantic.core.errors import (
     PageChangedError,
     PageExcludedError,
@@ -47,6 +54,9 @@ _MAX_DIFF = 20_000
 _MAX_SEGMENT_BYTES = 200
 """Of a name in a path; file systems allow 255 bytes, and the wiki adds an ending."""
 _INDEX_SECONDS = 5.0
+_LOCK_SECONDS = 10.0
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
+"""Characters that no text has; page breaks are in some."""
 _RELATED = 3
 _RESERVED = ("-",)
 """First names of the wiki's own addresses."""
@@ -68,6 +78,7 @@ class PageWriter:
     def write(self, path: str, asked: WriteRequest) -> WrittenPage:
         """Create a page or, with the revision that the text is based on, replace it."""
         path = self._checked(path)
+        _check_characters(text=asked.text)
         with self._alone():
             before = self._page(path)
             if before is not None and asked.revision is None:
@@ -82,6 +93,7 @@ class PageWriter:
     def edit(self, path: str, asked: EditRequest) -> WrittenPage:
         """Replace a text of a page that stands there exactly once, or append one to the page or to a section."""
         path = self._checked(path)
+        _check_characters(new=asked.new, append=asked.append)
         with self._alone():
             before = self._page(path)
             if before is None:
@@ -121,10 +133,18 @@ class PageWriter:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Keep other programs from writing, in all workers of the wiki."""
-        self._settings.data_dir.mkdir(parents=True, exist_ok=True)
-        with (self._settings.data_dir / _LOCK).open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        """Keep other programs from writing, in all workers of the wiki. Errors: `ApiError` if another one takes long."""
+        try:
+            self._settings.data_dir.mkdir(parents=True, exist_ok=True)
+            lock = (self._settings.data_dir / _LOCK).open("w")
+        except OSError as error:
+            raise ApiError("write_failed", f"the page could not be saved: the data directory: {error.strerror}") from error
+        with lock:
+            deadline = time.monotonic() + _LOCK_SECONDS
+            while not _is_locked(lock):
+                if time.monotonic() > deadline:
+                    raise ApiError("write_failed", "another program is writing, and takes long; try again in a while")
+                time.sleep(0.01)
             yield
 
     def _page(self, path: str) -> PageView | None:
@@ -144,9 +164,7 @@ class PageWriter:
         earlier = self._pages.page(page.path, PageRequest(revision=revision)).content
         if earlier == page.content:
             return
-        names = revision[:12], page.revision[:12]
-        lines = difflib.unified_diff(earlier.splitlines(keepends=True), page.content.splitlines(keepends=True), *names, n=2)
-        diff = "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+        diff = unified_diff(earlier, page.content, (revision[:12], page.revision[:12]))
         raise PageChangedError(
             f"the page {page.path!r} was changed since {revision[:12]}; read it again", page.revision, diff[:_MAX_DIFF]
         )
@@ -155,20 +173,19 @@ class PageWriter:
         """Return a page with a text at its end, or at the end of a section and its subsections."""
         if not text.strip():
             raise ParameterError("append is empty; it takes the text to add")
-        lines = page.content.splitlines()
-        end = len(lines)
+        line = page.total_lines
         if section is not None:
             (part,) = self._pages.page(page.path, PageRequest(section=(section,))).parts or ()
-            end = part.end_line
-        before, after = "\n".join(lines[:end]).rstrip(), "\n".join(lines[end:]).lstrip("\n")
-        return "\n\n".join(filter(None, (before, text.strip("\r\n").rstrip(), after)))
+            line = part.end_line
+        return append_after(page.content, line, text)
 
     def _save(self, before: PageView | None, path: str, text: str, message: str) -> WrittenPage:
-        text = f"{text.replace(chr(13) + chr(10), chr(10)).strip()}\n"
+        text = saved_text(text)
         if not text.strip():
             raise ParameterError("the page would be empty; delete it in the wiki")
-        if "\0" in text:
-            raise ParameterError("text has a null character in it")
+        size, limit = len(text.encode()), self._settings.max_page_bytes
+        if size > max(limit, len(before.content.encode()) if before else 0):
+            raise ParameterError(f"the page would have {size:,} bytes; searches find those of up to {limit:,}")
         _save_in_wiki(before, path, text, message, self._settings.repository)
         view = self._pages.page(path, PageRequest())
         changed = before is None or view.revision != before.revision
@@ -193,9 +210,25 @@ class PageWriter:
         return index.commit == index.head
 
 
+def _check_characters(**texts: str | None) -> None:
+    for name, text in texts.items():
+        if found := _CONTROL.search(text or ""):
+            raise ParameterError(f"{name} has the control character {found[0]!r} in it")
+
+
+def _is_locked(lock: IO[str]) -> bool:
+    """Lock a file unless somebody else has; return whether it is locked."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def _replaced(text: str, old: str, new: str) -> str:
-    """Return a text in which another one, which stands there exactly once, is replaced."""
-    count = text.count(old) if old else 0
+    """Return a text in which another one, which stands there exactly once, is replaced. Kinds of line ends do not count."""
+    text, old, new = normalize_newlines(text), normalize_newlines(old), normalize_newlines(new)
+    count = count_occurrences(text, old)
     if count != 1:
         found = "does not stand in the page" if not count else f"stands there {count} times; give more of the text around it"
         raise ParameterError(f"old {found}")
@@ -234,7 +267,8 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
     file = repository.resolve() / page.filename
     if file.resolve() != file:
         raise ParameterError(f"path is {path!r}, which is a symbolic link, or in one")
-    if page.exists and _normalized(page.content or "") != _normalized(before.content if before else ""):
+    in_file, in_git = page.content or "", before.content if before else ""
+    if page.exists and normalize_newlines(in_file).rstrip() != normalize_newlines(in_git).rstrip():
         raise ApiError("write_failed", "the page's file is not as git has it; somebody has to commit it first")
     was_modified, page.discard_draft = session.modified, lambda _author: None
     author = (current_user.name, current_user.email) if current_user.is_authenticated else ("Anonymous", "")
@@ -256,7 +290,3 @@ def _default_message(page: Any) -> str:
     """Return what the wiki's editor offers as the message of a commit."""
     pattern = str(current_app.config.get("DEFAULT_COMMIT_MESSAGE") or "").replace("%P", page.pagename)
     return time.strftime(pattern) or f"Update {page.pagename}"
-
-
-def _normalized(text: str) -> str:
-    return text.replace("\r\n", "\n").rstrip()

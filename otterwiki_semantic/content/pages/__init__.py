@@ -1,5 +1,10 @@
-"""Pages: their names, titles, outlines and links."""
+"""Pages: their names, titles, outlines, links and edits."""
 
+from otterwiki_semantic.content.pages.edits import append_after as append_after
+from otterwiki_semantic.content.pages.edits import count_occurrences as count_occurrences
+from otterwiki_semantic.content.pages.edits import normalize_newlines as normalize_newlines
+from otterwiki_semantic.content.pages.edits import saved_text as saved_text
+from otterwiki_semantic.content.pages.edits import unified_diff as unified_diff
 from otterwiki_semantic.content.pages.links import page_key as page_key
 from otterwiki_semantic.content.pages.links import resolve_link as resolve_link
 from otterwiki_semantic.content.pages.outline import find_section as find_section

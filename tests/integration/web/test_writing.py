@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +36,12 @@ PAGES: dict[str, str | bytes] = {
     "garden.md": _GARDEN,
     "house/heating.md": "# Heating\n\nThe boiler in the cellar warms the radiators.\n",
 }
+SETTINGS: dict[str, Any] = {
+    "SEMANTIC_ALLOW_WRITE": "true",
+    "SEMANTIC_WRITE_AS": "admin@example.org",
+    "SEMANTIC_EXCLUDE": "secret/**",
+    "SEMANTIC_MAX_PAGE_BYTES": "60000",
+}
 ROUTE = "/api/v1/semantic-search/pages/"
 
 
@@ -40,13 +49,7 @@ ROUTE = "/api/v1/semantic-search/pages/"
 def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     place = tmp_path_factory.mktemp("writing")
     repository = make_repository(place / "repository", PAGES)
-    with LiveWiki(
-        repository,
-        place / "index",
-        SEMANTIC_ALLOW_WRITE="true",
-        SEMANTIC_WRITE_AS="admin@example.org",
-        SEMANTIC_EXCLUDE="secret/**",
-    ) as live:
+    with LiveWiki(repository, place / "index", **SETTINGS) as live:
         live.log_in()
         live.wait_until_indexed()
         yield live
@@ -134,6 +137,35 @@ def test_a_text_is_appended_to_a_section_with_all_its_subsections(wiki: LiveWiki
     assert error_of(patch(wiki, "garden", append="x", section="Roses")) == (404, "section_unknown")
 
 
+def test_a_heading_in_code_ends_no_section(wiki: LiveWiki) -> None:
+    put(wiki, "notes/fenced", text="# Fenced\n\n## A\n\n```\n## no heading\n```\n\n## B\n\nb\n")
+    assert patch(wiki, "notes/fenced", append="added", section="A").status == 200
+    assert read(wiki, "notes/fenced")["content"] == ("# Fenced\n\n## A\n\n```\n## no heading\n```\n\nadded\n\n## B\n\nb\n")
+    assert error_of(patch(wiki, "notes/fenced", append="x", section="no heading")) == (404, "section_unknown")
+
+
+def test_characters_that_look_like_line_ends_are_none(wiki: LiveWiki) -> None:
+    put(wiki, "notes/separators", text="# Separators\n\nx\u2028y \x0c z\n\n## A\n\na\n")
+    assert patch(wiki, "notes/separators", append="added", section="A").status == 200
+    assert read(wiki, "notes/separators")["content"] == "# Separators\n\nx\u2028y \x0c z\n\n## A\n\na\n\nadded\n"
+
+
+def test_an_edit_changes_nothing_else(wiki: LiveWiki) -> None:
+    revision = commit(wiki.repository, {"notes/windows.md": "    code\r\n\r\none\r\ntwo\r\n\x1b[0m\r\naaa\r\n"})
+    assert patch(wiki, "notes/windows", revision=revision, old="aa", new="b").status == 422, "it stands there twice"
+    assert patch(wiki, "notes/windows", revision=revision, old="one\ntwo", new="three").status == 200
+    assert read(wiki, "notes/windows")["content"] == "    code\n\nthree\n\x1b[0m\naaa\n"
+
+
+def test_no_page_grows_beyond_what_is_indexed(wiki: LiveWiki) -> None:
+    commit(
+        wiki.repository, {"notes/large.md": "# Large\n" + "word " * 10_000, "notes/larger.md": "# Larger\n" + "word " * 14_000}
+    )
+    assert patch(wiki, "notes/large", append="word " * 5_000).status == 422
+    assert patch(wiki, "notes/large", append="word").status == 200
+    assert patch(wiki, "notes/larger", revision=head_of(wiki.repository), old="# Larger", new="# L").status == 200
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -197,6 +229,9 @@ def test_the_wiki_offers_a_message(wiki: LiveWiki) -> None:
         {},
         {"text": " \n"},
         {"text": "a\x00b"},
+        {"text": "bell\x07"},
+        {"text": "\x1b[31mred"},
+        {"text": "half \ud800"},
         {"text": "x" * 100_001},
         {"text": 1},
         {"text": "x", "message": "two\nlines"},
@@ -209,7 +244,9 @@ def test_bad_texts_are_refused(wiki: LiveWiki, body: dict[str, Any]) -> None:
     assert head_of(wiki.repository) == before
 
 
-@pytest.mark.parametrize("body", [{}, {"old": "a", "new": "b"}, {"append": "a", "old": "b"}, {"section": "a"}, {"append": " "}])
+@pytest.mark.parametrize(
+    "body", [{}, {"old": "a", "new": "b"}, {"append": "a", "old": "b"}, {"section": "a"}, {"append": " "}, {"append": "\x1b"}]
+)
 def test_bad_changes_are_refused(wiki: LiveWiki, body: dict[str, Any]) -> None:
     assert patch(wiki, "garden", **body).status == 422
 
@@ -239,6 +276,86 @@ def test_only_one_of_many_writers_of_a_revision_wins(wiki: LiveWiki) -> None:
         writer.join()
     assert sorted(reply.status for reply in replies) == [200] + [409] * 5
     assert git(wiki.repository, "status", "--porcelain") == ""
+
+
+_RACER = """
+import sys, urllib.error, urllib.request
+url, body = sys.argv[1:]
+print("ready", flush=True)
+sys.stdin.readline()
+request = urllib.request.Request(url, body.encode(), {"Authorization": "Bearer test-key"}, method="PATCH")
+try:
+    print(urllib.request.urlopen(request).status)
+except urllib.error.HTTPError as error:
+    print(error.code)
+"""
+
+
+def test_only_one_of_many_writers_to_two_processes_of_the_wiki_wins(wiki: LiveWiki) -> None:
+    with LiveWiki(wiki.repository, wiki.data_dir, **SETTINGS) as other:
+        revision = put(wiki, "notes/shared", text="# Shared\n\nstart\n").json["revision"]
+        racers = []
+        for number in range(6):
+            url = f"{(wiki, other)[number % 2].url}{ROUTE}notes/shared"
+            body = json.dumps({"revision": revision, "old": "start", "new": f"writer {number}"})
+            command = [sys.executable, "-c", _RACER, url, body]
+            racers.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True))
+        for racer in racers:
+            assert racer.stdout is not None
+            assert racer.stdout.readline() == "ready\n"
+        for racer in racers:
+            assert racer.stdin is not None
+            racer.stdin.write("\n")
+            racer.stdin.flush()
+        statuses = sorted(racer.communicate()[0].strip() for racer in racers)
+    assert statuses == ["200", *["409"] * 5]
+    assert git(wiki.repository, "rev-list", "--count", f"{revision}..HEAD") == "1"
+    assert git(wiki.repository, "status", "--porcelain") == ""
+
+
+def test_a_writer_that_takes_long_does_not_hold_the_others_up_for_ever(wiki: LiveWiki) -> None:
+    with (wiki.data_dir / "writing.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        reply = put(wiki, "notes/late", text="# Late\n")
+        assert error_of(reply) == (503, "write_failed")
+        assert "takes long" in reply.text
+    assert put(wiki, "notes/late", text="# Late\n").status == 200
+
+
+def test_without_permission_nothing_is_written_and_anonymous_people_write_where_the_wiki_lets_them(wiki: LiveWiki) -> None:
+    body, headers = b'{"text": "# Anonymous"}', {"Content-Type": "application/json"}
+    for access, status in (("APPROVED", 401), ("ANONYMOUS", 200)):
+        with LiveWiki(
+            wiki.repository, wiki.data_dir, **SETTINGS | {"WRITE_ACCESS": access, "READ_ACCESS": "ANONYMOUS"}
+        ) as other:
+            token = {"X-CSRFToken": other.csrf_token("/-/login")}
+            reply = other.request("PUT", f"{ROUTE}notes/anonymous", body, headers | token)
+            assert reply.status == status, reply.text
+            if status == 200:
+                assert error_of(other.request("PUT", f"{ROUTE}notes/forged", body, headers)) == (403, "csrf_failed")
+    assert git(wiki.repository, "log", "-1", "--format=%an <%ae>") == "Anonymous <>"
+
+
+def test_an_account_without_the_permission_writes_nothing(wiki: LiveWiki) -> None:
+    before = head_of(wiki.repository)
+    settings = {
+        "WRITE_ACCESS": "ADMIN",
+        "READ_ACCESS": "ANONYMOUS",
+        "AUTO_APPROVAL": "True",
+        "EMAIL_NEEDS_CONFIRMATION": "False",
+    }
+    with LiveWiki(wiki.repository, wiki.data_dir, **SETTINGS | settings) as other:
+        other.log_in("reader")
+        headers = {"X-CSRFToken": other.csrf_token("/-/settings"), "Content-Type": "application/json"}
+        reply = other.request("PUT", f"{ROUTE}notes/reader", b'{"text": "# Reader"}', headers)
+        assert error_of(reply) == (403, "forbidden")
+        with LiveWiki(
+            wiki.repository, wiki.data_dir, **SETTINGS | settings | {"SEMANTIC_WRITE_AS": "reader@example.org"}
+        ) as key:
+            reply = put(key, "notes/reader", text="# Reader")
+            assert error_of(reply) == (403, "forbidden")
+            assert "has no WRITE permission" in reply.text
+    assert head_of(wiki.repository) == before
 
 
 def test_a_session_needs_its_token_and_writes_in_its_own_name(wiki: LiveWiki) -> None:

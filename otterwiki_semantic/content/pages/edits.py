@@ -1,0 +1,47 @@
+"""Changes to the text of a page; lines end as Markdown says: with a line feed, a carriage return, or both."""
+
+from __future__ import annotations
+
+import difflib
+import re
+
+_NEWLINE = re.compile(r"\r\n?")
+_MAX_COMPARED = 5_000
+"""Lines of each text; comparing ten times as many that repeat each other takes half a minute."""
+
+
+def normalize_newlines(text: str) -> str:
+    """Return a text whose lines end with a line feed."""
+    return _NEWLINE.sub("\n", text)
+
+
+def saved_text(text: str) -> str:
+    """Return a text as a page is saved: without empty lines around it, and with a line feed at its end."""
+    return re.sub(r"\A(?:[^\S\n]*\n)+", "", normalize_newlines(text)).rstrip() + "\n"
+
+
+def count_occurrences(text: str, part: str) -> int:
+    """Return at how many places a text has a part, not counting those that overlap one before; of two that do, both count."""
+    count = text.count(part) if part else 0
+    return 2 if count == 1 and text.find(part, text.find(part) + 1) >= 0 else count
+
+
+def append_after(text: str, line: int, addition: str) -> str:
+    """Return a text with an addition below a line (from 1), with one empty line on each side."""
+    lines = normalize_newlines(text).split("\n")
+    before, after = "\n".join(lines[:line]).rstrip(), "\n".join(lines[line:])
+    parts = (before, saved_text(addition).removesuffix("\n"), saved_text(after).removesuffix("\n"))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def unified_diff(before: str, after: str, names: tuple[str, str]) -> str:
+    """Return how a text has changed; nothing if one has too many lines to be compared."""
+    old, new = _lines(before), _lines(after)
+    if max(len(old), len(new)) > _MAX_COMPARED:
+        return ""
+    lines = difflib.unified_diff(old, new, *names, n=2)
+    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
+
+def _lines(text: str) -> list[str]:
+    return re.findall(r".*\n|.+\Z", normalize_newlines(text))
