@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ from anyio.from_thread import start_blocking_portal
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from otterwiki_semantic.core.token_count import count_tokens
 from tests.support.live_wiki import LiveWiki, git, head_of, make_repository
 from tests.support.mcp_clients import Agent, Server, http_server
 from tests.support.oauth import API_KEY, Browser, Storage, free_port, sdk_auth
@@ -50,8 +52,10 @@ def agent(wiki: LiveWiki) -> Iterator[Agent]:
         yield connected
 
 
-def tools_of(agent: Agent) -> set[str]:
-    return {tool.name for tool in agent.ask(lambda client: client.list_tools()).tools}
+def listed(agent: Agent) -> dict[str, str]:
+    """Return what a client is sent of each tool."""
+    tools = agent.ask(lambda client: client.list_tools()).tools
+    return {tool.name: json.dumps(tool.model_dump(mode="json", by_alias=True, exclude_none=True)) for tool in tools}
 
 
 def test_an_agent_writes_reads_and_edits(wiki: LiveWiki, agent: Agent) -> None:
@@ -88,8 +92,11 @@ def test_mistakes_are_explained(agent: Agent) -> None:
 def test_without_the_option_there_are_no_such_tools(wiki: LiveWiki) -> None:
     settings = (("OTTERWIKI_URL", wiki.url), ("OTTERWIKI_API_KEY", API_KEY))
     with Server((), settings).connected() as reader, Server(("--allow-write",), settings).connected() as writer:
-        assert not WRITERS & tools_of(reader)
-        assert tools_of(writer) >= WRITERS
+        reading, writing = listed(reader), listed(writer)
+    assert not WRITERS & set(reading)
+    assert {name: writing[name] for name in reading} == reading
+    assert set(writing) - set(reading) == WRITERS
+    assert sum(count_tokens(writing[name]) for name in WRITERS) <= 500
 
 
 def test_a_repository_alone_cannot_be_written(tmp_path: Path) -> None:
