@@ -121,6 +121,8 @@ def _cut_block(lines: Sequence[str], block: _Block, room: int) -> str:
     if block.kind is _Kind.PROSE:
         return _cut_prose("\n".join(own), room)
     number = bisect_right(range(1, len(own)), room, key=lambda number: len(_closed(own[:number])))
+    while block.kind is not _Kind.CODE and number and _is_announcement(own[number - 1]):
+        number -= 1  # nothing is left that only announces
     return _closed(own[:number]) if number >= _LEAST_LINES[block.kind] else ""
 
 
@@ -132,6 +134,11 @@ def _cut_prose(text: str, room: int) -> str:
         return beginning[: sentences[-1]]
     space = max(beginning.rfind(" "), beginning.rfind("\n"))
     return beginning[:space] if space >= room / 2 > 0 else ""
+
+
+def _is_announcement(line: str) -> bool:
+    """Whether a line only says what follows, or is empty."""
+    return not line.strip() or line.rstrip().endswith(_ANNOUNCES)
 
 
 def _is_short(block: _Block) -> bool:
