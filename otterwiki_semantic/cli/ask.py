@@ -75,6 +75,8 @@ def _print_rest(answer: GroundedAnswer) -> None:
         click.echo("\n")
     for message in filter(None, (answer.message, answer.degraded)):
         click.echo(message, err=True)
+    if answer.rewrites:
+        click.echo(f"Searched for: {' · '.join(answer.rewrites)}")
     for conflict in answer.conflicts:
         click.echo(f"The sources differ: {conflict.text}.")
     named = {place for sentence in answer.answer for place in sentence.sources}

@@ -278,6 +278,7 @@ class Settings:
     answers_options: str = setting(_JSON_OBJECT, "{}", "What else its server is given with each question.")
     answers_window: int = setting(_number(1_024, 1_000_000, "a whole number", int), 8_192, "Tokens of sources and answer.")
     answers_seconds: float = setting(_number(5, 600, "seconds"), 60.0, "Longest time for an answer.")
+    answers_rewrite: bool = setting(_FLAG, False, "Let the model reword a question for which nothing is found.")
     answers_per_hour: int = setting(
         _number(0, 100_000, "a whole number", int), 60, "Questions of each account or address in an hour; 0 is no limit."
     )
@@ -311,6 +312,11 @@ class Settings:
         _READABLE_FILE, None, "Judged queries, asked daily; a new index has to answer them as well."
     )
     metrics: bool = setting(_FLAG, True, "Keep metrics for Prometheus.")
+
+    @property
+    def may_rewrite_questions(self) -> bool:
+        """Whether there is a model that may reword questions."""
+        return self.answers_rewrite and self.answers not in {None, EXTRACTIVE}
 
 
 EXCLUDE = f"{PREFIX}EXCLUDE"

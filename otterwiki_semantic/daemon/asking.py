@@ -71,6 +71,7 @@ class Questions:
     def __init__(self, settings: Settings, search: Search, embedder: CachedEmbedder, languages: Sequence[str]) -> None:
         self._model = settings.answers
         self._seconds = settings.answers_seconds
+        self._may_rewrite = settings.may_rewrite_questions
         self._limit = RateLimit(settings.answers_per_hour)
         self._answerer = Answerer(settings, embedder, languages)
         self._search = search
@@ -94,14 +95,14 @@ class Questions:
         is_written = False
         try:
             self._limit.count(request.asker)
-            opening = self._found(request, self._model, urls)
+            opening = self._found(request, search_queries(request.question, request.history), urls)
             running = _RunningAnswer(opening, start, start + self._seconds, is_strict=request.strict)
             self._add(running)
-            if opening.confident:
-                threading.Thread(target=self._write, args=(running, request), name="answer", daemon=True).start()
+            if opening.confident or self._may_rewrite:
+                threading.Thread(target=self._write, args=(running, request, urls), name="answer", daemon=True).start()
                 is_written = True
             else:
-                running.end(None)
+                running.end(NOTHING_FOUND)
         finally:
             if not is_written:
                 self._slots.release()
@@ -128,8 +129,9 @@ class Questions:
             self.cancel(id_)
         self._answerer.close()
 
-    def _found(self, request: AskRequest, model: str, urls: PageUrls) -> GroundedAnswer:
+    def _found(self, request: AskRequest, queries: Sequence[str], urls: PageUrls) -> GroundedAnswer:
         """Return an answer without sentences: its sources, or what is nearest."""
+        assert self._model is not None
         options = SearchOptions(
             n=2 * request.limit,
             max_chunks_per_page=_PASSAGES_PER_PAGE,
@@ -137,7 +139,7 @@ class Questions:
             markdown=True,
             section_words=_SECTION_WORDS,
         )
-        answers = self._search(search_queries(request.question, request.history), options, urls)
+        answers = self._search(queries, options, urls)
         confident = [each for each in answers if each.confident]
         hits = interleaved(confident or answers)
         relevant = [hit for hit in hits if hit.relevant]
@@ -149,9 +151,9 @@ class Questions:
             confident=bool(confident),
             unsupported=(),
             index=answers[0].index,
-            model=model,
+            model=self._model,
             follow_ups=follow_ups(sources, hits),
-            message=answers[0].message or (None if confident else NOTHING_FOUND),
+            message=answers[0].message,
             degraded=answers[0].degraded,
         )
 
@@ -163,17 +165,18 @@ class Questions:
                 del self._running[id_]
             self._running[running.id] = running
 
-    def _write(self, running: _RunningAnswer, request: AskRequest) -> None:
+    def _write(self, running: _RunningAnswer, request: AskRequest, urls: PageUrls) -> None:
         """Write an answer to its end, and say why it has none, or is cut."""
         message = None
         try:
-            sources = self._answerer.fitting(sources_of(running.opening.sources), request.question, request.history)
-            conflicts = find_conflicts(sources, self._languages[0])
-            running.add_conflicts(conflicts)
-            asked = request.question, request.history, sources, conflicts
-            for checked in self._answerer.statements(*asked, running.deadline - time.monotonic(), lambda: running.is_over):
-                running.add(checked)
-            message = ABANDONED if running.is_over else NOT_ANSWERED if running.is_empty else None
+            if not running.opening.confident:
+                self._search_again(running, request, urls)
+            if running.opening.confident:
+                self._write_sentences(running, request)
+                message = NOT_ANSWERED if running.is_empty else None
+            else:
+                message = NOTHING_FOUND
+            message = ABANDONED if running.is_over else message
         except ChatModelError as error:
             message = str(error)
         except SemanticError as error:
@@ -184,6 +187,22 @@ class Questions:
         finally:
             self._slots.release()
         running.end(message)
+
+    def _search_again(self, running: _RunningAnswer, request: AskRequest, urls: PageUrls) -> None:
+        """Search with the model's own wordings of the question."""
+        asked = request.question, request.history
+        if queries := self._answerer.rewrites(*asked, running.seconds_left, lambda: running.is_over):
+            found = self._found(request, queries, urls)
+            if found.confident:
+                running.begin_again(structs.replace(found, rewrites=tuple(queries)))
+
+    def _write_sentences(self, running: _RunningAnswer, request: AskRequest) -> None:
+        sources = self._answerer.fitting(sources_of(running.opening.sources), request.question, request.history)
+        conflicts = find_conflicts(sources, self._languages[0])
+        running.add_conflicts(conflicts)
+        asked = request.question, request.history, sources, conflicts
+        for checked in self._answerer.statements(*asked, running.seconds_left, lambda: running.is_over):
+            running.add(checked)
 
 
 class RateLimit:
@@ -228,6 +247,7 @@ class _RunningAnswer:
         self._unsupported: list[UnsupportedSentence] = []
         self._conflicts: tuple[SourceConflict, ...] = ()
         self._message = opening.message
+        self._has_new_sources = False
         self._changed = threading.Condition()
 
     @property
@@ -239,6 +259,18 @@ class _RunningAnswer:
     def is_over(self) -> bool:
         """Whether nobody waits for the rest."""
         return self.is_done or time.monotonic() - self._fetched > _ABANDONED_SECONDS
+
+    @property
+    def seconds_left(self) -> float:
+        return self.deadline - time.monotonic()
+
+    def begin_again(self, opening: GroundedAnswer) -> None:
+        """Take other sources, before the first sentence."""
+        with self._changed:
+            if not self.is_done:
+                self.opening = opening
+                self._has_new_sources = True
+                self._changed.notify_all()
 
     def add_conflicts(self, conflicts: Sequence[Conflict]) -> None:
         self._conflicts = tuple(map(_source_conflict, conflicts))
@@ -265,14 +297,20 @@ class _RunningAnswer:
                 self._changed.notify_all()
 
     def wait(self, seen: int, seconds: float) -> AskProgress:
-        """Return the sentences from the `seen`-th on, as soon as there are any, or after some seconds; at the end all of it."""
+        """Return the sentences from the `seen`-th on, as soon as there are any, or after some seconds; at the end all of it.
+
+        New sources come by themselves, before the first sentence.
+        """
         self._fetched = time.monotonic()
         with self._changed:
-            self._changed.wait_for(lambda: self.is_done or len(self._sentences) > seen, seconds)
+            self._changed.wait_for(lambda: self.is_done or self._has_new_sources or len(self._sentences) > seen, seconds)
         self._fetched = time.monotonic()
         if self._fetched > self.deadline:
             self.end("The answer took too long; this is how far it came.")
         with self._changed:
+            has_new_sources, self._has_new_sources = self._has_new_sources, False
+            if has_new_sources and not self.is_done:
+                return AskProgress(self.id, result=self.opening)
             return AskProgress(self.id, tuple(self._sentences[seen:]), self._result() if self.is_done else None, self.is_done)
 
     def _result(self) -> GroundedAnswer:

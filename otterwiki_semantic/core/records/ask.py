@@ -49,12 +49,14 @@ class GroundedAnswer(Struct, frozen=True, omit_defaults=True):
     sources: tuple[Hit, ...]
     """What the answer rests on, best first, each with its `markdown`; if there is none, the nearest passages."""
     confident: bool
-    """Whether any passage is about the question; if none is, no model is asked."""
+    """Whether any passage is about the question; if none is, no model is asked for an answer."""
     unsupported: tuple[UnsupportedSentence, ...]
     """The sentences that their sources do not support; with `strict` they are left out of `answer`."""
     index: Freshness
     model: str
     """What writes the answers, as in `SEMANTIC_ANSWERS`."""
+    rewrites: tuple[str, ...] = ()
+    """The model's own wordings of the question, if the sources were found with them (`SEMANTIC_ANSWERS_REWRITE`)."""
     conflicts: tuple[SourceConflict, ...] = ()
     follow_ups: tuple[str, ...] = ()
     """Questions and sections near this question."""
@@ -73,5 +75,5 @@ class AskProgress(Struct, frozen=True, omit_defaults=True):
     answer: tuple[AnswerSentence, ...] = ()
     """The sentences that are new."""
     result: GroundedAnswer | None = None
-    """At first the sources, without an answer; at the end all of it; otherwise null."""
+    """At first the sources, without an answer, and again if better ones are found; at the end all of it; otherwise null."""
     done: bool = False

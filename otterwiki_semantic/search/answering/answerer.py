@@ -13,13 +13,22 @@ from otterwiki_semantic.embedding import CachedEmbedder
 from otterwiki_semantic.search.answering.chat import open_chat_model
 from otterwiki_semantic.search.answering.conflicts import Conflict
 from otterwiki_semantic.search.answering.extractive import Score, extract_statements
-from otterwiki_semantic.search.answering.prompt import NO_ANSWER, fit_sources, prompt, tokens_besides_sources
+from otterwiki_semantic.search.answering.prompt import (
+    NO_ANSWER,
+    fit_sources,
+    prompt,
+    rewriting_prompt,
+    tokens_besides_sources,
+)
+from otterwiki_semantic.search.answering.retrieval import queries_in
 from otterwiki_semantic.search.answering.source import Source
 from otterwiki_semantic.search.answering.statements import Statement, StatementParser
 from otterwiki_semantic.search.answering.support import says_nothing_found, unsupported_reason
 
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 """Returns how near in meaning each of the texts is to the first."""
+_LONGEST_REWRITES = 2_000
+"""Characters after which a model that rewords a question is told to stop."""
 _COVERAGE_WEIGHT = 0.3
 """The similarity that all telling words of a question are worth."""
 
@@ -47,6 +56,19 @@ class Answerer:
             return list(sources)
         window = self._model.window
         return fit_sources(sources, window, tokens_besides_sources(question, history, window))
+
+    def rewrites(
+        self, question: str, history: Sequence[Exchange], seconds: float, is_cancelled: Callable[[], bool]
+    ) -> list[str]:
+        """Return up to three other wordings of a question, if there is a model that knows any. Errors: `ChatModelError`."""
+        if self._model is None:
+            return []
+        written = ""
+        for text in self._model.stream(rewriting_prompt(question, history, self._model.window), seconds, is_cancelled):
+            written += text
+            if len(written) > _LONGEST_REWRITES:
+                break
+        return queries_in(written)
 
     def statements(
         self,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from otterwiki_semantic.content.analysis import function_words, words
 from otterwiki_semantic.core.parameters import Exchange
 from otterwiki_semantic.core.records import Answer, Hit
+from otterwiki_semantic.search.answering.prompt import NO_QUERY
 from otterwiki_semantic.search.answering.source import Source
 
 _SHORT = 3
@@ -18,6 +19,9 @@ _REFERS = re.compile(
     r"\b(it|its|they|them|their|this|that|these|those|there|ones?|er|sie|es|das|diese[rsmn]?|dort)\b", re.IGNORECASE
 )
 """Words that stand for something said before."""
+_LIST_MARK = re.compile(r"^\s*(?:[-*\u2022]|\d{1,2}[.)])\s+")
+_AROUND_QUERY = " \t\"'`*\u201c\u201d\u201e\u00ab\u00bb"
+_LONGEST_QUERY = 300
 _QUESTION_END = re.compile(r"(?<=[?？;；])\s+")
 
 
@@ -26,6 +30,13 @@ def search_queries(question: str, history: Sequence[Exchange]) -> list[str]:
     parts = [part for part in map(str.strip, _QUESTION_END.split(question)) if len(part.split()) >= _SHORT]
     whole = f"{history[-1].question} {question}" if history and _needs_context(question) else question
     return [whole, *(parts[:_MAX_PARTS] if len(parts) > 1 else [])]
+
+
+def queries_in(text: str) -> list[str]:
+    """Return up to three queries that a model has written, one in each line, without bullets and quotation marks."""
+    lines = (_LIST_MARK.sub("", line).strip(_AROUND_QUERY) for line in text.splitlines())
+    queries = [line for line in lines if any(map(str.isalnum, line)) and len(line) <= _LONGEST_QUERY]
+    return [] if NO_QUERY in queries else list(dict.fromkeys(queries))[:_MAX_PARTS]
 
 
 def _needs_context(question: str) -> bool:

@@ -22,6 +22,8 @@ _STILL_HERE = b": still writing\n\n"
 def answer_events(index: IndexService, started: AskProgress) -> Response:
     """Return an answer as events: `sources`, `text` for each sentence, and `done`, or `error` if the index fails.
 
+    `sources` comes again if better ones are found before the first sentence.
+
     `sources` and `done` have a `GroundedAnswer`, `text` an `AnswerSentence`. If the reader leaves, the answer is cancelled.
     """
     return event_stream(_events(index, started))
@@ -35,7 +37,7 @@ def _events(index: IndexService, started: AskProgress) -> Iterator[bytes]:
                 for sentence in progress.answer:
                     yield _event("text", sentence)
                 if progress.result is not None:
-                    yield _event("done", progress.result)
+                    yield _event("done" if progress.done else "sources", progress.result)
                 elif not progress.answer:
                     yield _STILL_HERE
     except SemanticError as error:

@@ -97,7 +97,7 @@ def _parts(service: IndexService, started: AskProgress) -> Iterator[bytes]:
         with closing(progress_of(service, started)) as parts:
             for progress in parts:
                 answer = progress.result or structs.replace(answer, answer=(*answer.answer, *progress.answer))
-                is_new = progress.answer or progress.done
+                is_new = progress.answer or progress.result
                 yield _event(_rendered(answer, is_writing=not progress.done)) if is_new else b":\n\n"
     except SemanticError as error:
         yield _event(_rendered(answer, message=str(error)))

@@ -70,6 +70,7 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
     pages.add_app_template_global(lambda: has_map, "semantic_has_map")
     pages.add_app_template_global(lambda: settings.palette, "semantic_has_palette")
     pages.add_app_template_global(lambda: settings.answers is not None, "semantic_has_answers")
+    pages.add_app_template_global(lambda: settings.may_rewrite_questions, "semantic_rewrites_questions")
     return pages
 
 

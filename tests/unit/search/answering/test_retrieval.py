@@ -6,6 +6,7 @@ import pytest
 
 from otterwiki_semantic.core.parameters import Exchange
 from otterwiki_semantic.search.answering import search_queries
+from otterwiki_semantic.search.answering.retrieval import queries_in
 
 BEFORE = [Exchange("How long are backups kept?", "14 nights [1].")]
 
@@ -28,3 +29,19 @@ def test_several_questions_are_searched_one_by_one_too() -> None:
 
 def test_many_questions_are_not() -> None:
     assert len(search_queries("What is this thing? " * 50, ())) == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "queries"),
+    [
+        ("1. how long are backups kept\n2) retention of backups\n", ["how long are backups kept", "retention of backups"]),
+        ("- “backups”\n* **backups**\n\u2022 'logs'", ["backups", "logs"]),
+        ("3 days of logs\nnginx.conf", ["3 days of logs", "nginx.conf"]),
+        ("one\ntwo\nthree\nfour", ["one", "two", "three"]),
+        ("NONE", []),
+        ("I know of no other wording.\nNONE", []),
+        (" \n--\n" + "x" * 301, []),
+    ],
+)
+def test_queries_are_read_from_what_a_model_writes(text: str, queries: list[str]) -> None:
+    assert queries_in(text) == queries
