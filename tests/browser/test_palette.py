@@ -155,6 +155,19 @@ def test_the_beginning_of_a_page_is_previewed(chromium: Browser, site: LiveWiki)
         expect(first.locator(".semantic-whole")).to_be_visible()
 
 
+def test_a_preview_stays_when_the_options_are_loaded_again(chromium: Browser, site: LiveWiki) -> None:
+    with opened(chromium, site) as page:
+        opened_palette(page, site)
+        page.keyboard.type("backup")
+        first = options(page, "names").first
+        expect(first).to_contain_text("Backups")
+        element = first.element_handle()
+        page.keyboard.type("s")
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function("element => !element.isConnected", arg=element)
+        expect(first.locator(".semantic-whole")).to_contain_text("Three copies")
+
+
 def test_exact_words_are_one_key_away(chromium: Browser, site: LiveWiki) -> None:
     with opened(chromium, site) as page:
         opened_palette(page, site)

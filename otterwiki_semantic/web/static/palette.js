@@ -103,12 +103,15 @@ function activate(option, { isMoved = false } = {}) {
   } else field.removeAttribute("aria-activedescendant");
 }
 
-/** Number the options, and keep the one that somebody moved to; else the first is active. */
+/** Number the options, and keep the one that somebody moved to, with its preview; else the first is active. */
 function settle() {
   const shown = all();
   for (const [number, option] of shown.entries()) option.id = `semantic-option-${number}`;
-  const kept = isChosen && active && shown.find((each) => each.href === active.href && each.textContent === active.textContent);
+  const chosen = isChosen ? active : null;
+  const isSame = (each) => each.href === chosen.href && (each.href || each.textContent === chosen.textContent);
+  const kept = chosen && (shown.includes(chosen) ? chosen : shown.find(isSame));
   activate(kept || shown[0], { isMoved: Boolean(kept) });
+  if (kept && chosen.querySelector(".semantic-whole:not([hidden])")) preview(kept, true);
 }
 
 /** Load a part; what is shown stays until then. */
