@@ -7,11 +7,7 @@ import hashlib
 import re
 import secrets
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from threading import Thread
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -35,40 +31,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-@contextmanager
-def folder_proxy(target: str) -> Iterator[str]:
-    """Serve a server in the folder ``/agents``, as docs/mcp.md has it for nginx and Caddy; yield the address without it."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def _forward(self) -> None:
-            path = self.path.removeprefix("/agents")
-            if path == self.path and not path.startswith("/.well-known/oauth-"):
-                self.send_error(404)
-                return
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            sent = {name: value for name, value in self.headers.items() if name.lower() != "content-length"}
-            answer = httpx.request(self.command, target + path, content=body, headers=sent)
-            self.send_response(answer.status_code)
-            for name, value in answer.headers.items():
-                if name not in {"content-length", "transfer-encoding", "connection", "content-encoding"}:
-                    self.send_header(name, value)
-            self.send_header("Content-Length", str(len(answer.content)))
-            self.end_headers()
-            self.wfile.write(answer.content)
-
-        do_GET = do_POST = do_DELETE = _forward  # noqa: N815
-
-        def log_message(self, *_: object) -> None:
-            """Say nothing."""
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
 
 
 class Browser:

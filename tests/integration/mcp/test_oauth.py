@@ -21,7 +21,8 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import LiveWiki, make_repository
 from tests.support.mcp_clients import Agent, http_server
-from tests.support.oauth import API_KEY, REDIRECT, Browser, RawClient, Storage, folder_proxy, free_port, sdk_auth
+from tests.support.oauth import API_KEY, REDIRECT, Browser, RawClient, Storage, free_port, sdk_auth
+from tests.support.proxies import PROGRAMS, documented_proxy
 
 STATIC = "the-static-token-of-the-server"
 CONSENT = "/-/semantic-search/connect"
@@ -377,13 +378,23 @@ def test_below_a_folder_metadata_has_the_addresses_that_clients_expect(wiki: Liv
         assert httpx.get(RawClient(root).address()).headers["location"].startswith(browsers + CONSENT)
 
 
-def test_a_client_of_the_sdk_connects_below_a_folder_of_a_proxy(wiki: LiveWiki, reader: Browser) -> None:
-    port = str(free_port())
-    with folder_proxy(f"http://127.0.0.1:{port}") as root:
-        arguments = ("--http", port, "--url", wiki.url, "--public-url", f"{root}/agents")
-        with http_server(wiki.data_dir.parent / "proxy.log", *arguments, OTTERWIKI_API_KEY=API_KEY):
-            auth = sdk_auth(f"{root}/agents/mcp", reader, Storage())
-            assert "garden" in ask(auth, f"{root}/agents", "list_notes")
+@pytest.mark.parametrize("in_folder", [False, True], ids=["host", "folder"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_client_of_the_sdk_connects_through_the_documented_proxy(
+    wiki: LiveWiki, reader: Browser, tmp_path: Path, program: str, *, in_folder: bool
+) -> None:
+    port, outside = free_port(), free_port()
+    url = f"http://127.0.0.1:{outside}{'/agents' if in_folder else ''}"
+    arguments = ("--http", str(port), "--url", wiki.url, "--public-url", url)
+    with (
+        documented_proxy(program, outside, port, tmp_path / program, in_folder=in_folder),
+        http_server(tmp_path / "mcp.log", *arguments, OTTERWIKI_API_KEY=API_KEY),
+    ):
+        storage = Storage()
+        assert "garden" in ask(sdk_auth(f"{url}/mcp", reader, storage), url, "list_notes")
+        assert storage.tokens is not None
+        storage.tokens = storage.tokens.model_copy(update={"access_token": "expired"})
+        assert "garden" in ask(sdk_auth(f"{url}/mcp", reader, storage), url, "list_notes")
 
 
 def test_a_server_that_starts_again_knows_its_clients(wiki: LiveWiki, server: str, reader: Browser) -> None:
