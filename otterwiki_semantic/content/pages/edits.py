@@ -6,6 +6,9 @@ import difflib
 import re
 
 _NEWLINE = re.compile(r"\r\n?")
+_ITEM = re.compile(r"[ \t]*(?:([-*+])|\d{1,9}([.)]))[ \t]+\S")
+_ROW = re.compile(r" {0,3}\|")
+_DELIMITER_ROW = re.compile(r"[ \t|:]*-[ \t|:-]*")
 _MAX_COMPARED = 5_000
 """Lines of each text; comparing ten times as many that repeat each other takes half a minute."""
 
@@ -27,11 +30,26 @@ def count_occurrences(text: str, part: str) -> int:
 
 
 def append_after(text: str, line: int, addition: str) -> str:
-    """Return a text with an addition below a line (from 1), with one empty line on each side."""
+    """Return a text with an addition below a line (from 1), with one empty line on each side.
+
+    Above an addition that goes on with a list or a table there is none.
+    """
     lines = normalize_newlines(text).split("\n")
     before, after = "\n".join(lines[:line]).rstrip(), "\n".join(lines[line:])
-    parts = (before, saved_text(addition).removesuffix("\n"), saved_text(after).removesuffix("\n"))
+    addition = saved_text(addition).removesuffix("\n")
+    if addition and _continues(before, addition):
+        before, addition = "", f"{before}\n{addition}"
+    parts = (before, addition, saved_text(after).removesuffix("\n"))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _continues(before: str, addition: str) -> bool:
+    """Return whether an addition begins with an item of the list, or a row of the table, that a text ends with."""
+    last, (first, *others) = before.rpartition("\n")[2], addition.split("\n")
+    if (item := _ITEM.match(last)) and (other := _ITEM.match(first)):
+        return item.groups() == other.groups()
+    is_header = bool(others and _DELIMITER_ROW.fullmatch(others[0]))
+    return bool(_ROW.match(last) and _ROW.match(first)) and not is_header
 
 
 def unified_diff(before: str, after: str, names: tuple[str, str]) -> str:

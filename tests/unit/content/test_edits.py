@@ -47,6 +47,28 @@ def test_there_is_one_empty_line_on_each_side(text: str, line: int, expected: st
     assert append_after(text, line, "\nNEW\n\n") == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "addition", "expected"),
+    [
+        ("# A\n\n- a\n- b\n", "- c", "# A\n\n- a\n- b\n- c\n"),
+        ("1. a\n\n2. b\n", "\n3. c\n   more\n", "1. a\n\n2. b\n3. c\n   more\n"),
+        ("- a\n  - b\n", "- [ ] c", "- a\n  - b\n- [ ] c\n"),
+        ("| a |\n|---|\n| 1 |\n\n", "| 2 |\n| 3 |", "| a |\n|---|\n| 1 |\n| 2 |\n| 3 |\n"),
+        ("| a |\n|---|\n| 1 |\n", "| b |\n| :- |\n| 2 |", "| a |\n|---|\n| 1 |\n\n| b |\n| :- |\n| 2 |\n"),
+        ("- a\n", "1. b", "- a\n\n1. b\n"),
+        ("- a\n", "* b", "- a\n\n* b\n"),
+        ("text\n", "- a", "text\n\n- a\n"),
+        ("- a\n", "text", "- a\n\ntext\n"),
+        ("- a\n", "---", "- a\n\n---\n"),
+        ("", "- a", "- a\n"),
+    ],
+)
+def test_a_list_and_a_table_go_on(text: str, addition: str, expected: str) -> None:
+    assert append_after(text, len(text.split("\n")), addition) == expected
+    below = append_after(f"{text}\n## B\n", len(text.split("\n")), addition)
+    assert below == f"{expected}\n## B\n"
+
+
 def test_occurrences_that_overlap_are_several() -> None:
     assert count_occurrences("aaa", "aa") == 2
     assert count_occurrences("a.c abc", "a.c") == 1
