@@ -14,9 +14,19 @@ from enum import IntEnum
 from functools import lru_cache
 from math import ceil
 
+from otterwiki_semantic.content.analysis import fold
 from otterwiki_semantic.search.answering.evidence import Unit
 from otterwiki_semantic.search.answering.tokens import Token, TokenKind
-from otterwiki_semantic.search.answering.vocabulary import AGENT, AUXILIARIES, BE, CONDITIONS, GOAL, ORIGIN, RELATIVES
+from otterwiki_semantic.search.answering.vocabulary import (
+    AGENT,
+    AUXILIARIES,
+    BE,
+    CONDITIONS,
+    GOAL,
+    MEANWHILE,
+    ORIGIN,
+    RELATIVES,
+)
 
 _MAX_STARTS = 8
 """Adverbials that are tried at other places."""
@@ -89,6 +99,8 @@ def _is_aligned(statement: Sequence[Token], unit: Unit, context: frozenset[str],
     conditions = Counter(filter(None, map(_condition, unit.tokens)))
     if strict and conditions - Counter(filter(None, map(_condition, statement))):
         return False
+    if strict and any(map(_is_rule, unit.tokens)) and sum(map(_is_bounded, unit.tokens)) > sum(map(_is_bounded, statement)):
+        return False
     added = context - {token.key for token in unit.tokens}
     if any(
         _Alignment(tuple(ours), unit.tokens, added if ours is statement else frozenset(), strict, unit.joint).exists()
@@ -103,6 +115,16 @@ def _condition(token: Token) -> str:
     """Return the class of a word that restricts the whole sentence; nothing for others."""
     name = token.key.strip("<>")
     return name if token.kind is TokenKind.KEPT and name in CONDITIONS else ""
+
+
+def _is_rule(token: Token) -> bool:
+    """Whether a word denies, demands or allows something, which may hold at some times only."""
+    return token.kind is TokenKind.NEGATION or token.key in {"<must>", "<may>"}
+
+
+def _is_bounded(token: Token) -> bool:
+    """Whether it begins what bounds it in time."""
+    return not MEANWHILE.isdisjoint((*token.before, fold(token.text)))
 
 
 class _State(IntEnum):

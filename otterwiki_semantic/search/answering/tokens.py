@@ -13,6 +13,7 @@ import regex
 from otterwiki_semantic.content.analysis import fold, words
 from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.search.answering.vocabulary import (
+    ESTIMATES,
     JOINS,
     PREPOSITIONS,
     irregular_stems,
@@ -117,6 +118,8 @@ def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
             is_adjoining = False
             continue
         for token in _made(piece, spelled, extra, clause, language):
+            if token.kind is TokenKind.NUMBER and found and not before and found[-1].text.lower() in ESTIMATES:
+                found[-1] = replace(found[-1], key="<about>", kind=TokenKind.KEPT)
             if is_adjoining and token.kind in {TokenKind.WORD, TokenKind.LIGHT, TokenKind.LIGHT_VERB, TokenKind.NAME}:
                 found[-1] = replace(found[-1], unit=found[-1].unit or token.key)
             is_light = token.kind in {TokenKind.LIGHT, TokenKind.LIGHT_VERB}

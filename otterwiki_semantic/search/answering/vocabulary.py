@@ -31,6 +31,7 @@ _KEPT = {
         "sometimes": "sometimes occasionally",
         "usually": "usually mostly generally normally often",
         "nearly": "nearly almost",
+        "about": "approximately roughly circa",
         "would": "would could",
         "formerly": "formerly previously deprecated obsolete planned proposed until",
         "claimed": "claimed alleged believed thought supposed supposedly assumed seemed pretended false wrong wrongly",
@@ -56,6 +57,7 @@ _KEPT = {
         "sometimes": "manchmal gelegentlich",
         "usually": "meist meistens gewöhnlich normalerweise oft",
         "nearly": "fast beinahe nahezu",
+        "about": "ungefähr etwa circa ca",
         "would": "würde würden könnte könnten wäre wären",
         "formerly": "früher ehemals veraltet geplant bis",
         "claimed": "angeblich behauptet vermutet geglaubt falsch",
@@ -76,6 +78,7 @@ _KEPT = {
         "seldom": "rarement",
         "usually": "généralement normalement souvent",
         "nearly": "presque",
+        "about": "environ",
         "least": "moins",
         "most": "maximum",
     },
@@ -131,7 +134,8 @@ _AMBIGUOUS_NUMBERS = {"one", "ein", "un", "een"}
 
 
 def _words(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
+    """Return words as they are compared, folded; *à* is left out of that, because it would be *a*."""
+    return frozenset(word if word == "à" else fold(word) for word in listed.split())
 
 
 CONTENT_PREPOSITIONS = _words("over under out up down above below since inside outside against")
@@ -154,6 +158,10 @@ JOINS = _words(
 """Words that a clause begins with."""
 COORDINATORS = _words("and but while whereas although though und aber während et mais tandis")
 """Words that join what could be said apart."""
+ESTIMATES = _words("about around")
+"""Words that make the number after them an estimate."""
+MEANWHILE = _words("while whilst during während pendant durant")
+"""Words that bound in time what they stand with."""
 PRONOUNS = _words("it they this these that those he she its their them es sie er dies diese dieser il elle ils elles ce cela")
 """Words that a sentence begins with which continues the one before it."""
 

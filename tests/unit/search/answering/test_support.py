@@ -199,3 +199,33 @@ def test_a_hostile_statement_takes_no_time_to_speak_of() -> None:
     ):
         assert reason(text, page) is not None or text.startswith(("((", "`", "[1]"))
     assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("language", "page", "text", "is_supported"),
+    [
+        ("en", "The drive must not be opened while the light blinks.", "The drive must not be opened.", False),
+        ("en", "The drive must not be opened while the light blinks.", "While it blinks, the drive must be opened.", False),
+        ("en", "You may enter the cellar during the day.", "You may enter the cellar.", False),
+        ("en", "The drive must not be opened while the light blinks.", "The drive must not be opened while it blinks.", False),
+        (
+            "en",
+            "The drive must not be opened while the light blinks.",
+            "The drive must not be opened while the light blinks.",
+            True,
+        ),
+        ("en", "The pump runs in the cellar while the fan runs in the attic.", "The pump runs in the cellar.", True),
+        ("de", "Das Lager darf während der Inventur nicht betreten werden.", "Das Lager darf nicht betreten werden.", False),
+        ("en", "A restore takes about 3 hours.", "A restore takes 3 hours.", False),
+        ("en", "A restore takes about 3 hours.", "A restore takes approximately 3 hours.", True),
+        ("en", "A restore takes around three hours.", "A restore takes about 3 hours.", True),
+        ("en", "A page about backups was written by Ada.", "A page about backups was written by Ada.", True),
+        ("de", "Die Sicherung dauert etwa 3 Stunden.", "Die Sicherung dauert 3 Stunden.", False),
+        ("de", "Die Sicherung dauert etwa 3 Stunden.", "Die Sicherung dauert ca. 3 Stunden.", True),
+        ("fr", "La copie dure environ 3 heures.", "La copie dure 3 heures.", False),
+    ],
+)
+def test_times_and_estimates_stay_as_they_are(language: str, page: str, text: str, *, is_supported: bool) -> None:
+    source = Source(1, "page", "Page", (), page)
+    reason = unsupported_reason(Statement(text, StatementKind.SENTENCE, 0, (1,)), [source], language)
+    assert (reason is None) == is_supported, reason
