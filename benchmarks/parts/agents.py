@@ -1,7 +1,8 @@
 """What an agent spends on a question: calls and tokens until it has read what answers, over the official MCP client.
 
-The agent is a script: it searches, and if the judged words are not in the answer, reads the sections of the passages, the best
-first. Questions, sections and passages are those of judged wikis (`--wikis`), each a directory with `pages` and `queries.json`.
+The agent is a script: it searches, and if the judged words are not in the answer, reads the sections that it names, first
+those of which it has seen nothing, then the rest of those of the passages, the best first. Questions, sections and passages are
+those of judged wikis (`--wikis`), each a directory with `pages` and `queries.json`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ _JUDGED_WORDS = 15
 """Words from the beginning of a judged section that have to be read."""
 _WANTED_CALLS, _WANTED_TOKENS, _WANTED_SHARE = 2, 1_500, 0.9
 _WANTED_TOOL_LIST = 1_800
-_PASSAGE = re.compile(r'<wiki-text-\w+(?: \w+="[^"]*")+>')
+_PASSAGE = re.compile(r'^(<wiki-text-\w+ )?(path="[^"]*"(?: \w+="[^"]*")*)>?$', re.MULTILINE)
+"""The beginning of a passage, or the place of one that is left out."""
 _NO_WORDS = re.compile(r"^\s*(?:```|~~~).*$|\]\([^)]*\)|<[^>]*>", re.MULTILINE)
 """Fences, addresses and tags."""
 
@@ -129,10 +131,10 @@ async def _ask(client: Client, question: _Question) -> _Outcome:
 
 
 def _passages(text: str) -> list[dict[str, Any]]:
-    """Return the arguments to read the sections of the passages, each section once."""
+    """Return the arguments to read the sections that an answer names, each section once, those without a passage first."""
     found: dict[str, dict[str, Any]] = {}
-    for match in _PASSAGE.finditer(text):
-        values = {name: html.unescape(value) for name, value in re.findall(r'(\w+)="([^"]*)"', match[0])}
+    for match in sorted(_PASSAGE.finditer(text), key=lambda match: bool(match[1])):
+        values = {name: html.unescape(value) for name, value in re.findall(r'(\w+)="([^"]*)"', match[2])}
         arguments = {name: values[name] for name in ("path", "section") if name in values}
         found.setdefault(json.dumps(arguments), arguments)
     return list(found.values())

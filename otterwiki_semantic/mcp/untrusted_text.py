@@ -25,7 +25,10 @@ class Markers:
 
         Attributes that are None are left out, the others escaped.
         """
-        shown = "".join(
-            f' {name}="{value.translate(_IN_ATTRIBUTES)}"' for name, value in attributes.items() if value is not None
-        )
+        shown = f" {escaped(**attributes)}" if attributes else ""
         return f"<{self._tag}{shown}>\n{text}\n</{self._tag}>"
+
+
+def escaped(**attributes: str | None) -> str:
+    """Return attributes as they stand in a tag, without those that are None."""
+    return " ".join(f'{name}="{value.translate(_IN_ATTRIBUTES)}"' for name, value in attributes.items() if value is not None)

@@ -142,6 +142,16 @@ def test_a_long_passage_is_cut_at_a_line_with_a_note() -> None:
     assert "(cut; read_note of this page with lines='3-9' has all of it)" in answer.text()
 
 
+def test_where_passages_without_room_stand_is_told_each_section_once() -> None:
+    shown = passage("best", "words " * 300)
+    sections = [passage("other", "words " * 300, section_path=["Other", name]) for name in ("A", "B & C", "A")]
+    answer = search_answer([found(shown, *sections, passage("best", "more " * 300))], 500)
+    assert [each.path for each in answer.results] == ["best"]
+    assert [each.section_path for each in answer.further or ()] == [["Other", "A"], ["Other", "B & C"]]
+    assert 'path="other" section="Other > B &amp; C" lines="3-9"' in answer.text()
+    assert "4 less relevant results left out" in answer.text()
+
+
 def test_passages_without_room_are_not_said_to_be_missing() -> None:
     answer = search_answer([found(passage("a folder/with a long name/" * 5, "unbroken" * 500))], 170)
     assert answer.results == []
