@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import IO
 
 from otterwiki_semantic.core.errors import RepositoryError
@@ -16,6 +18,7 @@ from otterwiki_semantic.core.records import Commit, LastChange
 _PAGE = b".md"
 _REGULAR_FILE = b"100"
 _TIMEOUT_SECONDS = 120
+_NO_CHANGES: Mapping[str, str] = MappingProxyType({})
 _LINE_BYTES = 4096
 _PIECE_BYTES = 1 << 20
 _CACHED_COMMITS = 4
@@ -167,6 +170,18 @@ class Repository:
         """Return the paths of the files of a commit that would be pages if they were not excluded."""
         return self._excluded(commit) if self.exclude else frozenset()
 
+    def is_excluded(self, path: str) -> bool:
+        """Whether a page with this path, which no commit needs to have, is excluded; git knows what a glob matches."""
+        if not self.exclude:
+            return False
+        with TemporaryDirectory() as place:
+            index = {"GIT_INDEX_FILE": f"{place}/index"}
+            empty = self._git("hash-object", "--stdin", stdin=b"").decode("ascii").strip()
+            entry = f"100644 {empty}\t{path}.md\0".encode()
+            self._git("update-index", "-z", "--add", "--index-info", stdin=entry, environment=index)
+            globs = [f":(top,glob){pattern}" for pattern in self.exclude]
+            return bool(self._git("ls-files", "-z", "--", *globs, environment=index))
+
     def matching_pages(self, commit: str, patterns: Sequence[str]) -> frozenset[str]:
         """Return the paths of the files of a commit that match one of some globs; git's ``ls-tree`` knows none."""
         globs = [f":(top,glob){pattern}" for pattern in patterns]
@@ -296,8 +311,8 @@ class Repository:
                 yield content
             process.stdin.close()
 
-    def _git(self, *arguments: str, stdin: bytes | None = None) -> bytes:
-        answer = self._run(*arguments, stdin=stdin)
+    def _git(self, *arguments: str, stdin: bytes | None = None, environment: Mapping[str, str] = _NO_CHANGES) -> bytes:
+        answer = self._run(*arguments, stdin=stdin, environment=environment)
         if answer.returncode:
             reason = "; ".join(_message(answer.stderr).splitlines())
             hint = _HINT_TO_INIT if "not a git repository" in reason else ""
@@ -305,12 +320,21 @@ class Repository:
         return answer.stdout
 
     def _run(
-        self, *arguments: str, stdin: bytes | None = None, timeout: float | None = _TIMEOUT_SECONDS
+        self,
+        *arguments: str,
+        stdin: bytes | None = None,
+        timeout: float | None = _TIMEOUT_SECONDS,
+        environment: Mapping[str, str] = _NO_CHANGES,
     ) -> subprocess.CompletedProcess[bytes]:
         command = [*self._command, *arguments]
         try:
             return subprocess.run(
-                command, input=stdin, capture_output=True, env=self._environment, timeout=timeout, check=False
+                command,
+                input=stdin,
+                capture_output=True,
+                env={**self._environment, **environment},
+                timeout=timeout,
+                check=False,
             )
         except FileNotFoundError:
             raise RepositoryError("git is not installed, or not on the PATH of this process") from None

@@ -70,6 +70,12 @@ class PageReader:
         self._check_head(path)
         return PageHistory(path, tuple(self._repository.commits(commit, path, n)))
 
+    def check_not_excluded(self, path: str, text: str) -> None:
+        """Raise `PageExcludedError` if a page with this text, which HEAD may lack, would be left out of searches."""
+        if self._repository.is_excluded(path):
+            raise page_excluded(path, EXCLUDE)
+        check_not_excluded(path, self._worker.call(_SECONDS, read_front_matter, text))
+
     def _check_head(self, path: str) -> None:
         """Raise `PageExcludedError` for a page that HEAD excludes, whatever it was before."""
         head = self._repository.head()

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+import git
 from flask import current_app, session
 from flask_login import current_user
 from msgspec import structs
@@ -57,6 +58,8 @@ _INDEX_SECONDS = 5.0
 _LOCK_SECONDS = 10.0
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 """Characters that no text has; page breaks are in some."""
+_DRIVE = re.compile(r"[A-Za-z]:")
+"""The beginning of a path that GitPython takes for one of Windows."""
 _RELATED = 3
 _RESERVED = ("-",)
 """First names of the wiki's own addresses."""
@@ -81,6 +84,8 @@ class PageWriter:
         _check_characters(text=asked.text)
         with self._alone():
             before = self._page(path)
+            if before is not None and saved_text(asked.text) == before.content:
+                return self._settled(_written(before, before))  # as after an answer that was lost
             if before is not None and asked.revision is None:
                 raise ApiError("page_exists", f"there is a page {before.path!r} already; send its revision to replace it")
             if before is None and asked.revision is not None:
@@ -124,6 +129,8 @@ class PageWriter:
         )
         if "" in names or not is_file_name or names[0] in _RESERVED or "\\" in path:
             raise ParameterError(f"path is {path[:100]!r}, which no page can be saved at")
+        if _DRIVE.match(path):
+            raise ParameterError(f"path is {path[:100]!r}; it must not begin with a letter and a colon")
         if not _is_page_address(path):
             raise ParameterError(f"path is {path!r}, which is an address of the wiki itself")
         saved = page_path(_file_name(path))
@@ -151,9 +158,7 @@ class PageWriter:
         try:
             return self._pages.page(path, PageRequest())
         except PageExcludedError:
-            raise ApiError(
-                "forbidden", f"the page {path!r} is excluded from search, and cannot be written by programs"
-            ) from None
+            raise _excluded(path) from None
         except PageNotFoundError:
             return None
 
@@ -186,10 +191,12 @@ class PageWriter:
         size, limit = len(text.encode()), self._settings.max_page_bytes
         if size > max(limit, len(before.content.encode()) if before else 0):
             raise ParameterError(f"the page would have {size:,} bytes; searches find those of up to {limit:,}")
+        try:
+            self._pages.check_not_excluded(page_path(_file_name(path)), text)
+        except PageExcludedError:
+            raise _excluded(path) from None
         _save_in_wiki(before, path, text, message, self._settings.repository)
-        view = self._pages.page(path, PageRequest())
-        changed = before is None or view.revision != before.revision
-        return WrittenPage(view.path, view.revision, before is None, changed, indexed=False, url=page_urls().of(view.path))
+        return _written(before, self._pages.page(path, PageRequest()))
 
     def _settled(self, written: WrittenPage) -> WrittenPage:
         """Return an answer once the index has the page, with those about the same if it is new; or after some seconds."""
@@ -208,6 +215,15 @@ class PageWriter:
         except SemanticError:
             return False
         return index.commit == index.head
+
+
+def _excluded(path: str) -> ApiError:
+    return ApiError("forbidden", f"the page {path!r} is excluded from search, and cannot be written by programs")
+
+
+def _written(before: PageView | None, after: PageView) -> WrittenPage:
+    changed = before is None or after.revision != before.revision
+    return WrittenPage(after.path, after.revision, before is None, changed, indexed=False, url=page_urls().of(after.path))
 
 
 def _check_characters(**texts: str | None) -> None:
@@ -264,12 +280,22 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
     A draft stays: it is a person's, who has not saved it. The wiki's notice to the browser is of no use to a program.
     """
     page = _wiki_page_class()(before.path if before else path)
+    storage = _wiki_page_class().__init__.__globals__["storage"]
+    _let_threads_write(storage)
     file = repository.resolve() / page.filename
     if file.resolve() != file:
         raise ParameterError(f"path is {path!r}, which is a symbolic link, or in one")
+    if before and page_path(page.filename) != before.path:
+        raise ApiError(
+            "write_failed", f"the wiki would save {before.path!r} in another file, {page.filename!r}; rename the page"
+        )
+    if not before and storage.repo.ignored(page.filename):
+        raise ParameterError(f"path is {path!r}, which git ignores")
     in_file, in_git = page.content or "", before.content if before else ""
     if page.exists and normalize_newlines(in_file).rstrip() != normalize_newlines(in_git).rstrip():
-        raise ApiError("write_failed", "the page's file is not as git has it; somebody has to commit it first")
+        if saved_text(in_file).strip() not in {"", text.strip()}:
+            raise ApiError("write_failed", "the page's file is not as git has it; somebody has to commit it first")
+        _unstage(storage, page.filename)  # of a save that was interrupted
     was_modified, page.discard_draft = session.modified, lambda _author: None
     author = (current_user.name, current_user.email) if current_user.is_authenticated else ("Anonymous", "")
     try:
@@ -278,12 +304,34 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
         raise
     except Exception as error:  # of git, of the disk, of the wiki: their classes are not ours
         log.exception("a page could not be saved")
+        _restore(file, in_git if before else None)
+        _unstage(storage, page.filename)
         raise ApiError(
             "write_failed", f"the page could not be saved: {type(error).__name__}; the wiki's log says why"
         ) from error
     finally:
         session.pop("_flashes", None)
         session.modified = was_modified
+
+
+def _let_threads_write(storage: Any) -> None:
+    """Let the wiki read objects of git without the process that GitPython's threads share, and in which they wait for ever."""
+    if not isinstance(storage.repo.odb, git.GitDB):
+        storage.repo = git.Repo(storage.path, odbt=git.GitDB)
+
+
+def _restore(file: Path, text: str | None) -> None:
+    """Give a file that could not be written the text that git has, or remove it."""
+    with suppress(OSError):
+        if text is None:
+            file.unlink(missing_ok=True)
+        else:
+            file.write_text(text, encoding="utf-8", newline="")
+
+
+def _unstage(storage: Any, name: str) -> None:
+    with suppress(Exception):  # a repository without a commit
+        storage.repo.git.reset("-q", "--", name)
 
 
 def _default_message(page: Any) -> str:

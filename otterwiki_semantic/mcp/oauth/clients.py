@@ -18,7 +18,12 @@ SCOPE = "wiki"
 MAX_ID_CHARACTERS = 1_000
 _MAX_NAME = 60
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
-_DANGEROUS_SCHEMES = {"about", "blob", "data", "file", "filesystem", "ftp", "javascript", "mailto", "vbscript", "ws", "wss"}
+_DANGEROUS_SCHEMES = {
+    "about", "afp", "blob", "data", "feed", "file", "filesystem", "ftp", "jar", "javascript", "ldap", "mailto", "mhtml",
+    "nfs", "res", "search", "shell", "smb", "ssh", "telnet", "vbscript", "view-source", "ws", "wss", "x",
+}  # fmt: skip
+_OF_WINDOWS = ("ms-", "search-ms")
+"""Beginnings of schemes that start programs of the system."""
 _AUTH_METHODS = {"none", "client_secret_post", "client_secret_basic"}
 
 
@@ -83,7 +88,13 @@ def check_redirect_uri(uri: str) -> None:
     """
     parts = urlsplit(uri)
     is_web = parts.scheme in {"http", "https"}
-    if parts.scheme in _DANGEROUS_SCHEMES or not _SCHEME.fullmatch(parts.scheme) or "@" in parts.netloc or "#" in uri:
+    if (
+        parts.scheme in _DANGEROUS_SCHEMES
+        or parts.scheme.startswith(_OF_WINDOWS)
+        or not _SCHEME.fullmatch(parts.scheme)
+        or "@" in parts.netloc
+        or "#" in uri
+    ):
         raise RegistrationError("invalid_redirect_uri", "a redirect URI has a scheme, a user or a fragment that is not allowed")
     if is_web and (not parts.hostname or (parts.scheme == "http" and not is_loopback_host(parts.hostname))):
         raise RegistrationError(

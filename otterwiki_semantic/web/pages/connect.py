@@ -19,7 +19,14 @@ from otterwiki_semantic.core.loopback import is_loopback_host
 from otterwiki_semantic.core.records import CONNECTIONS_PATH, CONSENT_PATH, ConsentRequest, Grant, Purpose, SecretRequest
 from otterwiki_semantic.core.serialization import encode
 from otterwiki_semantic.core.signing import Signer
-from otterwiki_semantic.web.auth import account_fingerprint, account_of, connections, has_permission, require_key
+from otterwiki_semantic.web.auth import (
+    account_fingerprint,
+    account_of,
+    connections,
+    has_permission,
+    require_key,
+    require_same_site,
+)
 from otterwiki_semantic.web.connections import REFRESH_SECONDS, Connection
 from otterwiki_semantic.web.errors import ApiError, handle_errors
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, render_page
@@ -118,6 +125,7 @@ class _Views:
 
     def decide(self) -> ResponseReturnValue:
         """Send the browser back to the program, with a code or with the refusal."""
+        require_same_site()
         account = account_fingerprint(current_user) if current_user.is_authenticated else None
         asked = self._asked(request.form.get("request", ""))
         if account is None or asked is None:

@@ -385,3 +385,101 @@ def test_writing_is_off_until_the_administrator_allows_it(
         before = head_of(repository)
         assert error_of(put(live, "notes/new", text="# New\n")) == (403, code)
         assert head_of(repository) == before
+
+
+@pytest.mark.parametrize(
+    ("path", "text"), [("secret/new", "# New\n"), ("hidden", "---\nsearch: false\n---\n# New\n")], ids=["glob", "front matter"]
+)
+def test_a_page_that_would_be_excluded_is_not_written(wiki: LiveWiki, path: str, text: str) -> None:
+    before = head_of(wiki.repository)
+    reply = put(wiki, path, text=text)
+    assert (reply.status, reply.json["error"]["code"]) == (403, "forbidden")
+    assert head_of(wiki.repository) == before
+    assert not (wiki.repository / f"{path}.md").exists()
+
+
+def test_a_page_is_not_taken_out_of_searches(wiki: LiveWiki) -> None:
+    revision = put(wiki, "to-stay", text="# To stay\n\ntext\n").json["revision"]
+    reply = put(wiki, "to-stay", text="---\nsearch: false\n---\n# To stay\n", revision=revision)
+    assert reply.status == 403
+    assert "search: false" not in read(wiki, "to-stay")["content"]
+
+
+@pytest.mark.parametrize(("path", "said"), [("ignored/page", "git ignores"), ("a:b", "a letter and a colon")])
+def test_what_git_does_not_take_is_refused(wiki: LiveWiki, path: str, said: str) -> None:
+    exclude = wiki.repository / ".git" / "info" / "exclude"
+    exclude.parent.mkdir(exist_ok=True)
+    exclude.write_text("ignored/\n")
+    reply = put(wiki, path, text="# New\n")
+    assert reply.status == 422
+    assert said in reply.text
+    assert not (wiki.repository / f"{path}.md").exists()
+
+
+def test_the_same_page_sent_again_changes_nothing(wiki: LiveWiki) -> None:
+    first = put(wiki, "twice", text="# Twice\n\nsent\n")
+    head = head_of(wiki.repository)
+    again = put(wiki, "twice", text="# Twice\n\nsent\n")
+    assert (again.status, again.json["created"], again.json["changed"]) == (200, False, False)
+    assert again.json["revision"] == first.json["revision"]
+    assert head_of(wiki.repository) == head
+
+
+def test_a_file_that_the_wiki_would_save_elsewhere_is_not_forked(wiki: LiveWiki) -> None:
+    commit(wiki.repository, {"Upper.md": "# Upper\n\nold text\n"})
+    reply = patch(wiki, "Upper", append="more")
+    assert reply.status == 503
+    assert "rename the page" in reply.text
+    assert not (wiki.repository / "upper.md").exists()
+
+
+def test_a_save_that_fails_leaves_the_page_as_it_was(wiki: LiveWiki) -> None:
+    revision = put(wiki, "failing", text="# Failing\n\nas it was\n").json["revision"]
+    hook = wiki.repository / ".git" / "hooks" / "pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    try:
+        replies = [
+            put(wiki, "failing", text="# Failing\n\nother\n", revision=revision),
+            put(wiki, "never there", text="# Never there\n"),
+        ]
+    finally:
+        hook.unlink()
+    assert [reply.json["error"]["code"] for reply in replies] == ["write_failed", "write_failed"]
+    assert (wiki.repository / "failing.md").read_text() == "# Failing\n\nas it was\n"
+    assert not (wiki.repository / "never there.md").exists()
+    assert git(wiki.repository, "status", "--porcelain") == ""
+    assert put(wiki, "failing", text="# Failing\n\nother\n", revision=revision).status == 200
+
+
+@pytest.mark.parametrize("left", ["# Left\n\nnew\n", ""], ids=["written", "emptied"])
+@pytest.mark.parametrize("is_staged", [False, True])
+def test_a_save_that_was_interrupted_can_be_sent_again(wiki: LiveWiki, left: str, *, is_staged: bool) -> None:
+    name = f"left {bool(left)} {is_staged}".lower()
+    revision = put(wiki, name, text="# Left\n\nold\n").json["revision"]
+    (wiki.repository / f"{name}.md").write_text(left)
+    if is_staged:
+        git(wiki.repository, "add", f"{name}.md")
+    reply = put(wiki, name, text="# Left\n\nnew\n", revision=revision)
+    assert (reply.status, reply.json.get("changed")) == (200, True), reply.text
+    assert git(wiki.repository, "show", f"HEAD:{name}.md").endswith("new")
+
+
+def test_programs_write_while_people_read(wiki: LiveWiki) -> None:
+    is_over = threading.Event()
+
+    def browse() -> None:
+        while not is_over.is_set():
+            for address in ("/garden", "/garden/history", "/-/changelog", "/garden/blame"):
+                wiki.get(address)
+
+    readers = [threading.Thread(target=browse, daemon=True) for _ in range(3)]
+    for reader in readers:
+        reader.start()
+    replies = [put(wiki, f"busy/{number}", text=f"# Busy {number}\n").status for number in range(15)]
+    is_over.set()
+    for reader in readers:
+        reader.join(30)
+    assert replies == [200] * 15
+    assert not any(reader.is_alive() for reader in readers)
