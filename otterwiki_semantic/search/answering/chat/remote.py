@@ -76,7 +76,8 @@ class RemoteChatModel:
         if ending is None:
             raise ChatModelError(f"{self.name}: {self.place} ended the answer before its end; what came of it is shown")
         if ending not in self._protocol.whole:
-            raise ChatModelError(f"{self.name} {_ENDINGS.get(ending, f'ended with {ending[:_MAX_SHOWN]!r}')}")
+            said = redact(ending, (self._key,), sent)[:_MAX_SHOWN]
+            raise ChatModelError(f"{self.name} {_ENDINGS.get(ending, f'ended with {said!r}')}")
         if not has_text:
             raise ChatModelError(f"{self.name}: {self.place} answered nothing; try another model")
 
@@ -129,8 +130,9 @@ class RemoteChatModel:
 
     def _read(self, event: Any) -> Delta:
         with suppress(KeyError, TypeError, AttributeError, IndexError, ConfigError):
-            if isinstance(event, dict):
-                return self._protocol.read(event)
+            delta = self._protocol.read(event) if isinstance(event, dict) else None
+            if delta and isinstance(delta.text, str) and isinstance(delta.ending, str | None):
+                return delta
         provider = self.name.partition(":")[0]
         raise ProviderError(200, f"it does not speak the protocol of {provider}")
 
