@@ -16,21 +16,30 @@ from math import ceil
 
 from otterwiki_semantic.content.analysis import fold
 from otterwiki_semantic.search.answering.evidence import Unit
-from otterwiki_semantic.search.answering.tokens import Token, TokenKind
+from otterwiki_semantic.search.answering.tokens import OWNED, Token, TokenKind
 from otterwiki_semantic.search.answering.vocabulary import (
+    ADDITIONS,
     AGENT,
+    ALTERNATIVES,
     AUXILIARIES,
     BE,
     CONDITIONS,
+    CONTENT_PREPOSITIONS,
+    ENABLING,
     GOAL,
+    INFINITIVES,
     MEANWHILE,
+    OBLIGING,
     ORIGIN,
+    RANGES,
     RELATIVES,
+    SUBORDINATORS,
 )
 
 _MAX_STARTS = 8
 """Adverbials that are tried at other places."""
 _BELONGS = frozenset({"of", "des", "von", "vom", "du", "de"})
+_LONGEST_UNIT = 3
 _MIN_ALIGNED = 2
 _MIN_SHARE = 0.6
 """Share of a statement's words that have to stand in the unit itself, not only above it."""
@@ -72,6 +81,8 @@ def compare(statement: Sequence[Token], unit: Unit, extra: frozenset[str] = froz
     )
     if missing:
         return Comparison(Fit.OTHER_WORDS, missing)
+    if _obliges(statement, unit):
+        return Comparison(Fit.OTHER_ORDER)
     if unit.is_code and not any(token.kind in {TokenKind.NAME, TokenKind.NUMBER} for token in statement):
         return Comparison(Fit.OTHER_ORDER)
     if has_columns:
@@ -84,6 +95,12 @@ def compare(statement: Sequence[Token], unit: Unit, extra: frozenset[str] = froz
         dropped = tuple(token for token in unit.tokens if token.is_strict and token.key not in own)
         return Comparison(Fit.RESTRICTED, dropped=dropped)
     return Comparison(Fit.OTHER_ORDER)
+
+
+def _obliges(statement: Sequence[Token], unit: Unit) -> bool:
+    """Whether a statement demands what the unit allows."""
+    said, own = ({word for token in each for word in (fold(token.text), *token.before)} for each in (statement, unit.tokens))
+    return bool(OBLIGING & said) and not OBLIGING & own and bool(ENABLING & own)
 
 
 def _dropped_above(statement: Sequence[Token], unit: Unit) -> tuple[Token, ...]:
@@ -210,6 +227,8 @@ class _Alignment:
     def _passes(self, at: int, last: int, place: int, state: _State) -> bool:
         """Whether the words between two that are mapped may be left out."""
         skipped = self._theirs[last + 1 : place]
+        if self._changes(self._ours[at], skipped, place, last):
+            return False
         is_figure = self._ours[at].kind is TokenKind.NUMBER and at > 0 and not self._ours[at - 1].ends_part
         if is_figure and last >= 0 and any(token.kind is TokenKind.NUMBER for token in skipped):
             return False
@@ -228,6 +247,23 @@ class _Alignment:
         if state is _State.AFTER_ADDED:
             return not _has_content(left) and not _has_content(right)
         return not _has_content(right) if state is _State.FREE else _is_idle(skipped)
+
+    def _changes(self, own: Token, skipped: Sequence[Token], place: int, last: int) -> bool:
+        """Whether a word means something else without those left out before it: *refuses to sign*, *below 10 °C*."""
+        other = self._theirs[place]
+        governed = bool(skipped) and skipped[-1].is_content and (skipped[-1].clause == other.clause or not other.before)
+        if skipped and fold(skipped[-1].text) in CONTENT_PREPOSITIONS:
+            return True
+        if governed and (INFINITIVES & set(other.before) or (other.text.endswith("ing") and not own.text.endswith("ing"))):
+            return True
+        if skipped and SUBORDINATORS & set(other.before) and _has_content(skipped):
+            return True
+        if skipped and last >= 0 and (OWNED in skipped[0].before or _is_range(self._theirs[last], skipped[0])):
+            return True
+        alternatives = ALTERNATIVES & set(other.before)
+        if alternatives and not alternatives & set(own.before):
+            return bool(skipped) or bool(ADDITIONS & set(own.before))
+        return False
 
     def _passes_within(self, last: int, place: int, skipped: Sequence[Token], state: _State) -> bool:
         if self._strict and any(token.is_strict for token in skipped):
@@ -267,7 +303,20 @@ class _Alignment:
             return False
         if own.kind is TokenKind.NUMBER and own.unit:
             return own.unit == other.unit or not other.unit
+        return _is_spelled_alike(own.text, other.text)
+
+
+def _is_range(first: Token, second: Token) -> bool:
+    """Whether two numbers are the ends of a range, such as *5 to 10*."""
+    return first.kind is second.kind is TokenKind.NUMBER and not RANGES.isdisjoint(second.before)
+
+
+def _is_spelled_alike(own: str, other: str) -> bool:
+    """Whether two words are not told apart by an accent alone (*fördert*), nor two units by their case (*mW*, *MW*)."""
+    if fold(own) != fold(other):
         return True
+    is_unit = 1 < len(own) <= _LONGEST_UNIT and (own.isupper() or other.isupper()) != (own.isupper() and other.isupper())
+    return own.lower() == other.lower() and not (is_unit and own[1:] == other[1:] and own[0] not in "kK")
 
 
 def _has_content(skipped: Sequence[Token]) -> bool:

@@ -85,13 +85,15 @@ class Answerer:
         similarity = self._similarity(question)
         language = detect_language([source.text for source in sources], self._languages)
         if self._model is None:
-            extracted = extract_statements(sources, _scorer(question, language, similarity))
+            extracted = extract_statements(sources, _scorer(question, language, similarity), language)
             yield from (CheckedStatement(each, None) for each in extracted)  # they stand there
             return
         messages = prompt(question, sources, history, [each.describe() for each in conflicts], self._model.window)
         for statement in _parsed(self._model.stream(messages, seconds, is_cancelled), len(sources)):
-            if NO_ANSWER in statement.text.upper() or says_nothing_found(statement.text):
+            if NO_ANSWER in statement.text.upper():
                 return
+            if says_nothing_found(statement.text):
+                continue  # of a part of the question
             yield CheckedStatement(statement, unsupported_reason(statement, sources, language, similarity))
 
     def close(self) -> None:

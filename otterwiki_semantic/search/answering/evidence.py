@@ -16,7 +16,7 @@ from otterwiki_semantic.search.answering.vocabulary import PRONOUNS
 
 _FENCE = re.compile(r"\s*(?:>\s?)*(`{3,}|~{3,})")
 _HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
-_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
+_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[xX]\]\s+)?")
 _TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _ABBREVIATION = re.compile(
@@ -72,6 +72,20 @@ class Evidence:
     """All that a reader sees, folded."""
 
 
+def _restricts(heading: Token, at: int) -> bool:
+    """Whether a word of a heading, the `at`-th of its tokens, restricts what stands below it."""
+    if heading.kind is TokenKind.NEGATION:
+        return at < 2 and fold(heading.text) not in _IDLE
+    is_first = at == 0 and heading.key in {"<if>", "<only>"} and fold(heading.text) not in {"when", "wenn"}
+    return is_first or heading.key in {"<claimed>", "<forbidden>"}
+
+
+def restricting_heading(source: Source, language: str) -> str:
+    """Return the heading right above a source if that restricts what stands below it, such as *Myths*; else nothing."""
+    heading = source.headings[-1] if source.headings else ""
+    return heading if any(_restricts(token, at) for at, token in enumerate(tokens(heading, language))) else ""
+
+
 @dataclass(slots=True)
 class _Reader:
     language: str
@@ -85,15 +99,9 @@ class _Reader:
         return frozenset(token.key for token in tokens(above, self.language) if token.kind is not TokenKind.NUMBER)
 
     def required(self) -> frozenset[str]:
-        """Return the negation that a heading such as *Do not* begins with."""
-        above = [*self.headings[-1:], *self.inner[-1:]]
-        found = (tokens(text, self.language)[:2] for text in above)
-        return frozenset(
-            token.key
-            for first in found
-            for token in first
-            if token.kind is TokenKind.NEGATION and fold(token.text) not in _IDLE
-        )
+        """Return what a heading such as *Do not*, *If the disk fails* or *Myths* says of all that stands below it."""
+        above = [tokens(text, self.language) for text in (*self.headings[-1:], *self.inner[-1:])]
+        return frozenset(token.key for found in above for at, token in enumerate(found) if _restricts(token, at))
 
     def add(
         self,

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, islice
 
+from otterwiki_semantic.core.languages import ENGLISH
+from otterwiki_semantic.search.answering.evidence import restricting_heading
 from otterwiki_semantic.search.answering.source import Source
 from otterwiki_semantic.search.answering.statements import Statement, StatementKind, StatementParser
 
@@ -27,9 +29,12 @@ Score = Callable[[Sequence[str]], Sequence[float]]
 """Returns how well each text answers the question."""
 
 
-def extract_statements(sources: Sequence[Source], score: Score) -> list[Statement]:
-    """Return the up to three sentences or lists that answer best, in the order of the sources."""
-    found = list(islice(((source, unit) for source in sources for unit in _units(source)), _MAX_SCORED))
+def extract_statements(sources: Sequence[Source], score: Score, language: str = ENGLISH) -> list[Statement]:
+    """Return the up to three sentences or lists that answer best, in the order of the sources.
+
+    A heading without which they say something else, such as *Myths*, stands before them.
+    """
+    found = list(islice(((source, unit) for source in sources for unit in _units(source, language)), _MAX_SCORED))
     if not found:
         return []
     units = [unit for _, unit in found]
@@ -45,17 +50,18 @@ def extract_statements(sources: Sequence[Source], score: Score) -> list[Statemen
     return [replace(each, block=blocks.index((each.cited, each.block))) for each in extracted]
 
 
-def _units(source: Source) -> Iterator[list[Statement]]:
+def _units(source: Source, language: str) -> Iterator[list[Statement]]:
     """Yield what of a source can be read by itself: a sentence, a short list, each with what announces or asks for it."""
     parser = StatementParser(0)
     statements = [replace(each, cited=(source.number,)) for each in (*parser.feed(source.text), *parser.finish())]
+    heading = restricting_heading(source, language)
     before: list[Statement] = []
     for _, block in groupby(statements, key=lambda each: each.block):
         for part in _parts(list(block)):
             unit = [*before, *part]
             before = unit if part[-1].text.rstrip().endswith(_CONTINUED) and len(unit) < _MAX_ITEMS else []
             if not before and _is_telling(unit):
-                yield unit
+                yield [replace(unit[0], text=f"{heading}: {unit[0].text}"), *unit[1:]] if heading else unit
 
 
 def _parts(block: list[Statement]) -> list[list[Statement]]:

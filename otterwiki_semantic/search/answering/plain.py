@@ -19,6 +19,13 @@ _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _KEPT = "\ue010"
 """Stands for code while marks are taken out around it; `clean` lets no such character in."""
 _KEPT_NUMBER = re.compile(f"{_KEPT}(\\d+){_KEPT}")
+_UNSEEN_PART = re.compile(
+    r"(?P<code>^[ \t>]*(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*(?P=fence)[`~]*[ \t]*$|\Z)"
+    r"|(?P<ticks>`+)(?!`)[^\n]{1,1000}?(?<!`)(?P=ticks)(?!`))"
+    r"|<!--.*?(?:-->|\Z)|~~(?=\S)[^\n]{1,1000}?(?<=\S)~~|<(?P<tag>del|s|strike)(?:\s[^<>]*)?>.{0,1000}?</(?P=tag)\s*>",
+    re.DOTALL | re.IGNORECASE | re.MULTILINE,
+)
+_UNTICKED = re.compile(r"^([ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+)\[ \][ \t]+", re.MULTILINE)
 _UNSEEN = {"Cc", "Cf", "Co", "Cs", "Cn"}
 
 
@@ -27,6 +34,11 @@ def clean(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return "".join(_cleaned(character) for character in text)
+
+
+def visible_markdown(text: str) -> str:
+    """Return Markdown without comments and without what is struck out; items that are not ticked begin with ☐. Code stays."""
+    return _UNTICKED.sub(r"\1☐ ", _UNSEEN_PART.sub(lambda match: match["code"] or "", text))
 
 
 def _cleaned(character: str) -> str:
@@ -56,7 +68,8 @@ def plain_text(markdown: str) -> str:
 
     text = _CODE.sub(keep, clean(markdown))
     text = _ADDRESS_IN_ANGLES.sub(r"\1", _COMMENT.sub(" ", text))
-    text = _without_tags(text)
+    parts = re.split(f"({_KEPT}\\d+{_KEPT})", text)
+    text = "".join(part if at % 2 else _without_tags(part) for at, part in enumerate(parts))
     text = _WIKI_LINK.sub(r"\1", _IMAGE.sub("", text))
     text = _LINK.sub(r"\1", _LINK.sub(r"\1", text))
     text = _ESCAPE.sub(r"\1", _EMPHASIS.sub("", _STRONG.sub("", text))).replace("`", "")

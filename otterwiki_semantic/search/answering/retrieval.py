@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from otterwiki_semantic.content.analysis import function_words, words
 from otterwiki_semantic.core.parameters import Exchange
 from otterwiki_semantic.core.records import Answer, Hit
+from otterwiki_semantic.search.answering.plain import visible_markdown
 from otterwiki_semantic.search.answering.prompt import NO_QUERY
 from otterwiki_semantic.search.answering.source import Source
 
@@ -73,7 +74,7 @@ def _lines(hit: Hit) -> tuple[int, int]:
 def sources_of(hits: Sequence[Hit]) -> list[Source]:
     """Return passages as sources, numbered from 1."""
     return [
-        Source(number, hit.path, hit.title, hit.section_path, hit.markdown or hit.text, hit.updated)
+        Source(number, hit.path, hit.title, hit.section_path, visible_markdown(hit.markdown or hit.text), hit.updated)
         for number, hit in enumerate(hits, 1)
     ]
 

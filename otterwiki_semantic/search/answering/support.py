@@ -85,7 +85,8 @@ def unsupported_reason(
     ]
     asserted = [token for part in parts for token in part if token.is_content or token.is_strict]
     if not any(token.is_content for token in asserted):
-        return None if statement.text.rstrip().endswith((":", "：")) else NO_SOURCE if not cited else _not_said(cited[0].number)
+        announces = not asserted and statement.text.rstrip().endswith((":", "："))
+        return None if announces else NO_SOURCE if not cited else _not_said(cited[0].number)
     if not cited:
         return NO_SOURCE
     if any(len(part) > _MAX_TOKENS for part in parts):

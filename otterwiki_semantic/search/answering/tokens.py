@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
@@ -15,6 +15,7 @@ from otterwiki_semantic.core.languages import ENGLISH
 from otterwiki_semantic.search.answering.vocabulary import (
     ESTIMATES,
     JOINS,
+    PARTICLES,
     PREPOSITIONS,
     irregular_stems,
     joining_words,
@@ -76,18 +77,24 @@ class Token:
         return self.kind in {TokenKind.NEGATION, TokenKind.KEPT}
 
 
+OWNED = "'s"
+"""Stands among the words before what somebody owns."""
+UNTICKED = "☐"
 _LETTER = r"\p{Latin}\p{Greek}\p{Cyrillic}"
 _PIECE = regex.compile(
     r"(?P<literal>(?:https?://|www\.)[^\s<>\"']+|[\w.+-]+@[\w-]+(?:\.[\w-]+)+"
     r"|(?<![\w/])[~.]{0,2}/[\w.@:+~%*-][\w./@:+~%*?=&-]*|(?<![^\s(])--?[A-Za-z][\w-]*"
     rf"|(?<!\w)(?=[{_LETTER}_])[\w-]+(?:[_/\\@=]|::|\.(?=[\w]))[\w./\\@=:-]*\w)"
-    rf"|(?P<number>(?<![{_LETTER}\p{{N}}_.])(?:[€$£¥]\s?)?[+-]?\d+(?:[.,:’'/]\d+|-\d+)*(?P<sign>\s?(?:%|‰|°\s?[CFK]?\b|[€$£¥]))?"
-    rf"(?![{_LETTER}]{{4}})(?P<suffix>\p{{Latin}}{{1,3}})?(?![{_LETTER}\p{{N}}_]))"
+    rf"|(?P<number>(?<![{_LETTER}\p{{N}}_.])(?:[<>≤≥≈~±]=?\s?)?(?:[€$£¥]\s?)?[+\u2212-]?\d+(?:[.,:’'/]\d+|-\d+)*(?P<sign>\s?(?:%|‰|°\s?[CFK]?\b|[€$£¥]))?"
+    rf"(?![{_LETTER}]{{4}})(?P<suffix>\p{{Latin}}{{1,3}}[²³]?)?(?![{_LETTER}\p{{N}}_]))"
     rf"|(?P<id>(?<!\w)\p{{Lu}}?\p{{Ll}}+\p{{Lu}}[{_LETTER}\p{{N}}_]*|(?<!\w)(?=[\w-]*\d)(?=[\w-]*[{_LETTER}])[{_LETTER}\p{{N}}_]+(?:-[{_LETTER}\p{{N}}_]+)*)"
-    r"|(?P<word>[\p{L}\p{M}]+(?:[’'][\p{L}]+)*)"
+    r"|(?P<word>[\p{L}\p{M}]+(?:[’'][\p{L}]+)*[²³]?|☐)"
     r"|(?P<stop>[;:,()\[\]|—–!?.。、，；：]|\s-\s)"
 )
 _NOT = re.compile(r"(?<=[a-z])n['’]t\b|(?<=\bcan)not\b", re.IGNORECASE)
+_EXCEPTION = re.compile(r"\b(?:other than|apart from|aside from)\b", re.IGNORECASE)
+_POSSESSIVE = re.compile(r"\w[’']s$")
+_BOUNDS = {"<": "<less>", "≤": "<most>", ">": "<more>", "≥": "<least>", "≈": "<about>", "~": "<about>", "±": "<about>"}
 _CONDITION = re.compile(r"\b(?:as long as|provided that|in case(?! of)|solange)\b", re.IGNORECASE)
 _THOUSANDS = re.compile(r"\d{1,3}(?:[,'’]\d{3})+")
 _TIME = re.compile(r"0(\d:\d\d)")
@@ -98,14 +105,15 @@ def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
     found: list[Token] = []
     before: list[str] = []
     is_adjoining = False
-    text = _NOT.sub(" not", unicodedata.normalize("NFC", text))
+    text = _EXCEPTION.sub("except", _NOT.sub(" not", unicodedata.normalize("NFC", text).replace("’", "'")))
     for piece, spelled, extra in _pieces(_CONDITION.sub("wenn" if language == "de" else "if", text)):
         if piece == "stop":
-            found, clause = _ended(found, clause, spelled)
+            found, clause = _ended([*found, *_particle(before, language, clause)], clause, spelled)
+            before = []
             is_adjoining = False
             continue
         folded = fold(spelled)
-        is_acronym = len(spelled) > 1 and spelled.isupper() and not text.isupper()
+        is_acronym = (len(spelled) > 1 or _is_initial(spelled, found)) and spelled.isupper() and not text.isupper()
         if (
             piece == "word"
             and folded in joining_words(language) | JOINS
@@ -127,7 +135,20 @@ def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
             found.append(replace(token, before=tuple(before), kind=TokenKind.WORD if is_name else token.kind))
             before = []
             is_adjoining = token.kind is TokenKind.NUMBER
-    return found
+        if _POSSESSIVE.search(spelled):
+            before.append(OWNED)
+    return [*found, *_particle(before, language, clause)]
+
+
+def _particle(before: Sequence[str], language: str, clause: int) -> list[Token]:
+    """Return the part of a German verb that ends a clause, such as *aus* in *schalten Sie die Pumpe aus*."""
+    is_part = language == "de" and bool(before) and before[-1] in PARTICLES
+    return [Token(f"~{before[-1]}", before[-1], TokenKind.WORD, clause)] if is_part else []
+
+
+def _is_initial(spelled: str, found: Sequence[Token]) -> bool:
+    """Whether a letter is a name, such as that of *pump A*."""
+    return len(spelled) == 1 and spelled.isupper() and spelled != "I" and bool(found) and not found[-1].ends_part
 
 
 def _ended(found: list[Token], clause: int, stop: str = "") -> tuple[list[Token], int]:
@@ -153,7 +174,14 @@ def _pieces(text: str) -> Iterator[tuple[str, str, str]]:
 
 def _made(piece: str, spelled: str, extra: str, clause: int, language: str) -> Iterator[Token]:
     if piece == "number":
-        digits = re.sub(r"[^\d.,:/'’-]", "", spelled)
+        if bound := _BOUNDS.get(spelled[0], ""):
+            yield Token(
+                {"<less>": "<most>", "<more>": "<least>"}.get(bound, bound) if spelled[1] == "=" else bound,
+                spelled[0],
+                TokenKind.KEPT,
+                clause,
+            )
+        digits = re.sub(r"[^\d.,:/'’-]", "", spelled.replace("\u2212", "-"))
         currency = re.sub(r"[^€$£¥]", "", spelled)
         unit = extra if extra and not extra.isalpha() else ""
         yield Token(f"#{_number(digits)}{currency or unit}", spelled.strip(), TokenKind.NUMBER, clause)
@@ -167,7 +195,11 @@ def _made(piece: str, spelled: str, extra: str, clause: int, language: str) -> I
 
 def _words(spelled: str, clause: int, language: str) -> Iterator[Token]:
     folded = fold(spelled)
-    if folded in negations(language):
+    if spelled == UNTICKED:
+        yield Token("<not done>", spelled, TokenKind.KEPT, clause)
+    elif spelled[-1] in "²³":
+        yield Token(spelled.lower(), spelled, TokenKind.NAME, clause)
+    elif folded in negations(language):
         yield Token("not", spelled, TokenKind.NEGATION, clause)
     elif folded in number_words(language):
         yield Token(f"#{number_words(language)[folded]}", spelled, TokenKind.NUMBER, clause)
@@ -185,7 +217,8 @@ def _words(spelled: str, clause: int, language: str) -> Iterator[Token]:
 
 
 def _number(digits: str) -> str:
-    digits = digits.strip(".,:/-'’")
+    sign = "-" if digits.startswith("-") else ""
+    digits = sign + digits.strip(".,:/-'’")
     if _THOUSANDS.fullmatch(digits):
         return re.sub(r"[,'’]", "", digits)
     return _TIME.sub(r"\1", digits)

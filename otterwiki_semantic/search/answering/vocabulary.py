@@ -33,8 +33,22 @@ _KEPT = {
         "nearly": "nearly almost",
         "about": "approximately roughly circa",
         "would": "would could",
-        "formerly": "formerly previously deprecated obsolete planned proposed until",
-        "claimed": "claimed alleged believed thought supposed supposedly assumed seemed pretended false wrong wrongly",
+        "formerly": "formerly previously obsolete planned proposed until",
+        "claimed": "claimed alleged believed thought supposed supposedly assumed seemed pretended false wrong wrongly unlikely "
+        "myth myths doubts doubt doubted untrue impossible mistake mistakes",
+        "forbidden": "avoid avoids avoided forbidden forbid forbids prohibited prohibits prohibit banned refrain blocked "
+        "rejected deprecated",
+        "refused": "refuse refuses refused refusing decline declines declined",
+        "prevented": "prevent prevents prevented",
+        "tried": "try tries tried trying attempt attempts attempted",
+        "planned": "plan plans promise promises promised threaten threatens threatened intend intends",
+        "too": "too",
+        "twice": "twice",
+        "failed": "fail fails failed failing",
+        "forgotten": "forget forgets forgot forgotten",
+        "stopped": "stop stops stopped stopping cease ceases ceased",
+        "instead": "instead rather",
+        "far": "far",
         "least": "least minimum",
         "most": "most maximum",
         "more": "more exceeds exceeding",
@@ -60,7 +74,11 @@ _KEPT = {
         "about": "ungefähr etwa circa ca",
         "would": "würde würden könnte könnten wäre wären",
         "formerly": "früher ehemals veraltet geplant bis",
-        "claimed": "angeblich behauptet vermutet geglaubt falsch",
+        "claimed": "angeblich behauptet vermutet geglaubt falsch bezweifelt",
+        "forbidden": "verboten untersagt vermeiden vermeide vermeidet",
+        "refused": "weigert verweigert weigern",
+        "forgotten": "vergisst vergaß vergessen",
+        "instead": "statt anstatt stattdessen",
         "least": "mindestens wenigstens",
         "most": "höchstens maximal",
         "more": "mehr über",
@@ -81,9 +99,16 @@ _KEPT = {
         "about": "environ",
         "least": "moins",
         "most": "maximum",
+        "forbidden": "interdit interdite interdits éviter évitez évite",
+        "refused": "refuse refusent refusé",
+        "forgotten": "oublie oublient oublié",
+        "instead": "lieu plutôt",
+        "hardly": "peine ni",
+        "formerly": "jusqu'à jusqu'au jusqu'en jusque",
+        "more": "plus",
     },
 }
-CONDITIONS = frozenset({"if", "unless", "only", "claimed", "formerly"})
+CONDITIONS = frozenset({"if", "unless", "only", "claimed", "formerly", "forbidden"})
 """Classes that restrict the whole sentence, wherever in it they stand."""
 _IRREGULAR = (
     "be were been|begin began begun|break broke broken|bring brought|build built|buy bought|choose chose "
@@ -101,7 +126,7 @@ _IRREGULAR = (
 )
 _LIGHT = (
     "also then next finally additionally furthermore moreover therefore thus hence here again further however "
-    "overall instead "
+    "overall "
     "he she him her his hers i me us ours myself itself themselves yourself yours mine am being having doing "
     "can will should need needs needed please simply just seem seems apparently likely appears such yes"
 )
@@ -138,7 +163,7 @@ def _words(listed: str) -> frozenset[str]:
     return frozenset(word if word == "à" else fold(word) for word in listed.split())
 
 
-CONTENT_PREPOSITIONS = _words("over under out up down above below since inside outside against")
+CONTENT_PREPOSITIONS = _words("over under out up down above below since inside outside against gegen contre")
 PREPOSITIONS = _words(
     "in on at of for from to into onto by with via through within during towards toward as between auf im am von "
     "vom für aus zu zum zur bei durch mit in innerhalb während nach sur dans en de du des pour par avec chez à au "
@@ -149,6 +174,15 @@ GOAL = _words("to into onto towards toward zu zum zur nach à au aux")
 AGENT = _words("by durch par von vom")
 BE = _words("is are was were be been being wird werden wurde wurden worden ist sind est sont fut")
 AUXILIARIES = BE | _words("has have had can will should does do did must may kann wird hat haben sind ist peut doit a") - {"a"}
+OBLIGING = _words("should need needs needed")
+ENABLING = _words("can may kann darf peut")
+INFINITIVES = _words("to zu")
+RANGES = _words("to bis a")
+SUBORDINATORS = _words("that dass que whether ob")
+ALTERNATIVES = _words("or oder ou")
+ADDITIONS = _words("and und et")
+PARTICLES = _words("ab an auf aus bei ein fest her hin los mit nach um vor weg zu zurück zusammen")
+"""German words that end a clause as a part of its verb."""
 RELATIVES = _words("which who whose welcher welche welches qui")
 QUANTIFIERS = _words("all every each any some both always everybody everyone everything")
 JOINS = _words(

@@ -13,13 +13,28 @@ from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import LiveWiki, Reply, make_repository
 
 ASK = "/api/v1/semantic-search/ask"
+_GATE = """\
+# Gate of the yard
+
+Visitors of the yard ring the bell at the gate.
+
+<!-- draft
+
+Visitors of the yard open the gate with the code 4711.
+
+-->
+
+~~The gate of the yard closes at nine in the evening.~~ The gate of the yard closes at eight in the evening.
+
+- [ ] The gate of the yard is painted
+"""
 FROST = "What should I do with the pipes before a frost?"
 
 
 @pytest.fixture(scope="module")
 def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     place = tmp_path_factory.mktemp("ask")
-    repository = make_repository(place / "repository", HANDBOOK)
+    repository = make_repository(place / "repository", HANDBOOK | {"gate.md": _GATE})
     with LiveWiki(repository, place / "index", SEMANTIC_ANSWERS="extractive", SEMANTIC_ANSWERS_PER_HOUR="5") as live:
         live.wait_until_indexed()
         yield live
@@ -45,6 +60,22 @@ def test_every_sentence_stands_in_the_source_that_it_names(wiki: LiveWiki) -> No
         assert any(sentence["text"] in text for text in texts)
     assert answer["sources"][0]["path"] == "house/heating"
     assert "/house/heating#" in answer["sources"][0]["url"]
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("How do visitors open the gate of the yard?", "ring the bell"),
+        ("When does the gate of the yard close?", "at eight"),
+        ("Is the gate of the yard painted?", "☐ The gate of the yard is painted"),
+    ],
+)
+def test_what_the_page_hides_or_takes_back_is_no_answer(wiki: LiveWiki, question: str, said: str) -> None:
+    answer = asked(wiki, question).json
+    texts = " ".join(sentence["text"] for sentence in answer["answer"])
+    assert said in texts, answer["message"]
+    assert "4711" not in texts
+    assert "nine" not in texts
 
 
 def test_a_question_about_nothing_in_the_wiki_gets_no_answer(wiki: LiveWiki) -> None:

@@ -185,6 +185,14 @@ def test_a_model_may_say_that_there_is_no_answer(wiki: LiveWiki, server: ChatSer
     assert answer["sources"]
 
 
+def test_what_is_said_beside_something_that_is_not_in_the_sources_is_kept(wiki: LiveWiki, server: ChatServer) -> None:
+    said = "The sources do not mention weekly backups. Nightly backups are kept 14 days on the tape [{}]."
+    server.script = lambda body, kind: saying(said.format(number_of(body, "Backups")))(body, kind)
+    answer = asked(wiki, "How long are nightly and weekly backups kept?")
+    assert [each["text"] for each in answer["answer"]] == ["Nightly backups are kept 14 days on the tape."]
+    assert answer["answer"][0]["supported"]
+
+
 @pytest.mark.parametrize(
     ("script", "said"),
     [(refusing(401, "no"), "SEMANTIC_ANSWERS_KEY"), (refusing(500, "down", Retry_After="0.1"), "make sure that it runs")],

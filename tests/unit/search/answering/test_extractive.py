@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from otterwiki_semantic.search.answering.extractive import extract_statements
 from otterwiki_semantic.search.answering.source import Source
 
@@ -62,3 +64,15 @@ def test_a_sentence_that_several_sources_have_comes_once() -> None:
 def test_nothing_is_made_of_nothing() -> None:
     assert extracted([], "kept") == []
     assert extracted([source("```\ncode\n```")], "kept") == []
+
+
+@pytest.mark.parametrize("heading", ["Myths", "If the disk fails", "Only for guests", "Do not do this"])
+def test_a_heading_that_restricts_stands_before_what_is_below_it(heading: str) -> None:
+    above = Source(1, "page", "Rust", ("Rust", heading), "Salt cures rust within a week.")
+    assert extracted([above], "Salt") == [(f"{heading}: Salt cures rust within a week.", "sentence", (1,), 0)]
+
+
+@pytest.mark.parametrize("heading", ["Rust", "When to use salt", "Why rust on tools is not a problem"])
+def test_other_headings_do_not(heading: str) -> None:
+    above = Source(1, "page", "Rust", ("Rust", heading), "Salt cures rust within a week.")
+    assert extracted([above], "Salt")[0][0] == "Salt cures rust within a week."

@@ -229,3 +229,65 @@ def test_times_and_estimates_stay_as_they_are(language: str, page: str, text: st
     source = Source(1, "page", "Page", (), page)
     reason = unsupported_reason(Statement(text, StatementKind.SENTENCE, 0, (1,)), [source], language)
     assert (reason is None) == is_supported, reason
+
+
+@pytest.mark.parametrize(
+    ("language", "page", "text"),
+    [
+        ("en", "Bob refuses to sign the release.", "Bob signs the release."),
+        ("en", "The server fails to start.", "The server starts."),
+        ("en", "Bob forgot to close the valve.", "Bob closed the valve."),
+        ("en", "The script stops deleting files.", "The script deletes files."),
+        ("en", "Ada doubts that the door is open.", "The door is open."),
+        ("en", "It is a myth that salt cures rust.", "Salt cures rust."),
+        ("en", "Ada asked Bob to restart mole.", "Ada restarts mole."),
+        ("en", "Ada voted against the plan.", "Ada voted for the plan."),
+        ("en", "Store the vaccine below 10 °C.", "Store the vaccine at 10 °C."),
+        ("en", "The key is under the mat.", "The key is on the mat."),
+        ("en", "The freezer runs at -18 °C.", "The freezer runs at 18 °C."),
+        ("en", "It must be < 5 °C.", "It must be 5 °C."),
+        ("en", "The laser has 5 mW.", "The laser has 5 MW."),
+        ("en", "The area is 5 m².", "The area is 5 m."),
+        ("en", "Avoid:\n\n- telnet for the old switches\n- ftp", "Use telnet for the old switches."),
+        ("en", "It is forbidden to:\n\n- smoke in the kitchen\n- run", "Smoke in the kitchen."),
+        ("en", "## What not to do\n\nReboot the router first.", "Reboot the router first."),
+        ("en", "## Myths\n\nSalt cures rust.", "Salt cures rust."),
+        ("en", "## If the disk fails\n\nReboot the router first.", "Reboot the router first."),
+        ("en", "## Only for guests\n\nThe password is otter.", "The password is otter."),
+        ("en", "Alice or Bob signs the release.", "Alice and Bob sign the release."),
+        ("en", "Ada's brother Bob signs releases.", "Ada signs releases."),
+        ("en", "mole is far from safe.", "mole is safe."),
+        ("en", "mole is unlikely to fail.", "mole fails."),
+        ("en", "Users can delete pages.", "Users should delete pages."),
+        ("en", "All users other than guests may edit.", "All users may edit."),
+        ("en", "Server A runs Linux and server B runs Windows.", "Server A runs Windows."),
+        ("en", "Vitamin A is stable. Vitamin K is not stable.", "Vitamin K is stable."),
+        ("en", "Pump A weighs 5 kg and pump B weighs 9 kg.", "Pump A weighs 9 kg."),
+        ("de", "Schalten Sie die Pumpe aus.", "Schalten Sie die Pumpe ein."),
+        ("de", "Drehen Sie das Ventil zu.", "Drehen Sie das Ventil auf."),
+        ("de", "Nutze SSH statt Telnet.", "Nutze Telnet."),
+        ("de", "Ada stimmte gegen den Plan.", "Ada stimmte für den Plan."),
+        ("de", "Ada fordert das Projekt.", "Ada fördert das Projekt."),
+        ("fr", "Le serveur n'est plus sauvegardé.", "Le serveur est sauvegardé."),
+        ("fr", "La porte est à peine ouverte.", "La porte est ouverte."),
+        ("fr", "Ni Ada ni Bob ne signent.", "Ada et Bob signent."),
+        ("fr", "Ada a voté contre le plan.", "Ada a voté pour le plan."),
+        ("en", "Run the job after the audit, or ask Ada.", "Run the job."),
+        ("en", "The pump needs 5 to 10 minutes.", "The pump needs 5 minutes."),
+        ("en", "Nothing proves that salt cures rust.", "Salt cures rust."),
+        ("en", "Ada promised to restart mole.", "Ada restarts mole."),
+        ("de", "Bei minus 5 Grad friert die Pumpe.", "Bei 5 Grad friert die Pumpe."),
+        ("fr", "Gardez la copie jusqu'à 30 jours.", "Gardez la copie 30 jours."),
+    ],
+)
+def test_the_opposite_of_a_source_in_its_own_words_is_not_supported(language: str, page: str, text: str) -> None:
+    source = Source(1, "page", "Page", (), page)
+    assert unsupported_reason(Statement(text, StatementKind.SENTENCE, 0, (1,)), [source], language) is not None
+    if "#" not in page and ":\n" not in page:
+        assert unsupported_reason(Statement(page, StatementKind.SENTENCE, 0, (1,)), [source], language) is None
+
+
+@pytest.mark.parametrize("text", ["Never do this:", "You must not do the following:"])
+def test_an_announcement_that_denies_something_needs_a_source(text: str) -> None:
+    assert unsupported_reason(Statement(text, StatementKind.SENTENCE, 0, ()), [], "en") == "names no source"
+    assert unsupported_reason(Statement("Do this:", StatementKind.SENTENCE, 0, ()), [], "en") is None
