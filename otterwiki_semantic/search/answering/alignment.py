@@ -251,19 +251,20 @@ class _Alignment:
     def _changes(self, own: Token, skipped: Sequence[Token], place: int, last: int) -> bool:
         """Whether a word means something else without those left out before it: *refuses to sign*, *below 10 °C*."""
         other = self._theirs[place]
-        governed = bool(skipped) and skipped[-1].is_content and (skipped[-1].clause == other.clause or not other.before)
-        if skipped and fold(skipped[-1].text) in CONTENT_PREPOSITIONS:
-            return True
-        if governed and (INFINITIVES & set(other.before) or (other.text.endswith("ing") and not own.text.endswith("ing"))):
-            return True
-        if skipped and SUBORDINATORS & set(other.before) and _has_content(skipped):
-            return True
-        if skipped and last >= 0 and (OWNED in skipped[0].before or _is_range(self._theirs[last], skipped[0])):
-            return True
         alternatives = ALTERNATIVES & set(other.before)
         if alternatives and not alternatives & set(own.before):
             return bool(skipped) or bool(ADDITIONS & set(own.before))
-        return False
+        if not skipped:
+            return False
+        first, nearest = skipped[0], skipped[-1]
+        is_governed = nearest.is_content and (nearest.clause == other.clause or not other.before)
+        is_verb = bool(INFINITIVES & set(other.before)) or (other.text.endswith("ing") and not own.text.endswith("ing"))
+        return (
+            fold(nearest.text) in CONTENT_PREPOSITIONS
+            or (is_governed and is_verb)
+            or (not SUBORDINATORS.isdisjoint(other.before) and _has_content(skipped))
+            or (last >= 0 and (OWNED in first.before or _is_range(self._theirs[last], first)))
+        )
 
     def _passes_within(self, last: int, place: int, skipped: Sequence[Token], state: _State) -> bool:
         if self._strict and any(token.is_strict for token in skipped):

@@ -94,7 +94,16 @@ _PIECE = regex.compile(
 _NOT = re.compile(r"(?<=[a-z])n['’]t\b|(?<=\bcan)not\b", re.IGNORECASE)
 _EXCEPTION = re.compile(r"\b(?:other than|apart from|aside from)\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"\w[’']s$")
-_BOUNDS = {"<": "<less>", "≤": "<most>", ">": "<more>", "≥": "<least>", "≈": "<about>", "~": "<about>", "±": "<about>"}
+_BOUNDS = {
+    "<=": "<most>",
+    "≤": "<most>",
+    "<": "<less>",
+    ">=": "<least>",
+    "≥": "<least>",
+    ">": "<more>",
+    **dict.fromkeys("≈~±", "<about>"),
+}
+"""Classes of the signs before numbers."""
 _CONDITION = re.compile(r"\b(?:as long as|provided that|in case(?! of)|solange)\b", re.IGNORECASE)
 _THOUSANDS = re.compile(r"\d{1,3}(?:[,'’]\d{3})+")
 _TIME = re.compile(r"0(\d:\d\d)")
@@ -108,8 +117,9 @@ def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
     text = _EXCEPTION.sub("except", _NOT.sub(" not", unicodedata.normalize("NFC", text).replace("’", "'")))
     for piece, spelled, extra in _pieces(_CONDITION.sub("wenn" if language == "de" else "if", text)):
         if piece == "stop":
-            found, clause = _ended([*found, *_particle(before, language, clause)], clause, spelled)
-            before = []
+            particle = _particle(before, language, clause)
+            found, clause = _ended([*found, *particle], clause, spelled)
+            before = [] if particle else before
             is_adjoining = False
             continue
         folded = fold(spelled)
@@ -174,13 +184,8 @@ def _pieces(text: str) -> Iterator[tuple[str, str, str]]:
 
 def _made(piece: str, spelled: str, extra: str, clause: int, language: str) -> Iterator[Token]:
     if piece == "number":
-        if bound := _BOUNDS.get(spelled[0], ""):
-            yield Token(
-                {"<less>": "<most>", "<more>": "<least>"}.get(bound, bound) if spelled[1] == "=" else bound,
-                spelled[0],
-                TokenKind.KEPT,
-                clause,
-            )
+        if bound := _BOUNDS.get(spelled[:2]) or _BOUNDS.get(spelled[0]):
+            yield Token(bound, spelled[0], TokenKind.KEPT, clause)
         digits = re.sub(r"[^\d.,:/'’-]", "", spelled.replace("\u2212", "-"))
         currency = re.sub(r"[^€$£¥]", "", spelled)
         unit = extra if extra and not extra.isalpha() else ""

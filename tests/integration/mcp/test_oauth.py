@@ -230,7 +230,16 @@ def test_a_redirect_uri_that_is_not_registered_gets_nothing(client: RawClient, r
 
 @pytest.mark.parametrize(
     "uri",
-    ["http://evil.example.org/", "javascript:alert(1)", "data:text/html,x", "https://user@evil.example.org/", f"{REDIRECT}#x"],
+    [
+        "http://evil.example.org/",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "ms-msdt:x",
+        "search-ms:x",
+        "view-source:x",
+        "https://user@evil.example.org/",
+        f"{REDIRECT}#x",
+    ],
 )
 def test_dangerous_redirect_uris_cannot_be_registered(client: RawClient, uri: str) -> None:
     answer = client.register(redirect_uris=[REDIRECT, uri])
