@@ -134,11 +134,13 @@ def announced(tracker: ProgressTracker, *, is_build: bool, indexed: Callable[[],
     The end of a build is always announced, other work only if it takes long, and nothing if it fails.
     """
     start, ended = time.monotonic(), threading.Event()
-    threading.Thread(target=_announce, args=(tracker, start, ended), name="announcing", daemon=True).start()
+    announcing = threading.Thread(target=_announce, args=(tracker, start, ended), name="announcing", daemon=True)
+    announcing.start()
     try:
         yield
     finally:
         ended.set()
+        announcing.join()
     seconds, found = time.monotonic() - start, indexed()
     if found and (is_build or seconds > _FIRST_SECONDS):
         ANNOUNCEMENTS.info("search is ready: %s pages, %s chunks in %.0f s", *(f"{number:,}" for number in found), seconds)

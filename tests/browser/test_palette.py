@@ -188,7 +188,7 @@ def test_what_was_searched_and_opened_is_offered_and_stays_in_the_browser(chromi
     with opened(chromium, site) as page:
         opened_palette(page, site)
         page.keyboard.type(QUESTION)
-        options(page, "passages").first.click()
+        options(page, "passages").filter(has_text="Home automation").first.click()
         expect(page.get_by_role("heading", name="Home automation")).to_be_visible()
         page.wait_for_load_state()  # its script remembers the page
         page.goto(site.url)
