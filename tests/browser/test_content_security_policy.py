@@ -9,7 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.support.browser import STRICT_POLICY, blocked_parts, enforce_policy, opened
-from tests.support.live_wiki import LiveWiki, demo_pages, eventually, make_repository
+from tests.support.demo_index import copy_demo
+from tests.support.live_wiki import LiveWiki, eventually
 
 WIKI_POLICY = "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:"
 """As docs/security.md has it."""
@@ -19,7 +20,7 @@ WIKI_POLICY = "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki with searches that are noted, and its administrator."""
     place = tmp_path_factory.mktemp("policy")
-    repository = make_repository(place / "repository", demo_pages())
+    repository = copy_demo(tmp_path_factory, place)
     with LiveWiki(repository, place / "index", SEMANTIC_SEARCH_LOG="true") as live:
         live.wait_until_indexed()
         live.log_in()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -24,11 +23,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
         yield live
 
 
-@pytest.fixture
-def firefox(tmp_path: Path) -> Iterator[Firefox]:
-    with started_firefox(tmp_path) as browser:
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Firefox]:
+    with started_firefox(tmp_path_factory.mktemp("profile")) as browser:
         yield browser
-        assert browser.faults == []
+
+
+@pytest.fixture
+def firefox(started: Firefox) -> Iterator[Firefox]:
+    started.resize(1280, 900)
+    yield started
+    assert started.faults == []
 
 
 @pytest.mark.parametrize(("width", "height"), [(1280, 900), (390, 844)])

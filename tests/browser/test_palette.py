@@ -82,7 +82,7 @@ def test_without_scripts_the_wikis_search_is_as_before(chromium: Browser, site: 
 def test_the_keys_move_open_and_preview(chromium: Browser, site: LiveWiki) -> None:
     with opened(chromium, site) as page:
         opened_palette(page, site)
-        page.keyboard.type(QUESTION)
+        page.keyboard.insert_text(QUESTION)
         passages = options(page, "passages")
         expect(passages.nth(1)).to_be_visible()
         page.keyboard.press("ArrowDown")
@@ -109,7 +109,7 @@ def test_the_keys_move_open_and_preview(chromium: Browser, site: LiveWiki) -> No
 def test_a_folder_narrows_and_is_left_again(chromium: Browser, site: LiveWiki) -> None:
     with opened(chromium, site) as page:
         opened_palette(page, site)
-        page.keyboard.type(QUESTION)
+        page.keyboard.insert_text(QUESTION)
         first = options(page, "passages").first
         expect(first).to_have_attribute("data-folder", "services/")
         page.keyboard.press("Tab")
@@ -187,7 +187,7 @@ def test_a_page_that_is_not_there_can_be_created(chromium: Browser, site: LiveWi
 def test_what_was_searched_and_opened_is_offered_and_stays_in_the_browser(chromium: Browser, site: LiveWiki) -> None:
     with opened(chromium, site) as page:
         opened_palette(page, site)
-        page.keyboard.type(QUESTION)
+        page.keyboard.insert_text(QUESTION)
         options(page, "passages").filter(has_text="Home automation").first.click()
         expect(page.get_by_role("heading", name="Home automation")).to_be_visible()
         page.wait_for_load_state()  # its script remembers the page

@@ -195,7 +195,7 @@ def test_the_keyboard_alone_is_enough(page: Page, site: LiveWiki) -> None:
     field = page.get_by_label("Question or words")
     expect(field).to_be_focused()
     page.keyboard.press("Control+A")
-    page.keyboard.type("zigbee stick")
+    page.keyboard.insert_text("zigbee stick")
     expect(page.locator("mark", has_text=re.compile("^zigbee$", re.IGNORECASE)).first).to_be_visible()
     page.keyboard.press("ArrowDown")
     links = page.locator("a.semantic-passage:visible")

@@ -99,7 +99,8 @@ def violations(page: Page, within: str) -> list[str]:
     """Return what axe-core finds against WCAG 2.2 AA in a part of the page; the test is left out where it is not installed."""
     if not AXE.exists():
         pytest.skip(NEEDS_AXE)
-    page.add_script_tag(path=AXE)
+    if not page.evaluate("'axe' in window"):
+        page.add_script_tag(path=AXE)
     found = page.evaluate(
         """within => axe.run(within, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]})
         .then(result => result.violations.map(each => `${each.id}: ${each.nodes.map(node => node.html).join(" ")}`))""",
