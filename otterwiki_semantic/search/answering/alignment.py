@@ -7,6 +7,7 @@ word that only stands in the title or in a heading may be added but may not take
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -40,6 +41,8 @@ _MAX_STARTS = 8
 """Adverbials that are tried at other places."""
 _BELONGS = frozenset({"of", "des", "von", "vom", "du", "de"})
 _LONGEST_UNIT = 3
+_BYTES = re.compile(r"[kKMGT]i?(?P<bytes>[bB])(?:/s|ps)?")
+"""Bytes are ``B``, bits ``b``."""
 _MIN_ALIGNED = 2
 _MIN_SHARE = 0.6
 """Share of a statement's words that have to stand in the unit itself, not only above it."""
@@ -316,6 +319,8 @@ def _is_spelled_alike(own: str, other: str) -> bool:
     """Whether two words are not told apart by an accent alone (*fördert*), nor two units by their case (*mW*, *MW*)."""
     if fold(own) != fold(other):
         return True
+    if (ours := _BYTES.fullmatch(own)) and (theirs := _BYTES.fullmatch(other)):
+        return ours["bytes"] == theirs["bytes"]
     is_unit = 1 < len(own) <= _LONGEST_UNIT and (own.isupper() or other.isupper()) != (own.isupper() and other.isupper())
     return own.lower() == other.lower() and not (is_unit and own[1:] == other[1:] and own[0] not in "kK")
 

@@ -23,6 +23,7 @@ from otterwiki_semantic.search.answering.vocabulary import (
     light_words,
     negations,
     number_words,
+    word_key,
 )
 
 
@@ -105,6 +106,11 @@ _BOUNDS = {
 }
 """Classes of the signs before numbers."""
 _CONDITION = re.compile(r"\b(?:as long as|provided that|in case(?! of)|solange)\b", re.IGNORECASE)
+_INVERTED = re.compile(
+    r"^(?=(?:[A-ZÄÖÜ]\w+t|Wird|Werden|Sind|Haben|Muss|Soll|Sollten|Kann|Will)\s"
+    r"(?:de[rnm]|die|das|(?:k?ein|ihr|sein|dies)\w*|es|er|sie|man|jemand|niemand|nichts)\b[^.?!,]*,[^?]*$)"
+)
+"""The beginning of a German condition without *wenn*, such as *Fällt eine Platte aus, …*."""
 _THOUSANDS = re.compile(r"\d{1,3}(?:[,'’]\d{3})+")
 _TIME = re.compile(r"0(\d:\d\d)")
 
@@ -115,6 +121,8 @@ def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
     before: list[str] = []
     is_adjoining = False
     text = _EXCEPTION.sub("except", _NOT.sub(" not", unicodedata.normalize("NFC", text).replace("’", "'")))
+    if language == "de":
+        text = _INVERTED.sub("wenn ", text)
     for piece, spelled, extra in _pieces(_CONDITION.sub("wenn" if language == "de" else "if", text)):
         if piece == "stop":
             particle = _particle(before, language, clause)
@@ -213,10 +221,11 @@ def _words(spelled: str, clause: int, language: str) -> Iterator[Token]:
     else:
         light, verbs = light_words(language)
         for word in words(spelled, language):
-            for part in word.parts if not word.is_unigram or len(spelled) == 1 else ():
+            for part, exact in zip(word.parts, word.exact, strict=True) if not word.is_unigram or len(spelled) == 1 else ():
                 if len(part) == 1 and len(spelled) > 1 and part.isascii():
                     continue  # what an apostrophe has cut off
-                key = irregular_stems().get(part, part) if language == ENGLISH else part
+                key = word_key(exact, part, language)
+                key = irregular_stems().get(key, key) if language == ENGLISH else key
                 kind = TokenKind.LIGHT if key in light else TokenKind.LIGHT_VERB if key in verbs else TokenKind.WORD
                 yield Token(key, spelled[word.start : word.end], kind, clause, is_capital=spelled[:1].isupper())
 

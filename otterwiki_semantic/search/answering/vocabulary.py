@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from otterwiki_semantic.content.analysis import fold, function_words, stem
@@ -124,6 +125,14 @@ _IRREGULAR = (
     "stick stuck|strike struck|take took taken|teach taught|tell told|think thought|throw threw thrown|understand understood|"
     "wear wore worn|win won|write wrote written"
 )
+_SUFFIXES = {
+    "en": re.compile(r"(?!(?:[a-z]?(?:|ed|en|ings?)|e?s|ie[ds]|ying)$)(?P<suffix>.+?)(?:(?<!s)s|es|ed|ing|e)?"),
+    "de": re.compile(r".*?(?P<suffix>ung|[hk]eit|lich|ig|isch|ik)(?:e[mnrs]?|s)?"),
+    "fr": re.compile(
+        r".*?(?P<suffix>[ae]nce|ique|is[mt]e|able|eu[xr]|euse|at(?:rice|eur|ion)|logie|[uo]tion|ment|ite|i[fv]e?)s?",
+    ),
+}
+"""Of a language, what is not a mere form of a word after its stem."""
 _LIGHT = (
     "also then next finally additionally furthermore moreover therefore thus hence here again further however "
     "overall "
@@ -229,12 +238,25 @@ def joining_words(language: str) -> frozenset[str]:
     return frozenset(map(fold, small)) - asserting - CONTENT_PREPOSITIONS
 
 
+def word_key(word: str, stemmed: str, language: str) -> str:
+    """Return what the forms of a folded word have in common: its stem, and the suffix that makes another word of that.
+
+    So *authorities* is *authority*, but not *authors*.
+    """
+    pairs = zip(word, stemmed, strict=False)
+    suffix = word[next((at for at, (ours, theirs) in enumerate(pairs) if ours != theirs), len(stemmed)) :]
+    derived = _SUFFIXES.get(language)
+    if not suffix or not derived or not (match := derived.fullmatch(suffix)):
+        return stemmed
+    return f"{stemmed}+{match['suffix'].replace('y', 'i')}"
+
+
 @cache
 def light_words(language: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return stems of words that a model adds to any answer: those that replace nothing, and verbs that may."""
+    """Return keys of words that a model adds to any answer: those that replace nothing, and verbs that may."""
     return (
-        frozenset(stem(word, language) for word in _LIGHT.split()),
-        frozenset(stem(word, language) for word in _LIGHT_VERBS.split()),
+        frozenset(word_key(word, stem(word, language), language) for word in _LIGHT.split()),
+        frozenset(word_key(word, stem(word, language), language) for word in _LIGHT_VERBS.split()),
     )
 
 

@@ -35,6 +35,7 @@ class Wiki:
         self.settings = settings
         self.reopen()
         eventually(lambda: not self.index.status().is_outdated and self.index.status().previous)
+        eventually(lambda: self.index.status().rebuild.state is not RebuildState.RUNNING)
 
     def reopen(self) -> None:
         self.index.close()

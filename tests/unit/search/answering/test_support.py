@@ -248,6 +248,14 @@ def test_times_and_estimates_stay_as_they_are(language: str, page: str, text: st
         ("en", "It must be < 5 °C.", "It must be 5 °C."),
         ("en", "The laser has 5 mW.", "The laser has 5 MW."),
         ("en", "The area is 5 m².", "The area is 5 m."),
+        ("en", "The link has 100 Mb/s.", "The link has 100 MB/s."),
+        ("en", "The key has 16GB.", "The key has 16Gb."),
+        ("en", "Ask the author of the page.", "Ask the authority of the page."),
+        ("en", "Copy the product to the server.", "Copy the production to the server."),
+        ("en", "The important pages are saved at night.", "The imported pages are saved at night."),
+        ("de", "Die Sicherung läuft nachts.", "Die Sicherheit läuft nachts."),
+        ("de", "Fällt eine Platte aus, startet der Rechner neu.", "Eine Platte fällt aus."),
+        ("de", "Wird der Schlüssel verloren, wird das Schloss getauscht.", "Das Schloss wird getauscht."),
         ("en", "Avoid:\n\n- telnet for the old switches\n- ftp", "Use telnet for the old switches."),
         ("en", "It is forbidden to:\n\n- smoke in the kitchen\n- run", "Smoke in the kitchen."),
         ("en", "## What not to do\n\nReboot the router first.", "Reboot the router first."),
@@ -285,6 +293,21 @@ def test_the_opposite_of_a_source_in_its_own_words_is_not_supported(language: st
     assert unsupported_reason(Statement(text, StatementKind.SENTENCE, 0, (1,)), [source], language) is not None
     if "#" not in page and ":\n" not in page:
         assert unsupported_reason(Statement(page, StatementKind.SENTENCE, 0, (1,)), [source], language) is None
+
+
+@pytest.mark.parametrize(
+    ("language", "page", "text"),
+    [
+        ("en", "The authorities of the lab sign.", "The authority of the lab signs."),
+        ("en", "Important settings are stopped installations.", "An important setting is a stopped installation."),
+        ("de", "Ada prüft die Sicherungen der Häuser.", "Ada prüft die Sicherung des Hauses."),
+        ("de", "Starten Sie den Rechner, und warten Sie.", "Starten Sie den Rechner."),
+        ("fr", "Ada garde les sauvegardes automatiques.", "Ada garde la sauvegarde automatique."),
+    ],
+)
+def test_another_form_of_the_same_words_is_supported(language: str, page: str, text: str) -> None:
+    source = Source(1, "page", "Page", (), page)
+    assert unsupported_reason(Statement(text, StatementKind.SENTENCE, 0, (1,)), [source], language) is None
 
 
 @pytest.mark.parametrize("text", ["Never do this:", "You must not do the following:"])
