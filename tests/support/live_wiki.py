@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from typing import Any, Self, TypeVar
 
 from demo.run import PAGES
 from otterwiki_semantic.core.records import ChromaState, IndexStatus
+from tests.support.ports import free_port
 
 T = TypeVar("T")
 
@@ -121,9 +121,7 @@ class LiveWiki:
         start = ["-m", "flask"] if plugin else ["-c", _WITHOUT_PLUGIN]
         self._command = command or [sys.executable, *start, "--app", "otterwiki.server", "run", "--port", "{port}"]
         self._log = data_dir.parent / f"{data_dir.name}.wiki.log"
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._settings = {
             "REPOSITORY": str(repository),

@@ -6,7 +6,6 @@ import base64
 import hashlib
 import re
 import secrets
-import socket
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -24,13 +23,6 @@ PASSWORD = "secret-secret"
 REDIRECT = "https://client.example.org/callback"
 _TOKEN = re.compile(r'name="csrf_token"[^>]*value="([^"]+)"')
 _REQUEST = re.compile(r'name="request" value="([^"]+)"')
-
-
-def free_port() -> int:
-    """Return a port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 class Browser:

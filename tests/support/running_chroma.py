@@ -16,6 +16,8 @@ from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+from tests.support.ports import free_port
+
 _CHROMA = (sys.executable, "-c", "import sys, chromadb_rust_bindings; chromadb_rust_bindings.cli(['chroma', *sys.argv[1:]])")
 """The command `chroma`, but for the client that it imports first, which takes a second."""
 
@@ -25,8 +27,7 @@ class RunningChroma:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        with socket.create_server(("127.0.0.1", 0)) as unused:
-            self.port: int = unused.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -92,7 +93,7 @@ class GuardedChroma:
     def __init__(self, behind: RunningChroma, directory: Path, token: str, header: str = "Authorization") -> None:
         self.certificate = directory / "certificate.pem"
         key = directory / "key.pem"
-        _make_certificate(self.certificate, key)
+        make_certificate(self.certificate, key)
         self.refusals: dict[str, tuple[int, str]] = {}
         """Statuses and errors that are answered to requests, by how method and path begin."""
         guard, wanted = self, f"Bearer {token}" if header == "Authorization" else token
@@ -160,7 +161,7 @@ class GuardedChroma:
         self._server.server_close()
 
 
-def _make_certificate(certificate: Path, key: Path) -> None:
+def make_certificate(certificate: Path, key: Path) -> None:
     """Write a certificate for this machine that is its own authority, and its key."""
     curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
     names = ["-subj", "/CN=a test's own authority", "-addext", "subjectAltName=IP:127.0.0.1"]

@@ -16,7 +16,9 @@ from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.storage.chroma.connection import ChromaServer
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
 from otterwiki_semantic.storage.chroma.server import ChromaServerStore
-from tests.support.running_chroma import GuardedChroma, RunningChroma
+from tests.support.ports import free_port
+from tests.support.proxies import chroma_proxy
+from tests.support.running_chroma import GuardedChroma, RunningChroma, make_certificate
 from tests.support.vectors import stored, unit_rows
 
 TOKEN = "a-token/that=nobody+guesses"
@@ -93,6 +95,18 @@ def test_the_token_is_sent_as_proxies_and_as_chroma_want_it(
     assert vectors.count() == 3
     vectors.close()
     guarded.close()
+
+
+def test_it_is_reached_through_the_documented_proxy(running: RunningChroma, tmp_path: Path, database: str) -> None:
+    certificate, key, port = tmp_path / "certificate.pem", tmp_path / "key.pem", free_port()
+    make_certificate(certificate, key)
+    with chroma_proxy(port, running.port, TOKEN, certificate, key, tmp_path / "nginx"):
+        server = ChromaServer(f"https://127.0.0.1:{port}", TOKEN, "acme", database, certificate)
+        vectors = ChromaServerStore(server, "otterwiki-test", CollectionOwnership(tmp_path / "notes.json", server.place))
+        vectors.upsert(stored(unit_rows(4000)))
+        assert vectors.count() == 4000
+        vectors.close()
+        assert "correct SEMANTIC_CHROMA_TOKEN" in refusal(replace(server, token="another"), tmp_path)
 
 
 def test_who_has_no_token_or_a_wrong_one_is_told(server: ChromaServer, tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, is_settled, make_repository
 from tests.support.model_servers import ModelServer, serving
 from tests.support.paths import ROOT
+from tests.support.ports import free_port
 from tests.support.processes import owners_of
 from tests.support.running_chroma import GuardedChroma, RunningChroma
 
@@ -139,12 +140,6 @@ class Answers:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 # The command

@@ -21,8 +21,9 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import LiveWiki, make_repository
 from tests.support.mcp_clients import Agent, http_server
-from tests.support.oauth import API_KEY, REDIRECT, Browser, RawClient, Storage, free_port, sdk_auth
-from tests.support.proxies import PROGRAMS, documented_proxy
+from tests.support.oauth import API_KEY, REDIRECT, Browser, RawClient, Storage, sdk_auth
+from tests.support.ports import free_port
+from tests.support.proxies import PROGRAMS, mcp_proxy
 
 STATIC = "the-static-token-of-the-server"
 CONSENT = "/-/semantic-search/connect"
@@ -396,7 +397,7 @@ def test_a_client_of_the_sdk_connects_through_the_documented_proxy(
     url = f"http://127.0.0.1:{outside}{'/agents' if in_folder else ''}"
     arguments = ("--http", str(port), "--url", wiki.url, "--public-url", url)
     with (
-        documented_proxy(program, outside, port, tmp_path / program, in_folder=in_folder),
+        mcp_proxy(program, outside, port, tmp_path / program, in_folder=in_folder),
         http_server(tmp_path / "mcp.log", *arguments, OTTERWIKI_API_KEY=API_KEY),
     ):
         storage = Storage()

@@ -18,7 +18,8 @@ from mcp.client.streamable_http import streamable_http_client
 from otterwiki_semantic.core.token_count import count_tokens
 from tests.support.live_wiki import LiveWiki, git, head_of, make_repository
 from tests.support.mcp_clients import Agent, Server, http_server
-from tests.support.oauth import API_KEY, Browser, Storage, free_port, sdk_auth
+from tests.support.oauth import API_KEY, Browser, Storage, sdk_auth
+from tests.support.ports import free_port
 
 PAGES: dict[str, str | bytes] = {
     "home.md": "# Home\n\nAbout a house and its garden.\n",

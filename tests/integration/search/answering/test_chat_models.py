@@ -25,6 +25,7 @@ from tests.support.chat_server import (
     sse,
     text_event,
 )
+from tests.support.ports import free_port
 
 KEY = "sk-very-secret-key"
 SENT = "The combination of the safe is nobody's business but ours."
@@ -217,9 +218,7 @@ def test_a_cancelled_answer_ends_without_an_error(provider: str) -> None:
 
 
 def test_nobody_there(provider: str) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    url = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(ChatModelError, match="make sure that it runs"):
         "".join(model_of(provider, url).stream(ASKED, 5, lambda: False))
 
