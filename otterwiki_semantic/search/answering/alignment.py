@@ -22,16 +22,18 @@ from otterwiki_semantic.search.answering.vocabulary import (
     ADDITIONS,
     AGENT,
     ALTERNATIVES,
+    ARTICLES,
     AUXILIARIES,
     BE,
+    BOUNDS,
     CONDITIONS,
     CONTENT_PREPOSITIONS,
     ENABLING,
     GOAL,
     INFINITIVES,
-    MEANWHILE,
     OBLIGING,
     ORIGIN,
+    PERMITTING,
     RANGES,
     RELATIVES,
     SUBORDINATORS,
@@ -138,13 +140,13 @@ def _condition(token: Token) -> str:
 
 
 def _is_rule(token: Token) -> bool:
-    """Whether a word denies, demands or allows something, which may hold at some times only."""
-    return token.kind is TokenKind.NEGATION or token.key in {"<must>", "<may>"}
+    """Whether a word denies, demands or allows something, which may hold at some times or for some people only."""
+    return token.kind is TokenKind.NEGATION or token.key in {"<must>", "<may>"} or fold(token.text) in PERMITTING
 
 
 def _is_bounded(token: Token) -> bool:
-    """Whether it begins what bounds it in time."""
-    return not MEANWHILE.isdisjoint((*token.before, fold(token.text)))
+    """Whether it begins what tells when or for whom."""
+    return not BOUNDS.isdisjoint((*token.before, fold(token.text)))
 
 
 class _State(IntEnum):
@@ -261,10 +263,12 @@ class _Alignment:
             return False
         first, nearest = skipped[0], skipped[-1]
         is_governed = nearest.is_content and (nearest.clause == other.clause or not other.before)
+        is_past = fold(nearest.text) == "used" and BE.isdisjoint(nearest.before) and "to" in other.before
         is_verb = bool(INFINITIVES & set(other.before)) or (other.text.endswith("ing") and not own.text.endswith("ing"))
         return (
             fold(nearest.text) in CONTENT_PREPOSITIONS
             or (is_governed and is_verb)
+            or is_past
             or (not SUBORDINATORS.isdisjoint(other.before) and _has_content(skipped))
             or (last >= 0 and (OWNED in first.before or _is_range(self._theirs[last], first)))
         )
@@ -304,6 +308,9 @@ class _Alignment:
         if (ours in AGENT) != (theirs in AGENT) and (ours or theirs):
             return False
         if (ours in ORIGIN and theirs in GOAL) or (ours in GOAL and theirs in ORIGIN):
+            return False
+        article, its_article = ARTICLES.intersection(own.before), ARTICLES.intersection(other.before)
+        if article and its_article and article != its_article:
             return False
         if own.kind is TokenKind.NUMBER and own.unit:
             return own.unit == other.unit or not other.unit

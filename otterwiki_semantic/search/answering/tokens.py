@@ -106,11 +106,15 @@ _BOUNDS = {
 }
 """Classes of the signs before numbers."""
 _CONDITION = re.compile(r"\b(?:as long as|provided that|in case(?! of)|solange)\b", re.IGNORECASE)
-_INVERTED = re.compile(
-    r"^(?=(?:[A-ZÄÖÜ]\w+t|Wird|Werden|Sind|Haben|Muss|Soll|Sollten|Kann|Will)\s"
-    r"(?:de[rnm]|die|das|(?:k?ein|ihr|sein|dies)\w*|es|er|sie|man|jemand|niemand|nichts)\b[^.?!,]*,[^?]*$)"
-)
-"""The beginning of a German condition without *wenn*, such as *Fällt eine Platte aus, …*."""
+_INVERTED = {
+    "en": re.compile(r"^(?=(?:Were|Had|Should)\s[^?.!,]*,[^?]*$)"),
+    "de": re.compile(
+        r"^(?!(?:Mit|Seit|Erst|Jetzt|Zuletzt|Meist|Oft|Sonst|Selbst|Fast|Nicht|Dort)\s)(?=(?:[A-ZÄÖÜ]\w+t|Wird|Werden|Sind|Haben|Muss|Soll"
+        r"|Kann|Will|(?:Hätte|Wäre|Würde|Sollte|Könnte|Müsste)n?)\s"
+        r"(?:de[rnm]|die|das|(?:k?ein|ihr|sein|dies)\w*|es|er|sie|man|jemand|niemand|nichts|[A-ZÄÖÜ]\w+)\b[^.?!,]*,[^?]*$)"
+    ),
+}
+"""Of a language, the beginning of a condition without *if*, such as *Fällt eine Platte aus, …*."""
 _THOUSANDS = re.compile(r"\d{1,3}(?:[,'’]\d{3})+")
 _TIME = re.compile(r"0(\d:\d\d)")
 
@@ -121,9 +125,10 @@ def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
     before: list[str] = []
     is_adjoining = False
     text = _EXCEPTION.sub("except", _NOT.sub(" not", unicodedata.normalize("NFC", text).replace("’", "'")))
-    if language == "de":
-        text = _INVERTED.sub("wenn ", text)
-    for piece, spelled, extra in _pieces(_CONDITION.sub("wenn" if language == "de" else "if", text)):
+    conditional = "wenn" if language == "de" else "if"
+    if language in _INVERTED:
+        text = _INVERTED[language].sub(f"{conditional} ", text)
+    for piece, spelled, extra in _pieces(_CONDITION.sub(conditional, text)):
         if piece == "stop":
             particle = _particle(before, language, clause)
             found, clause = _ended([*found, *particle], clause, spelled)

@@ -203,8 +203,11 @@ COORDINATORS = _words("and but while whereas although though und aber während e
 """Words that join what could be said apart."""
 ESTIMATES = _words("about around")
 """Words that make the number after them an estimate."""
-MEANWHILE = _words("while whilst during während pendant durant")
-"""Words that bound in time what they stand with."""
+BOUNDS = _words("while whilst during for während für pendant durant pour")
+"""Words that tell when, or for whom, a rule holds."""
+PERMITTING = _words("allowed permitted erlaubt gestattet zulässig autorisé permis")
+ARTICLES = _words("der den")
+"""German articles that tell who does something from whom it is done to: *Den Hund beißt der Mann*."""
 PRONOUNS = _words("it they this these that those he she its their them es sie er dies diese dieser il elle ils elles ce cela")
 """Words that a sentence begins with which continues the one before it."""
 
