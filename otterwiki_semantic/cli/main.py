@@ -23,6 +23,7 @@ from otterwiki_semantic.cli.health import health_command
 from otterwiki_semantic.cli.mcp import mcp_command
 from otterwiki_semantic.cli.options import parameter_options
 from otterwiki_semantic.cli.results import CROP_WORDS, print_answer, url_option, urls_of, uses_colours
+from otterwiki_semantic.core.counts import count
 from otterwiki_semantic.core.errors import IndexUnavailableError, ParameterError, SemanticError
 from otterwiki_semantic.core.parameters import QueryText, parse_parameters
 from otterwiki_semantic.core.records import Highlight, IndexStatus, Progress, RebuildState, SearchOptions
@@ -193,7 +194,7 @@ def _print_status(status: IndexStatus, *, as_json: bool) -> None:
     head = (
         "HEAD"
         if index.commit == index.head
-        else f"HEAD is {(index.head or 'unborn')[:12]}, {index.pending_pages} pages pending"
+        else f"HEAD is {(index.head or 'unborn')[:12]}, {count(index.pending_pages, 'page')} pending"
     )
     head += f": {index.progress.describe()}" if index.progress else ""
     model = status.model + (f", reranker {status.reranker}" if status.reranker else "")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import click
 
 from otterwiki_semantic.cli.common import NO_COMMIT, wiki_config
+from otterwiki_semantic.core.counts import count
 from otterwiki_semantic.core.records import NO_URLS, Answer, Hit, PageUrls
 
 CROP_WORDS = 50
@@ -41,9 +42,9 @@ def print_answer(answer: Answer) -> None:
     if answer.degraded:
         click.echo(answer.degraded, err=True)
     if answer.index.commit != answer.index.head:
-        pending = answer.index.pending_pages
+        behind = count(answer.index.pending_pages, "page")
         how_far = f" ({answer.index.progress.describe()})" if answer.index.progress else ""
-        click.echo(f"The index is behind by {pending} pages{how_far}. To wait for it: otterwiki-semantic index", err=True)
+        click.echo(f"The index is behind by {behind}{how_far}. To wait for it: otterwiki-semantic index", err=True)
     elif not answer.results:
         click.echo("Nothing was found." if answer.index.head else NO_COMMIT, err=True)
     elif not answer.confident:

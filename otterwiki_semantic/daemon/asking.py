@@ -98,11 +98,12 @@ class Questions:
             opening = self._found(request, search_queries(request.question, request.history), urls)
             running = _RunningAnswer(opening, start, start + self._seconds, is_strict=request.strict)
             self._add(running)
-            if opening.confident or self._may_rewrite:
+            is_searchable = opening.message is None
+            if opening.confident or (self._may_rewrite and is_searchable):
                 threading.Thread(target=self._write, args=(running, request, urls), name="answer", daemon=True).start()
                 is_written = True
             else:
-                running.end(NOTHING_FOUND)
+                running.end(NOTHING_FOUND if is_searchable else None)
         finally:
             if not is_written:
                 self._slots.release()

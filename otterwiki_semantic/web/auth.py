@@ -107,7 +107,7 @@ def _bearer_may(permission: str, api_key: str | None) -> bool:
     connection = _connection(api_key, given)
     account = account_of(connection) if connection else None
     if connection is None or account is None:
-        raise ApiError("wrong_key", "the API key is wrong")
+        raise ApiError("wrong_key", "the API key is wrong: it is not the OTTERWIKI_API_KEY that the wiki was started with")
     if permission == "WRITE" and not connection.may_write:
         raise ApiError("forbidden", "this program was allowed to read, not to write; disconnect it, and connect it again")
     if not has_permission(permission, account):

@@ -296,6 +296,7 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
         if saved_text(in_file).strip() not in {"", text.strip()}:
             raise ApiError("write_failed", "the page's file is not as git has it; somebody has to commit it first")
         _unstage(storage, page.filename)  # of a save that was interrupted
+    blob = _blob(storage, page.filename)
     was_modified, page.discard_draft = session.modified, lambda _author: None
     author = (current_user.name, current_user.email) if current_user.is_authenticated else ("Anonymous", "")
     try:
@@ -303,6 +304,9 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
     except HTTPException:
         raise
     except Exception as error:  # of git, of the disk, of the wiki: their classes are not ours
+        if _blob(storage, page.filename) != blob:
+            log.exception("a page is saved, but what follows a save failed")
+            return
         log.exception("a page could not be saved")
         _restore(file, in_git if before else None)
         _unstage(storage, page.filename)
@@ -312,6 +316,14 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
     finally:
         session.pop("_flashes", None)
         session.modified = was_modified
+
+
+def _blob(storage: Any, name: str) -> str | None:
+    """Return the id of a file's content in the last commit."""
+    try:
+        return str(storage.repo.git.rev_parse("-q", "--verify", f"HEAD:{name}"))
+    except git.GitCommandError:
+        return None
 
 
 def _let_threads_write(storage: Any) -> None:

@@ -11,6 +11,7 @@ from typing import TypeVar
 from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, Field
 
+from otterwiki_semantic.core.counts import count
 from otterwiki_semantic.core.records import FIRST_BUILD, Progress
 from otterwiki_semantic.core.token_count import count_tokens
 from otterwiki_semantic.mcp.backend import Json
@@ -70,11 +71,6 @@ def fit(make: Callable[[int], R], largest: int, max_tokens: int) -> R:
     if least > max_tokens:
         raise BudgetError(f"max_tokens={max_tokens} is too little for this answer; ask with {least} or more")
     return make(bisect_right(range(largest), max_tokens, lo=1, key=lambda size: make(size).cost()) - 1)
-
-
-def count(number: int, thing: str) -> str:
-    """Return a number with a noun, in the plural unless it is 1."""
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def line_range(first: int, last: int) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from otterwiki_semantic.mcp.answers.base import REVISION_DIGITS, Part, ToolResponse, count, fit, notice_of
+from otterwiki_semantic.core.counts import count
+from otterwiki_semantic.mcp.answers.base import REVISION_DIGITS, Part, ToolResponse, fit, notice_of
 from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.budget import truncate
 from otterwiki_semantic.mcp.untrusted_text import Markers

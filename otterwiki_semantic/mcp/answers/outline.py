@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, count, fit, line_range, short_url
+from otterwiki_semantic.core.counts import count
+from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, fit, line_range, short_url
 from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.untrusted_text import Markers
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pydantic import Field
 
 from otterwiki_semantic.content.chunking import shorten_heading
-from otterwiki_semantic.mcp.answers.base import REVISION_DIGITS, Part, ToolResponse, count, fit, line_range, short_url
+from otterwiki_semantic.core.counts import count
+from otterwiki_semantic.mcp.answers.base import REVISION_DIGITS, Part, ToolResponse, fit, line_range, short_url
 from otterwiki_semantic.mcp.answers.outline import SectionEntry, SectionsAnswer, sections_answer
 from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.budget import BudgetError, truncate

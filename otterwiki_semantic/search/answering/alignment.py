@@ -259,6 +259,9 @@ class _Alignment:
         alternatives = ALTERNATIVES & set(other.before)
         if alternatives and not alternatives & set(own.before):
             return bool(skipped) or bool(ADDITIONS & set(own.before))
+        is_to_be = not INFINITIVES.isdisjoint(other.before) and not BE.isdisjoint(other.before)
+        if is_to_be and INFINITIVES.isdisjoint(own.before):
+            return True
         if not skipped:
             return False
         first, nearest = skipped[0], skipped[-1]

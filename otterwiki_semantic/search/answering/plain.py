@@ -21,8 +21,8 @@ _KEPT = "\ue010"
 _KEPT_NUMBER = re.compile(f"{_KEPT}(\\d+){_KEPT}")
 _UNSEEN_PART = re.compile(
     r"(?P<code>^[ \t>]*(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*(?P=fence)[`~]*[ \t]*$|\Z)"
-    r"|(?P<ticks>`+)(?!`)[^\n]{1,1000}?(?<!`)(?P=ticks)(?!`))"
-    r"|<!--.*?(?:-->|\Z)|~~(?=\S)[^\n]{1,1000}?(?<=\S)~~|<(?P<tag>del|s|strike)(?:\s[^<>]*)?>.{0,1000}?</(?P=tag)\s*>",
+    r"|(?<!`)(?P<ticks>`++)[^\n]{1,1000}?(?<!`)(?P=ticks)(?!`))"
+    r"|<!--.*?(?:-->|\Z)|~~(?=\S)(?:[^\n]|\n(?!\s*\n)){1,1000}?(?<=\S)~~|<(?P<tag>del|s|strike)(?:\s[^<>]*)?>.{0,4000}?</(?P=tag)\s*>",
     re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
 _UNTICKED = re.compile(r"^([ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+)\[ \][ \t]+", re.MULTILINE)

@@ -36,8 +36,9 @@ def search_queries(question: str, history: Sequence[Exchange]) -> list[str]:
 def queries_in(text: str) -> list[str]:
     """Return up to three queries that a model has written, one in each line, without bullets and quotation marks."""
     lines = (_LIST_MARK.sub("", line).strip(_AROUND_QUERY) for line in text.splitlines())
-    queries = [line for line in lines if any(map(str.isalnum, line)) and len(line) <= _LONGEST_QUERY]
-    return [] if NO_QUERY in queries else list(dict.fromkeys(queries))[:_MAX_PARTS]
+    queries = [line for line in lines if any(map(str.isalnum, line)) and len(line) <= _LONGEST_QUERY and line[-1] != ":"]
+    has_none = any(line.rstrip(".!").upper() == NO_QUERY for line in queries)
+    return [] if has_none else list(dict.fromkeys(queries))[:_MAX_PARTS]
 
 
 def _needs_context(question: str) -> bool:

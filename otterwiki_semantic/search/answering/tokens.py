@@ -93,6 +93,7 @@ _PIECE = regex.compile(
     r"|(?P<stop>[;:,()\[\]|—–!?.。、，；：]|\s-\s)"
 )
 _NOT = re.compile(r"(?<=[a-z])n['’]t\b|(?<=\bcan)not\b", re.IGNORECASE)
+_BESIDE = re.compile(r"\bnext to\b", re.IGNORECASE)
 _EXCEPTION = re.compile(r"\b(?:other than|apart from|aside from)\b", re.IGNORECASE)
 _POSSESSIVE = re.compile(r"\w[’']s$")
 _BOUNDS = {
@@ -124,7 +125,8 @@ def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
     found: list[Token] = []
     before: list[str] = []
     is_adjoining = False
-    text = _EXCEPTION.sub("except", _NOT.sub(" not", unicodedata.normalize("NFC", text).replace("’", "'")))
+    text = _NOT.sub(" not", unicodedata.normalize("NFC", text).replace("’", "'"))
+    text = _BESIDE.sub("beside", _EXCEPTION.sub("except", text))
     conditional = "wenn" if language == "de" else "if"
     if language in _INVERTED:
         text = _INVERTED[language].sub(f"{conditional} ", text)
@@ -166,7 +168,7 @@ def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
 def _particle(before: Sequence[str], language: str, clause: int) -> list[Token]:
     """Return the part of a German verb that ends a clause, such as *aus* in *schalten Sie die Pumpe aus*."""
     is_part = language == "de" and bool(before) and before[-1] in PARTICLES
-    return [Token(f"~{before[-1]}", before[-1], TokenKind.WORD, clause)] if is_part else []
+    return [Token(f"~{before[-1]}", before[-1], TokenKind.KEPT, clause)] if is_part else []
 
 
 def _is_initial(spelled: str, found: Sequence[Token]) -> bool:

@@ -36,7 +36,7 @@ _KEPT = {
         "would": "would could",
         "formerly": "formerly previously obsolete planned proposed until",
         "claimed": "claimed alleged believed thought supposed supposedly assumed seemed pretended false wrong wrongly unlikely "
-        "myth myths doubts doubt doubted untrue impossible mistake mistakes",
+        "according myth myths doubts doubt doubted untrue impossible mistake mistakes",
         "forbidden": "avoid avoids avoided forbidden forbid forbids prohibited prohibits prohibit banned refrain blocked "
         "rejected deprecated",
         "refused": "refuse refuses refused refusing decline declines declined",
@@ -58,6 +58,11 @@ _KEPT = {
         "before": "before",
         "after": "after",
         "off": "off",
+        "lacking": "lack lacks lacked lacking",
+        "per": "per",
+        "second": "second",
+        "third": "third",
+        "beside": "beside near",
     },
     "de": {
         "without": "ohne",
@@ -71,11 +76,13 @@ _KEPT = {
         "seldom": "selten",
         "sometimes": "manchmal gelegentlich",
         "usually": "meist meistens gewöhnlich normalerweise oft",
-        "nearly": "fast beinahe nahezu",
+        "nearly": "fast beinahe nahezu knapp",
+        "should": "soll sollen sollst sollt sollte sollten",
+        "per": "pro je",
         "about": "ungefähr etwa circa ca",
         "would": "würde würden könnte könnten wäre wären",
         "formerly": "früher ehemals veraltet geplant bis",
-        "claimed": "angeblich behauptet vermutet geglaubt falsch bezweifelt",
+        "claimed": "angeblich behauptet laut zufolge vermutet geglaubt falsch bezweifelt",
         "forbidden": "verboten untersagt vermeiden vermeide vermeidet",
         "refused": "weigert verweigert weigern",
         "forgotten": "vergisst vergaß vergessen",
@@ -206,7 +213,7 @@ ESTIMATES = _words("about around")
 BOUNDS = _words("while whilst during for während für pendant durant pour")
 """Words that tell when, or for whom, a rule holds."""
 PERMITTING = _words("allowed permitted erlaubt gestattet zulässig autorisé permis")
-ARTICLES = _words("der den")
+ARTICLES = _words("der den dem")
 """German articles that tell who does something from whom it is done to: *Den Hund beißt der Mann*."""
 PRONOUNS = _words("it they this these that those he she its their them es sie er dies diese dieser il elle ils elles ce cela")
 """Words that a sentence begins with which continues the one before it."""

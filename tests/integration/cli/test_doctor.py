@@ -657,7 +657,7 @@ def test_what_the_index_says_of_itself_is_told(wiki: LiveWiki) -> None:
     assert told[1][0] == "the last error: git is gone"
     assert told[2] == ("no room", "make some")
     behind = structs.replace(status, indexed_commit=None, pending_pages=3)
-    assert "3 pages are pending" in next(iter(status_findings(behind))).detail
+    assert "3 pages pending" in next(iter(status_findings(behind))).detail
 
 
 # Over HTTP

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -42,6 +43,18 @@ SETTINGS: dict[str, Any] = {
     "SEMANTIC_EXCLUDE": "secret/**",
     "SEMANTIC_MAX_PAGE_BYTES": "60000",
 }
+_FAILING_PLUGIN = """\
+from otterwiki.plugins import hookimpl
+
+
+class Plugin:
+    @hookimpl(tryfirst=True)
+    def page_saved(self, pagepath):
+        raise RuntimeError
+
+
+plugin = Plugin()
+"""
 ROUTE = "/api/v1/semantic-search/pages/"
 
 
@@ -431,6 +444,22 @@ def test_a_file_that_the_wiki_would_save_elsewhere_is_not_forked(wiki: LiveWiki)
     assert reply.status == 503
     assert "rename the page" in reply.text
     assert not (wiki.repository / "upper.md").exists()
+
+
+def test_a_page_is_saved_though_another_plugin_fails_afterwards(tmp_path: Path) -> None:
+    facts = tmp_path / "plugins" / "failing-1.0.dist-info"
+    facts.mkdir(parents=True)
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: failing\nVersion: 1.0\n")
+    (facts / "entry_points.txt").write_text("[otterwiki]\nfailing = failing:plugin\n")
+    (tmp_path / "plugins" / "failing.py").write_text(_FAILING_PLUGIN)
+    repository = make_repository(tmp_path / "repository", PAGES)
+    path = os.pathsep.join((str(tmp_path / "plugins"), *filter(None, [os.environ.get("PYTHONPATH")])))
+    with LiveWiki(repository, tmp_path / "index", PYTHONPATH=path, **SETTINGS) as live:
+        live.log_in()
+        written = put(live, "notes/hooked", text="# Hooked\n")
+        assert (written.status, written.json["indexed"]) == (200, True)
+        assert (repository / "notes/hooked.md").read_text() == "# Hooked\n"
+        assert git(repository, "status", "--porcelain") == ""
 
 
 def test_a_save_that_fails_leaves_the_page_as_it_was(wiki: LiveWiki) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
 from otterwiki_semantic.cli.doctor.offline_index import OfflineIndex, read_offline_index
 from otterwiki_semantic.content import Repository
+from otterwiki_semantic.core.counts import count
 from otterwiki_semantic.core.errors import CatalogCorruptError, ModelError, RepositoryError, SemanticError
 from otterwiki_semantic.core.hints import problem as status_problem
 from otterwiki_semantic.core.records import ChromaFill, ChromaState, IndexStatus, RebuildState
@@ -69,7 +70,7 @@ def status_findings(status: IndexStatus) -> Iterator[Finding]:
         behind = f"it equals {(index.commit or 'no commit')[:12]}, HEAD is {(index.head or 'none')[:12]}"
         yield note(
             "index",
-            f"{detail}; {behind}, {index.pending_pages} pages are pending",
+            f"{detail}; {behind}, {count(index.pending_pages, 'page')} pending",
             "no action needed, unless a problem follows",
         )
     if status.chroma is not None and status.chroma.state is not ChromaState.RESTING:

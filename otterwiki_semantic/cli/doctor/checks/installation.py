@@ -63,7 +63,7 @@ def _plugins(entries: Iterable[EntryPoint]) -> Iterator[Finding]:
     others = sorted({name for value, name in found.items() if value not in {*ours, *earlier}})
     if ours:
         rest = f"; other plugins: {', '.join(others)}" if others else ""
-        yield ok("plugin", f"the wiki finds it by its entry point{rest}")
+        yield ok("plugin", f"a wiki in this environment finds it by its entry point{rest}")
     else:
         hint = "install it again: pip install --force-reinstall . in its checkout"
         yield problem("plugin", "it has no entry point in the group otterwiki", hint)
@@ -73,7 +73,8 @@ def _plugins(entries: Iterable[EntryPoint]) -> Iterator[Finding]:
     if installed := installed_version(_WIKI):
         yield ok("An Otter Wiki", installed)
     else:
-        yield note("An Otter Wiki", "not installed in this environment", "to check a wiki, run this with the wiki's own Python")
+        hint = "to check a wiki, run this with the wiki's own Python; to install one here: pip install otterwiki"
+        yield note("An Otter Wiki", "not installed in this environment", hint)
 
 
 def check_packages(_: DoctorContext) -> Iterator[Finding]:
@@ -82,7 +83,8 @@ def check_packages(_: DoctorContext) -> Iterator[Finding]:
     unmet = [unmet for requirement in required if (unmet := _unmet(*requirement)) is not None]
     yield from unmet
     if not unmet:
-        yield ok("packages", f"all {len(required)} requirements of {NAME} and the wiki are met")
+        both = f"{NAME} and the wiki" if installed_version(_WIKI) else NAME
+        yield ok("packages", f"all {len(required)} requirements of {both} are met")
     for requirement in _requirements(NAME, "wiki"):
         if requirement[1] == _WIKI and installed_version(_WIKI) and (unmet_wiki := _unmet(*requirement)) is not None:
             yield unmet_wiki
