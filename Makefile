@@ -2,8 +2,8 @@ PYTHON ?= python3
 PORT ?= 8080
 VENV := .venv
 BIN := $(VENV)/bin
+# Tests start many processes, which take a fifth more of a processor without compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
-# Every test of a served wiki starts processes: without compiled modules they take a fifth more of a processor.
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-fast screenshots test-chroma test-models lint format docs bench bench-deps chaos model clean

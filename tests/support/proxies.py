@@ -25,7 +25,7 @@ _IN_BLOCK = {
 }
 _NGINX = """\
 daemon off;
-user root;  # for whom tests may run; the worker would be somebody who may not write here
+user root;  # ignored unless root runs the tests: the usual user cannot write to their directory
 worker_processes 1;
 error_log stderr;
 pid {place}/pid;

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from tests.support.live_wiki import make_repository
+from tests.support.packages import fake_package
 
 SCRIPT = """
 import sys
@@ -44,11 +45,8 @@ plugin_manager.register(Plugin())
 
 def test_the_earlier_plugin_beside_this_one_changes_nothing_but_the_log(tmp_path: Path) -> None:
     """It comes last on the path, so that of two hooks the wiki would ask its own first."""
-    facts = tmp_path / "plugins" / "otterwiki_semantic_search-0.1.0.dist-info"
-    facts.mkdir(parents=True)
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: otterwiki-semantic-search\nVersion: 0.1.0\n")
-    (facts / "entry_points.txt").write_text("[otterwiki]\nsemantic_search = otterwiki_semantic_search\n")
-    (tmp_path / "plugins" / "otterwiki_semantic_search.py").write_text(EARLIER)
+    entry_point = "semantic_search = otterwiki_semantic_search"
+    fake_package(tmp_path / "plugins", "otterwiki-semantic-search", "0.1.0", entry_point, EARLIER)
     environment = os.environ | {
         "REPOSITORY": str(make_repository(tmp_path / "repository", {"home.md": "# Home\n"})),
         "SECRET_KEY": "0123456789abcdef0123456789",

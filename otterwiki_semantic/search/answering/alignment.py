@@ -259,15 +259,15 @@ class _Alignment:
         alternatives = ALTERNATIVES & set(other.before)
         if alternatives and not alternatives & set(own.before):
             return bool(skipped) or bool(ADDITIONS & set(own.before))
-        is_to_be = not INFINITIVES.isdisjoint(other.before) and not BE.isdisjoint(other.before)
-        if is_to_be and INFINITIVES.isdisjoint(own.before):
+        is_infinitive = not INFINITIVES.isdisjoint(other.before)
+        if is_infinitive and not BE.isdisjoint(other.before) and INFINITIVES.isdisjoint(own.before):  # *was to be replaced*
             return True
         if not skipped:
             return False
         first, nearest = skipped[0], skipped[-1]
         is_governed = nearest.is_content and (nearest.clause == other.clause or not other.before)
-        is_past = fold(nearest.text) == "used" and BE.isdisjoint(nearest.before) and "to" in other.before
-        is_verb = bool(INFINITIVES & set(other.before)) or (other.text.endswith("ing") and not own.text.endswith("ing"))
+        is_past = is_infinitive and fold(nearest.text) == "used" and BE.isdisjoint(nearest.before)
+        is_verb = is_infinitive or (other.text.endswith("ing") and not own.text.endswith("ing"))
         return (
             fold(nearest.text) in CONTENT_PREPOSITIONS
             or (is_governed and is_verb)

@@ -264,10 +264,11 @@ def word_key(word: str, stemmed: str, language: str) -> str:
 @cache
 def light_words(language: str) -> tuple[frozenset[str], frozenset[str]]:
     """Return keys of words that a model adds to any answer: those that replace nothing, and verbs that may."""
-    return (
-        frozenset(word_key(word, stem(word, language), language) for word in _LIGHT.split()),
-        frozenset(word_key(word, stem(word, language), language) for word in _LIGHT_VERBS.split()),
-    )
+
+    def keys(listed: str) -> frozenset[str]:
+        return frozenset(word_key(word, stem(word, language), language) for word in listed.split())
+
+    return keys(_LIGHT), keys(_LIGHT_VERBS)
 
 
 @cache

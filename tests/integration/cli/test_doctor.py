@@ -43,6 +43,7 @@ from otterwiki_semantic.embedding.factory import open_embedder
 from tests.support.handbook import HANDBOOK
 from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, is_settled, make_repository
 from tests.support.model_servers import ModelServer, serving
+from tests.support.packages import fake_package
 from tests.support.paths import ROOT
 from tests.support.ports import free_port
 from tests.support.processes import owners_of
@@ -307,14 +308,6 @@ def test_every_extra_is_looked_for() -> None:
         "extra test",
         "extra lint",
     }
-
-
-def fake_package(place: Path, name: str, version: str, entry_point: str = "") -> None:
-    facts = place / f"{name.replace('-', '_')}-{version}.dist-info"
-    facts.mkdir(parents=True)
-    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    if entry_point:
-        (facts / "entry_points.txt").write_text(f"[otterwiki]\n{entry_point}\n")
 
 
 def test_an_installation_that_is_as_it_should_be() -> None:

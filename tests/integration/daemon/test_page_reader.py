@@ -18,6 +18,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.client import IndexClient
 from otterwiki_semantic.daemon.page_reader import PageReader
 from tests.support.live_wiki import LiveWiki, commit, eventually, git, head_of, make_repository
+from tests.support.packages import fake_package
 
 PAGES = "/semantic-search/pages"
 ODD_NAMES = (
@@ -238,11 +239,7 @@ plugin = Plugin()
 
 
 def test_a_plugin_that_writes_pages_at_the_same_place_works_beside_this_one(tmp_path: Path) -> None:
-    facts = tmp_path / "site" / "otherapi-1.0.dist-info"
-    facts.mkdir(parents=True)
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: otherapi\nVersion: 1.0\n")
-    (facts / "entry_points.txt").write_text("[otterwiki]\notherapi = otherapi:plugin\n")
-    (tmp_path / "site" / "otherapi.py").write_text(_OTHER)
+    fake_package(tmp_path / "site", "otherapi", "1.0", "otherapi = otherapi:plugin", _OTHER)
     repository = make_repository(tmp_path / "repository", {"a.md": "# A\n\nText.\n"})
     with LiveWiki(repository, tmp_path / "index", PYTHONPATH=str(tmp_path / "site")) as both:
         both.wait_until_indexed()

@@ -16,6 +16,7 @@ from urllib.parse import quote, urlencode
 import pytest
 
 from tests.support.live_wiki import LiveWiki, Reply, commit, git, head_of, make_repository
+from tests.support.packages import fake_package
 
 _GARDEN = """\
 # Garden
@@ -447,11 +448,7 @@ def test_a_file_that_the_wiki_would_save_elsewhere_is_not_forked(wiki: LiveWiki)
 
 
 def test_a_page_is_saved_though_another_plugin_fails_afterwards(tmp_path: Path) -> None:
-    facts = tmp_path / "plugins" / "failing-1.0.dist-info"
-    facts.mkdir(parents=True)
-    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: failing\nVersion: 1.0\n")
-    (facts / "entry_points.txt").write_text("[otterwiki]\nfailing = failing:plugin\n")
-    (tmp_path / "plugins" / "failing.py").write_text(_FAILING_PLUGIN)
+    fake_package(tmp_path / "plugins", "failing", "1.0", "failing = failing:plugin", _FAILING_PLUGIN)
     repository = make_repository(tmp_path / "repository", PAGES)
     path = os.pathsep.join((str(tmp_path / "plugins"), *filter(None, [os.environ.get("PYTHONPATH")])))
     with LiveWiki(repository, tmp_path / "index", PYTHONPATH=path, **SETTINGS) as live:

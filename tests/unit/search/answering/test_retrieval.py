@@ -39,6 +39,8 @@ def test_many_questions_are_not() -> None:
         ("3 days of logs\nnginx.conf", ["3 days of logs", "nginx.conf"]),
         ("one\ntwo\nthree\nfour", ["one", "two", "three"]),
         ("NONE", []),
+        ("None.", []),
+        ("Here are two queries:\nbackups\nlogs", ["backups", "logs"]),
         ("I know of no other wording.\nNONE", []),
         (" \n--\n" + "x" * 301, []),
     ],
