@@ -274,7 +274,8 @@ class Repository:
         """Return the blob id of a page in a commit; None if there is no such page, or its name is not UTF-8."""
         if path in self.excluded_pages(commit):
             return None
-        listing = self._run("ls-tree", "-z", "--full-tree", commit, "--", f"{path}{_PAGE.decode()}").stdout  # empty if outside
+        name = f":(top,literal){path}{_PAGE.decode()}"
+        listing = self._run("ls-tree", "-z", "--full-tree", commit, "--", name).stdout  # empty if outside
         return dict(_page_entries(listing)).get(path)
 
     def last_commit(self, commit: str, path: str) -> Commit | None:

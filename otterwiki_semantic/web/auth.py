@@ -94,8 +94,9 @@ def _is_local() -> bool:
 def _bearer_may(permission: str, api_key: str | None) -> bool:
     """Whether the request's bearer token has a permission; False if it has no token.
 
-    The API key has all. The MCP server sends the signed id of a connection instead, which has those of its account.
-    Errors: `ApiError` for a wrong token, and for an account without the permission, whoever sent it.
+    The API key has all. The MCP server sends the signed id of a connection instead, which has those of its account, but changes
+    something only if the person has let the program write. Errors: `ApiError` for a wrong token, and for an account without the
+    permission, whoever sent it.
     """
     given = _bearer()
     if given is None:
@@ -108,10 +109,10 @@ def _bearer_may(permission: str, api_key: str | None) -> bool:
     account = account_of(connection) if connection else None
     if connection is None or account is None:
         raise ApiError("wrong_key", "the API key is wrong: it is not the OTTERWIKI_API_KEY that the wiki was started with")
-    if permission == "WRITE" and not connection.may_write:
-        raise ApiError("forbidden", "this program was allowed to read, not to write; disconnect it, and connect it again")
     if not has_permission(permission, account):
         raise ApiError("forbidden", f"the account {account.email} has no {permission} permission in this wiki")
+    if permission != "READ" and request.method not in {"GET", "HEAD"} and not connection.may_write:
+        raise ApiError("forbidden", "this program was allowed to read, not to write; disconnect it, and connect it again")
     return True
 
 

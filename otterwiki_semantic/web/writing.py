@@ -131,6 +131,8 @@ class PageWriter:
             raise ParameterError(f"path is {path[:100]!r}, which no page can be saved at")
         if _DRIVE.match(path):
             raise ParameterError(f"path is {path[:100]!r}; it must not begin with a letter and a colon")
+        if path.startswith(":"):
+            raise ParameterError(f"path is {path[:100]!r}; to git a path that begins with a colon is a pattern of others")
         if not _is_page_address(path):
             raise ParameterError(f"path is {path!r}, which is an address of the wiki itself")
         saved = page_path(_file_name(path))
@@ -289,8 +291,8 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
         raise ApiError(
             "write_failed", f"the wiki would save {before.path!r} in another file, {page.filename!r}; rename the page"
         )
-    if not before and storage.repo.ignored(page.filename):
-        raise ParameterError(f"path is {path!r}, which git ignores")
+    if not before:
+        _check_git_takes(storage, page.filename, path)
     in_file, in_git = page.content or "", before.content if before else ""
     if page.exists and normalize_newlines(in_file).rstrip() != normalize_newlines(in_git).rstrip():
         if saved_text(in_file).strip() not in {"", text.strip()}:
@@ -318,6 +320,17 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
         session.modified = was_modified
 
 
+def _check_git_takes(storage: Any, name: str, path: str) -> None:
+    """Raise `ParameterError` if git ignores a file, or refuses it, as one in a submodule."""
+    try:
+        is_ignored = bool(storage.repo.ignored(name))
+    except git.GitCommandError as error:
+        reason = str(error.stderr).strip().removeprefix("stderr: ").strip("' ")
+        raise ParameterError(f"path is {path!r}, which git refuses: {reason}") from error
+    if is_ignored:
+        raise ParameterError(f"path is {path!r}, which git ignores")
+
+
 def _blob(storage: Any, name: str) -> str | None:
     """Return the id of a file's content in the last commit."""
     try:
@@ -343,7 +356,7 @@ def _restore(file: Path, text: str | None) -> None:
 
 def _unstage(storage: Any, name: str) -> None:
     with suppress(Exception):  # a repository without a commit
-        storage.repo.git.reset("-q", "--", name)
+        storage.repo.git(literal_pathspecs=True).reset("-q", "--", name)
 
 
 def _default_message(page: Any) -> str:

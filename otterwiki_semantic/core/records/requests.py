@@ -402,6 +402,8 @@ class DismissalRequest:
 
     findings: list[str] = parameter(FindingIds(100), "The ids of the findings.")
     restore: bool = parameter(Flag(), "Show them again.", default=False)
+    shows_queries: bool = False
+    """Whether what people searched for may be dismissed. No parameter of a request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,12 @@ class HealthReporter:
     def _make(self, generation: Generation) -> None:
         state, commit, start = _state_of(generation), generation.catalog.commit, time.monotonic()
         survey = Survey(
-            generation, self._repository, self._scale(generation), Slices(self._pause), self._dismissals.__contains__
+            generation,
+            self._repository,
+            self._scale(generation),
+            Slices(self._pause),
+            self._dismissals.__contains__,
+            self._dismissals.private_id,
         )
         findings = {kind: tuple(check(survey)) for kind, check in self._checks.items()}
         end = time.monotonic()
@@ -173,10 +178,15 @@ class HealthReporter:
         )
 
     def dismiss(self, request: DismissalRequest) -> DismissalAnswer:
-        """Dismiss findings of the report, or restore them. Errors: `FindingNotFoundError`, `DismissalError`."""
-        known = {each.id for found in (self._made.findings.values() if self._made else ()) for each in found}
+        """Dismiss findings of the report, or restore them. Errors: `FindingNotFoundError`, `DismissalError`.
+
+        To somebody who may not see what was searched for, there are no findings about that.
+        """
+        made = self._made.findings.items() if self._made else ()
+        known = {each.id: kind for kind, found in made for each in found}
         for each in request.findings:
-            if each not in known and each not in self._dismissals:
+            is_seen = request.shows_queries or known.get(each) is not _QUESTIONS
+            if not is_seen or (each not in known and each not in self._dismissals):
                 raise FindingNotFoundError(f"the report has no finding {each!r}; it may have been made again since")
         self._dismissals.change(request.findings, restore=request.restore)
         return DismissalAnswer(tuple(request.findings), not request.restore)

@@ -50,6 +50,8 @@ class Survey:
     slices: Slices
     is_dismissed: Callable[[str], bool]
     """Whether the finding with an id was dismissed."""
+    private_id: Callable[[str], str]
+    """Returns another id for a finding, by which nobody else can tell what it is about."""
 
     @cached_property
     def pages(self) -> list[PageFacts]:

@@ -37,7 +37,7 @@ def find_unanswered(queries: Callable[[], Sequence[UnansweredQuery]], ask: Calla
                 groups.append([(query, asked)])
             else:
                 group.append((query, asked))
-        findings = [_finding(group) for group in groups]
+        findings = [_finding(group, survey.private_id) for group in groups]
         return sorted(findings, key=lambda each: (each.answered_by is not None, -each.times))
 
     return find
@@ -47,11 +47,11 @@ def _are_alike(leader: Asked, other: Asked, least: float) -> bool:
     return leader.vector is not None and other.vector is not None and float(leader.vector @ other.vector) >= least
 
 
-def _finding(group: Sequence[tuple[UnansweredQuery, Asked]]) -> Finding:
+def _finding(group: Sequence[tuple[UnansweredQuery, Asked]], private_id: Callable[[str], str]) -> Finding:
     queries = [query for query, _ in group]
     hits = [next((hit for hit in asked.result.hits if hit.relevant), None) for _, asked in group]
     return Finding(
-        id=finding_id(FindingKind.UNANSWERED, min(" ".join(query.query.casefold().split()) for query in queries)),
+        id=private_id(finding_id(FindingKind.UNANSWERED, min(" ".join(query.query.casefold().split()) for query in queries))),
         kind=FindingKind.UNANSWERED,
         is_dismissed=False,
         queries=tuple(query.query for query in queries),

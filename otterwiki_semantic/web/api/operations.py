@@ -126,7 +126,7 @@ def answer(
     values = _values(made)
     parameters = () if made.takes is None else (parse_parameters(made.takes, values),)
     tag = _entity_tag(version()) if made.is_cacheable else None  # before the view: never newer than what it answers
-    if tag is not None and request.if_none_match.contains_weak(tag):
+    if tag is not None and not request.if_none_match.star_tag and request.if_none_match.contains_weak(tag):
         return _revalidated(Response(status=304), tag)
     found = view(*path_values.values(), *parameters)
     response = found if isinstance(found, Response) else json_response(found, made.status)

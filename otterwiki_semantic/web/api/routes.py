@@ -270,7 +270,7 @@ class Api:
     )
     def dismiss(self, asked: DismissalRequest) -> DismissalAnswer:
         """Dismiss findings, or restore them."""
-        return self._index.dismiss(asked)
+        return self._index.dismiss(replace(asked, shows_queries=may_see_queries(self._api_key)))
 
     @Operation("GET", "/semantic-search/metrics", "getMetrics", str, Access.MONITORS, errors=("not_found", "package_missing"))
     def metrics(self) -> Response:

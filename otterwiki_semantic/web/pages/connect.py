@@ -28,7 +28,7 @@ from otterwiki_semantic.web.auth import (
     require_same_site,
 )
 from otterwiki_semantic.web.connections import REFRESH_SECONDS, Connection
-from otterwiki_semantic.web.errors import ApiError, handle_errors
+from otterwiki_semantic.web.errors import ERRORS, ApiError, handle_errors
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, render_page
 
 _HEADERS = {"Content-Security-Policy": "frame-ancestors 'none'", "Referrer-Policy": "same-origin"}
@@ -44,6 +44,7 @@ def make_connect_pages(api_key: str | None, *, allow_write: bool) -> Blueprint:
     pages.add_url_rule("", "connect", guarded("READ", views.connect))
     pages.add_url_rule("", "decide", guarded("READ", views.decide), methods=["POST"])
     pages.add_url_rule("/disconnect", "disconnect", guarded("READ", views.disconnect), methods=["GET", "POST"])
+    pages.register_error_handler(ApiError, lambda error: views.refusal(str(error), ERRORS[error.code].status))
     pages.after_request(keep_private)
     pages.after_request(_keep_unframed)
     return pages
@@ -106,13 +107,13 @@ class _Views:
             return redirect(url_for("login", next=request.script_root + request.full_path.rstrip("?")))
         account = account_fingerprint(current_user)
         if account is None:
-            return self._refusal(_NO_ACCOUNTS)
+            return self.refusal(_NO_ACCOUNTS)
         signed = request.args.get("request")
         if signed is None:
             return render_page("semantic_search/connect.html", title="Programs", programs=connected_programs(account))
         asked = self._asked(signed)
         if asked is None:
-            return self._refusal(_STALE)
+            return self.refusal(_STALE)
         return render_page(
             "semantic_search/connect.html",
             title="Connect a program",
@@ -129,14 +130,14 @@ class _Views:
         account = account_fingerprint(current_user) if current_user.is_authenticated else None
         asked = self._asked(request.form.get("request", ""))
         if account is None or asked is None:
-            return self._refusal(_STALE)
+            return self.refusal(_STALE)
         if request.form.get("decision") != "allow":
             return _back(asked, error="access_denied", error_description="the wiki's user has denied it")
         try:
             may_write = self._can_write() and "write" in request.form
             code = connections().approve(asked, account, current_user.email, may_write=may_write)
         except (SemanticError, OSError) as error:
-            return self._refusal(f"The connection cannot be stored: {error}", 503)
+            return self.refusal(f"The connection cannot be stored: {error}", 503)
         return _back(asked, code=code)
 
     def disconnect(self) -> ResponseReturnValue:
@@ -155,7 +156,8 @@ class _Views:
         asked = self._signer.read(signed, ConsentRequest) if self._signer else None
         return asked if asked and asked.expires > time.time() else None
 
-    def _refusal(self, message: str, status: int = 400) -> ResponseReturnValue:
+    def refusal(self, message: str, status: int = 400) -> ResponseReturnValue:
+        """Return the page that says why a program cannot be connected."""
         return render_page("semantic_search/connect.html", title="Connect a program", message=message), status
 
 

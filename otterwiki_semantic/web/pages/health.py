@@ -52,7 +52,8 @@ class _Views:
         if request.method == "POST":
             try:
                 values = {"findings": request.form.getlist("finding"), "restore": request.form.get("restore")}
-                self._service.dismiss(parse_parameters(DismissalRequest, values))
+                asked = parse_parameters(DismissalRequest, values)
+                self._service.dismiss(replace(asked, shows_queries=has_permission("ADMIN")))
             except SemanticError as error:
                 flash(str(error), "alert-danger")
         section = request.form.get("section")

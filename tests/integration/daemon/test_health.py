@@ -21,6 +21,7 @@ from otterwiki_semantic.core.records import (
 )
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.daemon.health.survey import finding_id
 from tests.support.engines import opened, wait_until_equal
 from tests.support.live_wiki import commit, eventually, make_repository
 
@@ -299,6 +300,28 @@ def test_questions_that_found_nothing_are_grouped_and_asked_again(settings: Sett
         assert len(engine.insight().unanswered) == 3, "asking again is not logged"
     finally:
         engine.close()
+
+
+def test_only_who_sees_a_question_can_dismiss_it_and_its_id_cannot_be_computed(settings: Settings, tmp_path: Path) -> None:
+    question = "capital of mongolia"
+    ids = set()
+    for data_dir in (settings.data_dir, settings.data_dir, tmp_path / "other"):
+        engine = opened(replace(settings, search_log=True, data_dir=data_dir))
+        try:
+            engine.search([question], SearchOptions())
+            eventually(lambda engine=engine: engine.insight().unanswered)
+            (found,) = findings(engine, FindingKind.UNANSWERED)
+            ids.add(found.id)
+            for id_ in (found.id, finding_id(FindingKind.UNANSWERED, question)):
+                with pytest.raises(FindingNotFoundError, match="has no finding"):
+                    engine.dismiss(DismissalRequest([id_]))
+            assert engine.dismiss(DismissalRequest([found.id], shows_queries=True)).is_dismissed
+            with pytest.raises(FindingNotFoundError, match="has no finding"):
+                engine.dismiss(DismissalRequest([found.id], restore=True))
+            engine.dismiss(DismissalRequest([found.id], restore=True, shows_queries=True))
+        finally:
+            engine.close()
+    assert len(ids) == 2, "the same after a start, and another one in another wiki"
 
 
 def test_without_a_search_log_there_are_no_questions(index: IndexEngine) -> None:

@@ -37,6 +37,7 @@ def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
         "READ_ACCESS": "APPROVED",
         "AUTO_APPROVAL": "True",
         "EMAIL_NEEDS_CONFIRMATION": "False",
+        "SEMANTIC_ALLOW_WRITE": "true",
     }
     with LiveWiki(make_repository(place / "repository", HANDBOOK), place / "index", **settings) as live:
         yield live
@@ -160,6 +161,16 @@ def test_a_token_has_the_permissions_of_its_account(server: str, admin: Browser,
     its = RawClient(server).connect(reader)["access_token"]
     assert "no ADMIN permission" in ask(None, server, "reindex", token=its)
     assert "no ADMIN" not in ask(None, server, "reindex", token=RawClient(server).connect(admin)["access_token"])
+
+
+@pytest.mark.parametrize("may_write", [False, True])
+def test_a_program_of_an_administrator_changes_something_only_if_it_may_write(
+    server: str, admin: Browser, monkeypatch: pytest.MonkeyPatch, *, may_write: bool
+) -> None:
+    monkeypatch.setattr(admin, "may_write", may_write)
+    token = RawClient(server).connect(admin)["access_token"]
+    said = ask(None, server, "reindex", token=token)
+    assert ("allowed to read, not to write" in said) is not may_write, said
 
 
 def test_a_token_dies_with_its_account(server: str, wiki: LiveWiki) -> None:
@@ -302,6 +313,13 @@ def test_consent_needs_a_login_and_the_token_of_its_form(client: RawClient, wiki
     forged = reader.session.post(wiki.url + CONSENT, data={"request": signed, "decision": "allow"}, allow_redirects=False)
     assert forged.status_code == 400
     assert "Location" not in forged.headers
+    reader.session.headers["Origin"] = "https://evil.example"
+    try:
+        foreign = reader.post(CONSENT, CONSENT, request=signed, decision="allow")
+    finally:
+        del reader.session.headers["Origin"]
+    assert (foreign.status_code, "Location" in foreign.headers) == (403, False)
+    assert "another site sent this request" in foreign.text
 
 
 def test_people_who_log_in_first_come_back_to_the_page(client: RawClient, wiki: LiveWiki, reader: Browser) -> None:

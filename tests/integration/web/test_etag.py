@@ -26,7 +26,8 @@ CACHEABLE = [
 @pytest.fixture(scope="module")
 def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     place = tmp_path_factory.mktemp("etag")
-    with LiveWiki(make_repository(place / "repository", HANDBOOK), place / "index") as live:
+    pages = HANDBOOK | {"diary.md": "---\nsearch: false\n---\n# Diary\n\nIt rained.\n"}
+    with LiveWiki(make_repository(place / "repository", pages), place / "index") as live:
         live.wait_until_indexed()
         yield live
 
@@ -46,6 +47,13 @@ def test_an_answer_that_a_client_has_is_not_sent_again(wiki: LiveWiki, path: str
     assert (again.status, again.body) == (304, b"")
     assert again.headers["ETag"] == first.headers["ETag"]
     assert asked(wiki, path, '"another"').status == 200
+
+
+@pytest.mark.parametrize("path", [*CACHEABLE, "/semantic-search/pages/diary", "/semantic-search/pages/nowhere"])
+def test_any_tag_is_as_none(wiki: LiveWiki, path: str) -> None:
+    """A page that is excluded, or missing, must not look like one that a client has."""
+    plain, starred = asked(wiki, path), asked(wiki, path, "*")
+    assert (starred.status, starred.headers["Content-Type"]) == (plain.status, plain.headers["Content-Type"])
 
 
 def test_questions_have_tags_of_their_own(wiki: LiveWiki) -> None:

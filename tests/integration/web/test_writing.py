@@ -204,6 +204,24 @@ def test_no_file_is_written_elsewhere(wiki: LiveWiki, path: str) -> None:
     assert head_of(wiki.repository) == before
 
 
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [(":(glob)**", "begins with a colon"), (":(exclude)x", "begins with a colon"), ("linked/page", "in submodule")],
+)
+def test_a_path_that_git_takes_for_something_else_is_refused_with_the_reason(wiki: LiveWiki, path: str, reason: str) -> None:
+    if not (wiki.repository / "linked").exists():
+        other = make_repository(wiki.data_dir.parent / "linked", {"inside.md": "# Inside\n"})
+        git(wiki.repository, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other), "linked")
+        commit(wiki.repository, {})
+    before = head_of(wiki.repository)
+    for reply in (put(wiki, path, text="# Evil\n"), patch(wiki, path, append="x")):
+        assert reply.status in {404, 422}
+    refused = put(wiki, path, text="# Evil\n")
+    assert error_of(refused) == (422, "invalid_parameter")
+    assert reason in refused.json["error"]["message"]
+    assert (head_of(wiki.repository), git(wiki.repository, "status", "--porcelain")) == (before, "")
+
+
 def test_a_link_in_the_repository_leads_nowhere(wiki: LiveWiki, tmp_path: Path) -> None:
     target = tmp_path / "target.md"
     target.write_text("outside")
