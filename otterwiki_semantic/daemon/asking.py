@@ -109,13 +109,16 @@ class Questions:
                 self._slots.release()
         return AskProgress(running.id, result=opening)
 
-    def progress(self, id_: str, seen: int) -> AskProgress:
-        """Return the sentences of an answer from the `seen`-th on, as soon as there are any, or after a second."""
+    def progress(self, id_: str, seen: int | None) -> AskProgress:
+        """Return the sentences of an answer from the `seen`-th on, as soon as there are any, or after a second.
+
+        With None, return at once all that there is of the answer.
+        """
         with self._lock:
             running = self._running.get(id_)
         if running is None:
             raise AskNotFoundError("the answer was cancelled, or lost when the index was restarted; ask again")
-        return running.wait(seen, _WAIT_SECONDS)
+        return running.so_far() if seen is None else running.wait(seen, _WAIT_SECONDS)
 
     def cancel(self, id_: str) -> None:
         """Stop writing an answer, and forget it."""
@@ -302,17 +305,26 @@ class _RunningAnswer:
 
         New sources come by themselves, before the first sentence.
         """
-        self._fetched = time.monotonic()
+        self._note_fetching()
         with self._changed:
             self._changed.wait_for(lambda: self.is_done or self._has_new_sources or len(self._sentences) > seen, seconds)
-        self._fetched = time.monotonic()
-        if self._fetched > self.deadline:
-            self.end("The answer took too long; this is how far it came.")
+        self._note_fetching()
         with self._changed:
             has_new_sources, self._has_new_sources = self._has_new_sources, False
             if has_new_sources and not self.is_done:
                 return AskProgress(self.id, result=self.opening)
             return AskProgress(self.id, tuple(self._sentences[seen:]), self._result() if self.is_done else None, self.is_done)
+
+    def so_far(self) -> AskProgress:
+        """Return all that there is of the answer."""
+        self._note_fetching()
+        with self._changed:
+            return AskProgress(self.id, result=self._result(), done=self.is_done)
+
+    def _note_fetching(self) -> None:
+        self._fetched = time.monotonic()
+        if self._fetched > self.deadline:
+            self.end("The answer took too long; this is how far it came.")
 
     def _result(self) -> GroundedAnswer:
         return structs.replace(

@@ -461,7 +461,7 @@ class IndexEngine:
     def ask(self, request: AskRequest, urls: PageUrls = NO_URLS) -> AskProgress:
         return self._questions.ask(request, urls)
 
-    def ask_progress(self, id_: str, seen: int) -> AskProgress:
+    def ask_progress(self, id_: str, seen: int | None) -> AskProgress:
         return self._questions.progress(id_, seen)
 
     def cancel_ask(self, id_: str) -> None:

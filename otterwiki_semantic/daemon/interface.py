@@ -47,9 +47,10 @@ class IndexService(Protocol):
         """Return the sources of an answer, and begin to write it. Errors: `AnswersDisabledError`, `RateLimitError`."""
         ...
 
-    def ask_progress(self, id_: str, seen: int) -> AskProgress:
+    def ask_progress(self, id_: str, seen: int | None) -> AskProgress:
         """Return the sentences of an answer from the `seen`-th on, as soon as there are any, or after a second.
 
+        With None, return at once all that there is of the answer, as its `result`.
         An answer that is not fetched for five seconds is given up. Errors: `AskNotFoundError`.
         """
         ...

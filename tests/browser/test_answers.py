@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 from tests.support.browser import (
     LOOKS,
@@ -126,10 +125,15 @@ def test_the_answer_is_allowed_by_a_strict_policy(chromium: Browser, demo: LiveW
         assert blocked_parts(page)[0] == []
 
 
+def is_question(url: str) -> bool:
+    """Whether a request asks, and does not only fetch more of an answer."""
+    return "/answer?" in url and "writing=" not in url
+
+
 def test_ctrl_enter_answers_what_was_just_typed(chromium: Browser, demo: LiveWiki) -> None:
     with opened(chromium, demo) as page:
         asked: list[str] = []
-        page.on("request", lambda request: asked.append(request.url) if "/answer?" in request.url else None)
+        page.on("request", lambda request: asked.append(request.url) if is_question(request.url) else None)
         page.goto(demo.url + SEARCH)
         page.get_by_label("Question or words").fill(FROST)
         for _ in range(2):
@@ -233,12 +237,27 @@ def test_going_back_takes_the_answer_away_and_sorting_does_not(page: Page, site:
 
 def test_what_came_stays_when_the_connection_is_lost(page: Page, site: LiveWiki) -> None:
     part = '<section class="semantic-answer" aria-busy="true"><p>Half.</p><p role="status">Writing</p></section>'
-    event = f"data: {json.dumps(part)}\n\n"
-    page.route("**/answer?*", lambda route: route.fulfill(body=event, content_type="text/event-stream"))
+
+    def half(route: Route) -> None:
+        if is_question(route.request.url):
+            route.fulfill(json={"id": "x", "part": part})
+        else:
+            route.abort()
+
+    page.route("**/answer?*", half)
     ask(page, site)
     expect(answer(page)).to_contain_text("Half.")
     expect(answer(page)).to_contain_text("The rest did not come")
     expect(answer(page)).not_to_contain_text("Writing")
+
+
+def test_leaving_the_page_ends_the_answer(page: Page, site: LiveWiki, server: ChatServer) -> None:
+    server.hung_up.clear()
+    server.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.01)
+    ask(page, site)
+    expect(answer(page)).to_contain_text(FIRST)
+    page.goto(f"{site.url}/garden")
+    assert server.hung_up.wait(30)
 
 
 @pytest.mark.parametrize("look", ["light", "plain"])

@@ -53,7 +53,7 @@ def _gunicorn(*options: str) -> tuple[str, ...]:
     return (*start, *options, "tests.support.served_app:app")
 
 
-def _uwsgi() -> tuple[str, ...]:
+def _uwsgi(**options: str) -> tuple[str, ...]:
     """Return the settings of the wiki's official image, with a port of its own, and what its reload has to start."""
     flags = ("need-app", "die-on-term", "single-interpreter", "vacuum", "master", "enable-threads", "disable-logging")
     settings = dict.fromkeys((*flags, "wsgi-disable-file-wrapper"), "true") | {
@@ -65,6 +65,7 @@ def _uwsgi() -> tuple[str, ...]:
         "hook-master-start": "unix_signal:15 gracefully_kill_them_all",
         "http-socket": "127.0.0.1:{port}",
         "binary-path": sys.executable,
+        **options,
     }
     return (str(Path(sys.executable).with_name("uwsgi")), *(f"--set={name}={value}" for name, value in settings.items()))
 
@@ -82,6 +83,12 @@ SERVERS = [
 ]
 GUNICORN = SERVERS[:1]
 OF_SEVERAL = SERVERS[:3]
+OF_THREADS = [
+    Server("gunicorn of 4 threads", 1, _gunicorn("--threads=4")),
+    Server("uwsgi of 4 threads", 1, _uwsgi(threads="4")),
+    Server("waitress", 1, (*_WAITRESS[:-1], "--channel-request-lookahead=1", _WAITRESS[-1])),
+]
+OF_ONE_THREAD = [Server("gunicorn of 1 thread", 1, _gunicorn("--threads=1")), SERVERS[3]]
 
 
 class Served:

@@ -1,8 +1,8 @@
-"""Answers as Server-Sent Events."""
+"""Answers as Server-Sent Events (WHATWG HTML, section 9.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -13,26 +13,30 @@ from otterwiki_semantic.core.records import AskProgress
 from otterwiki_semantic.core.serialization import encode
 from otterwiki_semantic.daemon import IndexService, progress_of
 from otterwiki_semantic.web.errors import error_facts
-from otterwiki_semantic.web.streaming import event_stream
 
+EVENTS_TYPE = "text/event-stream"
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+"""No cache keeps events, and nginx passes each on at once."""
 _STILL_HERE = b": still writing\n\n"
 """A comment, which tells whether the reader is still there."""
 
 
-def answer_events(index: IndexService, started: AskProgress) -> Response:
+def answer_events(index: IndexService, started: AskProgress, has_enough: Callable[[], str | None]) -> Response:
     """Return an answer as events: `sources`, `text` for each sentence, and `done`, or `error` if the index fails.
 
     `sources` comes again if better ones are found before the first sentence.
 
-    `sources` and `done` have a `GroundedAnswer`, `text` an `AnswerSentence`. If the reader leaves, the answer is cancelled.
+    `sources` and `done` have a `GroundedAnswer`, `text` an `AnswerSentence`. If the reader leaves or `has_enough`, the
+    answer is cancelled.
     """
-    return event_stream(_events(index, started))
+    events = _events(index, started, has_enough)
+    return Response(events, 200, _HEADERS, content_type=f"{EVENTS_TYPE}; charset=utf-8")
 
 
-def _events(index: IndexService, started: AskProgress) -> Iterator[bytes]:
+def _events(index: IndexService, started: AskProgress, has_enough: Callable[[], str | None]) -> Iterator[bytes]:
     yield _event("sources", started.result)
     try:
-        with closing(progress_of(index, started)) as parts:
+        with closing(progress_of(index, started, has_enough)) as parts:
             for progress in parts:
                 for sentence in progress.answer:
                     yield _event("text", sentence)

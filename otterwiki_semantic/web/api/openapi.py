@@ -9,11 +9,11 @@ from typing import Any
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.parameters import Schema
 from otterwiki_semantic.core.serialization import json_schemas, to_builtins
+from otterwiki_semantic.web.api.events import EVENTS_TYPE
 from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES, Access, Operation, operations_of
 from otterwiki_semantic.web.api.schemas import ChromaStatus, body_schema, query_parameters
 from otterwiki_semantic.web.errors import ERRORS, JSON_TYPE, PROBLEM_TYPE, ErrorAnswer, ProblemDetails, error_facts
 from otterwiki_semantic.web.request_id import HEADER, PATTERN
-from otterwiki_semantic.web.streaming import EVENTS_TYPE
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus's text format."""

@@ -67,6 +67,7 @@ from otterwiki_semantic.web.auth import asker, may_see_queries, require_same_sit
 from otterwiki_semantic.web.errors import error_answer, handle_errors
 from otterwiki_semantic.web.pages.layout import linked_pages, page_urls
 from otterwiki_semantic.web.request_id import HEADER, request_id
+from otterwiki_semantic.web.waiting import WaitingReader
 from otterwiki_semantic.web.writing import PageWriter
 
 _METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT", "QUERY")
@@ -222,8 +223,10 @@ class Api:
     def ask(self, asked: AskRequest) -> GroundedAnswer | Response:
         """Answer a question, with a source for every sentence."""
         require_same_site()
+        reader = WaitingReader()
         started = self._index.ask(replace(asked, asker=asker(self._api_key)), page_urls())
-        return answer_events(self._index, started) if asked.stream else whole_answer(self._index, started)
+        answered = answer_events if asked.stream else whole_answer
+        return answered(self._index, started, reader.has_enough)
 
     @Operation(
         "GET",

@@ -1,25 +1,24 @@
-"""The answer above the results of the search page: whole, or as it is written."""
+"""The answer above the results of the search page: whole, or as far as it is written."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator
-from contextlib import closing
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from flask import Response, render_template, request, stream_with_context
+from flask import render_template, request
+from flask.typing import ResponseReturnValue
 from msgspec import structs
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameters import parse_parameters
-from otterwiki_semantic.core.records import AnswerSentence, AskProgress, AskRequest, GroundedAnswer, Hit
-from otterwiki_semantic.daemon import IndexService, progress_of, whole_answer
+from otterwiki_semantic.core.records import AnswerSentence, AskRequest, GroundedAnswer, Hit
+from otterwiki_semantic.daemon import IndexService, whole_answer
 from otterwiki_semantic.web.auth import asker
 from otterwiki_semantic.web.pages.layout import page_urls, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, passage_url, trail
-from otterwiki_semantic.web.streaming import event_stream
+from otterwiki_semantic.web.waiting import WaitingReader
 
 _TEMPLATE = "semantic_search/answer.html"
 _SPECIAL = re.compile(r"[\\`*_\[\]<>]")
@@ -75,36 +74,37 @@ def asked_question() -> AskRequest:
 def answer_part(service: IndexService, asked: AskRequest) -> str:
     """Return the answer to a question as a part of the search page, or why there is none."""
     try:
-        return _rendered(whole_answer(service, service.ask(asked, page_urls())))
+        reader = WaitingReader()
+        return _rendered(whole_answer(service, service.ask(asked, page_urls()), reader.has_enough))
     except SemanticError as error:
         return _rendered(None, message=str(error))
 
 
-def streamed_answer(service: IndexService, asked: AskRequest) -> Response:
-    """Return the part of the search page as Server-Sent Events: with each sentence the part as it is then, as JSON text."""
+def begun_answer(service: IndexService, asked: AskRequest) -> ResponseReturnValue:
+    """Begin to write an answer for the script of the search page; return its id, which is null if there is none, and its part.
+
+    The script fetches what there is of it (`written_answer`) until the id is null: no request waits for a model.
+    """
     try:
-        started = service.ask(asked, page_urls())
+        return written_answer(service, service.ask(asked, page_urls()).id)
     except SemanticError as error:
-        return event_stream([_event(_rendered(None, message=str(error)))], status_of(error))
-    return event_stream(stream_with_context(_parts(service, started)))
+        return {"id": None, "part": _rendered(None, message=str(error))}, status_of(error)
 
 
-def _parts(service: IndexService, started: AskProgress) -> Iterator[bytes]:
-    assert started.result is not None
-    answer = started.result
-    yield _event(_rendered(answer, is_writing=True))
+def written_answer(service: IndexService, id_: str) -> ResponseReturnValue:
+    """Return what there is of an answer; its id is null when it is whole. If the index has lost it, only the `message`."""
     try:
-        with closing(progress_of(service, started)) as parts:
-            for progress in parts:
-                answer = progress.result or structs.replace(answer, answer=(*answer.answer, *progress.answer))
-                is_new = progress.answer or progress.result
-                yield _event(_rendered(answer, is_writing=not progress.done)) if is_new else b":\n\n"
+        found = service.ask_progress(id_, None)
     except SemanticError as error:
-        yield _event(_rendered(answer, message=str(error)))
+        return {"message": f"The rest did not come: {error}"}, status_of(error)
+    return {"id": None if found.done else id_, "part": _rendered(found.result, is_writing=not found.done)}
 
 
-def _event(part: str) -> bytes:
-    return f"data: {json.dumps(part)}\n\n".encode()
+def left_answer(service: IndexService, id_: str) -> ResponseReturnValue:
+    """Stop writing an answer whose reader has left."""
+    with suppress(SemanticError):
+        service.cancel_ask(id_)
+    return "", 204
 
 
 def _rendered(answer: GroundedAnswer | None, message: str | None = None, *, is_writing: bool = False) -> str:

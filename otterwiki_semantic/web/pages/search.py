@@ -18,7 +18,7 @@ from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.web.pages import opensearch
-from otterwiki_semantic.web.pages.answer import answer_part, asked_question, streamed_answer
+from otterwiki_semantic.web.pages.answer import answer_part, asked_question, begun_answer, left_answer, written_answer
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, new_page, page_url, render_page, rendered, status_of
 from otterwiki_semantic.web.pages.palette import palette_view
 from otterwiki_semantic.web.pages.results import FILTERS, Chip, results_view
@@ -89,13 +89,16 @@ class _Views:
         return render_template("semantic_search/results.html", **values), status
 
     def answer(self) -> ResponseReturnValue:
-        """Return the search page with an answer; for its script the answer alone, as it is written."""
+        """Return the search page with an answer; for its script the answer alone, as far as it is written."""
+        for parameter, view in (("writing", written_answer), ("left", left_answer)):
+            if parameter in request.args:
+                return view(self._service, request.args[parameter])
         try:
             asked = asked_question()
         except SemanticError:
             return self.search()  # which says the same
         if "part" in request.args:
-            return streamed_answer(self._service, asked)
+            return begun_answer(self._service, asked)
         part = answer_part(self._service, asked)
         values, status = self._found()
         return render_page("semantic_search/search.html", title="Search by meaning", answer_part=part, **values), status

@@ -2,14 +2,14 @@
 import { copying } from "./copying.js";
 
 const SHOWN_ONLY = ["mode", "sort", "why", "corrections"]; // what changes the results, and not the answer
+const FIRST_WAIT = 100, LONGEST_WAIT = 400; // milliseconds
 const form = document.getElementById("semantic-form");
 const field = document.getElementById("search-query");
 const results = document.getElementById("semantic-results");
 const place = document.getElementById("semantic-answer");
-let asked = null; // aborts the answer that is being written
+let asked = null; // the answer that is being written: its form, its id, its last part, and what ends it
 let answered = place.childElementCount ? subject() : null; // what the answer is about
 let wanted = null; // what to answer as soon as its results are there
-let isWriting = false;
 
 /** Return the question of the form and its filters, as a text. */
 function subject() {
@@ -20,41 +20,51 @@ function subject() {
 }
 
 const button = () => results.querySelector(".semantic-answer-form");
+const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-/** Show the answer to what is searched for. */
+/** Show the answer to what is searched for, and fetch more of it until it is whole. */
 async function answer() {
-  asked?.abort();
-  const mine = (asked = new AbortController());
+  leave();
+  const mine = (asked = { form: button(), ending: new AbortController() });
+  const { signal } = mine.ending;
   answered = subject();
-  isWriting = true;
   place.replaceChildren(quiet("Reading …"));
   try {
-    const reply = await fetch(`${button().action}&part=1`, { method: "POST", body: new FormData(button()), signal: mine.signal, redirect: "error" });
-    const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
-    let waiting = "";
-    for (let part = await reader.read(); !part.done && !mine.signal.aborted; part = await reader.read()) {
-      const events = (waiting + part.value).split("\n\n");
-      waiting = events.pop();
-      const last = events.filter((each) => each.startsWith("data: ")).pop();
-      if (last) show(JSON.parse(last.slice(6)));
+    for (let wait = FIRST_WAIT; mine.id !== null; wait = Math.min(2 * wait, LONGEST_WAIT)) {
+      if (mine.id) await pause(wait);
+      const more = mine.id ? `&writing=${mine.id}` : "";
+      const reply = await fetch(`${mine.form.action}&part=1${more}`, { method: "POST", body: new FormData(mine.form), signal, redirect: "error" });
+      const said = await reply.json();
+      if (signal.aborted) return;
+      if (said.message) return fail(said.message);
+      mine.id = said.id;
+      if (said.part !== mine.part) show((mine.part = said.part));
     }
-    if (!place.querySelector(".semantic-answer:not([aria-busy])")) throw new Error("cut, or an error page of a proxy");
   } catch {
-    if (!mine.signal.aborted) fail();
+    if (!signal.aborted) fail();
   } finally {
-    if (asked === mine) isWriting = false;
+    if (asked === mine) asked = null;
   }
+}
+
+/** End the answer that is being written. */
+function leave() {
+  if (!asked) return;
+  asked.ending.abort();
+  if (asked.id) navigator.sendBeacon(`${asked.form.action}&part=1&left=${asked.id}`, new FormData(asked.form));
+  asked = null;
 }
 
 function quiet(textContent) {
   return Object.assign(document.createElement("p"), { className: "semantic-quiet", textContent });
 }
 
-/** Say that the connection was lost, below the sentences that came. */
-function fail() {
+/** Say why no more comes, below the sentences that came. */
+function fail(reason) {
   const written = place.querySelector(".semantic-answer");
   const isBegun = Boolean(written?.querySelector(":scope > :not([role=status])"));
-  const said = quiet(isBegun ? "The rest did not come: the connection was lost." : "No answer came: the wiki cannot be reached, or you are logged out.");
+  const lost = isBegun ? "The rest did not come: the connection was lost." : "No answer came: the wiki cannot be reached, or you are logged out.";
+  const said = quiet(reason ?? lost);
   said.setAttribute("role", "status");
   if (!isBegun) return place.replaceChildren(said);
   written.removeAttribute("aria-busy");
@@ -71,7 +81,7 @@ function show(html) {
 /** Answer what was asked for as soon as its results are there; take away an answer to something else. */
 function follow() {
   if (answered !== null && subject() !== answered) {
-    asked?.abort();
+    leave();
     place.replaceChildren();
     answered = null;
   }
@@ -90,13 +100,17 @@ results.addEventListener("submit", (event) => {
 field.addEventListener("keydown", (event) => {
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing || field.hasAttribute("aria-activedescendant")) return;
   event.preventDefault();
-  if (answered === subject() && (isWriting || place.querySelector(".semantic-answer"))) return; // it is there
+  if (answered === subject() && (asked || place.querySelector(".semantic-answer"))) return; // it is there
   form.requestSubmit();
   wanted = subject();
   follow();
 });
 
 field.addEventListener("input", follow);
+addEventListener("pagehide", () => {
+  if (asked) fail("The rest was not written: the page was left.");
+  leave();
+});
 new MutationObserver(follow).observe(results, { attributes: true, attributeFilter: ["aria-busy"] });
 
 copying(place);

@@ -6,19 +6,21 @@ import json
 import os
 import re
 import signal
+import threading
 import time
 import urllib.parse
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.chat_server import ChatServer, Script, dripping, refusing, saying
+from tests.support.chat_server import ChatServer, Script, dripping, end_event, refusing, saying, text_event
 from tests.support.live_wiki import KEY, LiveWiki, commit, eventually, make_repository
 from tests.support.processes import owners_of
+from tests.support.slow_clients import posted
 
 _ATTACK = """\
 # Backups
@@ -35,6 +37,7 @@ PAGES: dict[str, str | bytes] = {
     "retention.md": "# Retention\n\nNightly backups are kept 90 days on the tape.\n",
     "garden.md": "# Garden\n\nPlant tomatoes after the middle of May, tie them up, and never wet their leaves.\n",
 }
+ASK = "/api/v1/semantic-search/ask"
 QUESTION = "How long are nightly backups kept?"
 
 
@@ -222,22 +225,68 @@ def test_a_reader_who_leaves_ends_the_answer(wiki: LiveWiki, server: ChatServer)
     assert server.hung_up.wait(8)
 
 
+def test_a_reader_who_does_not_stream_and_leaves_ends_the_answer(wiki: LiveWiki, server: ChatServer) -> None:
+    server.hung_up.clear()
+    before = len(server.requests)
+    server.script = dripping("Nightly backups are kept 14 days [1]. ", 0.05)
+    with posted(wiki.port, ASK, {"question": QUESTION}):
+        eventually(lambda: len(server.requests) > before, why="the model is asked")
+    assert server.hung_up.wait(4), "before the answer's time is over"
+
+
 def test_what_came_stays_when_the_index_is_restarted(wiki: LiveWiki, server: ChatServer) -> None:
     server.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.01)
-    asked_for = urllib.parse.urlencode({"q": QUESTION})
-    address = f"/-/semantic-search/answer?part=1&{asked_for}"
-    body = urllib.parse.urlencode({"csrf_token": wiki.csrf_token(f"/-/semantic-search?{asked_for}")}).encode()
-    cookies = "; ".join(f"{cookie.name}={cookie.value}" for cookie in wiki.cookies)
-    request = urllib.request.Request(wiki.url + address, body, {"Cookie": cookies})
-    with urllib.request.urlopen(request, timeout=60) as reply:
-        parts = (json.loads(line[6:]) for line in reply if line.startswith(b"data: "))
-        assert any("14 days" in part for part in parts)
-        for pid in owners_of(wiki.data_dir):
-            os.kill(pid, signal.SIGKILL)
-        *_, last = parts
-    assert "14 days" in last
-    assert "lost when the index was restarted" in last
+    fetch = fetching(wiki)
+    id_ = fetch()["id"]
+    eventually(lambda: "14 days" in fetch(writing=id_)["part"])
+    for pid in owners_of(wiki.data_dir):
+        os.kill(pid, signal.SIGKILL)
+    last = fetch(writing=id_)
+    assert "part" not in last, "the script keeps what it shows"
+    assert "lost when the index was restarted" in last["message"]
     wiki.wait_until_indexed()
+
+
+def fetching(wiki: LiveWiki) -> Callable[..., dict[str, Any]]:
+    """Return what asks as the script of the search page does: for an answer, and then for more of it."""
+    body = urllib.parse.urlencode({"csrf_token": wiki.csrf_token("/-/semantic-search?q=backups")}).encode()
+
+    def fetch(**more: str) -> dict[str, Any]:
+        asked_for = urllib.parse.urlencode({"q": QUESTION, "part": "1", **more})
+        reply = wiki.request("POST", f"/-/semantic-search/answer?{asked_for}", body)
+        return dict(reply.json) if reply.body else {}
+
+    return fetch
+
+
+def test_the_script_of_the_page_fetches_an_answer_until_it_is_whole(wiki: LiveWiki, server: ChatServer) -> None:
+    goes_on = threading.Event()
+
+    def script(_body: dict[str, Any], provider: str) -> Iterator[bytes]:
+        yield text_event(provider, "Nightly backups are kept 14 days on the tape [1]. Nightly")
+        goes_on.wait(60)
+        yield text_event(provider, " backups are kept 90 days on the tape [1].")
+        yield end_event(provider)
+
+    server.script = script
+    fetch = fetching(wiki)
+    id_ = fetch()["id"]
+    first = eventually(lambda: found if "14 days" in (found := fetch(writing=id_))["part"] else None)
+    assert (first["id"], "Writing" in first["part"], "90 days on" in first["part"]) == (id_, True, False)
+    goes_on.set()
+    last = eventually(lambda: found if (found := fetch(writing=id_))["id"] is None else None)
+    assert "90 days" in last["part"]
+    assert "Written by openai:small" in last["part"]
+
+
+def test_the_script_of_the_page_says_that_its_reader_left(wiki: LiveWiki, server: ChatServer) -> None:
+    server.hung_up.clear()
+    server.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.05)
+    fetch = fetching(wiki)
+    id_ = fetch()["id"]
+    assert fetch(left=id_) == {}
+    assert server.hung_up.wait(4)
+    assert "cancelled" in fetch(writing=id_)["message"]
 
 
 def test_the_conversation_is_sent(wiki: LiveWiki, server: ChatServer) -> None:

@@ -1,0 +1,76 @@
+"""Requests that wait while an answer is written, and take a thread of the wiki's server for so long."""
+
+from __future__ import annotations
+
+import select
+import sys
+import threading
+import time
+from typing import Any
+
+from flask import Response, after_this_request, request
+
+from otterwiki_semantic.core.errors import RateLimitError
+
+_SEND_SECONDS = 5.0
+"""How long a reader may take to receive an event, or a whole answer."""
+_ONE_THREAD_SECONDS = 1.0
+"""How long an answer may take where nobody else is served meanwhile."""
+_BUSY = "this process of the wiki's server is waiting for another answer; ask again in a moment"
+_LEFT = "The reader left."
+_ONE_THREAD = (
+    "The wiki's server has one thread for each process, and cannot wait for an answer: this is how far it came in a second. "
+    "The search page shows all of it in browsers with scripts; so does everything on a server with threads."
+)
+_LEFT_EVENTS = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
+
+_place = threading.BoundedSemaphore()
+"""One answer is waited for at a time in each process: how many threads a server has, it does not say."""
+
+
+class WaitingReader:
+    """Who waits for an answer in the current request. Errors: `RateLimitError` if this process waits for another answer.
+
+    A reader who does not receive what is sent is dropped. The place is free again when the response is sent.
+    """
+
+    def __init__(self) -> None:
+        self._environ = request.environ
+        is_threaded = self._environ.get("wsgi.multithread")
+        self._deadline = float("inf") if is_threaded else time.monotonic() + _ONE_THREAD_SECONDS
+        if "werkzeug.socket" not in self._environ:  # the development server starts a thread for each request
+            if not _place.acquire(blocking=False):
+                raise RateLimitError(_BUSY)
+            after_this_request(_release_when_sent)
+        if (connection := self._socket()) is not None:
+            connection.settimeout(_SEND_SECONDS)
+
+    def has_enough(self) -> str | None:
+        """Return why nobody waits for more, or None."""
+        if self._has_left():
+            return _LEFT
+        return _ONE_THREAD if time.monotonic() > self._deadline else None
+
+    def _has_left(self) -> bool:
+        """Whether the client has closed its connection, as far as the server lets us see it."""
+        if is_closed := self._environ.get("waitress.client_disconnected"):
+            return bool(is_closed())
+        connection: Any = self._socket()
+        if connection is None and (uwsgi := sys.modules.get("uwsgi")):
+            connection = uwsgi.connection_fd()
+        if connection is None:
+            return False
+        poller = select.poll()
+        try:
+            poller.register(connection, _LEFT_EVENTS)
+            return bool(poller.poll(0))
+        except (OSError, ValueError):  # it was closed here
+            return True
+
+    def _socket(self) -> Any:
+        return self._environ.get("gunicorn.socket") or self._environ.get("werkzeug.socket")
+
+
+def _release_when_sent(response: Response) -> Response:
+    response.call_on_close(_place.release)
+    return response
