@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -20,6 +22,8 @@ QUESTION = "How long are nightly backups kept?"
 SENTENCE = "Nightly backups are kept 14 days on the tape [1]. "
 
 Start = Callable[[Server], LiveWiki]
+
+log = logging.getLogger(__name__)
 
 
 @pytest.fixture
@@ -57,14 +61,18 @@ def test_pages_come_while_answers_are_written_and_readers_who_leave_are_noticed(
         ]
         eventually(lambda: model.requests, why="the model is asked")
         for path in ("/backups", "/-/semantic-search?q=backups", "/api/v1/semantic-search?q=backups"):
+            begun = time.monotonic()
             assert wiki.get(path).status == 200
+            log.info("%s: %s after %.2f s", server.name, path, time.monotonic() - begun)
         eventually(lambda: [status_of(each) for each in connections].count(429) == 3, why="the others are refused")
         assert not model.hung_up.is_set(), "the answer is still being written"
         assert len(model.requests) == 1
+    left = time.monotonic()
     assert model.hung_up.wait(10), "nobody is left, which the end of the answer in minutes would not show"
+    log.info("%s: noticed after %.2f s that the readers had left", server.name, time.monotonic() - left)
     model.script = saying(SENTENCE)
-    reply = eventually(lambda: found if (found := asked(wiki)).status == 200 else None, why="the place is free again")
-    assert reply.json["answer"]
+    eventually(lambda: asked(wiki).status == 200, why="the place is free again")
+    assert asked(wiki).json["answer"]
 
 
 def asked(wiki: LiveWiki, **options: Any) -> Any:

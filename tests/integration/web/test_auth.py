@@ -33,7 +33,11 @@ ADMIN_READS = ("/semantic-search/insight", "/semantic-search/insight/garden")
 SEARCH, ADMIN = "/-/semantic-search", "/-/admin/semantic-search"
 PAGES = tuple(
     SEARCH + path
-    for path in ("?q=radiator", "/results?q=radiator", "/related?path=garden", "/likely?name=garden", "/map", "/health")
+    for path in (
+        *("?q=radiator", "/results?q=radiator", "/related?path=garden", "/likely?name=garden", "/map", "/health"),
+        *("/preview?path=garden", "/passage?path=garden&lines=1-2", "/palette?q=gard&part=names", "/suggestions?q=gard"),
+        "/opensearch.xml",
+    )
 )
 ADMIN_PAGES = tuple(ADMIN + path for path in ("", "/state", "/work", "/page?path=garden"))
 OPEN = ("/chroma-status", "/semantic-search/openapi.json")
@@ -230,6 +234,15 @@ def test_pages_for_accounts_of_the_wiki(
     for path, answer in answers.items():
         assert ("gurgles" in answer.text) == (answer.status_code == 200 and "q=radiator" in path)
         assert answer.status_code != 302 or unquote(answer.headers["Location"]) == f"/-/login?next={path}"
+
+
+@pytest.mark.parametrize("path", ["/-/about", "/-/settings", "/-/help", "/-/create"])
+def test_an_account_that_may_not_read_is_shown_nothing_of_search(
+    wikis: Wikis, people: dict[str, requests.Session], path: str
+) -> None:
+    shown = {name: people[name].get(wikis["", "APPROVED"].url + path) for name in ("guest", "approved")}
+    assert {answer.status_code for answer in shown.values()} == {200}
+    assert {name: SEARCH in answer.text for name, answer in shown.items()} == {"guest": False, "approved": True}
 
 
 @pytest.mark.parametrize("access", ACCESSES)
