@@ -11,6 +11,8 @@ from typing import Any
 from flask import Response, after_this_request, request
 
 from otterwiki_semantic.core.errors import RateLimitError
+from otterwiki_semantic.core.records import AskProgress, GroundedAnswer
+from otterwiki_semantic.daemon import IndexService, whole_answer
 
 _SEND_SECONDS = 5.0
 """How long a reader may take to receive an event, or a whole answer."""
@@ -31,25 +33,45 @@ _place = threading.BoundedSemaphore()
 class WaitingReader:
     """Who waits for an answer in the current request. Errors: `RateLimitError` if this process waits for another answer.
 
-    A reader who does not receive what is sent is dropped. The place is free again when the response is sent.
+    A reader who does not receive what is sent is dropped.
     """
 
     def __init__(self) -> None:
         self._environ = request.environ
-        is_threaded = self._environ.get("wsgi.multithread")
-        self._deadline = float("inf") if is_threaded else time.monotonic() + _ONE_THREAD_SECONDS
-        if "werkzeug.socket" not in self._environ:  # the development server starts a thread for each request
+        self._since: float | None = None
+        """Since when sentences are waited for."""
+        self._has_place = "werkzeug.socket" not in self._environ  # the development server starts a thread for each request
+        if self._has_place:
             if not _place.acquire(blocking=False):
                 raise RateLimitError(_BUSY)
-            after_this_request(_release_when_sent)
+            after_this_request(self._leave_at_the_end)
         if (connection := self._socket()) is not None:
             connection.settimeout(_SEND_SECONDS)
+
+    def whole_answer(self, index: IndexService, started: AskProgress) -> GroundedAnswer:
+        """Wait for an answer as long as the reader does; return what there is of it."""
+        answer = whole_answer(index, started, self.has_enough)
+        self.leave()
+        return answer
+
+    def leave(self) -> None:
+        """Make room for another reader, who may ask as soon as this one has the answer."""
+        if self._has_place:
+            self._has_place = False
+            _place.release()
+
+    def _leave_at_the_end(self, response: Response) -> Response:
+        response.call_on_close(self.leave)
+        return response
 
     def has_enough(self) -> str | None:
         """Return why nobody waits for more, or None."""
         if self._has_left():
             return _LEFT
-        return _ONE_THREAD if time.monotonic() > self._deadline else None
+        if self._environ.get("wsgi.multithread"):
+            return None
+        self._since = self._since or time.monotonic()
+        return _ONE_THREAD if time.monotonic() - self._since > _ONE_THREAD_SECONDS else None
 
     def _has_left(self) -> bool:
         """Whether the client has closed its connection, as far as the server lets us see it."""
@@ -69,8 +91,3 @@ class WaitingReader:
 
     def _socket(self) -> Any:
         return self._environ.get("gunicorn.socket") or self._environ.get("werkzeug.socket")
-
-
-def _release_when_sent(response: Response) -> Response:
-    response.call_on_close(_place.release)
-    return response

@@ -54,7 +54,7 @@ from otterwiki_semantic.core.records import (
 )
 from otterwiki_semantic.core.serialization import decode, encode
 from otterwiki_semantic.core.settings import Settings
-from otterwiki_semantic.daemon import IndexClient, IndexService, whole_answer
+from otterwiki_semantic.daemon import IndexClient, IndexService
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.web.api.compat import CompatAnswer, compatible
 from otterwiki_semantic.web.api.events import answer_events
@@ -225,8 +225,7 @@ class Api:
         require_same_site()
         reader = WaitingReader()
         started = self._index.ask(replace(asked, asker=asker(self._api_key)), page_urls())
-        answered = answer_events if asked.stream else whole_answer
-        return answered(self._index, started, reader.has_enough)
+        return answer_events(self._index, started, reader) if asked.stream else reader.whole_answer(self._index, started)
 
     @Operation(
         "GET",

@@ -14,7 +14,7 @@ from msgspec import structs
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameters import parse_parameters
 from otterwiki_semantic.core.records import AnswerSentence, AskRequest, GroundedAnswer, Hit
-from otterwiki_semantic.daemon import IndexService, whole_answer
+from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.auth import asker
 from otterwiki_semantic.web.pages.layout import page_urls, status_of
 from otterwiki_semantic.web.pages.results import FILTERS, passage_url, trail
@@ -75,7 +75,7 @@ def answer_part(service: IndexService, asked: AskRequest) -> str:
     """Return the answer to a question as a part of the search page, or why there is none."""
     try:
         reader = WaitingReader()
-        return _rendered(whole_answer(service, service.ask(asked, page_urls()), reader.has_enough))
+        return _rendered(reader.whole_answer(service, service.ask(asked, page_urls())))
     except SemanticError as error:
         return _rendered(None, message=str(error))
 
