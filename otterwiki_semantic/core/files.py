@@ -1,10 +1,14 @@
-"""Atomic file writes, stored records, and the size of directories."""
+"""Private directories, locks, atomic file writes, stored records, and the size of directories."""
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import os
-from functools import partial
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -14,17 +18,71 @@ T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
+_LOCK_PAUSE_SECONDS = 0.01
 _BLOCK_BYTES = 512
 """The unit of `st_blocks`, whatever the block size of the file system."""
 
 
-def write_atomically(path: Path, text: str, mode: int = 0o666) -> None:
-    """Replace the content of a file with ASCII text; after a crash it is either the old or the new one. Errors: `OSError`.
+def make_private(directory: Path) -> None:
+    """Create a directory that only this user can reach, or close one to others and log that. Errors: `OSError`."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    facts = directory.stat()
+    open_to_others = facts.st_mode & 0o077
+    if not open_to_others or facts.st_uid != os.geteuid():
+        return
+    with suppress(OSError):  # some file systems have no permissions, or refuse to change them
+        directory.chmod(stat.S_IMODE(facts.st_mode) & 0o700)
+    if directory.stat().st_mode & 0o077:
+        log.warning("%s is open to other users, and cannot be closed; set SEMANTIC_DATA_DIR to another directory", directory)
+    else:
+        log.warning("%s was open to other users (mode %o), and is closed now", directory, stat.S_IMODE(facts.st_mode))
 
-    `mode` is its permissions, less those that the process's umask takes.
+
+def open_private(path: Path, flags: int = 0) -> int:
+    """Open a file for reading and writing, or create it, for this user alone whatever the umask; return its descriptor."""
+    opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | flags, 0o600)
+    with suppress(OSError):  # a file of an earlier version, or of another user
+        os.fchmod(opened, 0o600)
+    return opened
+
+
+@contextmanager
+def locked(path: Path, seconds: float) -> Iterator[int]:
+    """Hold the lock of a file, which no other process has meanwhile; give its descriptor.
+
+    Errors: `TimeoutError` if another one still has it after `seconds`; `OSError`.
+    """
+    opened = open_private(path)
+    try:
+        deadline = time.monotonic() + seconds
+        while not try_lock(opened):
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f"another process holds {path}, and did not release it within {seconds:g} s")
+            time.sleep(_LOCK_PAUSE_SECONDS)
+        yield opened
+    finally:
+        os.close(opened)
+
+
+def try_lock(opened: int, *, shared: bool = False) -> bool:
+    """Lock an open file unless another process has; return whether it is locked.
+
+    Errors: `OSError` if its file system has no locks.
+    """
+    try:
+        fcntl.flock(opened, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace the content of a private file with ASCII text; after a crash it is either the old or the new one.
+
+    Errors: `OSError`.
     """
     scratch = path.with_suffix(".new")
-    with open(scratch, "w", encoding="ascii", opener=partial(os.open, mode=mode)) as stream:
+    with open(open_private(scratch, os.O_TRUNC), "w", encoding="ascii") as stream:
         stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TypeVar
+import zlib
+from typing import Any, TypeVar
 
 import msgspec
-from itsdangerous import BadData, URLSafeSerializer
+from itsdangerous import BadData, BadPayload, URLSafeSerializer
+from itsdangerous.encoding import base64_decode
 
 T = TypeVar("T")
 
 MIN_KEY_CHARACTERS = 20
 """Everyone can obtain a signed text, and try keys with it without asking: a key that can be guessed must not sign."""
+MAX_STATEMENT_BYTES = 1 << 14
+
+
+class _BoundedSerializer(URLSafeSerializer):
+    """Unpacks no more than a statement may have: everyone can have one signed that unpacks to a thousand times its length."""
+
+    def load_payload(self, payload: bytes, *args: Any, **named: Any) -> Any:
+        if not payload.startswith(b"."):
+            return super().load_payload(payload, *args, **named)
+        unpacking = zlib.decompressobj()
+        text = unpacking.decompress(base64_decode(payload[1:]), MAX_STATEMENT_BYTES)
+        if not unpacking.eof:
+            raise BadPayload("a statement is too long")
+        return self.serializer.loads(text.decode())
 
 
 class Signer:
@@ -19,7 +35,7 @@ class Signer:
 
     def __init__(self, key: str, purpose: str) -> None:
         options = {"key_derivation": "hmac", "digest_method": hashlib.sha256}
-        self._serializer = URLSafeSerializer(key, salt=f"otterwiki-semantic {purpose}", signer_kwargs=options)
+        self._serializer = _BoundedSerializer(key, salt=f"otterwiki-semantic {purpose}", signer_kwargs=options)
 
     def sign(self, statement: object) -> str:
         """Return a statement (a record, or JSON) as a signed text of letters, digits and ``-_.``."""

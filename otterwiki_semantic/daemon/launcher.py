@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import sys
@@ -12,6 +11,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 
 from otterwiki_semantic.core.errors import DaemonUnavailableError
+from otterwiki_semantic.core.files import make_private, open_private, try_lock
 from otterwiki_semantic.core.settings import SECRETS, Settings
 from otterwiki_semantic.daemon.protocol import (
     ENDED_IN_ORDER,
@@ -128,7 +128,7 @@ class DaemonLauncher:
         """Return the locked file of the process that starts a daemon, which inherits it; None if another process holds it."""
         data_dir = self._settings.data_dir
         try:
-            data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(data_dir)
         except OSError as error:
             raise DaemonUnavailableError(f"the data directory cannot be created ({error}); set SEMANTIC_DATA_DIR") from error
         if data_dir.stat().st_uid != os.geteuid():
@@ -136,20 +136,19 @@ class DaemonLauncher:
         if not os.access(data_dir, os.W_OK | os.X_OK):
             raise DaemonUnavailableError(f"{data_dir} is not writable; set SEMANTIC_DATA_DIR to a directory that is")
         try:
-            lock = os.open(data_dir / "start.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            lock = open_private(data_dir / "start.lock")
         except OSError as error:
             raise DaemonUnavailableError(
                 f"cannot write to {data_dir} ({error}); make sure that its disk is not full"
             ) from error
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            return None
+            is_locked = try_lock(lock)
         except OSError:  # a file system without locks
             os.close(lock)
             raise
-        return lock
+        if not is_locked:
+            os.close(lock)
+        return lock if is_locked else None
 
 
 def _python() -> str:

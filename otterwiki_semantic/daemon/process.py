@@ -8,7 +8,6 @@ the other end of a pipe, shared by the starter's forks, and every other client k
 from __future__ import annotations
 
 import faulthandler
-import fcntl
 import io
 import logging
 import logging.handlers
@@ -19,14 +18,17 @@ import socketserver
 import sys
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 import msgspec
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.errors import DaemonForeignError, DaemonMismatchError, IndexUnavailableError, SemanticError
+from otterwiki_semantic.core.files import locked, make_private
 from otterwiki_semantic.core.serialization import decode
 from otterwiki_semantic.core.settings import SECRETS, Settings
 from otterwiki_semantic.core.telemetry import ANNOUNCEMENTS
@@ -59,7 +61,6 @@ _CLOSE_SECONDS = 10.0
 _LINE_SECONDS = 10.0
 """How long a request may take to arrive completely, and a reply to be read."""
 _LOG_BYTES = 1 << 20
-_LOCK_SECONDS = 0.1
 _REASON_BYTES = 2_000
 _MOST_FILES = 4096
 _SWITCH_SECONDS = 0.001
@@ -229,7 +230,7 @@ class _Handler(socketserver.StreamRequestHandler):
             raise SemanticError(f"the index daemon failed: {error}") from error
 
 
-def _watch(server: _Server, lock: IO[str]) -> None:
+def _watch(server: _Server, is_in_place: Callable[[], bool]) -> None:
     """End the server when its last client has gone, or the data directory has."""
     starter_lives = True
     while True:
@@ -248,7 +249,7 @@ def _watch(server: _Server, lock: IO[str]) -> None:
             unused
             or server.index.failure
             or server.index.must_reopen
-            or not _is_in_place(lock)
+            or not is_in_place()
             or not Path(str(server.server_address)).exists()
         ):
             server.end()
@@ -261,30 +262,12 @@ def _release_terminal() -> None:
         os.dup2(nothing.fileno(), 2)
 
 
-def _is_in_place(lock: IO[str]) -> bool:
+def _is_in_place(path: Path, lock: int) -> bool:
+    """Whether a path still leads to the open file."""
     try:
-        return Path(lock.name).stat().st_ino == os.fstat(lock.fileno()).st_ino
+        return path.stat().st_ino == os.fstat(lock).st_ino
     except OSError:
         return False
-
-
-def _take_lock(data_dir: Path) -> IO[str] | None:
-    """Return the open lock file; None if another daemon still holds it after the time that it has to end.
-
-    The system releases it when this process ends.
-    """
-    lock = (data_dir / "owner.lock").open("w", encoding="ascii")
-    deadline = time.monotonic() + _CLOSE_SECONDS
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                lock.close()
-                return None
-            time.sleep(_LOCK_SECONDS)
-        else:
-            return lock
 
 
 def _log_to(data_dir: Path) -> None:
@@ -312,7 +295,7 @@ def main(argument: str) -> int:
         os.environ.pop(name, None)
     reason = ""
     try:
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
+        make_private(settings.data_dir)
         _log_to(settings.data_dir)
         run(settings)
     except (OSError, SemanticError) as error:
@@ -324,9 +307,17 @@ def main(argument: str) -> int:
 
 def run(settings: Settings) -> None:
     """Serve the index of a data directory until nobody uses it; return at once if another process does."""
-    lock = _take_lock(settings.data_dir)
-    if lock is None:
-        return
+    with ExitStack() as held:
+        lock = settings.data_dir / "owner.lock"
+        try:
+            opened = held.enter_context(locked(lock, _CLOSE_SECONDS))
+        except TimeoutError:
+            return
+        _serve(settings, partial(_is_in_place, lock, opened))
+
+
+def _serve(settings: Settings, is_in_place: Callable[[], bool]) -> None:
+    """Serve the index while this process has the lock; ends the process, with which the system releases it."""
     # A search takes the interpreter a dozen times; a thread that indexes has to release it soon.
     sys.setswitchinterval(_SWITCH_SECONDS)
     path = socket_path(settings.data_dir)
@@ -335,11 +326,11 @@ def run(settings: Settings) -> None:
         os.close(STARTING)
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: server.end())
-        threading.Thread(target=_watch, args=(server, lock), name="watch", daemon=True).start()
+        threading.Thread(target=_watch, args=(server, is_in_place), name="watch", daemon=True).start()
         index.start()
         log.info("version %s serves the index of %s", __version__, settings.repository)
         server.serve_forever(poll_interval=_WATCH_SECONDS)
-    if _is_in_place(lock):  # else the socket may be another daemon's
+    if is_in_place():  # else the socket may be another daemon's
         path.unlink(missing_ok=True)
     closing = threading.Thread(target=index.close, daemon=True)
     closing.start()

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from otterwiki_semantic.core.files import write_atomically
+from otterwiki_semantic.core.files import make_private, write_atomically
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding.options import model_options
 
@@ -88,7 +88,7 @@ class ModelWithInfo:
             return
         self._info = info
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._path.parent)
             write_atomically(self._path, json.dumps({"model": self._configured, **msgspec.to_builtins(info)}))
         except OSError as error:
             log.warning("what is known about the model cannot be written to %s: %s", self._path, error)

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from otterwiki_semantic.content import PageFile
+from otterwiki_semantic.core.files import open_private
 
 
 class CrashLog:
@@ -17,7 +18,7 @@ class CrashLog:
         self._file: int | None = None
         self._attempts: dict[str, int] = {}
         with suppress(OSError):  # without it pages are read all the same
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._file = open_private(path)
             blob, _, attempts = os.read(self._file, 100).decode("ascii", errors="replace").partition(" ")
             if attempts.isdecimal():
                 self._attempts[blob] = int(attempts)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import RepositoryError
-from otterwiki_semantic.core.files import write_atomically
+from otterwiki_semantic.core.files import make_private, write_atomically
 from otterwiki_semantic.core.settings import SHADOW
 
 _NOTE = "repository.json"
@@ -47,7 +47,7 @@ def claim_data_directory(data_dir: Path, repository: Repository) -> None:
             raise
         return
     if noted != {"path": path, "root": root}:
-        data_dir.mkdir(parents=True, exist_ok=True)
+        make_private(data_dir)
         write_atomically(data_dir / _NOTE, json.dumps({"path": path, "root": root}))
 
 

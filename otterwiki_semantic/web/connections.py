@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import secrets
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from otterwiki_semantic.core.errors import SemanticError
-from otterwiki_semantic.core.files import read_record, write_atomically
+from otterwiki_semantic.core.files import locked, make_private, read_record, write_atomically
 from otterwiki_semantic.core.records import ConsentRequest, Grant, SecretKind, Tokens
 from otterwiki_semantic.core.serialization import to_builtins
 
@@ -30,6 +29,7 @@ _MAX_SPENT = 20
 """Older ones are not valid either, but nobody notices that they were stolen. The file is read at every request."""
 _USED_SECONDS = 3600
 """The time of the last use is not stored more often."""
+_LOCK_SECONDS = 5.0
 _FILE, _LOCK = "connections.json", "connections.lock"
 
 
@@ -70,10 +70,14 @@ class TooManyConnectionsError(SemanticError):
     """No further program can be connected."""
 
 
+class ConnectionsUnavailableError(SemanticError):
+    """The connections cannot be changed: the data directory is not writable, or another process holds their lock."""
+
+
 class ConnectionStore:
     """The connections of a wiki, shared by its workers; each change is a new file.
 
-    Errors: `OSError` if the data directory cannot be written.
+    Errors: `ConnectionsUnavailableError` if they cannot be changed.
     """
 
     def __init__(self, directory: Path, clock: Callable[[], float] = time.time) -> None:
@@ -112,27 +116,35 @@ class ConnectionStore:
             connections[made.id] = made
         return code
 
-    def find(self, secret: str) -> tuple[Connection, Grant] | None:
-        """Return a code or token that is valid, with its connection; one that was exchanged before ends the connection."""
+    def find(self, secret: str, client: str | None = None) -> tuple[Connection, Grant] | None:
+        """Return a code or token that is valid, with its connection.
+
+        With `client`, which the token endpoint has authenticated, only one of that client; if it was exchanged before, it was
+        stolen, and the connection ends. Anyone else who sends such a token ends nothing.
+        """
         hashed, now = _hash(secret), self._clock()
-        connection = next((each for each in self._read().values() if hashed in each.secrets), None)
+        connection = _owner(self._read(), hashed, client)
         if connection is None:
             return None
         found = connection.secrets[hashed]
         if found.kind is SecretKind.SPENT:
-            self.remove(connection.id)
+            if client is not None:
+                self.remove(connection.id)
             return None
         return None if found.expires <= now else (connection, _grant(connection, found))
 
-    def exchange(self, secret: str) -> Tokens | None:
-        """Return tokens for a code or a refresh token, which cannot be used again; None if it is not valid."""
+    def exchange(self, secret: str, client: str | None = None) -> Tokens | None:
+        """Return tokens for a code or a refresh token, which cannot be used again; None if it is not valid.
+
+        `client` as in `find`.
+        """
         hashed, now = _hash(secret), self._clock()
         with self._changed() as connections:
-            connection = next((each for each in connections.values() if hashed in each.secrets), None)
+            connection = _owner(connections, hashed, client)
             if connection is None or connection.secrets[hashed].expires <= now:
                 return None
             kind = connection.secrets[hashed].kind
-            if kind is SecretKind.SPENT:
+            if kind is SecretKind.SPENT and client is not None:
                 del connections[connection.id]
             if kind in {SecretKind.SPENT, SecretKind.ACCESS}:
                 return None
@@ -147,11 +159,11 @@ class ConnectionStore:
         return tokens
 
     def touch(self, connection: Connection) -> None:
-        """Store that a connection is used now, once an hour."""
+        """Store that a connection is used now, once an hour. If that is not possible at once, the next use is stored."""
         now = self._clock()
         if now - connection.used < _USED_SECONDS:
             return
-        with self._changed() as connections:
+        with suppress(ConnectionsUnavailableError), self._changed(seconds=0) as connections:
             if connection.id in connections:
                 connections[connection.id] = replace(connections[connection.id], used=now)
 
@@ -164,18 +176,25 @@ class ConnectionStore:
         return read_record(self._directory / _FILE, dict[str, Connection], "all programs have to connect again") or {}
 
     @contextmanager
-    def _changed(self) -> Iterator[dict[str, Connection]]:
+    def _changed(self, seconds: float | None = None) -> Iterator[dict[str, Connection]]:
         """Lend the connections to be changed, while nobody else changes them."""
-        self._directory.mkdir(parents=True, exist_ok=True)
-        with (self._directory / _LOCK).open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            before = self._read()
-            now = self._clock()
-            connections = {name: each for name, each in before.items() if each.expires > now}
-            yield connections
-            if connections != before:
-                text = json.dumps(to_builtins(connections))
-                write_atomically(self._directory / _FILE, text, mode=0o600)
+        try:
+            make_private(self._directory)
+            with locked(self._directory / _LOCK, _LOCK_SECONDS if seconds is None else seconds):
+                before = self._read()
+                now = self._clock()
+                connections = {name: each for name, each in before.items() if each.expires > now}
+                yield connections
+                if connections != before:
+                    write_atomically(self._directory / _FILE, json.dumps(to_builtins(connections)))
+        except OSError as error:
+            raise ConnectionsUnavailableError(f"connected programs cannot be stored now: {error}") from error
+
+
+def _owner(connections: dict[str, Connection], hashed: str, client: str | None) -> Connection | None:
+    """Return the connection that has a secret, unless it is of another client."""
+    found = next((each for each in connections.values() if hashed in each.secrets), None)
+    return found if found is not None and client in {None, found.request.client_id} else None
 
 
 def _grant(connection: Connection, secret: Secret) -> Grant:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import git
 from flask import current_app, session
@@ -32,6 +31,7 @@ from otterwiki_semantic.core.errors import (
     ParameterError,
     SemanticError,
 )
+from otterwiki_semantic.core.files import locked, make_private
 from otterwiki_semantic.core.parameters import page_path
 from otterwiki_semantic.core.records import (
     EditRequest,
@@ -143,17 +143,14 @@ class PageWriter:
     @contextmanager
     def _alone(self) -> Iterator[None]:
         """Keep other programs from writing, in all workers of the wiki. Errors: `ApiError` if another one takes long."""
-        try:
-            self._settings.data_dir.mkdir(parents=True, exist_ok=True)
-            lock = (self._settings.data_dir / _LOCK).open("w")
-        except OSError as error:
-            raise ApiError("write_failed", f"the page could not be saved: the data directory: {error.strerror}") from error
-        with lock:
-            deadline = time.monotonic() + _LOCK_SECONDS
-            while not _is_locked(lock):
-                if time.monotonic() > deadline:
-                    raise ApiError("write_failed", "another program is writing, and takes long; try again in a while")
-                time.sleep(0.01)
+        with ExitStack() as held:
+            try:
+                make_private(self._settings.data_dir)
+                held.enter_context(locked(self._settings.data_dir / _LOCK, _LOCK_SECONDS))
+            except TimeoutError as error:
+                raise ApiError("write_failed", "another program is writing, and takes long; try again in a while") from error
+            except OSError as error:
+                raise ApiError("write_failed", f"the page could not be saved: the data directory: {error.strerror}") from error
             yield
 
     def _page(self, path: str) -> PageView | None:
@@ -232,15 +229,6 @@ def _check_characters(**texts: str | None) -> None:
     for name, text in texts.items():
         if found := _CONTROL.search(text or ""):
             raise ParameterError(f"{name} has the control character {found[0]!r} in it")
-
-
-def _is_locked(lock: IO[str]) -> bool:
-    """Lock a file unless somebody else has; return whether it is locked."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _replaced(text: str, old: str, new: str) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -33,3 +36,15 @@ def owners_of(data_dir: Path) -> list[int]:
             if starts and json.loads(words[-2])["data_dir"] == str(data_dir):
                 owners.append(int(place.name))
     return owners
+
+
+@contextmanager
+def another_process_holds(lock: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Let another process hold the lock of a file, until it is killed or the block ends."""
+    script = "import fcntl, sys; f = open(sys.argv[1], 'w'); fcntl.flock(f, fcntl.LOCK_EX); print(flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", script, str(lock)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        yield holder
+        holder.kill()

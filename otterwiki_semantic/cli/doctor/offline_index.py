@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from otterwiki_semantic.core.errors import CatalogCorruptError, IndexUnavailableError
+from otterwiki_semantic.core.files import try_lock
 
 _CATALOG = "catalog.sqlite3"
 """As `storage.generation.CATALOG`, whose module needs packages that may be missing."""
@@ -71,13 +71,13 @@ def _locked(data_dir: Path) -> Iterator[None]:
     with ExitStack() as opened:
         try:
             lock = opened.enter_context((data_dir / "owner.lock").open("rb"))
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise IndexUnavailableError("an index daemon holds the lock but does not answer") from None
+            is_locked = try_lock(lock.fileno(), shared=True)
         except FileNotFoundError:
-            pass  # no daemon ever ran
+            is_locked = True  # no daemon ever ran
         except OSError as error:
             raise IndexUnavailableError(f"the files of the index cannot be read: {error}") from error
+        if not is_locked:
+            raise IndexUnavailableError("an index daemon holds the lock but does not answer")
         yield
 
 

@@ -46,7 +46,7 @@ class SecretKind(StrEnum):
     ACCESS = "access"
     REFRESH = "refresh"
     SPENT = "spent"
-    """A code or refresh token that has been exchanged; that somebody sends it again means that it was stolen."""
+    """A code or refresh token that has been exchanged. If its client sends it again, it was stolen."""
 
 
 class Grant(Struct, frozen=True):
@@ -76,3 +76,5 @@ class SecretRequest(Struct, frozen=True, forbid_unknown_fields=True):
     """A code or token that the MCP server was sent."""
 
     secret: str
+    client: str | None = None
+    """The id of the client that the token endpoint has authenticated; None for the bearer of a token."""

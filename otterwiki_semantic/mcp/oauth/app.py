@@ -20,12 +20,13 @@ from mcp.server.auth.routes import (
     create_protected_resource_routes,
 )
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
-from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE, RequestBodyLimitMiddleware
+from mcp.server.transport_security import RequestBodyLimitMiddleware
 from starlette.applications import Starlette
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from otterwiki_semantic.mcp.backend import BackendError
 from otterwiki_semantic.mcp.oauth.clients import SCOPE
@@ -34,6 +35,8 @@ from otterwiki_semantic.mcp.oauth.settings import PATH, OAuthSettings
 
 _METADATA = "/.well-known/oauth-authorization-server"
 _NO_STORE = {"Cache-Control": "no-store"}
+_MAX_REQUEST_BYTES = 1 << 14
+"""Of a body, and of a query: more than the longest addresses take, and little enough to parse in between."""
 _AUTH_METHODS = ["none", "client_secret_post", "client_secret_basic"]
 
 
@@ -60,13 +63,24 @@ def authorized_app(app: Starlette, settings: OAuthSettings, token: str | None) -
         routes=[
             Route(PATH, endpoint=endpoint),
             *_metadata_routes(urls, registration, revocation),
-            *(route for route in oauth if route.path != _METADATA),
-            _revocation_route(provider),
+            *(_bounded(route) for route in (*oauth, _revocation_route(provider)) if route.path != _METADATA),
             *create_protected_resource_routes(urls.resource_server_url, [urls.issuer_url], [SCOPE], "An Otter Wiki"),
         ],
         exception_handlers={BackendError: _unavailable},
         lifespan=lifespan,
     )
+
+
+def _bounded(route: Route) -> Route:
+    """Return a route that refuses a request which is too long, before anything of it is parsed."""
+    limited = RequestBodyLimitMiddleware(route.app, _MAX_REQUEST_BYTES)
+
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        too_long = len(scope["query_string"]) > _MAX_REQUEST_BYTES
+        await (PlainTextResponse("the query is too long\n", 414) if too_long else limited)(scope, receive, send)
+
+    route.app = answer
+    return route
 
 
 def _metadata_routes(urls: AuthSettings, registration: ClientRegistrationOptions, revocation: RevocationOptions) -> list[Route]:
@@ -93,8 +107,7 @@ def _revocation_route(provider: WikiAuthorization) -> Route:
         await provider.revoke(client, str((await request.form()).get("token") or ""))
         return Response(status_code=200, headers=_NO_STORE)
 
-    endpoint = RequestBodyLimitMiddleware(cors_middleware(revoke, ["POST", "OPTIONS"]), DEFAULT_MAX_REQUEST_BODY_SIZE)
-    return Route(REVOCATION_PATH, endpoint=endpoint, methods=["POST", "OPTIONS"])
+    return Route(REVOCATION_PATH, endpoint=cors_middleware(revoke, ["POST", "OPTIONS"]), methods=["POST", "OPTIONS"])
 
 
 async def _unavailable(_: Request, error: Exception) -> Response:

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 import re
 import secrets
+from typing import Annotated
 from urllib.parse import urlsplit
 
 from mcp.server.auth.provider import RegistrationError
 from mcp.shared.auth import OAuthClientInformationFull
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from otterwiki_semantic.core.loopback import is_loopback_host
 from otterwiki_semantic.core.records import Purpose
 from otterwiki_semantic.core.signing import Signer
 
 SCOPE = "wiki"
 MAX_ID_CHARACTERS = 1_000
 _MAX_NAME = 60
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*")
-_DANGEROUS_SCHEMES = {
-    "about", "afp", "blob", "data", "feed", "file", "filesystem", "ftp", "jar", "javascript", "ldap", "mailto", "mhtml",
-    "nfs", "res", "search", "shell", "smb", "ssh", "telnet", "vbscript", "view-source", "ws", "wss", "x",
-}  # fmt: skip
-_OF_WINDOWS = ("ms-", "search-ms")
-"""Beginnings of schemes that start programs of the system."""
+_MAX_REDIRECT_URIS = 10
+_MAX_URI_CHARACTERS = 500
+_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+_PRIVATE_SCHEME = re.compile(r"[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")
+"""A scheme for private use: a domain name in reverse order (RFC 8252, section 7.1). Browsers' own have no dot."""
+_NOT_ALLOWED = (
+    "is not allowed; a redirect URI begins with https://, with http:// and 127.0.0.1, [::1] or localhost, "
+    "or with a scheme such as com.example.app:, and has neither a user nor a fragment"
+)
 _AUTH_METHODS = {"none", "client_secret_post", "client_secret_basic"}
 
 
@@ -35,7 +37,7 @@ class _Client(
     nonce: str
     """Random: another client that registers the same is another one."""
     name: str
-    redirect_uris: list[str]
+    redirect_uris: Annotated[list[Annotated[str, Meta(max_length=_MAX_URI_CHARACTERS)]], Meta(max_length=_MAX_REDIRECT_URIS)]
     auth_method: str = "none"
 
 
@@ -49,8 +51,13 @@ class Clients:
     def register(self, client: OAuthClientInformationFull) -> None:
         """Give a client its id and secret. Errors: `RegistrationError`."""
         uris = [str(uri) for uri in client.redirect_uris or ()]
-        for uri in uris:
-            check_redirect_uri(uri)
+        if len(uris) > _MAX_REDIRECT_URIS or any(len(uri) > _MAX_URI_CHARACTERS for uri in uris):
+            raise RegistrationError(
+                "invalid_redirect_uri",
+                f"more than {_MAX_REDIRECT_URIS} redirect URIs, or one of more than {_MAX_URI_CHARACTERS} characters",
+            )
+        if refused := next((uri for uri in uris if not is_redirect_allowed(uri)), None):
+            raise RegistrationError("invalid_redirect_uri", f"{refused[:_MAX_NAME]!r} {_NOT_ALLOWED}")
         method = client.token_endpoint_auth_method or "none"
         if method not in _AUTH_METHODS:
             raise RegistrationError("invalid_client_metadata", f"token_endpoint_auth_method {method!r} is not supported")
@@ -62,9 +69,9 @@ class Clients:
         client.client_secret = None if method == "none" else self._secret(client.client_id)
 
     def get(self, client_id: str) -> OAuthClientInformationFull | None:
-        """Return a client that has registered."""
+        """Return a client that has registered; None if its redirect URIs are no longer allowed."""
         found = self._ids.read(client_id, _Client) if len(client_id) <= MAX_ID_CHARACTERS else None
-        if found is None:
+        if found is None or not all(map(is_redirect_allowed, found.redirect_uris)):
             return None
         return OAuthClientInformationFull.model_validate(
             {
@@ -81,22 +88,11 @@ class Clients:
         return self._secrets.sign(client_id).rpartition(".")[2]
 
 
-def check_redirect_uri(uri: str) -> None:
-    """Raise `RegistrationError` for a URI that a code must not be sent to.
-
-    Allowed are https, http on the client's own machine, and schemes of programs.
-    """
+def is_redirect_allowed(uri: str) -> bool:
+    """Whether a code may be sent to a URI: https, http on the client's own machine, or the private scheme of a program."""
     parts = urlsplit(uri)
-    is_web = parts.scheme in {"http", "https"}
-    if (
-        parts.scheme in _DANGEROUS_SCHEMES
-        or parts.scheme.startswith(_OF_WINDOWS)
-        or not _SCHEME.fullmatch(parts.scheme)
-        or "@" in parts.netloc
-        or "#" in uri
-    ):
-        raise RegistrationError("invalid_redirect_uri", "a redirect URI has a scheme, a user or a fragment that is not allowed")
-    if is_web and (not parts.hostname or (parts.scheme == "http" and not is_loopback_host(parts.hostname))):
-        raise RegistrationError(
-            "invalid_redirect_uri", "a redirect URI has to begin with https://, except on the client's machine"
-        )
+    if "@" in parts.netloc or "#" in uri:
+        return False
+    if parts.scheme == "http":
+        return parts.hostname in _LOOPBACK
+    return bool(parts.hostname) if parts.scheme == "https" else bool(_PRIVATE_SCHEME.fullmatch(parts.scheme))

@@ -94,9 +94,9 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
         )
 
     async def exchange_authorization_code(
-        self, _client: OAuthClientInformationFull, authorization_code: AuthorizationCode
+        self, client: OAuthClientInformationFull, authorization_code: AuthorizationCode
     ) -> OAuthToken:
-        return await self._exchange(authorization_code.code)
+        return await self._exchange(authorization_code.code, client.client_id)
 
     async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshToken | None:
         found = await self._find(refresh_token, SecretKind.REFRESH, client.client_id)
@@ -112,9 +112,9 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
         )
 
     async def exchange_refresh_token(
-        self, _client: OAuthClientInformationFull, refresh_token: RefreshToken, _scopes: list[str]
+        self, client: OAuthClientInformationFull, refresh_token: RefreshToken, _scopes: list[str]
     ) -> OAuthToken:
-        return await self._exchange(refresh_token.token)
+        return await self._exchange(refresh_token.token, client.client_id)
 
     async def load_access_token(self, token: str) -> AccessToken | None:
         """Return an access token, or the static token, which has the permissions of the API key."""
@@ -134,21 +134,19 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
         )
 
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
-        await self._connections.revoke(token.token)
+        await self._connections.revoke(token.token, token.client_id)
 
     async def revoke(self, client: OAuthClientInformationFull, token: str) -> None:
         """End the connection of a token, if it is the client's."""
-        found = await self._connections.find(token) if _SECRET.fullmatch(token) else None
-        if found is not None and found.client_id == client.client_id:
-            await self._connections.revoke(token)
+        if _SECRET.fullmatch(token):
+            await self._connections.revoke(token, client.client_id)
 
     async def _find(self, secret: str, kind: SecretKind, client_id: str | None = None) -> Grant | None:
-        found = await self._connections.find(secret) if _SECRET.fullmatch(secret) else None
-        is_its = found is not None and found.kind is kind and client_id in {None, found.client_id}
-        return found if is_its else None
+        found = await self._connections.find(secret, client_id) if _SECRET.fullmatch(secret) else None
+        return found if found is not None and found.kind is kind else None
 
-    async def _exchange(self, secret: str) -> OAuthToken:
-        tokens = await self._connections.exchange(secret)
+    async def _exchange(self, secret: str, client_id: str) -> OAuthToken:
+        tokens = await self._connections.exchange(secret, client_id)
         if tokens is None:
             raise TokenError("invalid_grant", "it has expired, was used before, or its account may no longer read the wiki")
         return OAuthToken(access_token=tokens.access, refresh_token=tokens.refresh, expires_in=tokens.expires_in, scope=SCOPE)

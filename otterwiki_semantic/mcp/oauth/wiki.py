@@ -24,20 +24,20 @@ class Connections:
     def __init__(self, url: str, key: str) -> None:
         self._client = JsonClient(f"{url}{CONNECTIONS_PATH}/", key, connect_seconds=5)
 
-    async def find(self, secret: str) -> Grant | None:
-        """Return a code or token, if it is valid now."""
-        return msgspec.convert((await self._ask("lookup", secret)).get("grant"), Grant | None)
+    async def find(self, secret: str, client: str | None = None) -> Grant | None:
+        """Return a code or token, if it is valid now; with an authenticated `client`, only one of that client."""
+        return msgspec.convert((await self._ask("lookup", secret, client)).get("grant"), Grant | None)
 
-    async def exchange(self, secret: str) -> Tokens | None:
-        """Return tokens for a code or a refresh token, which cannot be used again."""
-        return msgspec.convert((await self._ask("exchange", secret)).get("tokens"), Tokens | None)
+    async def exchange(self, secret: str, client: str) -> Tokens | None:
+        """Return tokens for a code or a refresh token of an authenticated client, which cannot be used again."""
+        return msgspec.convert((await self._ask("exchange", secret, client)).get("tokens"), Tokens | None)
 
-    async def revoke(self, secret: str) -> None:
-        """End the connection that a token belongs to."""
-        await self._ask("revoke", secret)
+    async def revoke(self, secret: str, client: str) -> None:
+        """End the connection that a token of an authenticated client belongs to."""
+        await self._ask("revoke", secret, client)
 
-    async def _ask(self, route: str, secret: str) -> dict[str, Any]:
-        send = partial(self._client.send, route, _SECONDS, {"secret": secret})
+    async def _ask(self, route: str, secret: str, client: str | None) -> dict[str, Any]:
+        send = partial(self._client.send, route, _SECONDS, {"secret": secret, "client": client})
         try:
             answer = (await anyio.to_thread.run_sync(send, abandon_on_cancel=True)).answer()
         except ProviderError as error:

@@ -18,8 +18,7 @@ from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
 from otterwiki_semantic.core.records import IndexStatus, QualityRecord, RebuildState, ReindexRequest, SearchHour
 from otterwiki_semantic.daemon import IndexService
-from otterwiki_semantic.web.auth import connections
-from otterwiki_semantic.web.pages.connect import connected_programs
+from otterwiki_semantic.web.pages.connect import connected_programs, end_connection
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, page_urls, render_page, status_of
 
 ADMIN = "/-/admin/semantic-search"
@@ -97,8 +96,8 @@ class _Views:
 
     def disconnect(self) -> ResponseReturnValue:
         """End the connection of a program; a GET, which comes from the login page, redirects to the list."""
-        if request.method == "POST" and connections().remove(request.form.get("connection", "")):
-            flash("The program is disconnected; its tokens are no longer valid.", "alert-success")
+        if request.method == "POST":
+            end_connection(request.form.get("connection", ""))
         return redirect(url_for("semantic_admin.index", _anchor="programs"))
 
     def _state(self) -> dict[str, Any]:

@@ -76,6 +76,15 @@ def connected_programs(account: str | None = None) -> list[Program]:
     return [_program(each) for each in found if account is None or each.account == account]
 
 
+def end_connection(connection: str) -> None:
+    """End a connection, and say so on the next page."""
+    try:
+        if connections().remove(connection):
+            flash("The program is disconnected; its tokens are no longer valid.", "alert-success")
+    except SemanticError as error:
+        flash(f"The program is not disconnected: {error}", "alert-danger")
+
+
 def _program(connection: Connection) -> Program:
     asked = connection.request
     host = redirect_host(asked.redirect_uri)
@@ -136,7 +145,7 @@ class _Views:
         try:
             may_write = self._can_write() and "write" in request.form
             code = connections().approve(asked, account, current_user.email, may_write=may_write)
-        except (SemanticError, OSError) as error:
+        except SemanticError as error:
             return self.refusal(f"The connection cannot be stored: {error}", 503)
         return _back(asked, code=code)
 
@@ -144,8 +153,8 @@ class _Views:
         """End a connection of the account; a GET, which comes from the login page, redirects to the list."""
         account = account_fingerprint(current_user) if current_user.is_authenticated else None
         found = connections().get(request.form.get("connection", ""))
-        if request.method == "POST" and found and found.account == account and connections().remove(found.id):
-            flash("The program is disconnected; its tokens are no longer valid.", "alert-success")
+        if request.method == "POST" and found and found.account == account:
+            end_connection(found.id)
         return redirect(url_for("semantic_connect.connect"))
 
     def _can_write(self) -> bool:
@@ -172,7 +181,7 @@ def make_connection_routes(api_key: str | None) -> Blueprint:
     """Return what only the MCP server asks, with the API key. The caller exempts it from the wiki's CSRF protection."""
     blueprint = Blueprint("semantic_connections", __name__, url_prefix=CONNECTIONS_PATH)
 
-    def keyed(answer: Callable[[str], Any]) -> Callable[[], Response]:
+    def keyed(answer: Callable[[SecretRequest], Any]) -> Callable[[], Response]:
         def view() -> Response:
             require_key(api_key)
             request.max_content_length = 1 << 14
@@ -180,7 +189,7 @@ def make_connection_routes(api_key: str | None) -> Blueprint:
                 asked = msgspec.json.decode(request.get_data(), type=SecretRequest)
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 raise ApiError("bad_request", "the body is not a JSON object with a secret") from error
-            return Response(encode(answer(asked.secret)), content_type="application/json")
+            return Response(encode(answer(asked)), content_type="application/json")
 
         return view
 
@@ -191,23 +200,24 @@ def make_connection_routes(api_key: str | None) -> Blueprint:
     return blueprint
 
 
-def _lookup(secret: str) -> dict[str, Grant | None]:
-    return {"grant": _valid(secret)}
+def _lookup(asked: SecretRequest) -> dict[str, Grant | None]:
+    return {"grant": _valid(asked)}
 
 
-def _exchange(secret: str) -> dict[str, Any]:
-    return {"tokens": connections().exchange(secret) if _valid(secret) else None}
+def _exchange(asked: SecretRequest) -> dict[str, Any]:
+    return {"tokens": connections().exchange(asked.secret, asked.client) if _valid(asked) else None}
 
 
-def _revoke(secret: str) -> dict[str, bool]:
-    found = connections().find(secret)
-    return {"revoked": found is not None and connections().remove(found[0].id)}
+def _revoke(asked: SecretRequest) -> dict[str, bool]:
+    found = connections().find(asked.secret)
+    is_its = found is not None and asked.client in {None, found[1].client_id}
+    return {"revoked": found is not None and is_its and connections().remove(found[0].id)}
 
 
-def _valid(secret: str) -> Grant | None:
+def _valid(asked: SecretRequest) -> Grant | None:
     """Return a code or token whose account may read; the connection of an account that is gone ends."""
     store = connections()
-    found = store.find(secret)
+    found = store.find(asked.secret, asked.client)
     if found is None:
         return None
     connection, grant = found

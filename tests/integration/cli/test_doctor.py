@@ -17,6 +17,7 @@ from contextlib import closing
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -424,7 +425,11 @@ def test_a_data_directory_of_another_user_is_explained(resting: DoctorContext) -
     [
         ("index", Level.OK, "private, writable, with file locks"),
         ("new/index", Level.NOTE, "the first start creates it"),
-        ("open", Level.NOTE, "is readable by others (mode 755)"),
+        (
+            "open",
+            Level.NOTE,
+            "is open to other users (mode 755), and contains the wiki's text; the next start",
+        ),
         ("repository/home.md", Level.PROBLEM, "is not a directory"),
         ("repository/home.md/index", Level.PROBLEM, "cannot be created"),
         ("/proc/self", Level.PROBLEM, "cannot write to"),
@@ -440,6 +445,15 @@ def test_a_data_directory_is_looked_at(resting: DoctorContext, place: str, level
     assert any(each.level is level and part in each.detail for each in found), found
     assert (level is Level.PROBLEM) == bool(of_level(found, Level.PROBLEM))
     assert files_of(settings.data_dir.parent) == before
+
+
+def test_a_data_directory_that_cannot_be_closed_to_others_is_a_problem(
+    resting: DoctorContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a file system without permissions, which gives every file the same mode."""
+    settings_of(resting).data_dir.chmod(0o755)
+    monkeypatch.setattr(os, "fstat", lambda _: SimpleNamespace(st_mode=0o100755))
+    assert "its file system cannot keep them out" in the_problem(list(check_data_directory(resting))).detail
 
 
 def test_network_file_systems_are_known() -> None:

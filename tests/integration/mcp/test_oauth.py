@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import sqlite3
 import stat
 from collections.abc import Iterator
@@ -251,6 +252,7 @@ def test_a_redirect_uri_that_is_not_registered_gets_nothing(client: RawClient, r
         "view-source:x",
         "https://user@evil.example.org/",
         f"{REDIRECT}#x",
+        "microsoft-edge:https://evil.example.org/",
     ],
 )
 def test_dangerous_redirect_uris_cannot_be_registered(client: RawClient, uri: str) -> None:
@@ -273,6 +275,41 @@ def test_a_code_is_of_use_once_and_its_replay_ends_the_connection(client: RawCli
     assert client.redeem(code).json()["error"] == "invalid_grant"
     assert client.ping(tokens["access_token"]).status_code == 401
     assert client.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
+
+
+def test_a_spent_code_ends_a_connection_only_at_the_token_endpoint_with_its_client(
+    server: str, client: RawClient, reader: Browser
+) -> None:
+    code = reader.decide(client.address())["code"]
+    tokens = client.redeem(code).json()
+    other = RawClient(server, verifier=client.verifier)
+    assert client.ping(code).status_code == 401, "as a bearer token"
+    assert other.redeem(code).json()["error"] == "invalid_grant"
+    assert other.refresh(code).json()["error"] == "invalid_grant"
+    for revoking in (client, other):
+        assert revoking.revoke(code).status_code == 200
+    assert client.ping(tokens["access_token"]).status_code == 200, "the connection goes on"
+    assert client.redeem(code).json()["error"] == "invalid_grant"
+    assert client.ping(tokens["access_token"]).status_code == 401
+
+
+def test_consent_shows_the_whole_address_that_the_browser_is_sent_to(server: str, reader: Browser) -> None:
+    long = f"com.example.app:/callback?{'x' * 400}&at=end"
+    for uri, words in ((REDIRECT, "client.example.org"), (long, "the program on your computer that opens com.example.app:")):
+        client = RawClient(server)
+        client.registration = client.register(redirect_uris=[uri], token_endpoint_auth_method="none").json()
+        page = html.unescape(reader.open(client.address(redirect_uri=uri)).text)
+        assert f"<bdi>{uri}</bdi>" in page
+        assert words in page
+
+
+def test_a_request_that_is_longer_than_any_clients_is_not_parsed(client: RawClient) -> None:
+    many = ["https://evil.example.org/"] * 20_000
+    assert client.register(redirect_uris=many).status_code == 413
+    for path in ("token", "revoke", "authorize"):
+        assert httpx.post(f"{client.base}/{path}", data={"client_id": client.id, "x": "y" * 20_000}).status_code == 413
+    assert httpx.get(client.address(state="x" * 20_000)).status_code == 414
+    assert httpx.get(client.address(state="x" * 1_000)).status_code == 302
 
 
 def test_a_stolen_code_is_of_no_use_to_others(client: RawClient, server: str, reader: Browser) -> None:

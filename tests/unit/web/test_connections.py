@@ -15,8 +15,10 @@ from otterwiki_semantic.web.connections import (
     MAX_PER_ACCOUNT,
     REFRESH_SECONDS,
     ConnectionStore,
+    ConnectionsUnavailableError,
     TooManyConnectionsError,
 )
+from tests.support.processes import another_process_holds
 
 ASKED = ConsentRequest("client", "Prográm", "https://c.example.org/", True, "challenge", "https://m.example.org", None, 9e9)
 
@@ -96,9 +98,39 @@ def test_a_wiki_with_too_many_connections_takes_no_more(store: ConnectionStore, 
 def test_of_all_who_exchange_a_code_at_once_one_gets_tokens(tmp_path: Path, clock: Clock) -> None:
     code = approve(ConnectionStore(tmp_path, clock))
     with ThreadPoolExecutor(8) as pool:
-        answers = list(pool.map(lambda _: ConnectionStore(tmp_path, clock).exchange(code), range(8)))
+        answers = list(pool.map(lambda _: ConnectionStore(tmp_path, clock).exchange(code, "client"), range(8)))
     assert sum(answer is not None for answer in answers) == 1
     assert ConnectionStore(tmp_path, clock).all() == [], "the others are a replay, which ends the connection"
+
+
+def test_only_its_client_ends_a_connection_by_sending_a_spent_code_again(store: ConnectionStore) -> None:
+    code = approve(store)
+    tokens = store.exchange(code, "client")
+    assert tokens is not None
+    for client in (None, "another client"):
+        assert store.find(code, client) is None
+        assert store.exchange(code, client) is None
+        assert store.find(tokens.access), "the connection goes on"
+    assert store.find(code, "client") is None
+    assert store.find(tokens.access) is None
+
+
+def test_a_lock_that_somebody_holds_delays_changes_and_stops_no_reading(
+    store: ConnectionStore, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_LOCK_SECONDS", 0.2)
+    tokens = store.exchange(approve(store))
+    assert tokens is not None
+    clock.now += ACCESS_SECONDS
+    with another_process_holds(tmp_path / "data" / "connections.lock"):
+        found = store.find(tokens.refresh)
+        assert found is not None
+        store.touch(found[0])
+        with pytest.raises(ConnectionsUnavailableError, match=r"another process holds .*connections\.lock"):
+            store.remove(found[0].id)
+    store.touch(found[0])
+    (stored,) = store.all()
+    assert stored.used == clock.now
 
 
 def test_refreshing_for_years_keeps_the_file_small(store: ConnectionStore, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from pathlib import Path
 
 from otterwiki_semantic.cli.doctor.checks.repository import user_name
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
+from otterwiki_semantic.core.files import try_lock
 from otterwiki_semantic.daemon import socket_location
 
 _NETWORK = ("nfs", "cifs", "smb", "9p", "afs", "ceph", "gluster", "lustre", "fuse.sshfs", "virtiofs")
@@ -56,9 +56,18 @@ def _there(place: Path) -> Finding:
     if failure := _write_failure(place):
         return failure
     if facts.st_mode & 0o077:
-        detail = f"{place} is readable by others (mode {facts.st_mode & 0o777:o}) and contains the wiki's text"
-        return note("data directory", detail, f"chmod 700 {place}")
+        return _open_to_others(place, facts.st_mode & 0o777)
     return ok("data directory", f"{place}, private, writable, with file locks")
+
+
+def _open_to_others(place: Path, mode: int) -> Finding:
+    """Return what a directory that others can reach means, and whether the index will be able to close it."""
+    detail = f"{place} is open to other users (mode {mode:o}), and contains the wiki's text"
+    with tempfile.TemporaryFile(dir=place) as scratch:
+        has_permissions = not os.fstat(scratch.fileno()).st_mode & 0o077
+    if has_permissions:
+        return note("data directory", f"{detail}; the next start of the index closes it", f"chmod 700 {place}")
+    return problem("data directory", f"{detail}; its file system cannot keep them out", _ELSEWHERE)
 
 
 def _as_owner(place: Path) -> str:
@@ -80,7 +89,7 @@ def _write_failure(place: Path) -> Finding | None:
             scratch.write(b"x")
             scratch.flush()
             try:
-                fcntl.flock(scratch, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                try_lock(scratch.fileno())
             except OSError as error:
                 hint = "set SEMANTIC_DATA_DIR to a directory on a local disk"
                 return problem("data directory", f"the file system of {place} has no file locks: {error}", hint)
