@@ -39,7 +39,11 @@ def require_admin(api_key: str | None) -> None:
 
 
 def require_write(api_key: str | None) -> None:
-    """Accept the API key, or a user with WRITE permission and a CSRF token for unsafe methods; raise `ApiError` otherwise."""
+    """Accept the API key, or a user with READ and WRITE permission and a CSRF token; raise `ApiError` otherwise.
+
+    What a change answers (related pages, what somebody else has changed) is for readers only.
+    """
+    require_read(api_key)
     _require_session(api_key, "WRITE")
 
 
@@ -157,6 +161,8 @@ def act_as_author(api_key: str | None, key_account: str | None) -> None:
 
 
 def _writes_as(address: str | None) -> str:
+    if current_app.login_manager._user_callback is None:  # type: ignore[attr-defined]
+        return "a proxy logs people in to this wiki, which has no accounts of its own"
     if address is None:
         return "the administrator can set SEMANTIC_WRITE_AS to the address of an account"
     return "there is no account with the address in SEMANTIC_WRITE_AS"

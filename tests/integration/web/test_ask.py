@@ -144,6 +144,22 @@ def test_a_visitor_is_answered_so_many_times_an_hour(wiki: LiveWiki) -> None:
     assert asked(wiki, FROST).status == 200, "a program with the key is not counted"
 
 
+def test_questions_behind_a_proxy_are_counted_for_the_person_that_it_names(wiki: LiveWiki) -> None:
+    body = json.dumps({"question": "How do I bleed a radiator?"}).encode()
+    settings = {"SEMANTIC_ANSWERS": "extractive", "SEMANTIC_ANSWERS_PER_HOUR": "5", "AUTH_METHOD": "PROXY_HEADER"}
+    with LiveWiki(wiki.repository, wiki.data_dir, **settings) as other:
+
+        def ask(person: str, name: str, roles: str) -> int:
+            headers = {"x-otterwiki-email": person, "x-otterwiki-name": name, "x-otterwiki-permissions": roles}
+            return other.request("POST", ASK, body, headers).status
+
+        assert [ask("one@example.org", f"Name {number}", "READ" + ",ADMIN" * number) for number in range(6)] == [200] * 5 + [
+            429
+        ]
+        assert ask("two@example.org", "Name 0", "READ") == 200
+        assert ask("one@example.org", "Name 0", "ADMIN") == 403
+
+
 @pytest.mark.parametrize("part", ["", "&part=1"])
 def test_the_search_page_says_that_it_is_too_many(wiki: LiveWiki, part: str) -> None:
     address = "/-/semantic-search?q=bleed+a+radiator"

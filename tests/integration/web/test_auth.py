@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import socket
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
@@ -20,7 +21,7 @@ from werkzeug.test import TestResponse
 from otterwiki_semantic.core.parameters import MAX_PATH_CHARACTERS, MAX_QUERY_CHARACTERS, parameters_of
 from otterwiki_semantic.core.records import SearchRequest
 from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES
-from tests.support.live_wiki import KEY, LiveWiki, eventually, make_repository
+from tests.support.live_wiki import KEY, LiveWiki, Reply, eventually, make_repository
 
 ROOT = "/api/v1"
 READS = (
@@ -210,6 +211,70 @@ def test_headers_of_a_proxy(
     """The wiki believes its headers, whatever `READ_ACCESS` says: a proxy has to take them off what comes from outside."""
     with requests.Session() if roles is None else behind_proxy(*roles) as session:
         assert_may(wikis["PROXY_HEADER", access], session, headers, read=read, reindex=reindex)
+
+
+@pytest.mark.parametrize(
+    ("roles", "granted"),
+    [
+        (["READ , WRITE"], {"READ", "WRITE"}),
+        (["write read"], {"READ", "WRITE"}),
+        (["READ", "WRITE"], {"READ", "WRITE"}),
+        (["READ", "ADMIN"], {"READ", "ADMIN"}),
+        (["READX,XREAD,RE AD"], set()),
+        (["READ;WRITE"], set()),
+        (["READ\N{NO-BREAK SPACE}"], {"READ"}),
+        (["READ,\xff\xfe"], {"READ"}),
+        (["WRITE"], {"WRITE"}),
+        (["ADMIN"], {"ADMIN"}),
+    ],
+    ids=[
+        "list with spaces",
+        "lower case",
+        "two headers",
+        "two ranks",
+        "near",
+        "semicolon",
+        "odd space",
+        "bytes",
+        "write",
+        "admin",
+    ],
+)
+def test_odd_headers_of_a_proxy_give_no_more_than_they_say(wikis: Wikis, roles: list[str], granted: set[str]) -> None:
+    wiki = wikis["PROXY_HEADER", "APPROVED"]
+    given = [("x-otterwiki-name", "Zo\xeb <b>\xff"), ("x-otterwiki-email", "zo\xeb@example.org")]
+    given += [("x-otterwiki-permissions", each) for each in roles]
+    shown = sent_as(wiki, given, "GET", "/-/about")
+    marked = [*given, ("X-CSRFToken", found_in(_META_TOKEN, shown)), ("Cookie", shown.headers["Set-Cookie"].partition(";")[0])]
+    reading = {path: sent_as(wiki, given, "GET", path).status for path in (ROOT + READS[0], *PAGES)}
+    assert reading == dict.fromkeys(reading, 200 if "READ" in granted else 403)
+    ruling = {path: sent_as(wiki, given, "GET", path).status for path in (*(ROOT + each for each in ADMIN_READS), *ADMIN_PAGES)}
+    assert ruling == dict.fromkeys(ruling, 200 if "ADMIN" in granted else 403)
+    writing = sent_as(wiki, marked, "PUT", f"{ROOT}/semantic-search/pages/new", b'{"text": "x"}')
+    code = "writing_disabled" if {"READ", "WRITE"} <= granted else "forbidden"
+    assert (writing.status, writing.json["error"]["code"]) == (403, code)
+    for path, refused in ((SEARCH + "/connect", "no accounts of its own"), (SEARCH + "/connect?request=x", "no accounts")):
+        consent = sent_as(wiki, given, "GET", path)
+        assert consent.status == (400 if "READ" in granted else 403)
+        assert (refused in consent.text) == ("READ" in granted)
+
+
+def sent_as(wiki: LiveWiki, headers: list[tuple[str, str]], method: str, path: str, body: bytes | None = None) -> Reply:
+    """Send a request with headers that may come twice, in latin-1."""
+    connection = http.client.HTTPConnection("127.0.0.1", wiki.port, timeout=60)
+    with closing(connection):
+        connection.putrequest(method, path)
+        sent = [*headers, *([("Content-Type", "application/json"), ("Content-Length", str(len(body)))] if body else [])]
+        for name, value in sent:
+            connection.putheader(name, value.encode("latin-1"))
+        connection.endheaders(body)
+        answer = connection.getresponse()
+        return Reply(answer.status, dict(answer.headers), answer.read())
+
+
+def found_in(pattern: re.Pattern[str], reply: Reply) -> str:
+    found = pattern.search(reply.text)
+    return found[1] if found else ""
 
 
 @pytest.mark.parametrize("access", ACCESSES)
