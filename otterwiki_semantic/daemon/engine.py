@@ -27,11 +27,13 @@ from otterwiki_semantic.core.errors import (
     IndexUnavailableError,
     ModelError,
     PageNotFoundError,
+    ParameterError,
     RepositoryError,
     RollbackError,
     SemanticError,
     VectorStoreError,
 )
+from otterwiki_semantic.core.parameters import MAX_QUERY_CHARACTERS
 from otterwiki_semantic.core.records import (
     FIRST_BUILD,
     NO_URLS,
@@ -300,6 +302,8 @@ class IndexEngine:
     # Searches
 
     def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
+        if (longest := max(map(len, queries), default=0)) > MAX_QUERY_CHARACTERS:
+            raise ParameterError(f"a query has {longest:,} characters; allowed are {MAX_QUERY_CHARACTERS:,}")
         if options.asks_shadow:
             return [self._search_shadow(query, options) for query in queries]
         if options.wait:

@@ -59,7 +59,8 @@ _WATCH_SECONDS = 0.5
 _STUCK_SECONDS = 120.0
 _CLOSE_SECONDS = 10.0
 _LINE_SECONDS = 10.0
-"""How long a request may take to arrive completely, and a reply to be read."""
+"""How long a request may take to arrive completely, however small its pieces, and a reply to be read."""
+_LEAST_SECONDS = 0.001
 _LOG_BYTES = 1 << 20
 _REASON_BYTES = 2_000
 _MOST_FILES = 4096
@@ -157,11 +158,14 @@ class _Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer):
 
 class _Handler(socketserver.StreamRequestHandler):
     server: _Server
+    rbufsize = 1 << 16
 
     def handle(self) -> None:
         is_user = False
         try:
-            while (line := self._read_line()) and not self.server.is_ending:  # a client without an answer asks the next daemon
+            while (
+                line := self._read_line(may_wait=is_user)
+            ) and not self.server.is_ending:  # a client without an answer asks the next daemon
                 try:
                     request = self._understood(line)
                     if request.call == WHO:
@@ -181,12 +185,24 @@ class _Handler(socketserver.StreamRequestHandler):
             if is_user:
                 self.server.count_user(-1)
 
-    def _read_line(self) -> bytes:
-        """Wait for the next request and return it; close the connection if the rest of it does not follow soon."""
-        self.connection.settimeout(None)
-        cast("io.BufferedReader", self.rfile).peek(1)
-        self.connection.settimeout(_LINE_SECONDS)
-        return self.rfile.readline(MAX_REQUEST_BYTES + 1)
+    def _read_line(self, *, may_wait: bool) -> bytes:
+        """Return the next request, which begins at any time if the client `may_wait`, and is complete soon after.
+
+        Errors: `TimeoutError`, which closes the connection.
+        """
+        reader, line = cast("io.BufferedReader", self.rfile), bytearray()
+        if may_wait:
+            self.connection.settimeout(None)
+            reader.peek(1)
+        deadline = time.monotonic() + _LINE_SECONDS
+        while len(line) <= MAX_REQUEST_BYTES and not line.endswith(b"\n"):
+            self.connection.settimeout(max(_LEAST_SECONDS, deadline - time.monotonic()))
+            if not (received := reader.peek(1)):
+                break
+            line += reader.readline(min(len(received), MAX_REQUEST_BYTES + 1 - len(line)))
+            if time.monotonic() > deadline:
+                raise TimeoutError("a request did not arrive in time")
+        return bytes(line)
 
     def _understood(self, line: bytes) -> Request:
         if len(line) > MAX_REQUEST_BYTES:

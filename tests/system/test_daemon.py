@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -282,6 +282,9 @@ def say(settings: Settings, line: bytes) -> dict[str, object]:
     return reply
 
 
+_CALL = b'{"version": "VERSION", "repository": "REPOSITORY", "settings": null, "call": "%s", "arguments": %s}\n'
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -291,8 +294,18 @@ def say(settings: Settings, line: bytes) -> dict[str, object]:
         b'{"version": "VERSION", "repository": "REPOSITORY", "settings": null, "call": "no such call", "arguments": {}}\n',
         b'{"version": "VERSION", "repository": "REPOSITORY", "settings": null, "call": "search", "arguments": {"wrong": 1}}\n',
         b"x" * MAX_REQUEST_BYTES + b"x\n",
+        b"\xff\x00" * 1_000_000 + b"\n",
+        b"[" * (4 << 20) + b"\n",
+        _CALL % (b"search", b'{"queries": %s}' % (b"[" * (1 << 20) + b"]" * (1 << 20))),
+        _CALL % (b"search", b'{"queries": [null], "options": {}}'),
+        _CALL % (b"search", b'{"queries": ["x"], "options": {"n": 1000000000}}'),
+        _CALL % (b"search", b'{"queries": ["%s"], "options": {}}' % (b"x " * 3_000_000)),
+        _CALL % (b"__class__", b"{}"),
     ],
-    ids=["text", "empty", "list", "call", "arguments", "long"],
+    ids=[
+        *("text", "empty", "list", "call", "arguments", "long", "binary", "deep", "deep arguments", "null", "many results"),
+        *("long query", "private"),
+    ],
 )
 def test_garbage_is_answered_with_an_error(running: Settings, index: IndexClient, line: bytes) -> None:
     line = line.replace(b"VERSION", code_version().encode()).replace(b"REPOSITORY", str(running.repository).encode())
@@ -414,6 +427,40 @@ def test_a_request_that_stops_half_way_is_let_go(running: Settings) -> None:
         connection.connect(str(socket_path(running.data_dir)))
         connection.sendall(b'{"version": ')
         assert connection.recv(1) == b""
+
+
+def test_a_request_that_comes_byte_by_byte_is_let_go(running: Settings, index: IndexClient) -> None:
+    """Each byte is in time; the whole request never is. Idle clients that have greeted stay."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(20)
+        connection.connect(str(socket_path(running.data_dir)))
+
+        def is_let_go() -> bool:
+            try:
+                connection.sendall(b" ")
+            except OSError:
+                return True
+            return False
+
+        eventually(is_let_go, 20)
+    assert best(index, "vegetables") == "garden"
+
+
+def test_searches_go_on_while_five_hundred_connections_say_nothing_or_half_of_something(
+    running: Settings, index: IndexClient
+) -> None:
+    with ExitStack() as held:
+        for number in range(500):
+            connection = held.enter_context(socket.socket(socket.AF_UNIX))
+            connection.connect(str(socket_path(running.data_dir)))
+            if number % 2:
+                connection.sendall(b'{"call": ')
+            if number % 4 == 1:
+                connection.shutdown(socket.SHUT_WR)
+        assert [best(index, "vegetables") for _ in range(10)] == ["garden"] * 10
+        connection.settimeout(20)
+        assert connection.recv(1) == b"", "the connections are let go"
+    assert best(index, "vegetables") == "garden"
 
 
 def test_a_data_directory_that_goes_takes_the_owner_along(settings: Settings, connect: Connect) -> None:

@@ -146,7 +146,11 @@ def test_a_visitor_is_answered_so_many_times_an_hour(wiki: LiveWiki) -> None:
 
 def test_questions_behind_a_proxy_are_counted_for_the_person_that_it_names(wiki: LiveWiki) -> None:
     body = json.dumps({"question": "How do I bleed a radiator?"}).encode()
-    settings = {"SEMANTIC_ANSWERS": "extractive", "SEMANTIC_ANSWERS_PER_HOUR": "5", "AUTH_METHOD": "PROXY_HEADER"}
+    settings: dict[str, Any] = {
+        "SEMANTIC_ANSWERS": "extractive",
+        "SEMANTIC_ANSWERS_PER_HOUR": "5",
+        "AUTH_METHOD": "PROXY_HEADER",
+    }
     with LiveWiki(wiki.repository, wiki.data_dir, **settings) as other:
 
         def ask(person: str, name: str, roles: str) -> int:
