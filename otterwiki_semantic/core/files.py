@@ -40,7 +40,7 @@ def make_private(directory: Path) -> None:
 
 def open_private(path: Path, flags: int = 0) -> int:
     """Open a file for reading and writing, or create it, for this user alone whatever the umask; return its descriptor."""
-    opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | flags, 0o600)
+    opened = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | flags, 0o600)
     with suppress(OSError):  # a file of an earlier version, or of another user
         os.fchmod(opened, 0o600)
     return opened

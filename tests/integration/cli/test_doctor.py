@@ -452,8 +452,10 @@ def test_a_data_directory_that_cannot_be_closed_to_others_is_a_problem(
 ) -> None:
     """As on a file system without permissions, which gives every file the same mode."""
     settings_of(resting).data_dir.chmod(0o755)
-    monkeypatch.setattr(os, "fstat", lambda _: SimpleNamespace(st_mode=0o100755))
-    assert "its file system cannot keep them out" in the_problem(list(check_data_directory(resting))).detail
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fstat", lambda _: SimpleNamespace(st_mode=0o100755))
+        found = list(check_data_directory(resting))
+    assert "its file system cannot keep them out" in the_problem(found).detail
 
 
 def test_network_file_systems_are_known() -> None:
