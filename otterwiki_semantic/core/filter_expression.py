@@ -22,9 +22,9 @@ MAX_DEPTH = 10
 """Brackets and NOTs within each other."""
 _MAX_SHOWN = 40
 _TOKEN = re.compile(
-    r"""\s*(?:
+    r"""(?:(?<!\s)\s++)?(?:
         (?P<bracket>[()])
-        | (?P<field>\w+):(?:"(?P<quoted>(?:[^"\\]|\\.)*)(?P<closing>"?)|(?P<plain>[^\s()"]*))
+        | (?P<field>\w++):(?:"(?P<quoted>(?:[^"\\]|\\.)*+)(?P<closing>"?)|(?P<plain>[^\s()"]*))
         | (?P<word>[^\s()]+)
     )""",
     re.VERBOSE | re.DOTALL,

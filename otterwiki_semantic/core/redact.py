@@ -11,8 +11,8 @@ _MAX_READ = 10_000
 _FRAGMENT = 20
 _MIN_WHOLE = 4
 _HIDDEN = "…"
-_CODE = re.compile(r"\\+u([0-9a-fA-F]{4})")
-_ESCAPED_SPACE = re.compile(r"\\+[nrtfv]")
+_CODE = re.compile(r"(?<!\\)\\++u([0-9a-fA-F]{4})")
+_ESCAPED_SPACE = re.compile(r"(?<!\\)\\++[nrtfv]")
 
 
 def redact(text: str, secrets: Iterable[str | None], sent: Iterable[str] = ()) -> str:

@@ -38,7 +38,7 @@ CHROMA_PROVIDERS = {
 """Embedding providers that ChromaDB's own embedding functions speak to, by their names there."""
 PRESETS = {"multilingual": "sentence-transformers:intfloat/multilingual-e5-small", "ollama:multilingual": "ollama:bge-m3"}
 """Names for a good model of many languages, and what they stand for."""
-_E5 = re.compile(r"multilingual-e5-(?!.*instruct)", re.IGNORECASE)
+_E5 = "multilingual-e5-"
 _E5_PROMPTS = {"query_prompt": "query: ", "passage_prompt": "passage: "}
 """What these models were trained with; their files do not say so."""
 PROVIDERS = ("sentence-transformers", "onnx", "openai", "ollama", *CHROMA_PROVIDERS)
@@ -410,7 +410,8 @@ def read_settings(
 
 
 def _own_prompts(values: Mapping[str, Any]) -> dict[str, str]:
-    return _E5_PROMPTS if _E5.search(values.get("model", "")) else {}
+    _, found, variant = values.get("model", "").lower().rpartition(_E5)
+    return _E5_PROMPTS if found and "instruct" not in variant else {}
 
 
 def shadow_settings(settings: Settings) -> Settings:

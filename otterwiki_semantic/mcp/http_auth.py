@@ -16,7 +16,7 @@ from otterwiki_semantic.core.loopback import is_loopback_host
 from otterwiki_semantic.mcp.oauth import OAuthSettings
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-_ADDRESS = re.compile(r"(?:(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s\[\]:/]*):)?(?P<port>[0-9]{1,5})")
+_ADDRESS = re.compile(r"\A(?:(?P<host>\[[0-9A-Fa-f:.]++\]|[^\s\[\]:/]*+):)?(?P<port>[0-9]{1,5})")
 
 
 @dataclass(frozen=True, slots=True)

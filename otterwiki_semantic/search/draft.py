@@ -22,7 +22,7 @@ from otterwiki_semantic.search.suggest import suggest
 from otterwiki_semantic.storage import Catalog, Generation, LabelIndex
 
 _WORD = re.compile(r"\w+(?:['’.]\w+)*")
-_BETWEEN_WORDS = re.compile(r"[ \t]*[\s&/'’-][ \t]*")
+_BETWEEN_WORDS = re.compile(r"[ \t]*+(?:[^\S \t]|[&/'’-])[ \t]*+|[ \t]++")
 """What may stand between two words of a name; a line break, but no empty line."""
 _MOST_WORDS, _MOST_MENTIONS = 8, 20
 _LEAST_LETTERS = 3

@@ -7,6 +7,7 @@ from otterwiki_semantic.content.markdown.parser import parse_seconds as parse_se
 from otterwiki_semantic.content.markdown.parser import parse_within_limits as parse_within_limits
 from otterwiki_semantic.content.markdown.parser import read_front_matter as read_front_matter
 from otterwiki_semantic.content.markdown.passage import PassageMarkdown as PassageMarkdown
+from otterwiki_semantic.content.markdown.passage import is_table_rule as is_table_rule
 from otterwiki_semantic.content.markdown.passage import passage_markdown as passage_markdown
 from otterwiki_semantic.content.markdown.passage import truncate_markdown as truncate_markdown
 from otterwiki_semantic.content.markdown.plain_text import slug as slug

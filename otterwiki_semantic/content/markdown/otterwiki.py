@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
     _BlockRule = Callable[[BlockParser, re.Match[str], BlockState], int | None]
 
-_DELIMITER_ROW = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?")
-_TITLE = re.compile(r"#{1,5}\s*(.*)\n+")
+_DELIMITER_ROW = re.compile(r"\A\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?")
+_TITLE = re.compile(r"\A#{1,5}(?:\s*+(.+)\n+|\s*\n)")
+_BOX = re.compile(r"^ {0,3}:{3,}+[^:\n]*\n", re.MULTILINE)
+_BOX_END = re.compile(r"^ {0,3}:::[~:]*+ *+$", re.MULTILINE)
 _WIKI_LINK = r"\[\[[^\[\]\n]+\]\]"
 _MARKED_TEXT = r"==(?=[^\s=])(?:[^=\n]|=(?!=))*[^\s=]=="
 
@@ -50,13 +52,11 @@ def _add_container(state: BlockState, block: BlockParser, source: str, *, titled
 
 def fancy_blocks(md: Markdown) -> None:
     """``::: info`` to ``:::``, with a title."""
-    fence = re.compile(r" {0,3}:{3,}[^:\n]*\n")
-    end = re.compile(r"^ {0,3}:{3,}[~:]* *$", re.MULTILINE)
 
     def parse(block: BlockParser, m: re.Match[str], state: BlockState) -> int:
-        opening = fence.match(state.src, m.start())
+        opening = _BOX.match(state.src, m.start())
         start = opening.end() if opening else m.end()
-        closing = end.search(state.src, start)
+        closing = _BOX_END.search(state.src, start)
         stop = closing.start() if closing else state.cursor_max
         _add_container(state, block, state.src[start:stop], titled=True)
         return min(closing.end() + 1, state.cursor_max) if closing else state.cursor_max

@@ -14,10 +14,10 @@ from enum import Enum, auto
 
 from otterwiki_semantic.content.markdown.parser import split_lines
 
-_FENCE = re.compile(r"(?P<indent>[\s>]*(?:(?:[-*+]|\d{1,9}[.)])\s+)?)(?P<mark>`{3,}|~{3,})")
-_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
+_FENCE = re.compile(r"\A(?P<indent>[\s>]*+(?:(?:[-*+]|\d{1,9}[.)])\s++)?)(?P<mark>`{3,}+|~{3,}+)")
+_ITEM = re.compile(r"\A\s*+(?:[-*+]|\d{1,9}[.)])\s")
 _HEADING = re.compile(r" {0,3}#{1,6}(?:\s|$)")
-_TABLE_RULE = re.compile(r"[\s>]*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
+_TABLE_RULE = re.compile(r"\A[\s>]*+(?:\|\s*+)?:?-++:?\s*+(?:\|\s*+:?-++:?\s*+)*+(?:\|\s*+)?$")
 _ANNOUNCES = (":", "：")
 _MAX_GROWN = 40
 """Lines of the largest block that is taken in whole."""
@@ -105,6 +105,8 @@ def truncate_markdown(text: str, size: int) -> str:
     lines = split_lines(text)
     blocks = list(_blocks(lines))
     whole = bisect_right(blocks, size, key=lambda block: len("\n".join(lines[: block.last + 1])))
+    if whole == len(blocks):  # line ends of two characters are counted once
+        return "\n".join(lines)
     first = blocks[whole].first
     if cut := _cut_block(lines, blocks[whole], size - len("\n".join([*lines[:first], ""]))):
         return "\n".join([*lines[:first], cut])
@@ -214,7 +216,12 @@ def _begins_block(lines: Sequence[str], at: int) -> bool:
 
 
 def _is_table(lines: Sequence[str], at: int) -> bool:
-    return "|" in lines[at] and at + 1 < len(lines) and "-" in lines[at + 1] and bool(_TABLE_RULE.match(lines[at + 1]))
+    return "|" in lines[at] and at + 1 < len(lines) and is_table_rule(lines[at + 1])
+
+
+def is_table_rule(line: str) -> bool:
+    """Whether a line could be the one of dashes below the head of a table."""
+    return "-" in line and bool(_TABLE_RULE.match(line))
 
 
 def _code_end(lines: Sequence[str], at: int) -> int | None:

@@ -6,9 +6,9 @@ import difflib
 import re
 
 _NEWLINE = re.compile(r"\r\n?")
-_ITEM = re.compile(r"[ \t]*(?:([-*+])|\d{1,9}([.)]))[ \t]+\S")
+_ITEM = re.compile(r"\A[ \t]*+(?:([-*+])|\d{1,9}([.)]))[ \t]+\S")
 _ROW = re.compile(r" {0,3}\|")
-_DELIMITER_ROW = re.compile(r"[ \t|:]*-[ \t|:-]*")
+_DELIMITER_ROW = re.compile(r"\A[ \t|:]*+-[ \t|:-]*+")
 _MAX_COMPARED = 5_000
 """Lines of each text; comparing ten times as many that repeat each other takes half a minute."""
 

@@ -18,8 +18,8 @@ from otterwiki_semantic.core.chunk_profiles import Unit
 from otterwiki_semantic.core.errors import AmbiguousSectionError, SectionNotFoundError
 from otterwiki_semantic.core.records import Document, OutlineEntry, Section
 
-_SEPARATOR = re.compile(r"\s*([>/])\s*")
-_ANCHORED = re.compile(r"(?:^|(?P<path>.*)\()#(?P<anchor>[^\s()]*)\)?$", re.DOTALL)
+_SEPARATOR = re.compile(r"(?:(?<!\s)\s++)?([>/])\s*+")
+_ANCHORED = re.compile(r"\A(?:(?P<path>.*)\()?#(?P<anchor>[^\s()]*)\)?$", re.DOTALL)
 """``#anchor``, or a name as errors list it: ``A > B (#anchor)``."""
 _LEADING_HASHES = re.compile(r"^#{1,6}\s+")
 _MAX_NAMED = 8

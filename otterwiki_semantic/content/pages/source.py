@@ -16,18 +16,19 @@ _TARGET = re.compile(
 _CODE = re.compile(
     r"^(?P<fence> {0,3}(?:`{3,20}|~{3,20}))[^\n]*\n.*?(?:^(?P=fence)[`~]*[ \t]*$|\Z)"
     r"|(?<!`)(?P<ticks>`{1,9})(?!`)(?:(?!\n\n).){0,500}?(?<!`)(?P=ticks)(?!`)"
-    r"|^(?: {4}|\t)[^\n]*$|<!--.{0,2000}?-->|^\$\$.{0,2000}?\$\$",
+    r"|^(?: {4}|\t)[^\n]*$|(?P<comment><!--)|^\$\$.{0,2000}?\$\$",
     re.MULTILINE | re.DOTALL,
 )
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n.*?^(?:---|\.\.\.)[ \t]*$", re.MULTILINE | re.DOTALL)
 _LINKED = re.compile(
-    r"!?\[\[[^\[\]\n]+\]\]|!?\[(?:[^\[\]]|\[[^\[\]]{0,100}\]){0,500}\](?:\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*[^()\n]*\)|\[[^\[\]\n]*\])"
+    r"!?\[\[[^\[\]\n]+\]\]|!?\[(?:[^\[\]]|\[[^\[\]]{0,100}+\]){0,500}+\](?:\([^()\s]*+(?:\([^()\s]*+\)[^()\s]*+)*+[^()\n]*+\)|\[[^\[\]\n]*\])"
     r"|^ {0,3}\[[^\[\]\n]+\]:[^\n]*$|https?://\S+|^ {0,3}\#{1,6}[ \t][^\n]*$|^[^\n]+\n {0,3}(?:=+|-+)[ \t]*$|<[A-Za-z/][^<>]*>",
     re.MULTILINE,
 )
-_LINK_TEXT = re.compile(r"\[\[([^\[\]|\n]+)[^\[\]\n]*\]\]|\[([^\[\]]+)\]\([^()]*\)")
+_LINK_TEXT = re.compile(r"\[\[([^\[\]|\n]++)[^\[\]\n]*+\]\]|\[([^\[\]]+)\]\([^()]*\)")
 _NOT_A_LINE = re.compile(r"[^\n]")
 _EXCERPT = 160
+_LONGEST_COMMENT = 2_000
 
 
 class Occurrence(NamedTuple):
@@ -41,21 +42,23 @@ class Occurrence(NamedTuple):
 
 def find_links(markdown: str, source: str, keys: Collection[str]) -> dict[str, Occurrence]:
     """Return the first link of the page `source` to each of the pages with these keys, as a path; none in code."""
-    text = _blank(_CODE, markdown)
+    text = _without_code(markdown)
     targets = [(match.start(), _wiki_target(match[1])) for match in _WIKI_LINK.finditer(text)]
     targets += [(match.start(), match[1] or match[2]) for match in _TARGET.finditer(text)]
     found: dict[str, Occurrence] = {}
+    line, counted = 1, 0
     for start, url in sorted(targets):
+        line, counted = line + text.count("\n", counted, start), start
         resolved = resolve_link(Link(url, ""), source)
         key = page_key(resolved[0]) if resolved else ""
         if resolved and key in keys and key not in found:
-            found[key] = Occurrence(resolved[0], _line(text, start))
+            found[key] = Occurrence(resolved[0], line)
     return found
 
 
 def prose(markdown: str) -> str:
     """Return a page's markdown with spaces for all that is no running text: code, links, headings, front matter, comments."""
-    return _blank(_LINKED, _blank(_CODE, _blank(_FRONT_MATTER, markdown)))
+    return _blank(_LINKED, _without_code(_blank(_FRONT_MATTER, markdown)))
 
 
 def find_name(text: str, name: str, markdown: str) -> Occurrence | None:
@@ -68,7 +71,7 @@ def find_name(text: str, name: str, markdown: str) -> Occurrence | None:
     match = re.search(pattern, text, re.IGNORECASE if len(words) > 1 else 0)
     if match is None or "\n\n" in match[0]:
         return None
-    return Occurrence(_excerpt(markdown, match.start(), match.end()), _line(text, match.start()))
+    return Occurrence(_excerpt(markdown, match.start(), match.end()), text.count("\n", 0, match.start()) + 1)
 
 
 def _wiki_target(inner: str) -> str:
@@ -78,12 +81,25 @@ def _wiki_target(inner: str) -> str:
     return target if target.startswith(("/", "#")) else f"/{target}"
 
 
+def _without_code(text: str) -> str:
+    """Return markdown with spaces for code and comments; one that is long or left open is text."""
+    parts: list[str] = []
+    done = at = closing = 0
+    while found := _CODE.search(text, at):
+        start, at = found.span()
+        if found["comment"]:
+            if 0 <= closing < at:  # all that open before it end there
+                closing = text.find("-->", at)
+            if not 0 <= closing - at <= _LONGEST_COMMENT:
+                continue
+            at = closing + 3
+        parts += (text[done:start], _NOT_A_LINE.sub(" ", text[start:at]))
+        done = at
+    return "".join((*parts, text[done:]))
+
+
 def _blank(pattern: re.Pattern[str], text: str) -> str:
     return pattern.sub(lambda match: _NOT_A_LINE.sub(" ", match[0]), text)
-
-
-def _line(text: str, place: int) -> int:
-    return text.count("\n", 0, place) + 1
 
 
 def _excerpt(markdown: str, start: int, end: int) -> str:

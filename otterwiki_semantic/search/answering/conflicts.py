@@ -21,7 +21,7 @@ _MIN_SHARE = 0.85
 """Share of the words of both sentences that they have in common."""
 _MAX_CONFLICTS = 20
 _DATE = re.compile(r"(?<!\d)(?:19|20)\d\d-(?:0\d|1[0-2])(?!\d)")
-_VERSION = re.compile(r"v?\d+(?:\.\d+)+")
+_VERSION = re.compile(r"\Av?\d++(?:\.\d++)++")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,19 +9,20 @@ from itertools import groupby
 
 from otterwiki_semantic.content.analysis import fold
 from otterwiki_semantic.content.chunking import sentence_ranges
+from otterwiki_semantic.content.markdown import is_table_rule
 from otterwiki_semantic.search.answering.plain import clean, plain_text
 from otterwiki_semantic.search.answering.source import Source
 from otterwiki_semantic.search.answering.tokens import Token, TokenKind, tokens
 from otterwiki_semantic.search.answering.vocabulary import PRONOUNS
 
-_FENCE = re.compile(r"\s*(?:>\s?)*(`{3,}|~{3,})")
-_HEADING = re.compile(r"\s{0,3}(#{1,6})\s+(.*?)(?:\s+#+)?\s*$")
-_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[xX]\]\s+)?")
-_TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
+_FENCE = re.compile(r"\A\s*+(?:>\s?)*+(`{3,}+|~{3,}+)")
+_HEADING = re.compile(r"\A\s{0,3}(#{1,6})\s++")
+_ITEM = re.compile(r"\A\s*+(?:[-*+•]|\d{1,3}[.)])\s++(?:\[[xX]\]\s++)?")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
 _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.\s?g|i\.\s?e|vs|cf|approx|ca|no|nr|dr|mr|mrs|al|bzw|z\.\s?B|d\.\s?h)|(?<!\w)[A-Z])\.$", re.IGNORECASE
 )
+_LONGEST_ABBREVIATION = 16
 _IDLE = {"nothing", "nobody", "none", "nichts", "niemand", "rien"}
 """Negations of an announcement that do not negate what it announces."""
 _MAX_UNITS = 2_000
@@ -203,9 +204,7 @@ def _kind(lines: Sequence[str], at: int, bare: str, before: str) -> str:
         return before if before == "list" else ""
     if _HEADING.match(lines[at]):
         return "heading"
-    if "|" in bare and (
-        before == "table" or (at + 1 < len(lines) and "-" in lines[at + 1] and _TABLE_RULE.match(lines[at + 1]))
-    ):
+    if "|" in bare and (before == "table" or (at + 1 < len(lines) and is_table_rule(lines[at + 1]))):
         return "table"
     if _ITEM.match(bare) or (before == "list" and (lines[at].startswith((" ", "\t")) or lines[at - 1].strip())):
         return "list"
@@ -215,7 +214,10 @@ def _kind(lines: Sequence[str], at: int, bare: str, before: str) -> str:
 def _read_heading(reader: _Reader, line: str) -> None:
     match = _HEADING.match(line)
     if match:
-        reader.inner = [*reader.inner[: max(len(match[1]) - 2, 0)], plain_text(match[2])]
+        heading = line[match.end() :].rstrip()
+        if (unclosed := heading.rstrip("#"))[-1:].isspace():
+            heading = unclosed.rstrip()
+        reader.inner = [*reader.inner[: max(len(match[1]) - 2, 0)], plain_text(heading)]
     reader.announcement = ""
 
 
@@ -265,11 +267,16 @@ def sentences(text: str) -> Iterator[str]:
     """Yield the sentences of plain text."""
     ranges: list[tuple[int, int]] = []
     for start, end in sentence_ranges(text):
-        if ranges and _ABBREVIATION.search(text[slice(*ranges[-1])]):
+        if ranges and _ends_in_abbreviation(text, *ranges[-1]):
             ranges[-1] = (ranges[-1][0], end)
         else:
             ranges.append((start, end))
     return (text[start:end] for start, end in ranges)
+
+
+def _ends_in_abbreviation(text: str, start: int, end: int) -> bool:
+    """Whether what looks like a sentence of a text ends in an abbreviation, and goes on."""
+    return _ABBREVIATION.search(text, max(start, end - _LONGEST_ABBREVIATION), end) is not None
 
 
 def cells(line: str) -> list[str]:

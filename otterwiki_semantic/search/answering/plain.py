@@ -6,7 +6,7 @@ import html
 import re
 import unicodedata
 
-_CODE = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+_CODE = re.compile(r"(?<!`)(`++)((?:[^`]++|(?!\1(?!`))`++){1,50}+)\1(?!`)")
 _COMMENT = re.compile(r"<!--.*?(?:-->|$)", re.DOTALL)
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
 _ADDRESS_IN_ANGLES = re.compile(r"<((?:[a-z][a-z0-9+.-]{1,15}:|[^<>\s@]+@)[^<>\s]*)>", re.IGNORECASE)
@@ -18,11 +18,12 @@ _EMPHASIS = re.compile(r"(?<![\w*])[*_](?=[^\s*])|(?<=[^\s*])[*_](?![\w*])")
 _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _KEPT = "\ue010"
 """Stands for code while marks are taken out around it; `clean` lets no such character in."""
+_KEPT_PART = re.compile(f"({_KEPT}\\d+{_KEPT})")
 _KEPT_NUMBER = re.compile(f"{_KEPT}(\\d+){_KEPT}")
 _UNSEEN_PART = re.compile(
-    r"(?P<code>^[ \t>]*(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*(?P=fence)[`~]*[ \t]*$|\Z)"
-    r"|(?<!`)(?P<ticks>`++)[^\n]{1,1000}?(?<!`)(?P=ticks)(?!`))"
-    r"|<!--.*?(?:-->|\Z)|~~(?=\S)(?:[^\n]|\n(?!\s*\n)){1,1000}?(?<=\S)~~|<(?P<tag>del|s|strike)(?:\s[^<>]*)?>.{0,4000}?</(?P=tag)\s*>",
+    r"(?P<code>^[ \t>]*+(?P<fence>`{3,}+|~{3,}+)[^\n]*\n.*?(?:^[ \t>]*+(?P=fence)[`~]*+[ \t]*+$|\Z)"
+    r"|(?<!`)(?P<ticks>`++)(?:[^`\n]++|(?!(?P=ticks)(?!`))`++){1,50}+(?P=ticks)(?!`))"
+    r"|<!--.*?(?:-->|\Z)|~~(?=\S)(?:(?!~~)[^\n]|\n(?![^\S\n]*+\n)){1,1000}+(?<=\S)~~|<(?P<tag>del|s|strike)(?:\s[^<>]*)?>(?:(?!</?(?P=tag)[\s>]).){0,4000}+</(?P=tag)\s*+>",
     re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
 _UNTICKED = re.compile(r"^([ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+)\[ \][ \t]+", re.MULTILINE)
@@ -68,7 +69,7 @@ def plain_text(markdown: str) -> str:
 
     text = _CODE.sub(keep, clean(markdown))
     text = _ADDRESS_IN_ANGLES.sub(r"\1", _COMMENT.sub(" ", text))
-    parts = re.split(f"({_KEPT}\\d+{_KEPT})", text)
+    parts = _KEPT_PART.split(text)
     text = "".join(part if at % 2 else _without_tags(part) for at, part in enumerate(parts))
     text = _WIKI_LINK.sub(r"\1", _IMAGE.sub("", text))
     text = _LINK.sub(r"\1", _LINK.sub(r"\1", text))

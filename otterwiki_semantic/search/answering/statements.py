@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from otterwiki_semantic.content.chunking import sentence_ranges
+from otterwiki_semantic.content.markdown import is_table_rule
 from otterwiki_semantic.search.answering.plain import clean, plain_text
 
 MAX_CHARACTERS = 40_000
@@ -24,18 +25,19 @@ _MAX_OPEN = 4_000
 _MAX_NUMBER = 999
 
 _NAME = r"(?:sources?|quellen?|fuentes?|fontes?|refs?\.?|references?|passages?|notes?|n[or]\.)"
-_NUMBERS = r"#?\d{1,3}(?:\s*(?:[,;&/+-]|\u2013|and|und|et|y|e)\s*\^?(?:sources?\s*|quellen?\s*)?#?\d{1,3})*"
+_NUMBERS = r"#?\d{1,3}(?:\s*+(?:[,;&/+-]|\u2013|and|und|et|y|e)\s*+\^?(?:sources?\s*+|quellen?\s*+)?#?\d{1,3})*+"
 _MARK = re.compile(
-    rf"[\[［]\s*\^?\s*(?:{_NAME}\s*:?\s*)?(?P<square>{_NUMBERS})\s*[\]］](?:\([^()\s]*\))?"
-    rf"|【\s*(?:{_NAME}\s*:?\s*)?(?P<lenticular>{_NUMBERS})(?:[†:][^】]{{0,40}})?\s*】"
-    rf"|[(（]\s*(?:see\s+|siehe\s+|voir\s+)?{_NAME}\s*:?\s*(?P<round>{_NUMBERS})\s*[)）]",
+    rf"[\[［]\s*+(?:\^\s*+)?(?:{_NAME}\s*+(?::\s*+)?)?(?P<square>{_NUMBERS})\s*+[\]］](?:\([^()\s]*\))?"
+    rf"|【\s*+(?:{_NAME}\s*+(?::\s*+)?)?(?P<lenticular>{_NUMBERS})(?:[†:][^】]{{0,40}})?\s*+】"
+    rf"|[(（]\s*+(?:see\s++|siehe\s++|voir\s++)?{_NAME}\s*+(?::\s*+)?(?P<round>{_NUMBERS})\s*+[)）]",
     re.IGNORECASE,
 )
 _OPEN, _CLOSE = "\ue000", "\ue001"
 """Around the numbers of a mark in text; `clean` lets no such character in."""
-_READ_MARK = re.compile(rf"\s*{_OPEN}([\d ]*){_CLOSE}")
-_AFTER_END = re.compile(rf"([.!?…。！？]+[\"'”’)\]*_~」』）]*)((?:\s*{_OPEN}[\d ]*{_CLOSE})+)(?=(\S?))")
-_RANGE = re.compile(r"(\d+)\s*[-\u2013]\s*#?(\d+)")
+_READ_MARK = re.compile(rf"(?:(?<!\s)\s++)?{_OPEN}([\d ]*+){_CLOSE}")
+_AFTER_END = re.compile(rf"(?<![.!?…。！？])([.!?…。！？]++[\"'”’)\]*_~」』）]*+)((?:\s*+{_OPEN}[\d ]*+{_CLOSE})++)(?=(\S?))")
+_MARK_ALONE = re.compile(rf"({_OPEN}[\d ]*{_CLOSE})")
+_RANGE = re.compile(r"(?<!\d)(\d++)\s*+[-\u2013]\s*+#?(\d++)")
 _MARKS = rf"(?:\s*(?:{re.sub('[?]P<[a-z]+>', '', _MARK.pattern)}))*"
 _ENDS_SENTENCE = re.compile(
     rf"(?:[.!?…][\"'”’)\]*_`~]*{_MARKS}\s|[。！？][」』）]*{_MARKS}\s?)\s*\Z",
@@ -47,15 +49,15 @@ _ABBREVIATION = re.compile(
     r"(?:\b(?:e\.\s?g|i\.\s?e|vs|cf|approx|ca|no|nr|fig|dr|mr|mrs|ms|st|bzw|z\.\s?B|d\.\s?h|u\.\s?a|p\.\s?ex)|(?<!\w)[A-Z])\.$",
     re.IGNORECASE,
 )
+_LONGEST_ABBREVIATION = 16
 
-_FENCE = re.compile(r"\s*(?P<mark>`{3,}|~{3,})(?P<info>[^`]*)$")
+_FENCE = re.compile(r"\A\s*+(?P<mark>`{3,}+|~{3,}+)(?P<info>[^`]*+)$")
 _HEADING = re.compile(r"\s{0,3}#{1,6}(?:\s|$)")
-_ITEM = re.compile(r"\s*(?:[-*+•]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?")
-_RULE = re.compile(r"\s*(?:[-*_=]\s*){3,}$|\s*=+\s*$")
-_TABLE_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")
-_QUOTED = re.compile(r"\s*(?:>\s?)+")
+_ITEM = re.compile(r"\A\s*+(?:[-*+•]|\d{1,3}[.)])\s++(?:\[[ xX]\]\s++)?")
+_RULE = re.compile(r"\A\s*+(?:(?:[-*_=]\s*+){3,}+|=++\s*+)$")
+_QUOTED = re.compile(r"\A\s*+(?:>\s?)++")
 _DEFINITION = re.compile(r"\s{0,3}\[[^\[\]]+\]:\s")
-_IS_PLAIN = re.compile(r"\s*(?:[^\W\d_]|\d+\s|\d+[^\s\d.)]|\*\*\S|[\"'“‘«(]\w)")
+_IS_PLAIN = re.compile(r"\A\s*+(?:[^\W\d_]|\d++[^\d.)]|\*\*\S|[\"'“‘«(]\w)")
 """The beginning of a line that can only be text of a paragraph."""
 
 
@@ -205,7 +207,7 @@ class StatementParser:
     def _end_row(self, line: str) -> Iterator[Statement]:
         """Take a line after the first one of a table; a table's head says nothing by itself."""
         header, self._header = self._header, None
-        if header is not None and _TABLE_RULE.match(line) and "-" in line:
+        if header is not None and is_table_rule(line):
             self._table = header
             return
         if header is not None:
@@ -311,7 +313,7 @@ class StatementParser:
 
 def _plain_around_marks(text: str) -> str:
     """Return plain text, in which marks stay."""
-    parts = re.split(rf"({_OPEN}[\d ]*{_CLOSE})", text)
+    parts = _MARK_ALONE.split(text)
     joined = "".join(part if at % 2 == 0 else f"\u0001{at}\u0001" for at, part in enumerate(parts))
     # control characters do not pass `plain_text`: a word that no Markdown is made of stands for each mark
     token = "MARKOF"
@@ -325,11 +327,15 @@ def _plain_around_marks(text: str) -> str:
 def _sentences(text: str) -> Iterator[str]:
     ranges: list[tuple[int, int]] = []
     for start, end in sentence_ranges(text):
-        if ranges and (_ABBREVIATION.search(text[slice(*ranges[-1])]) or not _READ_MARK.sub("", text[start:end]).strip(" .")):
+        if ranges and (_ends_in_abbreviation(text, *ranges[-1]) or not _READ_MARK.sub("", text[start:end]).strip(" .")):
             ranges[-1] = (ranges[-1][0], end)
         else:
             ranges.append((start, end))
     return (text[start:end] for start, end in ranges)
+
+
+def _ends_in_abbreviation(text: str, start: int, end: int) -> bool:
+    return _ABBREVIATION.search(text, max(start, end - _LONGEST_ABBREVIATION), end) is not None
 
 
 def _is_unclosed(text: str) -> bool:

@@ -51,7 +51,7 @@ _ANNOUNCES = re.compile(
     r"(?: (?:provided|above|given))?,? (?=\S)"
     r"|the (?:wiki|page|documentation|source|document|passage|text) (?:says|states|mentions|describes|notes|explains)"
     r"(?: that)?,? |it (?:seems|appears)(?: that)? |note that |please note that "
-    r"|(?:probably|apparently|likely|yes|also|in short|in summary),? )+",
+    r"|(?:probably|apparently|likely|yes|also|in short|in summary),? )++",
     re.IGNORECASE,
 )
 """What a model says before it says something."""

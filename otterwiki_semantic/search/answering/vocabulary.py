@@ -134,9 +134,9 @@ _IRREGULAR = (
 )
 _SUFFIXES = {
     "en": re.compile(r"(?!(?:[a-z]?(?:|ed|en|ings?)|e?s|ie[ds]|ying)$)(?P<suffix>.+?)(?:(?<!s)s|es|ed|ing|e)?"),
-    "de": re.compile(r".*?(?P<suffix>ung|[hk]eit|lich|ig|isch|ik)(?:e[mnrs]?|s)?"),
+    "de": re.compile(r"\A.*?(?P<suffix>ung|[hk]eit|lich|ig|isch|ik)(?:e[mnrs]?|s)?"),
     "fr": re.compile(
-        r".*?(?P<suffix>[ae]nce|ique|is[mt]e|able|eu[xr]|euse|at(?:rice|eur|ion)|logie|[uo]tion|ment|ite|i[fv]e?)s?",
+        r"\A.*?(?P<suffix>[ae]nce|ique|is[mt]e|able|eu[xr]|euse|at(?:rice|eur|ion)|logie|[uo]tion|ment|ite|i[fv]e?)s?",
     ),
 }
 """Of a language, what is not a mere form of a word after its stem."""

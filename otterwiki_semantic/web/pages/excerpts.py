@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from otterwiki_semantic.content import excerpt_window
 
-_LINE_BREAK = re.compile(r"[^\S\n]*\n\s*")
+_LINE_BREAK = re.compile(r"(?:(?<![^\S\n])[^\S\n]++)?\n\s*+")
 _DOT = " · "
 """What separates headings, paragraphs and rows."""
 _MAX_CHARACTERS = 360

@@ -19,7 +19,7 @@ from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.errors import ERRORS
 
 View = Callable[..., ResponseReturnValue]
-_ANCHOR = re.compile(r'<a class="anchor"[^>]*>.*?</a>', re.DOTALL)
+_ANCHOR = re.compile(r'<a class="anchor"[^>]*>[^<]*+(?:<(?!a |/a>)[^<]*+)*+</a>')
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f/\\?#\[\]|<>:\"*]+")
 _LONGEST_NAME = 80
 _PAGE_FIRST = ("LINKTITLE", "PAGENAMETITLE")

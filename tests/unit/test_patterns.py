@@ -1,0 +1,57 @@
+"""Every regular expression of the package takes linear time, whatever text it is given.
+
+How to write one: start it with ``\\A``, or with a lookbehind that lets it begin only once in a run of characters; make repeats
+possessive (``*+``), or separate them by what neither accepts; bound what looks for an end that may be missing.
+"""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.support.pumps import Expression, calls, expressions, modules, slow
+
+_SIZE = 30_000
+_SECONDS = 0.25
+"""Of processor time. Linear expressions take up to 0.06 s for such a text, quadratic ones 0.5 s and more."""
+_PARTS = 8
+_MADE_IN_FUNCTIONS = {
+    "content.pages.source:find_name": "the words of a name, escaped, with spaces between them",
+    "content.markdown.otterwiki:_prefixed_blocks": "parsing runs in a process with limits",
+    "core.settings:parse": "reads a setting",
+    "search.answering.statements:_plain_around_marks": "a word that is followed by a number",
+}
+"""Expressions that depend on more than their module, and why they need no test."""
+_FOUND = {
+    "between words": (r"[ \t]*[\s&/'’-][ \t]*", 0),
+    "linked": (r"!?\[[^\[\]]{0,500}\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*[^()\n]*\)", re.MULTILINE),
+    "table rule": (r"[\s>]*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$", 0),
+    "scan from every start": (r"a+b", 0),
+    "nested repeats": (r"(?:\w+[.]?)+", 0),
+    "opened and never closed": (r"<!--.*?-->", re.DOTALL),
+}
+"""Expressions that stopped a wiki, and the simplest of other kinds."""
+
+
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_every_expression_is_linear(part: int) -> None:
+    found = expressions()
+    assert len(found) > 100
+    assert slow(found[part::_PARTS], _SIZE, _SECONDS) == []
+
+
+def test_no_expression_is_made_where_the_test_cannot_see_it() -> None:
+    made = {
+        f"{module.__name__.removeprefix('otterwiki_semantic.')}:{call.function}"
+        for module in modules()
+        for call in calls(module)
+        if call.pattern is None
+    }
+    assert made == set(_MADE_IN_FUNCTIONS)
+
+
+@pytest.mark.parametrize(("pattern", "flags"), _FOUND.values(), ids=_FOUND)
+def test_an_expression_that_is_not_linear_is_found(pattern: str, flags: int) -> None:
+    expression = Expression("bad", pattern, int(flags), "re")
+    assert [each.expression for each in slow([expression], _SIZE, _SECONDS)] == [expression]
