@@ -30,13 +30,21 @@ The marmot <b onclick="window.harmed=1">digs</b> `<img src=x onerror=window.harm
 in \U0001f9a6 the alpine meadow \u0000 \ufffe and whistles.
 """
 
+COVERING = """\
+# Ptarmigan
+
+The ptarmigan is on the screen: </div></div>
+<div class="covering" style="position: fixed; inset: 0; z-index: 99999; background: #fff">All of it.
+<a href="https://evil.example/">Log in</a></div>
+"""
+
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki with a page that means harm."""
     place = tmp_path_factory.mktemp("site")
     repository = copy_demo(tmp_path_factory, place)
-    commit(repository, {"animals/marmot.md": HOSTILE})
+    commit(repository, {"animals/marmot.md": HOSTILE, "animals/ptarmigan.md": COVERING})
     with LiveWiki(repository, place / "index") as live:
         live.wait_until_indexed()
         yield live
@@ -438,3 +446,21 @@ def test_results_can_be_sorted_by_date(page: Page, site: LiveWiki) -> None:
     expect(page.get_by_role("link", name="date", exact=True)).to_have_attribute("aria-current", "true")
     page.get_by_role("link", name="relevance", exact=True).click()
     expect(page).to_have_url(re.compile(r"\?q=zigbee$"))
+
+
+def test_what_a_page_positions_stays_in_the_preview(page: Page, site: LiveWiki) -> None:
+    page.goto(f"{site.url}{SEARCH}?q=ptarmigan+on+the+screen")
+    covering = page.locator("#semantic-preview .covering")
+    expect(covering).to_be_attached()
+    pane, title = page.locator("#semantic-preview"), page.locator(".semantic-preview-title")
+    under = "([x, y]) => document.elementFromPoint(x, y)?.closest('.covering') !== null"
+    assert not page.evaluate(under, [5, 5]), "it would cover the wiki's own menu"
+    at = title.bounding_box()
+    assert at is not None
+    assert not page.evaluate(under, [at["x"] + 20, at["y"] + at["height"] / 2]), "it would cover the preview's title"
+    assert pane.locator("a[href='https://evil.example/']").get_attribute("rel") == "noopener"
+    assert pane.locator("a.anchor").count() == 0
+    page.set_viewport_size({"width": 1100, "height": 900})
+    page.get_by_text("Whole passage").first.click()
+    expect(page.locator(".semantic-rendered .covering").first).to_be_attached()
+    assert not page.evaluate(under, [5, 5])

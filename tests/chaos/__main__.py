@@ -9,7 +9,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.chaos import chunk_fuzz, grammar_fuzz, query_fuzz
+from tests.chaos import chunk_fuzz, grammar_fuzz, pump_fuzz, query_fuzz
 from tests.chaos.crashes import prove_crash_safety
 from tests.chaos.fuzzing import fuzz
 from tests.chaos.soak import prove_endurance
@@ -25,6 +25,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=200, help="how often an index is killed (default: 200)")
     parser.add_argument("--fuzz-chunks", type=int, default=100_000, help="pages for the chunker (default: 100000)")
     parser.add_argument("--fuzz-queries", type=int, default=10_000, help="queries (default: 10000)")
+    parser.add_argument("--fuzz-pumps", type=int, default=500, help="texts of 100 KB that repeat a piece (default: 500)")
     parser.add_argument(
         "--fuzz-grammar", type=int, default=100_000, help="texts for the parser, by the clock (default: 100000)"
     )
@@ -41,6 +42,8 @@ def main() -> int:
         pages, queries = arguments.fuzz_chunks, arguments.fuzz_queries
         is_right &= fuzz("chunks", chunk_fuzz.try_pages, pages, arguments.seed, place)
         is_right &= fuzz("grammar", grammar_fuzz.try_texts, arguments.fuzz_grammar, arguments.seed, place)
+        is_right &= fuzz("pumps", pump_fuzz.try_texts, arguments.fuzz_pumps, arguments.seed, place)
+        is_right &= pump_fuzz.expressions_are_linear()
         is_right &= fuzz("queries", query_fuzz.try_queries, queries, arguments.seed, place)
     if "soak" in arguments.parts:
         is_right &= prove_endurance(place, arguments.seed, arguments.minutes)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +30,19 @@ PAGES = {
 }
 LONGEST_SECONDS = 1.0
 FOUND_SECONDS = 60.0
+
+REQUESTS: dict[str, tuple[str, str, dict[str, str] | None]] = {
+    "spaces between words": ("POST", "/api/v1/related", {"text": "a b c d e f g w" + " " * 99_900 + "!!w"}),
+    "an address without an end": ("POST", "/api/v1/related", {"text": "[a](" + "x" * 60_000}),
+    "a row that is none": ("GET", "/api/v1/semantic-search?q=quokka+zebrafish&markdown=true", None),
+    "what could be linked": ("GET", "/api/v1/semantic-search/health", None),
+}
+STALLING = {
+    "rule.md": "quokka zebrafish\n\na | b\n" + " " * 95_000 + "x-\n",
+    "links.md": "The Heating page.\n\n[a](" + "x" * 70_000 + "\n",
+    "brackets.md": "The quokka.\n\n" + "[" * 20_000,
+}
+ANSWER_SECONDS, SEARCH_SECONDS = 0.3, 0.5
 
 
 @contextmanager
@@ -75,3 +90,25 @@ def test_searches_do_not_notice(wiki: LiveWiki, kind: str) -> None:
     assert slowest < LONGEST_SECONDS
     reply = wiki.api("GET", "/semantic-search/pages/hostile")
     assert reply.status == 200 or (reply.status, reply.json["error"]["code"]) == (503, "page_unreadable")
+
+
+def test_no_request_stalls_the_searches(tmp_path: Path) -> None:
+    with LiveWiki(make_repository(tmp_path / "repository", HANDBOOK | STALLING), tmp_path / "index") as live:
+        live.wait_until_indexed()
+        live.api("GET", "/semantic-search/health")  # the first report reads all pages
+        taken: dict[str, float] = {}
+        with searching(live) as answers:
+            for kind, (method, route, asked) in REQUESTS.items():
+                start = time.monotonic()
+                body = json.dumps(asked).encode() if asked else None
+                reply = live.request(method, route, body, {"Content-Type": "application/json"})
+                taken[kind] = time.monotonic() - start
+                assert reply.status == 200, kind
+            for _ in range(3):
+                reply = live.request("GET", "/-/semantic-search/preview?path=brackets")
+                assert "cannot render this quickly" in reply.text
+    slowest = max(answer[0] for answer in answers)
+    print(taken, f"{len(answers)} searches, the slowest took {slowest:.2f} s")
+    assert {answer[1] for answer in answers} == {200}
+    assert slowest < SEARCH_SECONDS
+    assert max(taken.values()) < ANSWER_SECONDS

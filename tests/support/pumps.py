@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from re import _constants as op  # type: ignore[attr-defined]
-from re import _parser  # type: ignore[attr-defined]
+from re import _constants as op
+from re import _parser
 from typing import Any, NamedTuple
 
 import regex
@@ -116,7 +116,7 @@ def _calls(node: ast.AST, function: str) -> Iterator[Call]:
             engine = getattr(child.func.value, "id", "")
             if engine in {"re", "regex"} and child.func.attr in _METHODS:
                 first = child.args[0]
-                literal = first.value if isinstance(first, ast.Constant) else None
+                literal = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else None
                 named = {each.attr for each in ast.walk(child) if isinstance(each, ast.Attribute) and each.attr.isupper()}
                 flags = sum(getattr(re, name) for name in named & {"IGNORECASE", "MULTILINE", "DOTALL", "VERBOSE"})
                 yield Call(child.lineno, inner, literal, int(flags), engine)
@@ -211,9 +211,8 @@ class _Maker:
         if kind is op.BRANCH:
             return self._sample(argument[1][0], least)
         if kind is op.SUBPATTERN:
-            text = self._sample(argument[-1], least)
-            self._groups[argument[0] or 0] = text
-            return text
+            self._groups[argument[0] or 0] = self._sample(argument[-1], least)
+            return self._groups[argument[0] or 0]
         if kind is op.ATOMIC_GROUP:
             return self._sample(argument, least)
         if kind is op.GROUPREF:

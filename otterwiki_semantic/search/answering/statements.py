@@ -151,7 +151,7 @@ class StatementParser:
         if len(text) > _MAX_OPEN:
             return True
         ended = _ENDS_SENTENCE.search(text[-200:])
-        return bool(ended) and not _is_unclosed(text) and not _ABBREVIATION.search(text.rstrip())
+        return bool(ended) and not _is_unclosed(text) and not _ends_in_abbreviation(text, 0, len(text.rstrip()))
 
     def _is_prose(self) -> bool:
         if self._kind is StatementKind.ITEM or self._table is not None or self._header is not None:

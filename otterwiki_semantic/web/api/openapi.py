@@ -148,7 +148,7 @@ def _by_status(made: Operation) -> dict[int, list[str]]:
     codes |= _KEY_ERRORS if made.access is not Access.ANYONE else set()
     codes |= {"index_unavailable"} if made.access in {Access.READERS, *_WITH_CSRF} else set()
     codes |= {"bad_request", "too_large"} if made.body else set()
-    codes |= {"csrf_failed"} if made.method != "GET" and made.access in _WITH_CSRF else set()
+    codes |= {"csrf_failed"} if made.refuses_other_sites or (made.method != "GET" and made.access in _WITH_CSRF) else set()
     grouped: dict[int, list[str]] = {}
     for code, kind in ERRORS.items():
         if code in codes:

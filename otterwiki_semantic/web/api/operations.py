@@ -26,7 +26,7 @@ from otterwiki_semantic.core.parameters import (
     whole_numbers,
 )
 from otterwiki_semantic.core.serialization import encode
-from otterwiki_semantic.web.auth import require_admin, require_monitor, require_read, require_write
+from otterwiki_semantic.web.auth import require_admin, require_monitor, require_read, require_same_site, require_write
 from otterwiki_semantic.web.errors import ApiError
 from otterwiki_semantic.web.pages.layout import page_urls
 
@@ -99,6 +99,11 @@ class Operation:
     summary: str = ""
 
     @property
+    def refuses_other_sites(self) -> bool:
+        """Whether a browser may send it only for pages of the wiki: it takes time, and no token of a session protects it."""
+        return self.method == "POST" and self.access is Access.READERS
+
+    @property
     def rule(self) -> str:
         """The path as Flask routes it."""
         return self.path.replace("{path}", "<page_path:path>")
@@ -123,6 +128,8 @@ def answer(
     `version` returns that of the index. If the client has the answer of this version, there is none but the status 304.
     """
     _CHECKS[made.access](api_key)
+    if made.refuses_other_sites:
+        require_same_site()
     values = _values(made)
     parameters = () if made.takes is None else (parse_parameters(made.takes, values),)
     tag = _entity_tag(version()) if made.is_cacheable else None  # before the view: never newer than what it answers

@@ -63,7 +63,7 @@ from otterwiki_semantic.web.api.openapi import METRICS_TYPE, openapi_document
 from otterwiki_semantic.web.api.operations import Access, Operation, View, answer, check_size, json_response, operations_of
 from otterwiki_semantic.web.api.schemas import Answers, ChromaStatus, OpenApi
 from otterwiki_semantic.web.api.selection import SelectedAnswer, SelectedAnswers, with_fields
-from otterwiki_semantic.web.auth import asker, may_see_queries, require_same_site
+from otterwiki_semantic.web.auth import asker, may_see_queries
 from otterwiki_semantic.web.errors import error_answer, handle_errors
 from otterwiki_semantic.web.pages.layout import linked_pages, page_urls
 from otterwiki_semantic.web.request_id import HEADER, request_id
@@ -217,12 +217,11 @@ class Api:
         takes=AskRequest,
         body="required",
         example='{"question": "…"}',
-        errors=("csrf_failed", "answers_disabled", "rate_limited"),
+        errors=("answers_disabled", "rate_limited"),
         has_events=True,
     )
     def ask(self, asked: AskRequest) -> GroundedAnswer | Response:
         """Answer a question, with a source for every sentence."""
-        require_same_site()
         reader = WaitingReader()
         started = self._index.ask(replace(asked, asker=asker(self._api_key)), page_urls())
         return answer_events(self._index, started, reader) if asked.stream else reader.whole_answer(self._index, started)

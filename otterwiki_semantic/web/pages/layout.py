@@ -19,7 +19,6 @@ from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.errors import ERRORS
 
 View = Callable[..., ResponseReturnValue]
-_ANCHOR = re.compile(r'<a class="anchor"[^>]*>[^<]*+(?:<(?!a |/a>)[^<]*+)*+</a>')
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f/\\?#\[\]|<>:\"*]+")
 _LONGEST_NAME = 80
 _PAGE_FIRST = ("LINKTITLE", "PAGENAMETITLE")
@@ -90,11 +89,3 @@ def new_page(name: str, *, is_path: bool) -> str:
     if not is_path:
         name = " ".join(_NOT_IN_NAMES.sub(" ", name).split())[:_LONGEST_NAME].strip(" .") or "New page"
     return url_for("edit", path=name)
-
-
-def rendered(markdown: str) -> str:
-    """Return the HTML that the wiki makes of markdown, which it sanitises, without the links of headings to themselves."""
-    from otterwiki.server import app_renderer
-
-    renderer = getattr(current_app.view_functions["view"], "__globals__", {}).get("render", app_renderer)
-    return _ANCHOR.sub("", str(renderer.markdown(markdown)[0]))

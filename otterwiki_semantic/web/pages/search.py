@@ -19,8 +19,9 @@ from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.web.pages import opensearch
 from otterwiki_semantic.web.pages.answer import answer_part, asked_question, begun_answer, left_answer, written_answer
-from otterwiki_semantic.web.pages.layout import guarded, keep_private, new_page, page_url, render_page, rendered, status_of
+from otterwiki_semantic.web.pages.layout import guarded, keep_private, new_page, page_url, render_page, status_of
 from otterwiki_semantic.web.pages.palette import palette_view
+from otterwiki_semantic.web.pages.rendering import PageRenderer
 from otterwiki_semantic.web.pages.results import FILTERS, Chip, results_view
 from otterwiki_semantic.web.pages.suggestions import CircuitBreaker, likely_pages, near_pages
 from otterwiki_semantic.web.pages.wiki_map import map_view
@@ -79,8 +80,10 @@ class _Views:
         self._service = service
         self._pages = pages
         self._breaker = CircuitBreaker()
+        self._renderer = PageRenderer()
 
     def search(self) -> ResponseReturnValue:
+        self._renderer.prepare()
         values, status = self._found()
         return render_page("semantic_search/search.html", title="Search by meaning", **values), status
 
@@ -111,7 +114,9 @@ class _Views:
             source = "".join(part.content for part in self._pages.page(path, asked).parts or ())
         except SemanticError as error:
             return render_template("semantic_search/passage.html", content="", message=str(error)), status_of(error)
-        return render_template("semantic_search/passage.html", content=rendered(source[:_MAX_RENDERED]), message=None)
+        return render_template(
+            "semantic_search/passage.html", content=self._renderer.html(source[:_MAX_RENDERED]), message=None
+        )
 
     def preview(self) -> ResponseReturnValue:
         """Return a page as the wiki shows it, of a long one only a section, for the pane beside the results."""
@@ -124,7 +129,11 @@ class _Views:
                 page = self._pages.page(path, PageRequest(section=(f"#{anchor}",)))
         except SemanticError as error:
             return render_template("semantic_search/preview.html", **{**values, "message": str(error)}), status_of(error)
-        values |= {"title": page.title, "url": page_url(page.path, anchor), "content": rendered(page.content[:_MAX_RENDERED])}
+        values |= {
+            "title": page.title,
+            "url": page_url(page.path, anchor),
+            "content": self._renderer.html(page.content[:_MAX_RENDERED]),
+        }
         return render_template("semantic_search/preview.html", **values)
 
     def related(self) -> ResponseReturnValue:

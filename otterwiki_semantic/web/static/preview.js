@@ -35,9 +35,15 @@ async function loaded(source) {
   } catch {
     // the wiki cannot be reached: nothing is shown
   }
-  part.content.getElementById("frontmatter")?.remove();
+  tidy(part.content);
   for (const each of part.content.querySelectorAll("[id]")) each.id = `preview-${each.id}`;
   return part.content;
+}
+
+/** Make what the wiki rendered fit to stand in another page. */
+export function tidy(content) {
+  for (const each of content.querySelectorAll("#frontmatter, a.anchor")) each.remove();
+  for (const each of content.querySelectorAll("a, area")) each.rel = "noopener";
 }
 
 /** Mark the passage in the pane, and scroll to it. */

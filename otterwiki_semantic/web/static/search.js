@@ -1,5 +1,5 @@
 // Search as you type: results are rendered by the wiki, and the URL is always that of what is shown.
-import { preview, previewSoon } from "./preview.js";
+import { preview, previewSoon, tidy } from "./preview.js";
 
 const TYPING_MS = 40, SETTLED_MS = 1200, SLOW_MS = 1000, POLL_MS = 2500;
 const KEPT = ["category", "tag", "path", "sort", "why", "corrections"];
@@ -160,6 +160,7 @@ results.addEventListener("toggle", async ({ target }) => {
   const reply = await fetch(source, { redirect: "error" }).catch(() => null);
   const loaded = document.createElement("template");
   loaded.innerHTML = (await reply?.text()) ?? "";
+  tidy(loaded.content);
   const content = loaded.content.querySelector(".semantic-rendered");
   if (content) target.querySelector(".semantic-rendered").replaceWith(content);
   else target.dataset.source = source; // try again when it is opened again

@@ -1,0 +1,81 @@
+"""Markdown as the wiki shows it, rendered in a process with limits: nothing else stops a parser that a page keeps busy."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from contextlib import suppress
+from threading import Thread
+from typing import Any
+
+from flask import current_app
+from markupsafe import Markup, escape
+
+from otterwiki_semantic.core.errors import LimitExceededError
+from otterwiki_semantic.core.worker_process import WorkerProcess, restart_clock
+
+_SECONDS = 1.0
+"""Of processor time for one page."""
+_START_SECONDS = 10.0
+"""The same for loading the wiki's renderer before."""
+_IDLE_SECONDS = 60.0
+_SIMPLE = (str, int, float, bool, type(None), list, tuple, dict)
+_SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "DATABASE_URI", "GIT_REMOTE")
+_MAX_REMEMBERED = 1_000
+
+log = logging.getLogger(__name__)
+
+
+class PageRenderer:
+    """Renders parts of pages. Safe for several threads."""
+
+    def __init__(self) -> None:
+        self._worker = WorkerProcess(_IDLE_SECONDS)
+        self._refused: dict[int, None] = {}
+        """Hashes of texts that took too long, the oldest first."""
+
+    def prepare(self) -> None:
+        """Start the process in the background, for a page that will soon be asked for."""
+        config = _config()
+        Thread(target=self._start, args=(config,), name="prepare-renderer", daemon=True).start()
+
+    def _start(self, config: Mapping[str, Any]) -> None:
+        with suppress(Exception):  # it is seen when a page is rendered
+            self._worker.call(_START_SECONDS, render, config, "")
+
+    def html(self, markdown: str) -> Markup:
+        """Return the HTML that the wiki makes of Markdown, which it sanitises; of what takes it too long, the Markdown."""
+        if hash(markdown) not in self._refused:
+            try:
+                return Markup(self._worker.call(_START_SECONDS, render, _config(), markdown))
+            except LimitExceededError:
+                while len(self._refused) >= _MAX_REMEMBERED:
+                    self._refused.pop(next(iter(self._refused)), None)
+                self._refused[hash(markdown)] = None
+            except Exception:  # of the wiki, or of a plugin that needs more than its own code
+                log.exception("the wiki's renderer failed")
+        return Markup("<p><em>The wiki cannot render this quickly. It is shown as it is written.</em></p><pre>{}</pre>").format(
+            escape(markdown)
+        )
+
+
+def _config() -> dict[str, Any]:
+    """Return the settings of the current wiki that its renderer may use; no secrets."""
+    return {
+        name: value
+        for name, value in current_app.config.items()
+        if isinstance(value, _SIMPLE) and not any(part in name for part in _SECRET)
+    }
+
+
+_renderers: list[tuple[Mapping[str, Any], Any]] = []
+
+
+def render(config: Mapping[str, Any], markdown: str) -> str:
+    """Return the HTML of Markdown in a wiki with this configuration. Runs in a process of its own."""
+    if not _renderers or _renderers[0][0] != config:
+        from otterwiki.renderer import OtterwikiRenderer
+
+        _renderers[:] = [(config, OtterwikiRenderer(config=config))]
+    restart_clock(_SECONDS)
+    return str(_renderers[0][1].markdown(markdown)[0])

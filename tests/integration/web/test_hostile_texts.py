@@ -1,0 +1,84 @@
+"""Requests and pages that are made to keep the wiki busy: each is answered, and what it costs is bounded."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.handbook import HANDBOOK
+from tests.support.live_wiki import LiveWiki, make_repository
+
+RELATED = "/api/v1/related"
+PREVIEW = "/-/semantic-search/preview"
+TEXTS = {
+    "spaces between words": "a b c d e f g w" + " " * 99_900 + "!!w",
+    "an address without an end": "[a](" + "x" * 60_000,
+    "comments without an end": "<!-- " * 19_000,
+}
+PAGES = {
+    "brackets.md": "The quokka.\n\n" + "[" * 20_000,
+    "rule.md": "quokka zebrafish\n\na | b\n" + " " * 95_000 + "x-\n",
+    "shown.md": "# Shown\n\nThe [otter](/Otter) has ==marked== text and a [[Link|target]].\n\n```python\nprint(1)\n```\n",
+}
+
+
+@pytest.fixture(scope="module")
+def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
+    place = tmp_path_factory.mktemp("hostile")
+    with LiveWiki(
+        make_repository(place / "repository", HANDBOOK | PAGES), place / "index", WIKILINK_STYLE="PAGENAMETITLE"
+    ) as live:
+        live.wait_until_indexed()
+        yield live
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_a_text_that_is_being_written_takes_no_time(wiki: LiveWiki, kind: str) -> None:
+    body = json.dumps({"text": TEXTS[kind]}).encode()
+    start = time.monotonic()
+    reply = wiki.request("POST", RELATED, body, {"Content-Type": "application/json"})
+    assert (reply.status, time.monotonic() - start < 5) == (200, True)
+
+
+def test_a_page_that_is_asked_for_as_markdown_takes_no_time(wiki: LiveWiki) -> None:
+    start = time.monotonic()
+    reply = wiki.api("GET", "/semantic-search", q="quokka zebrafish", markdown="true")
+    assert (reply.json["results"][0]["path"], time.monotonic() - start < 5) == ("rule", True)
+
+
+@pytest.mark.parametrize("headers", [{"Sec-Fetch-Site": "cross-site"}, {"Origin": "https://evil.example"}])
+@pytest.mark.parametrize(("route", "asked"), [(RELATED, {"text": "frost"}), ("/api/v1/semantic-search", {"searches": []})])
+def test_no_other_site_can_make_a_reader_search(
+    wiki: LiveWiki, headers: dict[str, str], route: str, asked: dict[str, object]
+) -> None:
+    reply = wiki.request("POST", route, json.dumps(asked).encode(), {"Content-Type": "text/plain", **headers})
+    assert (reply.status, reply.json["error"]["code"]) == (403, "csrf_failed")
+
+
+def test_a_preview_is_what_the_wiki_shows(wiki: LiveWiki) -> None:
+    shown = wiki.request("GET", f"{PREVIEW}?path=shown").text
+    page = wiki.request("GET", "/Shown").text
+    for part in (
+        "<mark>marked</mark>",
+        '<a href="/Otter">otter</a>',
+        '<span class=".highlight nb">print</span>',
+        'href="/Link"',
+    ):
+        assert part in page
+        assert part in shown
+
+
+def test_a_page_that_keeps_the_renderer_busy_is_shown_as_text(wiki: LiveWiki) -> None:
+    start = time.monotonic()
+    first = wiki.request("GET", f"{PREVIEW}?path=brackets")
+    taken, start = time.monotonic() - start, time.monotonic()
+    again = wiki.request("GET", f"{PREVIEW}?path=brackets")
+    assert taken < 15
+    assert time.monotonic() - start < 2, "it is known now"
+    assert first.text == again.text
+    assert "The wiki cannot render this quickly." in first.text
+    assert "<pre>The quokka." in first.text
+    assert "<mark>marked</mark>" in wiki.request("GET", f"{PREVIEW}?path=shown").text
