@@ -46,7 +46,9 @@ ERRORS: dict[str, ErrorKind] = {
         "this wiki has no API key; its administrator can set OTTERWIKI_API_KEY",
     ),
     "forbidden": ErrorKind(403, "the account lacks the permission", "your account has no ADMIN permission in this wiki"),
-    "csrf_failed": ErrorKind(403, "the CSRF token of the session is missing or wrong", "The CSRF token is missing."),
+    "csrf_failed": ErrorKind(
+        403, "the CSRF token of the session is missing or wrong, or another site sent the request", "The CSRF token is missing."
+    ),
     "writing_disabled": ErrorKind(
         403, "programs may not write", "programs may not write pages: the wiki's administrator can set SEMANTIC_ALLOW_WRITE"
     ),

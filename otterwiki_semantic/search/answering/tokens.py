@@ -130,15 +130,17 @@ def tokens(text: str, language: str = ENGLISH, clause: int = 0) -> list[Token]:
     conditional = "wenn" if language == "de" else "if"
     if language in _INVERTED:
         text = _INVERTED[language].sub(f"{conditional} ", text)
+    is_shouted = text.isupper()
     for piece, spelled, extra in _pieces(_CONDITION.sub(conditional, text)):
         if piece == "stop":
             particle = _particle(before, language, clause)
-            found, clause = _ended([*found, *particle], clause, spelled)
+            found += particle
+            found, clause = _ended(found, clause, spelled)
             before = [] if particle else before
             is_adjoining = False
             continue
         folded = fold(spelled)
-        is_acronym = (len(spelled) > 1 or _is_initial(spelled, found)) and spelled.isupper() and not text.isupper()
+        is_acronym = (len(spelled) > 1 or _is_initial(spelled, found)) and spelled.isupper() and not is_shouted
         if (
             piece == "word"
             and folded in joining_words(language) | JOINS
