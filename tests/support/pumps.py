@@ -207,7 +207,7 @@ class _Maker:
     def _of(self, kind: Any, argument: Any, least: int) -> str:
         if kind in _REPEATS:
             fewest, most, body = argument
-            return self._sample(body, least) * min(max(fewest, least), most, 20)
+            return self._sample(body, least) * int(min(max(fewest, least), most, 20))
         if kind is op.BRANCH:
             return self._sample(argument[1][0], least)
         if kind is op.SUBPATTERN:
