@@ -14,14 +14,14 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from re import _constants as op
-from re import _parser
 from typing import Any, NamedTuple
 
 import regex
 
 import otterwiki_semantic
 
+op: Any = importlib.import_module("re._constants")
+_parser: Any = importlib.import_module("re._parser")
 Node = tuple[Any, Any]
 _REPEATS = {op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT}
 _MANY = 8
