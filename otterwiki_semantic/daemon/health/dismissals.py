@@ -69,4 +69,4 @@ class Dismissals:
             self._dismissed = changed
 
     def _store(self, dismissed: dict[str, str]) -> None:
-        write_atomically(self._file, json.dumps({"dismissed": dismissed, "secret": self._secret}), mode=0o600)
+        write_atomically(self._file, json.dumps({"dismissed": dismissed, "secret": self._secret}))
