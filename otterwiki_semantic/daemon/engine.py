@@ -7,13 +7,14 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from threading import BoundedSemaphore
+from threading import BoundedSemaphore, Lock
 from typing import TypeVar
 
 from msgspec import structs
@@ -36,6 +37,7 @@ from otterwiki_semantic.core.errors import (
 from otterwiki_semantic.core.parameters import MAX_QUERY_CHARACTERS
 from otterwiki_semantic.core.records import (
     FIRST_BUILD,
+    MAX_TEXT,
     NO_URLS,
     Answer,
     AskProgress,
@@ -153,6 +155,8 @@ class IndexEngine:
         self.embedder = open_embedder(settings)
         self._queries = QueryEmbedder(self.embedder, self._telemetry)
         self._search_slots = BoundedSemaphore(_SEARCH_SLOTS)
+        self._batch_slot = Lock()
+        """Held by a search for several queries, of which one takes place at a time: two would keep all others waiting."""
         self._reranking = RerankStage(open_reranker(settings), self._telemetry)
         self._passage_sources = PassageSources(repository, settings.max_page_bytes)
         self._paragraphs = CachedEmbedder(self.embedder)
@@ -302,8 +306,7 @@ class IndexEngine:
     # Searches
 
     def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
-        if (longest := max(map(len, queries), default=0)) > MAX_QUERY_CHARACTERS:
-            raise ParameterError(f"a query has {longest:,} characters; allowed are {MAX_QUERY_CHARACTERS:,}")
+        _check_lengths("a query", queries, MAX_QUERY_CHARACTERS)
         if options.asks_shadow:
             return [self._search_shadow(query, options) for query in queries]
         if options.wait:
@@ -409,7 +412,7 @@ class IndexEngine:
                 for query, each, failure in zip(queries, found, failures, strict=True)
             ]
 
-        with self._search_slots:
+        with self._batch_slot if len(queries) > 1 else nullcontext(), self._search_slots:
             return self._ask(answers)
 
     def _search_generation(
@@ -463,6 +466,8 @@ class IndexEngine:
     # Questions
 
     def ask(self, request: AskRequest, urls: PageUrls = NO_URLS) -> AskProgress:
+        _check_lengths("a question", [request.question, *(each.question for each in request.history)], MAX_QUERY_CHARACTERS)
+        _check_lengths("an answer", [each.answer for each in request.history], MAX_TEXT)
         return self._questions.ask(request, urls)
 
     def ask_progress(self, id_: str, seen: int | None) -> AskProgress:
@@ -474,6 +479,8 @@ class IndexEngine:
     # Pages
 
     def suggest(self, request: SuggestRequest, urls: PageUrls = NO_URLS) -> Suggestions:
+        _check_lengths("a query", [request.query], MAX_QUERY_CHARACTERS)
+
         def suggested(generation: Generation) -> Suggestions:
             found = suggest(generation.catalog, request, urls)
             tags = suggest_tags(generation.catalog, request)
@@ -491,6 +498,8 @@ class IndexEngine:
         return self._ask_for_page(path, nearest)
 
     def draft_links(self, request: DraftRequest, urls: PageUrls = NO_URLS) -> DraftLinks:
+        _check_lengths("a text", [request.text], MAX_TEXT)
+
         def linked(generation: Generation) -> DraftLinks:
             catalog, text, path = generation.catalog, request.text, request.path
             mentions = find_mentions(catalog, text, path, generation.languages, urls)
@@ -701,6 +710,12 @@ class IndexEngine:
 
     def notify(self) -> None:
         self._manager.wake()
+
+
+def _check_lengths(what: str, texts: Iterable[str], most: int) -> None:
+    """Raise `ParameterError` for a text that no route of the wiki lets through: it would keep the interpreter from searches."""
+    if (longest := max(map(len, texts), default=0)) > most:
+        raise ParameterError(f"{what} has {longest:,} characters; allowed are {most:,}")
 
 
 def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str | None = None) -> Answer:

@@ -58,6 +58,8 @@ _INDEX_SECONDS = 5.0
 _LOCK_SECONDS = 10.0
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1f\x7f]")
 """Characters that no text has; page breaks are in some."""
+_NOT_IN_AN_AUTHOR = re.compile(r"[\x00-\x1f<>]")
+_AROUND_AN_AUTHOR = " .,:;\"'\\"
 _DRIVE = re.compile(r"[A-Za-z]:")
 """The beginning of a path that GitPython takes for one of Windows."""
 _RELATED = 3
@@ -288,9 +290,8 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
         _unstage(storage, page.filename)  # of a save that was interrupted
     blob = _blob(storage, page.filename)
     was_modified, page.discard_draft = session.modified, lambda _author: None
-    author = (current_user.name, current_user.email) if current_user.is_authenticated else ("Anonymous", "")
     try:
-        page.save(content=text, commit=message or _default_message(page), author=author)
+        page.save(content=text, commit=message or _default_message(page), author=_author())
     except HTTPException:
         raise
     except Exception as error:  # of git, of the disk, of the wiki: their classes are not ours
@@ -306,6 +307,16 @@ def _save_in_wiki(before: PageView | None, path: str, text: str, message: str, r
     finally:
         session.pop("_flashes", None)
         session.modified = was_modified
+
+
+def _author() -> tuple[str, str]:
+    """Return the name and address of the author, without what git removes from its own and refuses in others."""
+    if not current_user.is_authenticated:
+        return "Anonymous", ""
+    name, email = (
+        _NOT_IN_AN_AUTHOR.sub("", text or "").strip(_AROUND_AN_AUTHOR) for text in (current_user.name, current_user.email)
+    )
+    return name or email or "Anonymous", email
 
 
 def _check_git_takes(storage: Any, name: str, path: str) -> None:

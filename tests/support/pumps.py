@@ -126,8 +126,11 @@ def _calls(node: ast.AST, function: str) -> Iterator[Call]:
 # Texts for them
 
 
-def texts(expression: Expression, size: int) -> dict[str, str]:
-    """Return texts of about `size` characters that could keep an expression busy, by how they are made."""
+def texts(expression: Expression, size: int, *, is_thorough: bool = True) -> dict[str, str]:
+    """Return texts of about `size` characters that could keep an expression busy, by how they are made.
+
+    A third of them, which are made unless `is_thorough`, are enough for every expression of the package that was not linear.
+    """
     pattern = re.sub(r"\\p\{(\w+)\}", lambda match: _with_property(match[0]), expression.pattern)
     tree = list(_parser.parse(pattern.replace(r"\X", "."), expression.flags & _FLAGS))
     maker = _Maker(tree, bool(expression.flags & re.DOTALL))
@@ -140,12 +143,14 @@ def texts(expression: Expression, size: int) -> dict[str, str]:
     for prefix, units in maker.loops(tree, ""):
         for unit in units:
             whole = (unit, size // len(unit))
-            for suffix in ("\0", "a\n\0"):
-                add(prefix, whole, suffix)
+            add(prefix, whole, "a\n\0")
             add((prefix + unit, size // len(prefix + unit)))
+            if not is_thorough:
+                continue
+            add(prefix, whole, "\0")
             add((prefix + unit * 300, size // len(prefix + unit * 300)), "\0")
             add(("a" + unit, size // len("a" + unit)))
-    for literal in sorted(maker.literals):
+    for literal in sorted(maker.literals) if is_thorough else ():
         add((literal, size), "\0")
     return made
 
@@ -262,8 +267,8 @@ def _is_in(character: str, parts: Sequence[Node]) -> bool:
 # Trying them
 
 
-def slow(tried: Sequence[Expression], size: int, seconds: float) -> list[Slow]:
-    """Return the expressions that take more than `seconds` of processor time for one of the texts, with that text.
+def slow(tried: Sequence[Expression], size: int, seconds: float, *, is_thorough: bool = True) -> list[Slow]:
+    """Return the expressions that take more than `seconds` of processor time for one of the `texts`, with that text.
 
     They run in a process that the system ends, as nothing else stops an expression.
     """
@@ -271,7 +276,7 @@ def slow(tried: Sequence[Expression], size: int, seconds: float) -> list[Slow]:
     left = list(tried)
     while left:
         program = subprocess.run(
-            (sys.executable, "-m", "tests.support.pumps", str(size), str(seconds)),
+            (sys.executable, "-m", "tests.support.pumps", str(size), str(seconds), str(int(is_thorough))),
             input=json.dumps(left),
             capture_output=True,
             text=True,
@@ -288,12 +293,12 @@ def slow(tried: Sequence[Expression], size: int, seconds: float) -> list[Slow]:
     return found
 
 
-def main(size: int, seconds: float) -> None:
+def main(size: int, seconds: float, is_thorough: bool) -> None:
     """Try the expressions on standard input; the process ends at the first one that takes too long, having named it."""
     for number, fields in enumerate(json.load(sys.stdin)):
         expression = Expression(*fields)
         compiled = expression.compiled()
-        for name, text in texts(expression, size).items():
+        for name, text in texts(expression, size, is_thorough=is_thorough).items():
             print(number, name, flush=True)
             signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
             deque(compiled.finditer(text), maxlen=0)
@@ -302,4 +307,4 @@ def main(size: int, seconds: float) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), float(sys.argv[2]))
+    main(int(sys.argv[1]), float(sys.argv[2]), sys.argv[3] == "1")

@@ -300,11 +300,14 @@ _CALL = b'{"version": "VERSION", "repository": "REPOSITORY", "settings": null, "
         _CALL % (b"search", b'{"queries": [null], "options": {}}'),
         _CALL % (b"search", b'{"queries": ["x"], "options": {"n": 1000000000}}'),
         _CALL % (b"search", b'{"queries": ["%s"], "options": {}}' % (b"x " * 3_000_000)),
+        _CALL % (b"draft_links", b'{"request": {"text": "%s"}}' % (b"[a](b) " * 1_000_000)),
+        _CALL % (b"suggest", b'{"request": {"query": "%s"}}' % (b"x " * 3_000_000)),
+        _CALL % (b"ask", b'{"request": {"question": "%s"}}' % (b"x " * 3_000_000)),
         _CALL % (b"__class__", b"{}"),
     ],
     ids=[
         *("text", "empty", "list", "call", "arguments", "long", "binary", "deep", "deep arguments", "null", "many results"),
-        *("long query", "private"),
+        *("long query", "long draft", "long beginning", "long question", "private"),
     ],
 )
 def test_garbage_is_answered_with_an_error(running: Settings, index: IndexClient, line: bytes) -> None:

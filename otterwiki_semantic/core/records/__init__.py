@@ -57,6 +57,7 @@ from otterwiki_semantic.core.records.pages import PagePart as PagePart
 from otterwiki_semantic.core.records.pages import PageUrls as PageUrls
 from otterwiki_semantic.core.records.pages import PageView as PageView
 from otterwiki_semantic.core.records.requests import MAX_RESULTS as MAX_RESULTS
+from otterwiki_semantic.core.records.requests import MAX_TEXT as MAX_TEXT
 from otterwiki_semantic.core.records.requests import MAX_WINDOW as MAX_WINDOW
 from otterwiki_semantic.core.records.requests import AskRequest as AskRequest
 from otterwiki_semantic.core.records.requests import BatchRequest as BatchRequest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 from flask import current_app
@@ -18,6 +18,8 @@ _SECONDS = 1.0
 """Of processor time for one page."""
 _START_SECONDS = 10.0
 """The same for loading the wiki's renderer before."""
+_WAIT_SECONDS = 0.3
+"""How long a page waits for another one, which may take until its limit; most take less than 0.1 s."""
 _IDLE_SECONDS = 60.0
 _SIMPLE = (str, int, float, bool, type(None), list, tuple, dict)
 _SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "DATABASE_URI", "GIT_REMOTE")
@@ -27,10 +29,11 @@ log = logging.getLogger(__name__)
 
 
 class PageRenderer:
-    """Renders parts of pages. Safe for several threads."""
+    """Renders parts of pages. Safe for several threads: one waits for its page, the others return to the wiki's pages soon."""
 
     def __init__(self) -> None:
         self._worker = WorkerProcess(_IDLE_SECONDS)
+        self._waiting = Lock()
         self._refused: dict[int, None] = {}
         """Hashes of texts that took too long, the oldest first."""
 
@@ -44,8 +47,8 @@ class PageRenderer:
             self._worker.call(_START_SECONDS, render, config, "")
 
     def html(self, markdown: str) -> Markup:
-        """Return the HTML that the wiki makes of Markdown, which it sanitises; of what takes it too long, the Markdown."""
-        if hash(markdown) not in self._refused:
+        """Return the HTML that the wiki makes of Markdown, which it sanitises; the Markdown if that takes too long."""
+        if hash(markdown) not in self._refused and self._waiting.acquire(timeout=_WAIT_SECONDS):
             try:
                 return Markup(self._worker.call(_START_SECONDS, render, _config(), markdown))
             except LimitExceededError:
@@ -54,6 +57,8 @@ class PageRenderer:
                 self._refused[hash(markdown)] = None
             except Exception:  # of the wiki, or of a plugin that needs more than its own code
                 log.exception("the wiki's renderer failed")
+            finally:
+                self._waiting.release()
         return Markup("<p><em>The wiki cannot render this quickly. It is shown as it is written.</em></p><pre>{}</pre>").format(
             escape(markdown)
         )

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
@@ -10,6 +11,7 @@ from otterwiki_semantic.core.errors import RebuildRunningError
 from otterwiki_semantic.core.records import Mode, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
+from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.embedding.local.bundled import BundledModel
 from otterwiki_semantic.storage import Generation
 from tests.support.engines import opened, wait_until_equal
@@ -37,6 +39,26 @@ def test_several_questions_are_answered_in_order(index: IndexEngine) -> None:
     answers = index.search(["broken hard drive", "vegetables"], SearchOptions(1, 1))
     assert [answer.query for answer in answers] == ["broken hard drive", "vegetables"]
     assert [answer.results[0].path for answer in answers] == ["machines/nas", "garden"]
+
+
+def test_searches_for_several_questions_leave_room_for_one(index: IndexEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert paths(index, "vegetables", 1) == ["garden"], "its vector is known now"
+    embed, going_on = index.embedder.embed_queries, Event()
+
+    def embed_later(texts: Sequence[str]) -> Matrix:
+        going_on.wait(60)
+        return embed(texts)
+
+    monkeypatch.setattr(index.embedder, "embed_queries", embed_later)
+    with ThreadPoolExecutor(4) as readers:
+        asked = [
+            readers.submit(index.search, [f"radiator {number}", f"lamp {number}"], SearchOptions(1)) for number in range(3)
+        ]
+        for _ in range(20):
+            assert readers.submit(paths, index, "vegetables", 1).result(20) == ["garden"]
+        assert not any(one.done() for one in asked)
+        going_on.set()
+    assert all(each.result() for each in asked)
 
 
 def test_a_page_gets_no_more_than_its_share(index: IndexEngine) -> None:

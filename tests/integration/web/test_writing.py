@@ -358,11 +358,10 @@ def test_a_writer_that_takes_long_does_not_hold_the_others_up_for_ever(wiki: Liv
 def test_who_may_write_but_not_read_is_told_nothing(wiki: LiveWiki) -> None:
     """A proxy gives each permission separately; what a change answers shows what others wrote, and pages about the same."""
     body = json.dumps({"text": "# Boiler\n\nThe boiler warms the radiators.\n"}).encode()
-    first = git(wiki.repository, "rev-list", "--max-parents=0", "HEAD")
     with LiveWiki(wiki.repository, wiki.data_dir, **SETTINGS | {"AUTH_METHOD": "PROXY_HEADER"}) as other:
         for roles, status in (("WRITE", 403), ("READ,WRITE", 200)):
             headers = {
-                "x-otterwiki-name": "Proxied",
+                "x-otterwiki-name": "<Proxied> by a proxy.",
                 "x-otterwiki-email": "proxied@example.org",
                 "x-otterwiki-permissions": roles,
             }
@@ -371,11 +370,11 @@ def test_who_may_write_but_not_read_is_told_nothing(wiki: LiveWiki) -> None:
             headers |= {"X-CSRFToken": token[1], "Content-Type": "application/json"}
             created = other.request("PUT", ROUTE + "notes/boiler", body, headers)
             assert (created.status, "heating" in created.text) == (status, status == 200)
-            changing = json.dumps({"old": "nothing", "new": "x", "revision": first}).encode()
+            changing = json.dumps({"old": "nothing", "new": "x", "revision": head_of(wiki.repository)}).encode()
             assert other.request("PATCH", ROUTE + "garden", changing, headers).status == (403 if status == 403 else 422)
         refused = other.request("PUT", ROUTE + "notes/other", body, {"Authorization": "Bearer test-key"})
         assert "no accounts of its own" in refused.text
-    assert git(wiki.repository, "log", "-1", "--format=%an <%ae>") == "Proxied <proxied@example.org>"
+    assert git(wiki.repository, "log", "-1", "--format=%an <%ae>") == "Proxied by a proxy <proxied@example.org>"
 
 
 def test_without_permission_nothing_is_written_and_anonymous_people_write_where_the_wiki_lets_them(wiki: LiveWiki) -> None:
