@@ -16,6 +16,7 @@ from pathlib import Path
 from random import Random
 
 from otterwiki_semantic.core.errors import ParameterError
+from otterwiki_semantic.core.parameters import MAX_QUERY_CHARACTERS
 from otterwiki_semantic.core.records import Answer, Filters, Fusion, Hit, Mode, SearchOptions
 from otterwiki_semantic.core.serialization import decode, encode
 from otterwiki_semantic.core.settings import Settings
@@ -159,9 +160,9 @@ def _part(random: Random, demo: Demo) -> str:
 
 
 def _long(random: Random, demo: Demo) -> str:
-    """Return a query of up to twice the length that the API takes."""
+    """Return a query of up to the length that the index takes."""
     unit = random.choice((*_OPERATORS, "a", " ", '"a" ', '-"b" ', "-word ", "漢", "é", random.choice(demo.texts)))
-    return (unit * 4_000)[: random.choice((500, 2_000, 4_000))]
+    return (unit * 4_000)[: random.choice((500, 1_000, MAX_QUERY_CHARACTERS))]
 
 
 def _character(random: Random) -> int:

@@ -104,9 +104,10 @@ class Call(NamedTuple):
     engine: str
 
 
-def calls(module: Any) -> Iterator[Call]:
-    """Yield the uses of expressions in the functions of a module that are not compiled when it is loaded."""
-    yield from _calls(ast.parse(Path(module.__file__).read_text(encoding="utf-8")), "")
+@cache
+def calls(module: Any) -> tuple[Call, ...]:
+    """Return the uses of expressions in the functions of a module that are not compiled when it is loaded."""
+    return tuple(_calls(ast.parse(Path(module.__file__).read_text(encoding="utf-8")), ""))
 
 
 def _calls(node: ast.AST, function: str) -> Iterator[Call]:
