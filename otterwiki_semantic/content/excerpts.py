@@ -21,14 +21,14 @@ def excerpt_window(
 ) -> Range:
     """Return where to cut a passage, between words: about `size` characters after `start`.
 
-    They have the most of the `matches`, which are in order, or the best sentence if there are none, and begin shortly before
-    them. One that `is_filled` begins earlier where the passage ends before that size.
+    They have the best sentence, or else the most of the `matches`, which are in order, and begin shortly before these. One that
+    `is_filled` begins earlier where the passage ends before that size.
     """
     start += len(text[start:]) - len(text[start:].lstrip())
-    if matches:
+    if best_sentence is not None:
+        first = max(start, best_sentence[0]) if best_sentence[1] - start > _VISIBLE * size else start
+    elif matches:
         first = _best_start(text, start, matches, size)
-    elif best_sentence and best_sentence[1] - start > _VISIBLE * size:
-        first = max(start, best_sentence[0])
     else:
         first = start
     if is_filled and len(text) - first < size:

@@ -8,7 +8,7 @@ from typing import Any
 
 from otterwiki_semantic.core.errors import ConfigError
 
-CHUNKING_VERSION = 2
+CHUNKING_VERSION = 3
 """To be raised with every change that makes different chunks of the same text: indexes are then rebuilt."""
 AUTO = "auto"
 _LONG_WINDOW = 1_000
@@ -17,7 +17,7 @@ _ALWAYS_NAMED = 6
 """Fields that every fingerprint contains; the others are added by name where they differ from their defaults, so names stay."""
 
 
-class Unit(StrEnum):
+class SizeUnit(StrEnum):
     """What a profile's sizes are counted in."""
 
     WORDS = "words"
@@ -34,12 +34,12 @@ class Profile:
     target: int = 150
     """The size of a full chunk, overlap included."""
     min_size: int = 50
-    """Smaller sections are merged with a neighbour, as is a last chunk with less new text."""
+    """A smaller section is merged with the next one, and a last chunk with less new text with the one before it."""
     overlap: int = 35
     """The most that a chunk repeats of the previous one."""
     heading_weight: float = 0.2
     """The heading path's share in a chunk's vector: see `embedding.passages`."""
-    unit: Unit = Unit.WORDS
+    unit: SizeUnit = SizeUnit.WORDS
     boundaries: tuple[int, ...] = (_EVERY_LEVEL,)
     """Heading levels to divide a page at: always at the first, at the next ones what is still too large for one chunk.
 
@@ -52,8 +52,10 @@ class Profile:
     max_size: int = 0
     """A section of at most this size is a single chunk, if the window holds it; no chunk is larger, but for whole pages.
 
-    0 for the target, which an overlap or a merged end may exceed.
+    0 for the target, which a chunk may exceed where it or the last one would otherwise be below the minimum.
     """
+    alone_level: int = 0
+    """Sections up to this heading level are never merged with text before them, however short that is."""
 
     @property
     def prefix_window(self) -> int:
@@ -79,14 +81,21 @@ PROFILES = {
     for profile in (
         Profile(),
         Profile("long", target=500, min_size=150, overlap=100, whole_page=600, repeats_paragraphs=True),
-        Profile("sections", target=1_000, min_size=100, overlap=200, unit=Unit.CHARACTERS, max_size=1_500),
-        Profile("heading2", target=2_048, min_size=300, overlap=200, unit=Unit.CHARACTERS, boundaries=(2, 3), max_size=6_000),
-        Profile("fixed", target=1_000, min_size=100, overlap=200, unit=Unit.CHARACTERS, boundaries=()),
+        Profile("sections", target=1_000, min_size=100, overlap=200, unit=SizeUnit.CHARACTERS, max_size=1_500),
+        Profile(
+            *("heading2", 254, 2_048, 300, 200),
+            unit=SizeUnit.CHARACTERS,
+            boundaries=(2, 3),
+            whole_page=1_000,
+            max_size=6_000,
+            alone_level=2,
+        ),
+        Profile("fixed", target=1_000, min_size=100, overlap=200, unit=SizeUnit.CHARACTERS, boundaries=()),
     )
 }
 _SIZES = {"target": "target", "overlap": "overlap", "min": "min_size", "max": "max_size", "page": "whole_page"}
 _LARGEST = 100_000
-_SMALLEST_TARGET = {Unit.WORDS: 20, Unit.CHARACTERS: 100}
+_SMALLEST_TARGET = {SizeUnit.WORDS: 20, SizeUnit.CHARACTERS: 100}
 EXAMPLE = "sections:target=1000,overlap=200"
 
 

@@ -11,10 +11,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
+from otterwiki_semantic.content.analysis import sentence_ranges
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.languages import ENGLISH
-from otterwiki_semantic.core.records import StoredChunk
+from otterwiki_semantic.core.records import ChunkSection, StoredChunk, Unit, UnitKind, encode_places
 from otterwiki_semantic.embedding import WORDS_ONLY, Matrix, vector_id
 from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex, Mask
 from otterwiki_semantic.storage.exact_index_cache import ExactIndexCache
@@ -34,9 +35,9 @@ _SELECT_LINKS = """
 SELECT json_group_object(target, count) FROM (SELECT target, COUNT(*) AS count FROM links GROUP BY target)"""
 SELECT_CHUNKS = """
 SELECT chunks.id, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line,
-       path, title, category, tags, ordinal, chunk_count, word_count, updated
+       places, path, title, category, tags, ordinal, chunk_count, word_count, updated
 FROM chunks JOIN pages USING (path)"""
-"""After id and vector the columns are in the order of `StoredChunk`."""
+"""After id and vector the columns are in the order of `StoredChunk`, but for the places: its sections and units."""
 
 
 class PinnedQuestion(NamedTuple):
@@ -56,6 +57,7 @@ class CatalogReader:
         self._database = database
         self._is_current = is_current
         """Whether its tables are those of this version."""
+        self._select_chunks = SELECT_CHUNKS if is_current else SELECT_CHUNKS.replace("places", "NULL")
         self._indexes = ExactIndexCache(database, has_log=is_current, vectors=vectors)
         self._caching = threading.Lock()
         self._heading_words: dict[int, HeadingWords] = {}
@@ -175,13 +177,13 @@ class CatalogReader:
 
     def chunks(self, ids: Sequence[int]) -> dict[int, StoredChunk]:
         """Return chunks by id."""
-        rows = self._database.select(f"{SELECT_CHUNKS} WHERE chunks.id {IN_LIST}", ids)
+        rows = self._database.select(f"{self._select_chunks} WHERE chunks.id {IN_LIST}", ids)
         return {row["id"]: stored_chunk(row) for row in rows}
 
     def page_range(self, path: str, first: int, last: int) -> list[StoredChunk]:
         """Return the chunks of a page from one ordinal to another, inclusive, in order."""
         where = "WHERE chunks.path = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal"
-        return [stored_chunk(row) for row in self._database.select(f"{SELECT_CHUNKS} {where}", path, first, last)]
+        return [stored_chunk(row) for row in self._database.select(f"{self._select_chunks} {where}", path, first, last)]
 
     def section_labels(self, path: str, ordinal: int, title: str) -> list[SectionLabel]:
         """Return the headings above a chunk and in it, in order, without those that are the page's title."""
@@ -223,9 +225,15 @@ def stored_chunk(row: sqlite3.Row) -> StoredChunk:
     """Return the chunk of a row of `SELECT_CHUNKS`. Errors: `CatalogCorruptError`."""
     # By position: by name a column takes several times as long, and an answer reads hundreds of rows.
     _, vector, text, prefix_length, overlap_length, section, section_path, headings, anchor, start_line, end_line, *page = row
-    path, title, category, tags, *numbers, updated = page
+    places, path, title, category, tags, *numbers, updated = page
     _check_text(path, vector, text)
+    above = decode_list(section_path)
+    if places is None:  # of an earlier version
+        own = sentence_ranges(text, prefix_length + overlap_length)
+        units = tuple(Unit(start, end, 0, start_line, end_line, UnitKind.SENTENCE) for start, end in own)
+        places = encode_places((ChunkSection(above, anchor),), units)
     return StoredChunk(
-        *(text, prefix_length, overlap_length, section, decode_list(section_path), decode_list(headings)),
-        *(anchor, start_line, end_line, page_name(path), path, title, category, decode_list(tags), *numbers, iso_time(updated)),
+        *(text, prefix_length, overlap_length, section, above, decode_list(headings)),
+        *(anchor, start_line, end_line),
+        *(page_name(path), path, title, category, decode_list(tags), *numbers, iso_time(updated), places),
     )

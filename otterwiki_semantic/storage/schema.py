@@ -14,12 +14,12 @@ from otterwiki_semantic.content.analysis import fold, spelled_words
 from otterwiki_semantic.content.analysis.minhash import comparison_text, minhash_signature
 from otterwiki_semantic.content.pages import page_words
 from otterwiki_semantic.core.errors import CatalogCorruptError
-from otterwiki_semantic.core.records import Indexed, Page
+from otterwiki_semantic.core.records import Indexed, Page, encode_places
 from otterwiki_semantic.embedding import WORDS_ONLY, Matrix
 from otterwiki_semantic.storage.garbage_collection import suspect_page
 from otterwiki_semantic.storage.sqlite import SqliteFile
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """Raised with every change of the tables below: the index is then rebuilt."""
 
 INVALID = ""
@@ -30,6 +30,7 @@ IS_EMBEDDED = f"vector NOT GLOB '{WORDS_ONLY}*'"
 
 # A new vector takes the `place` of a deleted one. All have the same size, so that places fit; appended rows would leave gaps.
 # `excluded_pages` say in their front matter that they are not to be searched: nothing else of them is kept.
+# `places` are the sections and units of a chunk in MessagePack.
 # `pending` are the vectors that chunks lack, and `filled` is a log of those that were added after their chunks.
 # The outbox for ChromaDB is `unstored`, `stale` (metadata) and `dropped`; `suspects` are vectors that may have become garbage.
 TABLES = f"""
@@ -53,7 +54,7 @@ CREATE TABLE chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT, page INTEGER NOT NULL, path TEXT NOT NULL, ordinal INTEGER NOT NULL,
     vector TEXT NOT NULL, text TEXT NOT NULL, prefix_length INTEGER NOT NULL, overlap_length INTEGER NOT NULL,
     section TEXT NOT NULL, section_path TEXT NOT NULL, headings TEXT NOT NULL, anchor TEXT NOT NULL,
-    start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, sketch BLOB NOT NULL, UNIQUE (path, ordinal)
+    start_line INTEGER NOT NULL, end_line INTEGER NOT NULL, places BLOB NOT NULL, sketch BLOB NOT NULL, UNIQUE (path, ordinal)
 );
 CREATE VIRTUAL TABLE keywords USING fts5 (title, headings, body, tokenize = "ascii tokenchars '#+'");
 CREATE VIRTUAL TABLE keyword_counts USING fts5vocab (keywords, row);
@@ -121,7 +122,7 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
         chunk_row = (
             *(number, page.path, ordinal, vector, chunk.text, chunk.prefix_length, chunk.overlap_length, chunk.section),
             *(_encode_list(chunk.section_path), _encode_list(chunk.headings), chunk.anchor),
-            *(chunk.start_line, chunk.end_line, signature),
+            *(chunk.start_line, chunk.end_line, encode_places(chunk.sections, chunk.units), signature),
         )
         chunk_id = _insert_row(connection, "chunks", chunk_row)
         connection.execute(

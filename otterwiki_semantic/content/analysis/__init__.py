@@ -6,6 +6,8 @@
 from otterwiki_semantic.content.analysis.languages import detect_language as detect_language
 from otterwiki_semantic.content.analysis.languages import function_words as function_words
 from otterwiki_semantic.content.analysis.languages import language_code as language_code
+from otterwiki_semantic.content.analysis.sentences import ends_sentence as ends_sentence
+from otterwiki_semantic.content.analysis.sentences import sentence_ranges as sentence_ranges
 from otterwiki_semantic.content.analysis.tokenizer import ANALYSIS_VERSION as ANALYSIS_VERSION
 from otterwiki_semantic.content.analysis.tokenizer import UNSPACED as UNSPACED
 from otterwiki_semantic.content.analysis.tokenizer import NamePart as NamePart

@@ -1,15 +1,17 @@
 """Divide a page into chunks: the passages that are embedded, searched and shown.
 
-Sections are grouped by their headings (`grouping`). A group's text is split into sentences and lines, or between words if these
-are too long, at last between characters (`splitter`); they are packed into chunks of the target size (`packer`). Chunks of one
-section overlap, chunks of different sections do not. A chunk's text begins with its heading path and never exceeds the model's
-window. The numbers, and the headings that are boundaries, are those of a profile.
+Sections are grouped by their headings (`grouping`). A group's blocks are split into sentences, items and lines, or between
+words if these are too long, at last between characters (`splitter`); they are packed into chunks of the target size, blocks
+whole where possible (`packer`). Chunks of one section overlap, chunks of different sections do not. A chunk's text begins with
+the heading path of the section that most of it belongs to and never exceeds the model's window. The numbers, and the headings
+that are boundaries, are those of a profile.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from otterwiki_semantic.content.chunking.grouping import Group, split_sections
@@ -25,9 +27,10 @@ from otterwiki_semantic.content.chunking.splitter import (
     split_in_half,
 )
 from otterwiki_semantic.core.chunk_profiles import Profile
-from otterwiki_semantic.core.records import Chunk, Document, Section
+from otterwiki_semantic.core.records import BlockKind, Chunk, ChunkSection, Document, Section, Unit, UnitKind
 
 _LONGEST_HEADING = 300
+_ANNOUNCED = {BlockKind.LIST, BlockKind.TABLE, BlockKind.CODE}
 
 
 def shorten_heading(heading: str) -> str:
@@ -61,7 +64,6 @@ class _Chunker:
         self._title = " ".join(title.split())
         self._counter = counter
         self._profile = profile
-        self._packer = Packer(counter, profile)
         self._prefixes = {section: self._fitting_prefix(section) for section in sections}
 
     def chunks(self) -> Iterator[Chunk]:
@@ -87,7 +89,8 @@ class _Chunker:
         max_tokens = self._max_tokens(group)
         blocks = list(self._blocks(group, max_tokens))
         is_whole = fit(list(chain.from_iterable(blocks)), whole, max_tokens)
-        for segments in self._packer.pack(blocks, whole if is_whole else self._profile.target, max_tokens):
+        packer = Packer(self._profile, whole if is_whole else self._profile.target, max_tokens)
+        for segments in packer.pack(blocks):
             yield from self._finish(segments)
 
     def _max_tokens(self, group: Group) -> int:
@@ -118,14 +121,29 @@ class _Chunker:
     # Segments
 
     def _blocks(self, group: Group, max_tokens: int) -> Iterator[list[Segment]]:
-        """Yield the segments of each block, a section's heading with its first one; each of at most the target's size."""
+        """Yield the segments of each block, each of at most the target's size; its heading is in the first one.
+
+        A sentence that ends with a colon is in the block of the list, table or code that it announces.
+        """
         for section in group.sections:
-            heading = [heading_segment(section)] if section.heading else []
-            for block in section.blocks:
-                yield self._measured([*heading, *split_block(block, section)], max_tokens)
-                heading = []
-            if heading:
-                yield self._measured(heading, max_tokens)
+            block = self._measured([heading_segment(section)], max_tokens) if section.heading else []
+            if len(group.sections) == len(block) == 1 and section.blocks and section.heading in self._prefixes[section].path:
+                block = [replace(segment, size=0, tokens=0) for segment in block]  # the prefix shows it
+            for following in section.blocks:
+                segments = self._measured(split_block(following, section), max_tokens)
+                if (
+                    following.kind in _ANNOUNCED
+                    and block
+                    and block[-1].kind is UnitKind.SENTENCE
+                    and block[-1].text.endswith(":")
+                ):
+                    segments.insert(0, block.pop())
+                if block and not block[-1].is_heading:
+                    yield block
+                    block = []
+                block += segments
+            if block:
+                yield block
 
     def _measured(self, segments: Sequence[Segment], max_tokens: int) -> list[Segment]:
         """Measure segments, and split those that no chunk could hold."""
@@ -146,27 +164,46 @@ class _Chunker:
 
     def _finish(self, segments: Sequence[Segment]) -> Iterator[Chunk]:
         """Yield the chunk of these segments; two if the whole has more tokens than its parts, and too many."""
-        section = next((segment.section for segment in segments if not segment.is_heading), segments[-1].section)
+        section = _main_section(segments)
         prefix = self._prefixes[section]
         shown = _without_shown_headings(segments, section, prefix.path)
-        text = prefix.text + join(shown)
+        body, ranges = join(shown)
+        text = prefix.text + body
         if len(segments) > 1 and self._tokens(text) > self._profile.window:
             middle = len(segments) // 2
             yield from self._finish(segments[:middle])
             yield from self._finish(segments[middle:])
             return
-        sections = dict.fromkeys(segment.section for segment in segments)
+        sections = {each: number for number, each in enumerate(dict.fromkeys(segment.section for segment in segments))}
         yield Chunk(
             text=text,
             prefix_length=len(prefix.text),
-            overlap_length=len(join([segment for segment in shown if segment.is_overlap])),
+            overlap_length=max((end for segment, (_, end) in zip(shown, ranges, strict=True) if segment.is_overlap), default=0),
             section=shorten_heading(section.heading),
             section_path=tuple(map(shorten_heading, section.path)),
             headings=tuple(dict.fromkeys(shorten_heading(each.heading) for each in sections if each.heading)),
             anchor=section.anchor,
             start_line=min(segment.first_line for segment in segments),
             end_line=max(segment.last_line for segment in segments),
+            sections=tuple(ChunkSection(tuple(map(shorten_heading, each.path)), each.anchor) for each in sections),
+            units=tuple(
+                Unit(
+                    *(len(prefix.text) + start, len(prefix.text) + end, sections[segment.section]),
+                    *(segment.first_line, segment.last_line, segment.kind),
+                )
+                for segment, (start, end) in zip(shown, ranges, strict=True)
+                if not segment.is_overlap
+            ),
         )
+
+
+def _main_section(segments: Sequence[Segment]) -> Section:
+    """Return the section that most of a chunk's new text belongs to; the last one if there are only headings."""
+    sizes = Counter[Section]()
+    for segment in segments:
+        if not segment.is_heading and not segment.is_overlap:
+            sizes[segment.section] += len(segment.text)
+    return max(sizes, key=sizes.__getitem__, default=segments[-1].section)
 
 
 def _shorter_path(path: Sequence[str]) -> list[str]:

@@ -1,15 +1,16 @@
 """Group a page's sections by its headings: no chunk contains text of two groups.
 
-A group begins at a heading of a boundary's level. One that is too small to stand alone is merged with a neighbour; one that is
-too large for a chunk is divided again, at the next level. With boundaries at levels 2 and 3, for chunks of 300 to 2,000::
+A group begins at a heading of a boundary's level. One that is too small to stand alone is merged with the next one of the same
+or a deeper level; one that is too large for a chunk is divided again, at the next level. With boundaries at levels 2 and 3, for
+chunks of 300 to 2,000::
 
-    section     size    divide at 2    merge stubs           too large: divide at 3, merge stubs
+    section     size    divide at 2    merge stubs     too large: divide at 3, merge stubs
 
-    # Garden      20    Garden         Garden, Beds          Garden, Beds
+    # Garden      20    Garden         Garden, Beds    Garden, Beds
     ## Beds      900    Beds
-    ## Tools    1200    Tools, Saws    Tools, Saws, Links    Tools
-    ### Saws    1500                                         Saws, Links
-    ## Links      40    Links
+    ## Tools    1200    Tools, Saws    Tools, Saws     Tools
+    ### Saws    1500                                   Saws
+    ## Links      40    Links          Links           Links
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from otterwiki_semantic.content.chunking.sizes import section_size
-from otterwiki_semantic.core.chunk_profiles import Profile, Unit
+from otterwiki_semantic.core.chunk_profiles import Profile, SizeUnit
 from otterwiki_semantic.core.records import Section
 
 
@@ -31,7 +32,7 @@ class Group:
     """Of the text below their headings, in the profile's unit."""
 
     @classmethod
-    def of(cls, sections: Sequence[Section], unit: Unit) -> Group:
+    def of(cls, sections: Sequence[Section], unit: SizeUnit) -> Group:
         """Return these sections as one group."""
         return cls([*sections], sum(section_size(section, unit) for section in sections))
 
@@ -48,22 +49,29 @@ def split_sections(
     if not levels:
         yield Group.of(sections, profile.unit)
         return
-    for group in merge_stubs(divide(sections, levels[0], profile.unit), profile.min_size):
+    for group in merge_stubs(divide(sections, levels[0], profile.unit), profile):
         if levels[1:] and not fits(group):
             yield from split_sections(group.sections, levels[1:], profile, fits)
         else:
             yield group
 
 
-def divide(sections: Iterable[Section], level: int, unit: Unit) -> list[Group]:
+def divide(sections: Iterable[Section], level: int, unit: SizeUnit) -> list[Group]:
     """Return the sections in groups that begin at a heading of `level` or a higher one."""
     return _join((Group.of([section], unit) for section in sections), lambda _, section: section.level > level)
 
 
-def merge_stubs(groups: Iterable[Group], min_size: int) -> list[Group]:
-    """Merge groups below `min_size` with the next one, unless its level is higher, else with the previous one."""
-    forwards = _join(groups, lambda before, group: before.size < min_size and group.level >= before.level)
-    return _join(forwards, lambda _, group: group.size < min_size)
+def merge_stubs(groups: Iterable[Group], profile: Profile) -> list[Group]:
+    """Merge groups below the minimum size with the next one, unless its level is higher or its sections stand alone.
+
+    Headings without text are merged whatever the profile says.
+    """
+
+    def belongs(before: Group, group: Group) -> bool:
+        least = 1 if group.level <= profile.alone_level else max(profile.min_size, 1)
+        return before.size < least and group.level >= before.level
+
+    return _join(groups, belongs)
 
 
 def _join(groups: Iterable[Group], belongs: Callable[[Group, Group], bool]) -> list[Group]:

@@ -1,100 +1,110 @@
-"""Pack segments into chunks of about the target size, each repeating the end of the one before it."""
+"""Pack blocks into chunks of about the target size; no block that fits a chunk is divided."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import dropwhile
+from itertools import dropwhile, takewhile
 
-from otterwiki_semantic.content.chunking.sizes import TokenCounter
-from otterwiki_semantic.content.chunking.splitter import PARAGRAPH, Segment, fit, measure, tail, total_tokens
+from otterwiki_semantic.content.chunking.splitter import PARAGRAPH, Segment, fit, total_size, total_tokens
 from otterwiki_semantic.core.chunk_profiles import Profile
+from otterwiki_semantic.core.records import UnitKind
+
+_MAX_REPEATED = 1 / 3
+"""Share of a chunk that a repeated header or announcement may take."""
+_REPEATED = {UnitKind.ROW: UnitKind.HEADER, UnitKind.ITEM: UnitKind.SENTENCE}
+"""What later parts of a block with these segments repeat of its beginning: a table's header, a list's announcement."""
 
 
 class _ChunkBuilder:
-    """The segments of a chunk, and what of its limits they take."""
+    """The segments of a chunk."""
 
-    def __init__(self, max_size: int, max_tokens: int) -> None:
-        self.max_size = max_size
-        self.max_tokens = max_tokens
-        self.segments: list[Segment] = []
+    def __init__(self, overlap: Sequence[Segment] = ()) -> None:
+        self.segments = [*overlap]
         self.new: list[Segment] = []
         """Those that are no overlap."""
         self.new_size = 0
-        self.size = 0
-        self.tokens = 0
+        self.size = total_size(overlap)
+        self.tokens = total_tokens(overlap)
 
-    def add(self, segment: Segment) -> None:
-        self.segments.append(segment)
-        self.size += segment.size
-        self.tokens += segment.tokens
-        if not segment.is_overlap:
-            self.new.append(segment)
-            self.new_size += segment.size
-
-    def has_room(self, size: int, tokens: int) -> bool:
-        """Whether segments of this size also fit; the first new ones always do."""
-        return not self.new or (self.size + size <= self.max_size and self.tokens + tokens <= self.max_tokens)
+    def add(self, segments: Sequence[Segment]) -> None:
+        self.segments += segments
+        self.new += segments
+        self.size += total_size(segments)
+        self.new_size += total_size(segments)
+        self.tokens += total_tokens(segments)
 
 
 class Packer:
-    """Packs measured segments into chunks, for one profile."""
+    """Packs measured segments into chunks, for one profile and the sections of one group."""
 
-    def __init__(self, counter: TokenCounter, profile: Profile) -> None:
-        self._counter = counter
+    def __init__(self, profile: Profile, max_size: int, max_tokens: int) -> None:
         self._profile = profile
+        self._max_size = max_size
+        self._max_tokens = max_tokens
+        self._limit = max(profile.max_size, max_size) if profile.max_size else math.inf
+        """The size up to which a chunk may grow where it would otherwise be too small."""
 
-    def pack(self, blocks: Sequence[Sequence[Segment]], max_size: int, max_tokens: int) -> list[list[Segment]]:
-        """Return the segments of each chunk.
-
-        A block that would fit into a chunk is divided only if the current chunk would otherwise stay below the minimum size.
-        """
-        chunks = [_ChunkBuilder(max_size, max_tokens)]
+    def pack(self, blocks: Sequence[Sequence[Segment]]) -> list[list[Segment]]:
+        """Return the segments of each chunk. A chunk below the minimum size rather exceeds the target than ends."""
+        chunks = [_ChunkBuilder()]
         for block in blocks:
-            chunk = chunks[-1]
-            is_full = chunk.new_size >= self._profile.min_size and not chunk.has_room(
-                sum(segment.size for segment in block), total_tokens(block)
-            )
-            if is_full and fit(block, max_size, max_tokens):
-                chunk = self._begin_chunk(chunks, block[0])
-            for segment in block:
-                if not chunk.has_room(segment.size, segment.tokens):
-                    chunk = self._begin_chunk(chunks, segment)
-                chunk.add(segment)
-        return [chunk.segments for chunk in _merge_short_end(chunks, self._profile)]
+            repeated: list[Segment] = []
+            for part in self._parts(block):
+                if not self._has_room(chunks[-1], part):
+                    chunks.append(_ChunkBuilder(self._overlap(chunks[-1].segments, part, repeated)))
+                chunks[-1].add(part)
+                repeated = repeated or [each for each in part if each.kind is _REPEATED.get(block[-1].kind)]
+        self._merge_short_end(chunks)
+        return [chunk.segments for chunk in chunks if chunk.new]
 
-    def _begin_chunk(self, chunks: list[_ChunkBuilder], following: Segment) -> _ChunkBuilder:
-        """Append a chunk that begins with the end of the last one, if `following` still fits behind it."""
-        last = chunks[-1]
-        chunk = _ChunkBuilder(last.max_size, last.max_tokens)
-        overlap = self._overlap(last.segments, following)
-        if total_tokens(overlap) + following.tokens <= chunk.max_tokens:
-            for segment in overlap:
-                chunk.add(segment)
-        chunks.append(chunk)
-        return chunk
+    def _parts(self, block: Sequence[Segment]) -> Iterator[Sequence[Segment]]:
+        """Yield what of a block is not divided: all if it fits a chunk, else its first segments together and each other."""
+        is_prose = block[-1].kind in {UnitKind.SENTENCE, UnitKind.HEADING}
+        above = {UnitKind.HEADING} if is_prose else {UnitKind.HEADING, UnitKind.SENTENCE}
+        lead = list(takewhile(lambda segment: segment.kind in above, block))
+        text = block[len(lead) :]
+        if fit(text, self._max_size, self._max_tokens):
+            parts = [block] if self._holds(block) else [lead, text]
+        else:
+            first = len(lead) + (2 if text[0].kind is UnitKind.HEADER else 1)
+            parts = [block[:first], *([segment] for segment in block[first:])]
+        for part in filter(None, parts):
+            yield from [part] if self._holds(part) else [[segment] for segment in part]
 
-    def _overlap(self, segments: Sequence[Segment], following: Segment) -> list[Segment]:
-        """Return the last segments of a chunk that belong to one text with `following`, as many as the profile allows."""
-        profile = self._profile
-        most = min(profile.overlap, profile.max_size - following.size) if profile.max_size else profile.overlap
-        if most <= 0:
-            return []
+    def _holds(self, segments: Sequence[Segment]) -> bool:
+        return fit(segments, self._limit, self._max_tokens)
+
+    def _has_room(self, chunk: _ChunkBuilder, part: Sequence[Segment]) -> bool:
+        """Whether a chunk also holds this; the first new text always fits."""
+        max_size = self._max_size if chunk.new_size >= self._profile.min_size else self._limit
+        return not chunk.new or (
+            chunk.size + total_size(part) <= max_size and chunk.tokens + total_tokens(part) <= self._max_tokens
+        )
+
+    def _overlap(self, before: Sequence[Segment], part: Sequence[Segment], repeated: Sequence[Segment]) -> list[Segment]:
+        """Return what a chunk that begins with a part repeats: the beginning of its block, else the end of the chunk before."""
+        room = self._max_tokens - total_tokens(part)
+        if repeated and fit(repeated, min(_MAX_REPEATED * self._max_size, self._limit - total_size(part)), room):
+            first, last = part[0].first_line, part[-1].last_line
+            return [replace(segment, is_overlap=True, first_line=first, last_line=last) for segment in repeated]
+        taken = self._end(before, part[0], min(self._profile.overlap, self._max_size - total_size(part)))
+        return [replace(segment, is_overlap=True) for segment in taken] if total_tokens(taken) <= room else []
+
+    def _end(self, before: Sequence[Segment], following: Segment, max_size: int) -> list[Segment]:
+        """Return the last segments of a chunk that belong to one text with `following`, each whole."""
         taken: list[Segment] = []
         size = 0
-        for segment in reversed(segments):
-            if not self._is_one_text(segment, following):
-                break
-            if size + segment.size > most:
-                if not taken:
-                    taken = measure([tail(segment, most, profile.unit)], self._counter, profile.unit)
+        for segment in reversed(before):
+            size += segment.size
+            if size > max_size or segment.is_part or not self._is_one_text(segment, following):
                 break
             taken.append(segment)
-            size += segment.size
         taken.reverse()
-        if profile.repeats_paragraphs and following.separator == PARAGRAPH:
+        if self._profile.repeats_paragraphs and following.separator == PARAGRAPH:
             taken = list(dropwhile(lambda segment: segment.separator != PARAGRAPH, taken))
-        return [replace(segment, is_overlap=True) for segment in taken]
+        return taken
 
     def _is_one_text(self, before: Segment, following: Segment) -> bool:
         """Whether two segments belong to one section, or to a page that is divided by size alone."""
@@ -102,15 +112,13 @@ class Packer:
             return True
         return before.section is following.section and not before.is_heading and not following.is_heading
 
-
-def _merge_short_end(chunks: list[_ChunkBuilder], profile: Profile) -> list[_ChunkBuilder]:
-    """Return the chunks with new text; a last one with little of it is merged with the one before it, if that has room."""
-    chunks = [chunk for chunk in chunks if chunk.new]
-    if len(chunks) > 1 and chunks[-1].new_size < profile.min_size:
+    def _merge_short_end(self, chunks: list[_ChunkBuilder]) -> None:
+        """Merge a last chunk with little new text with the one before it, if both are of one section and it has room."""
+        if len(chunks) < 2 or chunks[-1].new_size >= self._profile.min_size:
+            return
         last, before = chunks[-1], chunks[-2]
-        is_too_large = profile.max_size and before.size + last.new_size > profile.max_size
-        if not is_too_large and before.tokens + total_tokens(last.new) <= before.max_tokens:
-            for segment in last.new:
-                before.add(segment)
+        is_one_text = self._is_one_text(before.new[-1], last.new[-1]) and self._is_one_text(before.new[-1], last.new[0])
+        has_room = before.size + last.new_size <= self._limit and before.tokens + total_tokens(last.new) <= self._max_tokens
+        if is_one_text and has_room:
+            before.add(last.new)
             chunks.pop()
-    return chunks

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
-from otterwiki_semantic.core.chunk_profiles import Unit
+from otterwiki_semantic.core.chunk_profiles import SizeUnit
 from otterwiki_semantic.core.records import Section
 
 _WORD_CHARACTER = re.compile(r"\w")
@@ -32,11 +32,11 @@ def count_words(text: str) -> int:
     return len([None for word in text.split() if word[0].isalpha() or _WORD_CHARACTER.search(word)])
 
 
-def text_size(text: str, unit: Unit) -> int:
+def text_size(text: str, unit: SizeUnit) -> int:
     """Return the size of a text."""
-    return count_words(text) if unit is Unit.WORDS else len(text)
+    return count_words(text) if unit is SizeUnit.WORDS else len(text)
 
 
-def section_size(section: Section, unit: Unit) -> int:
+def section_size(section: Section, unit: SizeUnit) -> int:
     """Return the size of the text below a section's heading."""
     return sum(text_size(line.text, unit) for block in section.blocks for line in block.lines)

@@ -1,29 +1,30 @@
-"""Split text into segments: sentences and lines, and parts of those that are too long for a chunk."""
+"""Split text into segments: sentences, items and lines, and parts of those that are too long for a chunk."""
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
-from otterwiki_semantic.content.chunking.sizes import TokenCounter, text_size
-from otterwiki_semantic.core.chunk_profiles import Unit
-from otterwiki_semantic.core.records import Block, BlockKind, Section
+from otterwiki_semantic.content.analysis.sentences import sentence_ends
+from otterwiki_semantic.content.chunking.sizes import TokenCounter, count_words, text_size
+from otterwiki_semantic.core.chunk_profiles import SizeUnit
+from otterwiki_semantic.core.records import Block, BlockKind, Line, Section, UnitKind
 
 PARAGRAPH = "\n\n"
 """The separator before the first segment of a block."""
-_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?![a-z\s])|(?<=[。！？])(?![。！？])")
-_SENTENCE_OR_LINE_END = re.compile(rf"{_SENTENCE_END.pattern}|\n+")
 _SPACE = re.compile(r"\s")
 _MAX_WORD = 50
 """Characters that count as one word of a chunk: a tokenizer may make a single token of a long run without spaces."""
+_MAX_ITEM = 60
+"""Words of an item, or of a line of text, that is not split into sentences."""
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A heading, a sentence, a line, or a part of one."""
+    """A heading, a sentence, an item, a line, or a part of one."""
 
     text: str
     separator: str
@@ -31,48 +32,79 @@ class Segment:
     first_line: int
     last_line: int
     section: Section
-    is_heading: bool = False
+    kind: UnitKind
+    is_part: bool = False
     is_overlap: bool = False
     size: int = 0
     """In the profile's unit, separator included; 0 until `measure`."""
     tokens: int = 0
 
+    @property
+    def is_heading(self) -> bool:
+        """Whether it is a section's heading."""
+        return self.kind is UnitKind.HEADING
+
 
 def heading_segment(section: Section) -> Segment:
     """Return a section's heading."""
-    return Segment(section.heading, PARAGRAPH, section.start_line, section.start_line, section, is_heading=True)
+    return Segment(section.heading, PARAGRAPH, section.start_line, section.start_line, section, UnitKind.HEADING)
 
 
-def split_block(block: Block, section: Section) -> Iterator[Segment]:
-    """Split a block: prose between sentences, rows between lines."""
-    if block.kind is BlockKind.PROSE:
-        yield from _sentences(block, section)
-        return
-    for position, line in enumerate(block.lines):
-        yield Segment(line.text, "\n" if position else PARAGRAPH, line.number, line.number, section)
+def split_block(block: Block, section: Section) -> list[Segment]:
+    """Split a block: prose between sentences, a list between items, others between lines; long items and lines as prose."""
+    match block.kind:
+        case BlockKind.PROSE:
+            found = list(_segments(block.lines, " ", lambda text, _starts: sentence_ends(text), section, UnitKind.SENTENCE))
+        case BlockKind.LIST:
+            found = [part for item in _items(block.lines) for part in _shorter(item, section, UnitKind.ITEM)]
+        case BlockKind.LINES:
+            found = [part for line in block.lines for part in _shorter((line,), section, UnitKind.SENTENCE)]
+        case BlockKind.TABLE | BlockKind.CODE:
+            kind = UnitKind.ROW if block.kind is BlockKind.TABLE else UnitKind.CODE
+            found = [Segment(line.text, "\n", line.number, line.number, section, kind) for line in block.lines]
+    kind = UnitKind.HEADER if block.kind is BlockKind.TABLE else found[0].kind
+    return [replace(found[0], separator=PARAGRAPH, kind=kind), *found[1:]]
 
 
-def _sentences(block: Block, section: Section) -> Iterator[Segment]:
-    text = " ".join(line.text for line in block.lines)
-    starts = [0]
-    for line in block.lines[:-1]:
-        starts.append(starts[-1] + len(line.text) + 1)
-    position = 0
-    for end in (*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)):
-        sentence = text[position:end].strip()
-        if sentence:
-            first = block.lines[bisect_right(starts, position) - 1].number
-            last = block.lines[bisect_right(starts, max(end - 1, position)) - 1].number
-            separator = PARAGRAPH if position == 0 else (" " if text[position - 1].isspace() else "")
-            yield Segment(sentence, separator, first, last, section)
+def _items(lines: Sequence[Line]) -> Iterator[Sequence[Line]]:
+    """Yield the lines of each item; those of nested items apart."""
+    starts = [place for place, line in enumerate(lines) if place and line.begins_item]
+    for start, end in pairwise((0, *starts, len(lines))):
+        yield lines[start:end]
+
+
+def _shorter(lines: Sequence[Line], section: Section, kind: UnitKind) -> Iterator[Segment]:
+    """Yield some lines as one segment; if they are too long as their sentences, and a sentence that is as its lines."""
+    if count_words("\n".join(line.text for line in lines)) <= _MAX_ITEM:
+        return _segments(lines, "\n", lambda _text, _starts: (), section, kind)
+    return _segments(lines, "\n", _ends_of_parts, section, kind)
+
+
+def _ends_of_parts(text: str, line_starts: Sequence[int]) -> Iterator[int]:
+    """Yield where sentences end, and within those that are too long, the lines."""
+    for start, end in pairwise((0, *sentence_ends(text), len(text))):
+        if count_words(text[start:end]) > _MAX_ITEM:
+            yield from line_starts[bisect_right(line_starts, start) : bisect_left(line_starts, end)]
+        yield end
+
+
+def _segments(
+    lines: Sequence[Line], joint: str, ends_of: Callable[[str, Sequence[int]], Iterable[int]], section: Section, kind: UnitKind
+) -> Iterator[Segment]:
+    """Yield the parts of the lines' text, which ends at some places; joined as they stand in it."""
+    text = joint.join(line.text for line in lines)
+    starts = list(accumulate((len(line.text) + len(joint) for line in lines[:-1]), initial=0))
+    position = shown_until = 0
+    for end in (*ends_of(text, starts), len(text)):
+        part = text[position:end].rstrip()
+        if part:
+            start = position + len(part) - len(part.lstrip()) if position else 0
+            gap = text[shown_until:start]
+            separator = gap if "\n" in gap else " " if gap else "" if start else "\n"
+            first, last = (lines[bisect_right(starts, place) - 1].number for place in (start, position + len(part) - 1))
+            yield Segment(text[start : position + len(part)], separator, first, last, section, kind)
+            shown_until = position + len(part)
         position = end
-
-
-def sentence_ranges(text: str, start: int = 0) -> list[tuple[int, int]]:
-    """Return the ranges of the sentences of a chunk's text from `start` on; of what is no prose, those of its lines."""
-    ends = [*(match.end() for match in _SENTENCE_OR_LINE_END.finditer(text, start)), len(text)]
-    parts = ((begin, end, text[begin:end]) for begin, end in pairwise([start, *ends]))
-    return [(end - len(part.lstrip()), begin + len(part.rstrip())) for begin, end, part in parts if part.strip()]
 
 
 def split_in_half(segment: Segment) -> tuple[Segment, Segment]:
@@ -81,57 +113,42 @@ def split_in_half(segment: Segment) -> tuple[Segment, Segment]:
     space = next((place for place in range(middle, 0, -1) if text[place].isspace()), 0)
     if not space and (found := _SPACE.search(text, middle)):
         space = found.start()
-    if space:
-        return replace(segment, text=text[:space]), replace(segment, text=text[space + 1 :], separator=" ")
-    return replace(segment, text=text[:middle]), replace(segment, text=text[middle:], separator="")
+    first = replace(segment, text=text[: space or middle], is_part=True)
+    return first, replace(first, text=text[space + 1 :] if space else text[middle:], separator=" " if space else "")
 
 
-def tail(segment: Segment, size: int, unit: Unit) -> Segment:
-    """Return the end of a segment: the last words, up to `size`; without spaces, the last characters."""
-    text = " ".join(segment.text.split()[-size:]) if unit is Unit.WORDS else _last_characters(segment.text, size)
-    return replace(segment, text=text, separator=" ", first_line=segment.last_line)
-
-
-def _last_characters(text: str, count: int) -> str:
-    """Return the last characters of a text, without a word that this cuts unless there is no other."""
-    last = text[-count:]
-    if len(text) <= count or text[-count - 1].isspace():
-        return last.strip()
-    space = _SPACE.search(last.rstrip())
-    return last[space.end() :].strip() if space else last.strip()
-
-
-def measure(segments: Sequence[Segment], counter: TokenCounter, unit: Unit) -> list[Segment]:
+def measure(segments: Sequence[Segment], counter: TokenCounter, unit: SizeUnit) -> list[Segment]:
     """Return the segments with their sizes and tokens."""
     counts = counter.count_tokens([segment.text for segment in segments])
     return [
-        Segment(
-            segment.text,
-            segment.separator,
-            segment.first_line,
-            segment.last_line,
-            segment.section,
-            segment.is_heading,
-            segment.is_overlap,
-            _size(segment, unit),
-            tokens,
-        )
-        for segment, tokens in zip(segments, counts, strict=True)
+        replace(segment, size=_size(segment, unit), tokens=tokens) for segment, tokens in zip(segments, counts, strict=True)
     ]
 
 
-def _size(segment: Segment, unit: Unit) -> int:
+def _size(segment: Segment, unit: SizeUnit) -> int:
     return max(text_size(segment.separator + segment.text, unit), len(segment.text) // _MAX_WORD)
 
 
-def join(segments: Sequence[Segment]) -> str:
-    """Return the text of consecutive segments."""
-    return "".join((segment.separator if position else "") + segment.text for position, segment in enumerate(segments)).strip()
+def join(segments: Iterable[Segment]) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text of consecutive segments, and the range of each in it, without the spaces around it."""
+    text, length = list[str](), 0
+    ranges = []
+    for segment in segments:
+        part = segment.separator + segment.text if text else segment.text.lstrip()
+        ranges.append((length + len(part) - len(part.lstrip()), length + len(part.rstrip())))
+        text.append(part)
+        length += len(part)
+    return "".join(text).rstrip(), ranges
 
 
-def fit(segments: Sequence[Segment], max_size: int, max_tokens: int) -> bool:
+def fit(segments: Iterable[Segment], max_size: float, max_tokens: int) -> bool:
     """Whether the segments together are within these limits."""
-    return sum(segment.size for segment in segments) <= max_size and total_tokens(segments) <= max_tokens
+    return total_size(segments) <= max_size and total_tokens(segments) <= max_tokens
+
+
+def total_size(segments: Iterable[Segment]) -> int:
+    """Return the sum of the sizes."""
+    return sum(segment.size for segment in segments)
 
 
 def total_tokens(segments: Iterable[Segment]) -> int:

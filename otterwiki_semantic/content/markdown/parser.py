@@ -177,7 +177,7 @@ class _DocumentBuilder:
         path = [_Heading()]
         found: list[Section] = []
         unread = (Line(line, number) for number, line in enumerate(unread_front_matter.split("\n"), 1) if line.strip(" -"))
-        blocks = list(_block(BlockKind.ROWS, unread))
+        blocks = list(_block(BlockKind.LINES, unread))
         for token in state.tokens:
             line = min(bisect_right(self._offsets, token.get("start", 0)), len(self._lines))
             self._cursor = max(self._cursor, line - 1)
@@ -221,13 +221,14 @@ class _DocumentBuilder:
             for child in token["children"]:
                 yield from self._blocks(child)
         else:
-            yield from _block(BlockKind.ROWS if token["type"] in _ROWS else BlockKind.PROSE, self._lines_of(token))
+            kind, _ = _ROWS.get(token["type"], (BlockKind.PROSE, None))
+            yield from _block(kind, self._lines_of(token))
 
     def _lines_of(self, token: _Token) -> Iterator[Line]:
         if token["type"] == "heading":
             self._next_anchor(self._inline(token["text"]))  # begins no section, but takes an anchor
         if token["type"] in _ROWS:
-            yield from _ROWS[token["type"]](self, token)
+            yield from _ROWS[token["type"]][1](self, token)
         elif "text" in token:
             yield from self._prose(token)
 
@@ -261,7 +262,7 @@ class _DocumentBuilder:
         for position, item in enumerate(token["children"]):
             marker = f"{first + position}. " if token["attrs"].get("ordered") else "- "
             for line in self._item(item):
-                yield Line(marker + line.text, line.number)
+                yield Line(marker + line.text, line.number, line.begins_item or not marker.isspace())
                 marker = " " * len(marker)
 
     def _item(self, item: _Token) -> Iterator[Line]:
@@ -279,12 +280,13 @@ class _DocumentBuilder:
         return min(self._cursor, last) + 1
 
 
-_ROWS: dict[str, Callable[[_DocumentBuilder, _Token], Iterator[Line]]] = {
-    "block_code": _DocumentBuilder._verbatim,
-    "block_html": _DocumentBuilder._html,
-    "table": _DocumentBuilder._table,
-    "list": _DocumentBuilder._list,
+_ROWS: dict[str, tuple[BlockKind, Callable[[_DocumentBuilder, _Token], Iterator[Line]]]] = {
+    "block_code": (BlockKind.CODE, _DocumentBuilder._verbatim),
+    "block_html": (BlockKind.LINES, _DocumentBuilder._html),
+    "table": (BlockKind.TABLE, _DocumentBuilder._table),
+    "list": (BlockKind.LIST, _DocumentBuilder._list),
 }
+"""What is not prose: the kind of its block, and how its lines are found."""
 
 
 def _is_container(token: _Token) -> bool:

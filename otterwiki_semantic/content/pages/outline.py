@@ -14,7 +14,7 @@ from otterwiki_semantic.content.analysis.tokenizer import fold, name_key
 from otterwiki_semantic.content.analysis.trigrams import trigram_similarity
 from otterwiki_semantic.content.chunking.chunker import shorten_heading
 from otterwiki_semantic.content.chunking.sizes import count_words, section_size
-from otterwiki_semantic.core.chunk_profiles import Unit
+from otterwiki_semantic.core.chunk_profiles import SizeUnit
 from otterwiki_semantic.core.errors import AmbiguousSectionError, SectionNotFoundError
 from otterwiki_semantic.core.records import Document, OutlineEntry, Section
 
@@ -52,7 +52,7 @@ def outline(document: Document, last_line: int) -> tuple[OutlineEntry, ...]:
 
 def section_word_count(section: Section) -> int:
     """Return the number of words of a section without its subsections, heading included."""
-    return count_words(section.heading) + section_size(section, Unit.WORDS)
+    return count_words(section.heading) + section_size(section, SizeUnit.WORDS)
 
 
 # Finding a section

@@ -17,6 +17,7 @@ from otterwiki_semantic.core.records.connections import Tokens as Tokens
 from otterwiki_semantic.core.records.document import Block as Block
 from otterwiki_semantic.core.records.document import BlockKind as BlockKind
 from otterwiki_semantic.core.records.document import Chunk as Chunk
+from otterwiki_semantic.core.records.document import ChunkSection as ChunkSection
 from otterwiki_semantic.core.records.document import Document as Document
 from otterwiki_semantic.core.records.document import Indexed as Indexed
 from otterwiki_semantic.core.records.document import LastChange as LastChange
@@ -26,6 +27,9 @@ from otterwiki_semantic.core.records.document import Page as Page
 from otterwiki_semantic.core.records.document import PageWords as PageWords
 from otterwiki_semantic.core.records.document import Section as Section
 from otterwiki_semantic.core.records.document import StoredChunk as StoredChunk
+from otterwiki_semantic.core.records.document import Unit as Unit
+from otterwiki_semantic.core.records.document import UnitKind as UnitKind
+from otterwiki_semantic.core.records.document import encode_places as encode_places
 from otterwiki_semantic.core.records.health import DismissalAnswer as DismissalAnswer
 from otterwiki_semantic.core.records.health import Finding as Finding
 from otterwiki_semantic.core.records.health import FindingCount as FindingCount

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+import msgspec
+
+from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.languages import ENGLISH
 
 
@@ -15,13 +18,20 @@ class Line:
 
     text: str
     number: int
+    begins_item: bool = False
+    """Whether an item of a list begins with it."""
 
 
 class BlockKind(StrEnum):
-    """How a block may be split: prose between sentences, rows (code, tables, lists) between lines only."""
+    """What a block is, which decides where it may be split: prose between sentences, all others between lines."""
 
     PROSE = "prose"
-    ROWS = "rows"
+    LIST = "list"
+    TABLE = "table"
+    """Its first line is the header."""
+    CODE = "code"
+    LINES = "lines"
+    """HTML, and front matter that cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +75,49 @@ class Document:
     links: tuple[Link, ...] = ()
 
 
+class UnitKind(StrEnum):
+    """What a unit is."""
+
+    HEADING = "heading"
+    SENTENCE = "sentence"
+    ITEM = "item"
+    """Of a list, with its marker; a nested item is a unit of its own."""
+    HEADER = "header"
+    """The header row of a table."""
+    ROW = "row"
+    CODE = "code"
+    """A line of code."""
+
+
+class Unit(NamedTuple):
+    """The smallest part of a chunk that says something on its own."""
+
+    start: int
+    """Where it begins in the chunk's text."""
+    end: int
+    """Where it ends in the chunk's text, exclusive."""
+    section: int
+    """Which of the chunk's `sections` it belongs to."""
+    start_line: int
+    end_line: int
+    kind: UnitKind
+
+
+class ChunkSection(NamedTuple):
+    """A section with text in a chunk."""
+
+    path: tuple[str, ...]
+    """The headings from the outermost to its own; empty before the first heading."""
+    anchor: str
+
+    @property
+    def heading(self) -> str:
+        """The section's own heading; empty before the first heading."""
+        return self.path[-1] if self.path else ""
+
+
 @dataclass(frozen=True, slots=True)
-class Chunk:
+class ChunkText:
     """A part of a page: what is embedded, searched and shown."""
 
     text: str
@@ -74,15 +125,26 @@ class Chunk:
     prefix_length: int
     """Characters of `text` that are title and heading path."""
     overlap_length: int
-    """Characters of `text` after the prefix that repeat the end of the chunk before."""
+    """Characters of `text` after the prefix that repeat an earlier chunk: its end, a header, or an announcement."""
     section: str
+    """The heading of the section with most of the chunk's text."""
     section_path: tuple[str, ...]
-    """The headings from the outermost to the chunk's first section."""
+    """The headings from the outermost to that one."""
     headings: tuple[str, ...]
-    """All headings whose text is in the chunk: a short section is merged with its neighbour."""
+    """All headings whose text is in the chunk: a short section is merged with the next one."""
     anchor: str
     start_line: int
     end_line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk(ChunkText):
+    """A chunk as the chunker makes it."""
+
+    sections: tuple[ChunkSection, ...] = ()
+    """All sections whose text is in the chunk, in order."""
+    units: tuple[Unit, ...] = ()
+    """The parts of the text after prefix and overlap, in order."""
 
 
 class Indexed(StrEnum):
@@ -149,7 +211,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredChunk(Chunk):
+class StoredChunk(ChunkText):
     """A chunk as the catalog has it, with what it knows of its page: see `Page`."""
 
     name: str
@@ -164,3 +226,30 @@ class StoredChunk(Chunk):
     page_word_count: int
     updated: str | None
     """When a commit last changed the page, ISO 8601 in UTC."""
+    places: bytes = b"\x92\x90\x90"
+    """Its sections and units, as `encode_places` returns them: most chunks that are read need neither."""
+
+    @property
+    def sections(self) -> tuple[ChunkSection, ...]:
+        """All sections whose text is in the chunk, in order, decoded each time. Errors: `CatalogCorruptError`."""
+        return _decode_places(self.places)[0]
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """The parts of the text after prefix and overlap, in order, decoded each time. Errors: `CatalogCorruptError`."""
+        return _decode_places(self.places)[1]
+
+
+_PLACES = msgspec.msgpack.Decoder(tuple[tuple[ChunkSection, ...], tuple[Unit, ...]])
+
+
+def encode_places(sections: tuple[ChunkSection, ...], units: tuple[Unit, ...]) -> bytes:
+    """Return the sections and units of a chunk in MessagePack."""
+    return msgspec.msgpack.encode((sections, units))
+
+
+def _decode_places(places: bytes) -> tuple[tuple[ChunkSection, ...], tuple[Unit, ...]]:
+    try:
+        return _PLACES.decode(places)
+    except (msgspec.MsgspecError, TypeError) as error:
+        raise CatalogCorruptError(f"the catalog has units of a passage that cannot be read: {error}") from error

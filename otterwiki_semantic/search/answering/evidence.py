@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from otterwiki_semantic.content.analysis import fold
-from otterwiki_semantic.content.chunking import sentence_ranges
+from otterwiki_semantic.content.analysis import fold, sentence_ranges
 from otterwiki_semantic.content.markdown import is_table_rule
 from otterwiki_semantic.search.answering.plain import clean, plain_text
 from otterwiki_semantic.search.answering.source import Source
@@ -19,10 +18,6 @@ _FENCE = re.compile(r"\A\s*+(?:>\s?)*+(`{3,}+|~{3,}+)")
 _HEADING = re.compile(r"\A\s{0,3}(#{1,6})\s++")
 _ITEM = re.compile(r"\A\s*+(?:[-*+•]|\d{1,3}[.)])\s++(?:\[[xX]\]\s++)?")
 _FRONT_MATTER = re.compile(r"\A---\n.*?\n---\n", re.DOTALL)
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.\s?g|i\.\s?e|vs|cf|approx|ca|no|nr|dr|mr|mrs|al|bzw|z\.\s?B|d\.\s?h)|(?<!\w)[A-Z])\.$", re.IGNORECASE
-)
-_LONGEST_ABBREVIATION = 16
 _IDLE = {"nothing", "nobody", "none", "nichts", "niemand", "rien"}
 """Negations of an announcement that do not negate what it announces."""
 _MAX_UNITS = 2_000
@@ -265,18 +260,7 @@ def _read_table(reader: _Reader, rows: Sequence[Sequence[str]]) -> None:
 
 def sentences(text: str) -> Iterator[str]:
     """Yield the sentences of plain text."""
-    ranges: list[tuple[int, int]] = []
-    for start, end in sentence_ranges(text):
-        if ranges and _ends_in_abbreviation(text, *ranges[-1]):
-            ranges[-1] = (ranges[-1][0], end)
-        else:
-            ranges.append((start, end))
-    return (text[start:end] for start, end in ranges)
-
-
-def _ends_in_abbreviation(text: str, start: int, end: int) -> bool:
-    """Whether what looks like a sentence of a text ends in an abbreviation, and goes on."""
-    return _ABBREVIATION.search(text, max(start, end - _LONGEST_ABBREVIATION), end) is not None
+    return (text[start:end] for start, end in sentence_ranges(text))
 
 
 def cells(line: str) -> list[str]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from otterwiki_semantic.content.chunking import sentence_ranges
+from otterwiki_semantic.content.analysis import ends_sentence, sentence_ranges
 from otterwiki_semantic.content.markdown import is_table_rule
 from otterwiki_semantic.search.answering.plain import clean, plain_text
 
@@ -45,11 +45,6 @@ _ENDS_SENTENCE = re.compile(
 )
 _CONTINUES = frozenset("[【［(（\"'”’)]*_`~」』）.!?…。！？")
 """What may belong to the sentence before it, or hide what does."""
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.\s?g|i\.\s?e|vs|cf|approx|ca|no|nr|fig|dr|mr|mrs|ms|st|bzw|z\.\s?B|d\.\s?h|u\.\s?a|p\.\s?ex)|(?<!\w)[A-Z])\.$",
-    re.IGNORECASE,
-)
-_LONGEST_ABBREVIATION = 16
 
 _FENCE = re.compile(r"\A\s*+(?P<mark>`{3,}+|~{3,}+)(?P<info>[^`]*+)$")
 _HEADING = re.compile(r"\s{0,3}#{1,6}(?:\s|$)")
@@ -151,7 +146,7 @@ class StatementParser:
         if len(text) > _MAX_OPEN:
             return True
         ended = _ENDS_SENTENCE.search(text[-200:])
-        return bool(ended) and not _is_unclosed(text) and not _ends_in_abbreviation(text, 0, len(text.rstrip()))
+        return bool(ended) and not _is_unclosed(text) and ends_sentence(text, len(text.rstrip()), character)
 
     def _is_prose(self) -> bool:
         if self._kind is StatementKind.ITEM or self._table is not None or self._header is not None:
@@ -327,15 +322,11 @@ def _plain_around_marks(text: str) -> str:
 def _sentences(text: str) -> Iterator[str]:
     ranges: list[tuple[int, int]] = []
     for start, end in sentence_ranges(text):
-        if ranges and (_ends_in_abbreviation(text, *ranges[-1]) or not _READ_MARK.sub("", text[start:end]).strip(" .")):
+        if ranges and not _READ_MARK.sub("", text[start:end]).strip(" ."):
             ranges[-1] = (ranges[-1][0], end)
         else:
             ranges.append((start, end))
     return (text[start:end] for start, end in ranges)
-
-
-def _ends_in_abbreviation(text: str, start: int, end: int) -> bool:
-    return _ABBREVIATION.search(text, max(start, end - _LONGEST_ABBREVIATION), end) is not None
 
 
 def _is_unclosed(text: str) -> bool:

@@ -9,6 +9,7 @@ from hypothesis import given
 from otterwiki_semantic.content.chunking import ByteCounter, chunk_document, count_words
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.core.chunk_profiles import PROFILES, Profile
+from otterwiki_semantic.core.records import Chunk, ChunkSection, UnitKind
 from tests.support.chunks import body, chunks_of, is_subsequence, new_text, page_words, sentences, shown_path
 from tests.support.markdown_strategies import PAGES, RAW
 
@@ -59,22 +60,139 @@ def test_a_section_ends_a_chunk() -> None:
     assert "Alpha" not in chunks[1].text
 
 
-def test_a_stub_merges_with_the_next_section_and_keeps_its_heading() -> None:
+def test_a_stub_merges_with_the_next_section_which_names_the_chunk() -> None:
     chunks = chunks_of(f"## Stub\n\nA few words.\n\n### Below\n\n{sentences(8)}\n\n## Other\n\n{sentences(8)}\n")
     assert [chunk.headings for chunk in chunks] == [("Stub", "Below"), ("Other",)]
     assert "Below" in body(chunks[0])
-    assert chunks[0].text.startswith("[Title > Stub] A few words.")
+    assert chunks[0].text.startswith("[Title > Stub > Below] A few words.")
+    assert (chunks[0].section, chunks[0].section_path, chunks[0].anchor) == ("Below", ("Stub", "Below"), "below")
+    assert chunks[0].sections == (ChunkSection(("Stub",), "stub"), ChunkSection(("Stub", "Below"), "below"))
 
 
-def test_a_stub_does_not_merge_with_a_higher_section() -> None:
-    source = f"## A\n\n{sentences(8)}\n\n### Stub\n\nA few words.\n\n## B\n\n{sentences(8)}\n"
-    assert [chunk.headings for chunk in chunks_of(source)] == [("A", "Stub"), ("B",)]
+def test_the_heading_of_a_stub_that_the_path_does_not_show_is_kept() -> None:
+    (chunk,) = chunks_of(f"## Stub\n\nA few words.\n\n## Next\n\n{sentences(8)}\n")
+    assert chunk.text.startswith("[Title > Next] Stub\n\nA few words.\n\nNext\n\nWord")
 
 
-def test_a_trailing_stub_merges_backwards() -> None:
-    chunks = chunks_of(f"## Long\n\n{sentences(8)}\n\n## Stub\n\nA few words.\n")
-    assert [chunk.headings for chunk in chunks] == [("Long", "Stub")]
-    assert body(chunks[0]).endswith("Stub\n\nA few words.")
+def test_a_stub_does_not_merge_with_a_section_before_it_or_a_higher_one() -> None:
+    source = f"## A\n\n{sentences(8)}\n\n### Stub\n\nA few words.\n\n## B\n\n{sentences(8)}\n\n## End\n\nA few words."
+    assert [chunk.headings for chunk in chunks_of(source)] == [("A",), ("Stub",), ("B",), ("End",)]
+
+
+def test_a_short_end_of_a_section_is_merged_with_its_beginning() -> None:
+    (chunk,) = chunks_of(f"## S\n\n{sentences(15)}\n\nA few more words.")
+    assert chunk.text.endswith("here.\n\nA few more words.")
+
+
+def block_of(kind: str, rows: int) -> str:
+    """Return a block with rows of eight words."""
+    words = "this row has eight words of its own"
+    match kind:
+        case "table":
+            return "| first | second |\n|---|---|\n" + "\n".join(f"| {n} | {words} |" for n in range(rows))
+        case "list":
+            return "\n".join(f"- {words}" for _ in range(rows))
+    return "```\n" + "\n".join(words for _ in range(rows)) + "\n```"
+
+
+@pytest.mark.parametrize("kind", ["table", "list", "code"])
+@pytest.mark.parametrize("before", range(1, 16))
+def test_a_block_that_fits_a_chunk_is_not_divided_and_stands_with_what_announces_it(kind: str, before: int) -> None:
+    chunks = chunks_of(f"## S\n\n{sentences(before)} These are all of them:\n\n{block_of(kind, 14)}\n\n{sentences(3)}")
+    (with_block,) = (chunk for chunk in chunks if "row" in new_text(chunk))
+    assert new_text(with_block).count("row") == 14
+    assert "These are all of them:\n\n" in body(with_block)
+
+
+def test_a_stub_exceeds_the_target_rather_than_standing_alone() -> None:
+    (chunk,) = chunks_of(f"## S\n\n{sentences(3)}\n\n{block_of('code', 15)}")
+    assert count_words(body(chunk)) == 153
+    (chunk,) = chunks_of(f"## S\n\n{sentences(3)}\n\n{block_of('code', 18)}")
+    assert count_words(body(chunk)) == 177
+    assert len(chunks_of(f"## S\n\n{sentences(6)}\n\n{block_of('code', 18)}")) == 2
+
+
+@pytest.mark.parametrize(("kind", "repeated"), [("table", "first | second"), ("list", "These are all of them:")])
+def test_later_parts_of_a_block_repeat_its_beginning(kind: str, repeated: str) -> None:
+    chunks = chunks_of(f"## S\n\nThese are all of them:\n\n{block_of(kind, 60)}")
+    assert len(chunks) > 2
+    for chunk in chunks[1:]:
+        assert body(chunk)[: chunk.overlap_length] == repeated
+        assert chunk.start_line > chunks[0].end_line
+        assert {unit.kind for unit in chunk.units} == {UnitKind.ROW if kind == "table" else UnitKind.ITEM}
+    assert sum(new_text(chunk).count("row") for chunk in chunks) == 60
+
+
+def test_a_chunk_repeats_whole_sentences_only() -> None:
+    long = " ".join(f"word{number}" for number in range(40))
+    chunks = chunks_of("## S\n\n" + " ".join(f"Number {n} {long}." for n in range(12)))
+    assert len(chunks) > 3
+    assert not any(chunk.overlap_length for chunk in chunks), "every sentence is longer than an overlap"
+
+
+def units_of(chunk: Chunk) -> list[tuple[str, str, int]]:
+    return [(unit.kind, chunk.text[unit.start : unit.end], unit.start_line) for unit in chunk.units]
+
+
+def test_every_part_of_a_chunk_knows_where_it_stands() -> None:
+    source = """\
+## Ports
+
+All of them. See also
+the manual:
+
+| port | used by |
+|---|---|
+| 80 | the web. All of it |
+
+- One. Two.
+  Three.
+  - nested
+
+### Code
+
+```
+first
+
+  second
+```
+"""
+    (chunk,) = chunks_of(source)
+    assert units_of(chunk) == [
+        ("sentence", "All of them.", 3),
+        ("sentence", "See also the manual:", 3),
+        ("header", "port | used by", 6),
+        ("row", "80 | the web. All of it", 8),
+        ("item", "- One. Two.\n  Three.", 10),
+        ("item", "- nested", 12),
+        ("heading", "Code", 14),
+        ("code", "first", 17),
+        ("code", "second", 19),
+    ]
+    assert [chunk.sections[unit.section].heading for unit in chunk.units] == ["Ports"] * 6 + ["Code"] * 3
+    assert [(unit.start_line, unit.end_line) for unit in chunk.units][1:5] == [(3, 4), (6, 6), (8, 8), (10, 11)]
+    assert chunk.sections == (ChunkSection(("Ports",), "ports"), ChunkSection(("Ports", "Code"), "code"))
+
+
+def test_a_long_item_is_several_units() -> None:
+    (chunk,) = chunks_of(f"1. {sentences(5)}\n2. {sentences(8)}")
+    texts = [text for kind, text, _ in units_of(chunk) if kind == "item"]
+    assert [count_words(text) for text in texts] == [56, 12, *[11] * 7]
+    assert texts[1].startswith("2. Word number 0")
+
+
+@given(source=PAGES | RAW)
+def test_the_units_are_the_new_text_of_a_chunk(source: str) -> None:
+    for chunk in chunks_of(source):
+        place = chunk.prefix_length + chunk.overlap_length
+        for unit in chunk.units:
+            assert not chunk.text[place : unit.start].strip()
+            assert chunk.text[unit.start : unit.end].strip() == chunk.text[unit.start : unit.end] != ""
+            assert chunk.start_line <= unit.start_line <= unit.end_line <= chunk.end_line
+            place = unit.end
+        assert not chunk.text[place:].strip()
+        assert {unit.section for unit in chunk.units} <= set(range(len(chunk.sections)))
+        assert ChunkSection(chunk.section_path, chunk.anchor) in chunk.sections
 
 
 def test_an_empty_heading_is_shown_by_the_path_of_the_one_below() -> None:
