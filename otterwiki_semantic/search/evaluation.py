@@ -2,6 +2,9 @@
 
 Recall, precision, reciprocal rank (Voorhees, 1999) and normalised discounted cumulative gain with binary judgements (Järvelin
 and Kekäläinen, 2002); the mean difference of two rankings with a paired bootstrap interval (Efron, 1979; Sakai, 2006).
+
+Questions as readers type them may also say where their answer is, and which words it has: `score_question` compares the
+passages that a search shows with these.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +23,7 @@ import numpy as np
 
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.parameters import QueryText, check_names, unique_names
-from otterwiki_semantic.core.records import SearchOptions
+from otterwiki_semantic.core.records import Hit, SearchOptions
 
 CUTOFFS = (1, 5, 10)
 GAINS = ("ndcg", "mrr", *(f"recall@{k}" for k in CUTOFFS), *(f"precision@{k}" for k in CUTOFFS))
@@ -33,17 +37,47 @@ RANKED_PAGES = SearchOptions(n=2 * _DEPTH, max_chunks_per_page=1, rerank=False)
 _RESAMPLES = 10_000
 _INTERVAL = 0.95
 
+UNANSWERABLE = "unanswerable"
+KINDS = ("question", "keywords", "situation", UNANSWERABLE)
+"""How a reader puts a question: as a sentence, in keywords, by telling what happened; or what the wiki does not answer."""
+QUESTION_METRICS = ("r1", "r5", "ndcg", "s1", "s5", "a1", "a3", "a5", "labelled", "unit", "silent", "wrongly_silent")
+"""Of each question, from 0 to 1, and None where it has no meaning; 1 is best, but for `wrongly_silent`.
+
+A relevant page is first (`r1`), among the first five (`r5`), and how early it comes in ten (`ndcg`, of the first relevant page
+alone). The first result, or one of five, names the section of the answer (`s1`, `s5`). The text of one of the first 1, 3, 5
+results holds the answer (`a1`, `a3`, `a5`), and the first such result names the section (`labelled`). The best unit of the
+first passage that holds the answer is the answering one (`unit`). No result is relevant (`silent` for unanswerable questions,
+`wrongly_silent` for the others).
+"""
+QUESTION_LOSSES = ("wrongly_silent",)
+PASSAGES = 5
+"""Results of a question that are compared with its answer."""
+_METRICS_OF_KINDS = ("r1", "r5", "a5")
+_ANSWER_FIELDS = ("page", "section", "answer")
+_RUN, _HELD_SHARE = 4, 0.8
+
 Metrics = dict[str, float]
 """The metrics of one query, or their means over several, by name."""
+QuestionMetrics = dict[str, float | None]
+"""The metrics of one question, or their means over several, by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuery:
-    """A question, the paths of the pages that answer it, and those that are left out of its ranking."""
+    """A query, the paths of the pages that answer it, and those that are left out of its ranking."""
 
     query: str
     relevant: tuple[str, ...]
+    """Empty only if its kind is `UNANSWERABLE`."""
     exclude: tuple[str, ...] = ()
+    kind: str = ""
+    """One of `KINDS`; empty if only its ranking of pages is judged."""
+    page: str = ""
+    """The relevant page with the answer; empty if any of them may have it."""
+    section: str | None = None
+    """The nearest heading above the answer; empty if there is none, None if it is not known."""
+    answer: str = ""
+    """A sentence, item or row of the page in its own words, if it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +95,45 @@ class Difference:
 
 
 def parse_judged_queries(value: object) -> list[JudgedQuery]:
-    """Return the judged questions of a query file's JSON; `ParameterError` names the first invalid entry."""
+    """Return the entries of a query file's JSON, with unanswerable questions; `ParameterError` names the first invalid one."""
     if not isinstance(value, list) or not value:
         raise ParameterError(
             'the query file has to be a list of {"query": "…", "relevant": ["page", …]}, with at least one entry'
         )
-    return [_judged(entry, position) for position, entry in enumerate(value)]
+    parsed = [_judged(entry, position) for position, entry in enumerate(value)]
+    if not any(judged.relevant for judged in parsed):
+        raise ParameterError("the query file names no relevant page; at least one question needs one")
+    return parsed
 
 
 def _judged(entry: object, position: int) -> JudgedQuery:
     where = f"entry {position} of the query file"
     if isinstance(entry, dict):
-        check_names(entry, ("query", "relevant", "exclude"), f" in {where}")
+        check_names(entry, ("query", "relevant", "exclude", "kind", *_ANSWER_FIELDS), f" in {where}")
     if not isinstance(entry, dict) or not isinstance(entry.get("query"), str) or not entry["query"].strip():
         raise ParameterError(f'{where} has no query; it has to be {{"query": "…", "relevant": ["page", …]}}')
     relevant, exclude = (_paths(entry.get(name, []), f"{name} of {where}") for name in ("relevant", "exclude"))
-    if not relevant:
-        raise ParameterError(f"{where} ({entry['query']!r}) names no relevant page")
-    if set(relevant) <= set(exclude):
-        raise ParameterError(f"{where} ({entry['query']!r}) leaves out every relevant page")
-    return JudgedQuery(entry["query"].strip(), relevant, exclude)
+    kind, page, section, answer = (_text(entry.get(name, ""), f"{name} of {where}") for name in ("kind", *_ANSWER_FIELDS))
+    where += f" ({entry['query']!r})"
+    if kind and kind not in KINDS:
+        raise ParameterError(f"the kind of {where} is {kind!r}; allowed are {', '.join(KINDS)}")
+    if not kind and (page or section or answer):
+        raise ParameterError(f"{where} has a page, section or answer, but no kind; allowed are {', '.join(KINDS)}")
+    if kind == UNANSWERABLE and (relevant or page or section or answer):
+        raise ParameterError(f"{where} has a page, section or answer, although its kind is {UNANSWERABLE}")
+    relevant = tuple(dict.fromkeys((*filter(None, [_key(page)]), *relevant)))
+    if not relevant and kind != UNANSWERABLE:
+        raise ParameterError(f"{where} names no relevant page")
+    if relevant and set(relevant) <= set(exclude):
+        raise ParameterError(f"{where} leaves out every relevant page")
+    known_section = section if "section" in entry else None
+    return JudgedQuery(entry["query"].strip(), relevant, exclude, kind, _key(page), known_section, answer)
+
+
+def _text(value: object, where: str) -> str:
+    if not isinstance(value, str):
+        raise ParameterError(f"{where} has to be a text")
+    return value.strip()
 
 
 def _paths(value: object, where: str) -> tuple[str, ...]:
@@ -106,8 +159,8 @@ def fingerprint(questions: Sequence[JudgedQuery]) -> str:
 
 def score(judged: JudgedQuery, ranking: Iterable[str], *, confident: bool = True) -> Metrics:
     """Return the metrics of one ranking of pages (their paths, best first); a path that comes again does not count."""
-    pages = [path for path in dict.fromkeys(map(_key, ranking)) if path not in judged.exclude]
-    ranks = [rank for rank, path in enumerate(pages, 1) if path in judged.relevant]
+    pages = _distinct(judged, ranking)
+    ranks = _relevant_ranks(judged, pages)
     gain = sum(1 / math.log2(rank + 1) for rank in ranks if rank <= _DEPTH)
     ideal = sum(1 / math.log2(rank + 1) for rank in range(1, min(_DEPTH, len(judged.relevant)) + 1))
     found = {k: sum(rank <= k for rank in ranks) for k in CUTOFFS}
@@ -119,6 +172,104 @@ def score(judged: JudgedQuery, ranking: Iterable[str], *, confident: bool = True
         "zero": float(not pages),
         "flagged": float(not confident),
     }
+
+
+def _distinct(judged: JudgedQuery, ranking: Iterable[str]) -> list[str]:
+    return [path for path in dict.fromkeys(map(_key, ranking)) if path not in judged.exclude]
+
+
+def _relevant_ranks(judged: JudgedQuery, pages: Sequence[str]) -> list[int]:
+    return [rank for rank, path in enumerate(pages, 1) if path in judged.relevant]
+
+
+def holds(text: str, answer: str) -> bool:
+    """Return whether a text has at least 80 % of an answer's words, in runs of at least four; all of a shorter answer."""
+    among, words = f" {' '.join(_words(text))} ", _words(answer)
+    run = min(_RUN, len(words))
+    found: set[int] = set()
+    for start in range(len(words) - run + 1):
+        if f" {' '.join(words[start : start + run])} " in among:
+            found.update(range(start, start + run))
+    return bool(words) and len(found) >= _HELD_SHARE * len(words)
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of Markdown or of plain text, without the targets of links."""
+    return re.findall(r"\w+", re.sub(r"\]\([^)]{0,300}\)", "]", text.lower()))
+
+
+def score_question(
+    judged: JudgedQuery, ranking: Iterable[str], hits: Iterable[Hit], marked: Iterable[Hit] = ()
+) -> QuestionMetrics:
+    """Return the metrics of one question, from a ranking of pages (see `score`) and the passages that a search shows.
+
+    `marked` are the passages of the same search with `best_sentence`, which `unit` is measured on.
+    """
+    shown = [hit for hit in hits if _key(hit.path) not in judged.exclude][:PASSAGES]
+    none = dict.fromkeys(QUESTION_METRICS)
+    silent = float(not any(hit.relevant for hit in shown))
+    if judged.kind == UNANSWERABLE:
+        return {**none, "silent": silent}
+    of_answer = {**_section_and_answer(judged, shown), **_best_unit(judged, marked)}
+    return {**none, **page_metrics(judged, ranking), **of_answer, "wrongly_silent": silent}
+
+
+def page_metrics(judged: JudgedQuery, ranking: Iterable[str]) -> Metrics:
+    """Return `r1`, `r5` and `ndcg` of a question, from a ranking of pages (see `score`)."""
+    first = min(_relevant_ranks(judged, _distinct(judged, ranking)), default=math.inf)
+    gain = 1 / math.log2(first + 1) if first <= _DEPTH else 0.0
+    return {"r1": float(first == 1), "r5": float(first <= PASSAGES), "ndcg": gain}
+
+
+def _section_and_answer(judged: JudgedQuery, shown: Sequence[Hit]) -> Metrics:
+    """Return the metrics of the section and of the answer, as far as they are known."""
+    found: Metrics = {}
+    named = [_is_on_page(judged, hit.path) and _words(hit.section) == _words(judged.section or "") for hit in shown]
+    held = [has_answer(judged, hit.path, hit.text) for hit in shown]
+    if judged.section is not None:
+        found |= {"s1": float(any(named[:1])), "s5": float(any(named))}
+    if judged.answer:
+        found |= {f"a{count}": float(any(held[:count])) for count in (1, 3, 5)}
+    if judged.section is not None and any(held):
+        found["labelled"] = float(named[held.index(True)])
+    return found
+
+
+def _best_unit(judged: JudgedQuery, marked: Iterable[Hit]) -> Metrics:
+    """Return `unit` if a passage holds the answer: whether its best unit holds it, or is a part of it that is no mere label."""
+    shown = [hit for hit in marked if _key(hit.path) not in judged.exclude][:PASSAGES]
+    for hit in shown:
+        if has_answer(judged, hit.path, hit.snippet):
+            start, end = hit.best_sentence or (0, 0)
+            unit = hit.snippet[start:end]
+            is_part = len(_words(unit)) >= _RUN and holds(judged.answer, unit)
+            return {"unit": float(is_part or holds(unit, judged.answer))}
+    return {}
+
+
+def has_answer(judged: JudgedQuery, path: str, text: str) -> bool:
+    """Return whether a text of a page holds the answer to a question, and the page is the one to have it."""
+    return _is_on_page(judged, path) and holds(text, judged.answer)
+
+
+def _is_on_page(judged: JudgedQuery, path: str) -> bool:
+    return _key(path) in ((judged.page,) if judged.page else judged.relevant)
+
+
+def question_means(rows: Sequence[Mapping[str, Any]]) -> QuestionMetrics:
+    """Return the mean of each metric over the questions that have it; None if none has."""
+    return {metric: _mean_of(metric, rows) for metric in QUESTION_METRICS}
+
+
+def means_by_kind(rows: Sequence[Mapping[str, Any]]) -> dict[str, QuestionMetrics]:
+    """Return the means of a few metrics for each kind of answerable questions, by kind."""
+    of_kind = {kind: [row for row in rows if row["kind"] == kind] for kind in KINDS if kind != UNANSWERABLE}
+    return {kind: {metric: _mean_of(metric, found) for metric in _METRICS_OF_KINDS} for kind, found in of_kind.items() if found}
+
+
+def _mean_of(metric: str, rows: Iterable[Mapping[str, Any]]) -> float | None:
+    known = [row[metric] for row in rows if row[metric] is not None]
+    return fmean(known) if known else None
 
 
 def means(rows: Sequence[Mapping[str, Any]]) -> Metrics:
@@ -143,7 +294,12 @@ def difference(before: Sequence[float], after: Sequence[float]) -> Difference:
 
 
 def read_judged_queries(path: Path) -> list[JudgedQuery]:
-    """Return the judged questions of a file; `ParameterError` if it holds none, or one that cannot be asked."""
+    """Return the entries of a query file that name a relevant page; errors: those of `read_query_file`."""
+    return [judged for judged in read_query_file(path) if judged.relevant]
+
+
+def read_query_file(path: Path) -> list[JudgedQuery]:
+    """Return the entries of a file, unanswerable questions included; `ParameterError` if one cannot be asked."""
     questions = parse_judged_queries(read_json(path))
     for position, judged in enumerate(questions):
         QueryText().parse(judged.query, f"the query of entry {position}")

@@ -27,7 +27,17 @@ from otterwiki_semantic.cli.common import (
 )
 from otterwiki_semantic.cli.evaluate.answers import answers_table, measure_answers, read_questions
 from otterwiki_semantic.cli.evaluate.drafts import draft_questions
-from otterwiki_semantic.cli.evaluate.runs import Run, comparison, failures, live_comparison, measure, plotter, read_run, table
+from otterwiki_semantic.cli.evaluate.runs import (
+    QUESTIONS,
+    Run,
+    comparison,
+    failures,
+    live_comparison,
+    measure,
+    plotter,
+    read_run,
+    table,
+)
 from otterwiki_semantic.content.chunking import profile_named
 from otterwiki_semantic.content.markdown import parse_markdown
 from otterwiki_semantic.content.pages import page_indexing
@@ -35,7 +45,7 @@ from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.records import MAX_RESULTS, Fusion, Indexed, Mode, SearchOptions
 from otterwiki_semantic.core.serialization import encode
 from otterwiki_semantic.daemon import IndexService
-from otterwiki_semantic.search.evaluation import GAINS, JudgedQuery, read_judged_queries
+from otterwiki_semantic.search.evaluation import GAINS, QUESTION_LOSSES, QUESTION_METRICS, JudgedQuery, read_query_file
 
 _RANKED = 20
 _POLL_SECONDS = 0.1
@@ -43,6 +53,8 @@ _SHADOW = ""
 """The file of --compare without one."""
 _SHADOW_RUN = " shadow"
 """What the name of the compared model's run ends with."""
+_MINIMA = (*GAINS, *(f"{QUESTIONS}{metric}" for metric in QUESTION_METRICS if metric not in QUESTION_LOSSES))
+"""Metrics of which --fail-under takes a minimum."""
 _file = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -52,12 +64,12 @@ class _Minimum(click.ParamType[tuple[str, float]]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
         metric, _, least = str(value).partition("=")
         try:
-            if metric in GAINS and 0 <= float(least) <= 1:
+            if metric in _MINIMA and 0 <= float(least) <= 1:
                 return metric, float(least)
         except ValueError:
             pass
         return self.fail(
-            f"{value!r} is not METRIC=VALUE with a value from 0 to 1 and one of the metrics {', '.join(GAINS)}", param, ctx
+            f"{value!r} is not METRIC=VALUE with a value from 0 to 1 and one of the metrics {', '.join(_MINIMA)}", param, ctx
         )
 
 
@@ -117,7 +129,11 @@ def evaluate() -> None:
     help="Compare with an earlier run's file (see --output); without one, with the model of SEMANTIC_SHADOW_MODEL.",
 )
 @click.option(
-    "--fail-under", "least", multiple=True, type=_Minimum(), help="Fail if the mean of a metric is lower, such as ndcg=0.85."
+    "--fail-under",
+    "least",
+    multiple=True,
+    type=_Minimum(),
+    help="Fail if the mean of a metric is lower, such as ndcg=0.85 or questions.r5=0.8.",
 )
 @click.option("--output", type=_file, help="Write the run to a file, to compare others with it.")
 @click.option("--plot", type=_file, help="Plot the metrics to a .png or .svg file.")
@@ -139,8 +155,9 @@ def run_command(
 ) -> None:
     """Search for the judged queries in the file QUERIES and show how well the relevant pages are ranked.
 
-    QUERIES is a list of {"query": "…", "relevant": ["page", …], "exclude": ["page", …]}. --chunks builds a
-    temporary index for each profile.
+    QUERIES is a list of {"query": "…", "relevant": ["page", …], "exclude": ["page", …]}. Questions as readers type them
+    also have a "kind" (question, keywords, situation or unanswerable), and may have the "page", "section" and "answer" that
+    results are compared with. --chunks builds a temporary index for each profile.
 
     --compare without a file shows how the serving model and the one of SEMANTIC_SHADOW_MODEL answered users' searches and
     the judged queries of SEMANTIC_EVAL_QUERIES so far, and asks both the QUERIES, if there are any.
@@ -152,7 +169,7 @@ def run_command(
     if asks_shadow and not (as_json and queries):
         _show_live_comparison(repository, data_dir, as_json=as_json)
     if queries is not None:
-        judged, rankings = read_judged_queries(queries), _rankings(modes, fusions)
+        judged, rankings = read_query_file(queries), _rankings(modes, fusions)
         indexes: list[str | None] = [*dict.fromkeys(profiles)] or [None]
         names = {(chunks, label): _run_name(chunks, label, len(rankings)) for chunks in indexes for label in rankings}
         earlier = {name: read_run(Path(compare), name) for name in names.values()} if compare else {}
@@ -234,9 +251,13 @@ def answers_command(
 ) -> None:
     """Ask for answers to the judged queries in QUERIES, and show how many rest on the relevant pages.
 
+    Its unanswerable questions are to be refused, as those of --unanswerable.
+
     SEMANTIC_ANSWERS names what writes the answers.
     """
-    judged, others = read_judged_queries(queries), read_questions(unanswerable) if unanswerable else []
+    entries, others = read_query_file(queries), read_questions(unanswerable) if unanswerable else []
+    judged = [each for each in entries if each.relevant]
+    others += [each.query for each in entries if not each.relevant]
     if output:
         _check_writable(output)
     with open_index(repository, data_dir) as index:

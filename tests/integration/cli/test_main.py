@@ -213,7 +213,7 @@ def test_a_result_has_its_address_and_the_part_that_answers(repository: Path) ->
     place, address, *excerpt = [line for line in answer.stdout.splitlines() if line]
     assert place.startswith("house/heating:")
     assert address.strip().startswith("http://wiki.lan/house/heating#")
-    assert len(" ".join(excerpt).split()) <= 15
+    assert len(" ".join(excerpt).split()) <= 16, "at least 60 characters of short words, and where it is cut"
     assert "\x1b" not in answer.stdout, "no colours in a pipe"
     assert run(*arguments, OTTERWIKI_URL="http://wiki.lan").stdout == answer.stdout
     assert "http" not in run(*arguments).stdout
@@ -290,6 +290,13 @@ def test_answers_are_measured(answering: Path, judged: Path, tmp_path: Path) -> 
     assert run_["metrics"]["supported"] == 1
     assert 0 < run_["metrics"]["sourced"] <= 1
     assert len(run_["queries"]) == 5
+
+
+def test_unanswerable_questions_of_the_query_file_are_to_be_refused(answering: Path, questions: Path) -> None:
+    measured = json.loads(evaluate_answers(answering, questions, "--json").stdout)
+    assert measured["metrics"]["refused"] == 1
+    assert [row["answered"] for row in measured["queries"]][-1] is False
+    assert len(measured["queries"]) == 5
 
 
 def evaluate_answers(repository: Path, judged: Path, *arguments: str | Path) -> Answer:
@@ -374,6 +381,66 @@ def test_an_interrupted_comparison_leaves_nothing_behind(repository: Path, tmp_p
     assert list(tmp_path.glob("otterwiki-semantic-*")) == []
 
 
+@pytest.fixture(scope="module")
+def questions(repository: Path) -> Path:
+    """Return a query file with a plain query, three questions and one that no page answers."""
+    path = repository.parent / "questions.json"
+    bleeding = "Hold a cup under the screw at the top, turn the key to the left until water comes instead of hissing"
+    entries = [
+        {"query": "gurgling radiator", "relevant": ["house/heating"]},
+        {
+            "query": "how do I bleed a radiator that gurgles",
+            "kind": "question",
+            "page": "house/heating",
+            "section": "Bleeding a radiator",
+            "answer": bleeding,
+        },
+        {"query": "disk failed what now", "kind": "situation", "relevant": ["machines/nas"]},
+        {"query": "tomatoes after frost", "kind": "keywords", "page": "garden", "answer": "Plant them after the middle of May"},
+        {"query": "exchange rate of the yen", "kind": "unanswerable"},
+    ]
+    path.write_text(json.dumps(entries), encoding="utf-8")
+    return path
+
+
+def test_questions_are_compared_with_their_answers(repository: Path, questions: Path) -> None:
+    written = repository.parent / "questions-run.json"
+    both = ("--mode", "hybrid", "--mode", "keyword")
+    answer = evaluate(repository, questions, *both, "--output", written)
+    assert answer.returncode == 0, answer.stderr
+    lines = answer.stdout.splitlines()
+    assert lines[0] == "4 questions, pages ranked"
+    assert "4 questions as readers type them, passages compared with the answers" in lines
+    assert re.search(r"^page first +1\.000 +\d\.\d{3}$", answer.stdout, re.MULTILINE)
+    assert re.search(r"^silent: unanswerable +1\.000 ", answer.stdout, re.MULTILINE)
+    assert re.search(r"^keywords: answer in 5 passages +1\.000 ", answer.stdout, re.MULTILINE)
+    hybrid, keyword = (run["questions"] for run in json.loads(written.read_text())["runs"])
+    right = {"r1": 1, "r5": 1, "ndcg": 1, "s1": 1, "s5": 1, "a3": 1, "a5": 1, "labelled": 1, "silent": 1, "wrongly_silent": 0}
+    assert hybrid["metrics"].items() >= right.items()
+    assert hybrid["by_kind"]["situation"] == {"r1": 1.0, "r5": 1.0, "a5": None}, "its answer is not known"
+    assert [(row["kind"], row["labelled"]) for row in hybrid["rows"]] == [
+        ("question", 1.0),
+        ("situation", None),
+        ("keywords", None),
+        ("unanswerable", None),
+    ]
+    assert keyword["rows"][0]["query"] == "how do I bleed a radiator that gurgles"
+    compared = evaluate(repository, questions, "--compare", written, "--fail-under", "questions.a5=0.9")
+    assert compared.returncode == 0, compared.stderr
+    assert re.search(r"page in 5 +\+0\.000  \[\+0\.000, \+0\.000\]  no difference", compared.stdout)
+
+
+def test_too_few_right_answers_fail(repository: Path, judged: Path, tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text(json.dumps([{"query": "gurgling radiator", "kind": "keywords", "page": "garden"}]))
+    answer = evaluate(repository, wrong, "--fail-under", "questions.r1=0.5")
+    assert answer.returncode == 1
+    assert "hybrid: questions.r1 is 0.000, which is below 0.5" in answer.stderr
+    answer = evaluate(repository, judged, "--fail-under", "questions.r1=0.5")
+    assert answer.returncode == 1
+    assert "hybrid: questions.r1 was not measured" in answer.stderr
+
+
 def test_two_runs_are_compared(repository: Path, judged: Path) -> None:
     written = repository.parent / "before.json"
     assert evaluate(repository, judged, "--output", written).returncode == 0
@@ -402,6 +469,8 @@ def test_without_another_model_there_is_nothing_to_compare(repository: Path) -> 
         '{"runs": [{"name": "hybrid", "queries": 5}]}',
         '{"runs": [{"name": "hybrid", "queries": [{"query": "x"}]}]}',
         '{"runs": [{"name": "hybrid", "queries": [{"query": "x", "relevant": [], "exclude": [], "ndcg": NaN}]}]}',
+        '{"runs": [{"name": "hybrid", "queries": [], "questions": []}]}',
+        '{"runs": [{"name": "hybrid", "queries": [], "questions": {"rows": [{"query": "x"}]}}]}',
     ],
 )
 def test_a_file_that_is_no_earlier_run_is_refused(repository: Path, judged: Path, tmp_path: Path, content: str) -> None:
@@ -429,6 +498,13 @@ def test_a_mean_that_is_too_low_fails(repository: Path, judged: Path) -> None:
         ('[{"query": "x"}]', (), "names no relevant page"),
         ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "beauty=1"), "'beauty=1' is not METRIC=VALUE"),
         ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "ndcg=nan"), "'ndcg=nan' is not METRIC=VALUE"),
+        ('[{"query": "x", "page": "home"}]', (), "entry 0 of the query file ('x') has a page, section or answer, but no kind"),
+        ('[{"query": "x", "kind": "unanswerable"}]', (), "names no relevant page"),
+        (
+            '[{"query": "x", "relevant": ["home"]}]',
+            ("--fail-under", "questions.wrongly_silent=0.1"),
+            "'questions.wrongly_silent=0.1' is not METRIC=VALUE",
+        ),
         ('[{"query": "x", "relevant": ["home"]}]', ("--fail-under", "zero=0.1"), "'zero=0.1' is not METRIC=VALUE"),
         ('[{"query": "x", "relevant": ["home"]}]', ("--output", "/nowhere/run.json"), "/nowhere/run.json cannot be written"),
         ('[{"query": "x", "relevant": ["home"]}]', ("--compare", "setup.cfg"), "setup.cfg is not JSON"),

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from otterwiki_semantic.core.records import Answer, Freshness, Highlight, Hit, SearchOptions, TotalHits
 from otterwiki_semantic.search import with_excerpts
+from tests.support.hits import make_hit
 
 PREFIX = "[Page > Part] "
 LONG = " ".join(f"word{number}" for number in range(200))
@@ -17,36 +18,13 @@ LONG = " ".join(f"word{number}" for number in range(200))
 def hit(text: str, highlights: tuple[tuple[int, int], ...] = (), best: tuple[int, int] | None = None, overlap: int = 0) -> Hit:
     """A result whose own text begins after the prefix and `overlap` characters; ranges count from the end of the prefix."""
     shift = len(PREFIX)
-    return Hit(
-        path="page",
-        title="Page",
-        section="Part",
-        breadcrumb="Page > Part",
-        score=1.0,
-        relevant=True,
-        similarity=0.5,
-        distance=0.5,
+    return make_hit(
         text=text,
-        text_start_line=1,
-        text_end_line=1,
         snippet=PREFIX + text,
         prefix_length=shift,
         overlap_length=overlap,
         highlights=((1, 5), *((begin + shift, end + shift) for begin, end in highlights)),
         best_sentence=(best[0] + shift, best[1] + shift) if best else None,
-        category=None,
-        tags=(),
-        updated=None,
-        also_on=(),
-        name="page",
-        section_path=("Part",),
-        headings=("Part",),
-        anchor="part",
-        start_line=1,
-        end_line=1,
-        chunk_index=0,
-        total_chunks=1,
-        page_word_count=1,
     )
 
 
