@@ -26,7 +26,7 @@ run: $(VENV)/.for-wiki ## Serve the demo wiki on http://127.0.0.1:8080 (PORT= ch
 
 ##@ Change it
 
-test-fast: $(VENV)/.for-test ## Test what needs no model, no process and no wiki (20 s)
+test-fast: $(VENV)/.for-test ## Test what needs no model, no process and no wiki (50 s)
 	$(BIN)/python -m pytest -n 2 tests/unit
 
 test: $(VENV)/.for-test ## Test everything (16 min)

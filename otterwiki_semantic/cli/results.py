@@ -53,7 +53,7 @@ def print_answer(answer: Answer) -> None:
 
 def _print_hit(hit: Hit) -> None:
     click.secho(f"{hit.path}:{hit.start_line}", fg="green", nl=False)
-    click.echo(f"  {_number(None if hit.distance is None else 1 - hit.distance)}  {' > '.join(hit.section_path)}")
+    click.echo(f"  {_number(None if hit.distance is None else 1 - hit.distance)}  {' > '.join(hit.section_path[1:])}")
     if hit.url:
         click.secho(f"{_INDENT}{hit.url}", fg="cyan")
     excerpt = hit.excerpt or hit.snippet[hit.prefix_length :]

@@ -88,7 +88,6 @@ from otterwiki_semantic.embedding import CachedEmbedder, Matrix, QueryEmbedder, 
 from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, RecallGate
 from otterwiki_semantic.search import (
     NO_RESULT,
-    BestSentences,
     PassageSources,
     PinnedAnswers,
     Query,
@@ -160,7 +159,6 @@ class IndexEngine:
         self._reranking = RerankStage(open_reranker(settings), self._telemetry)
         self._passage_sources = PassageSources(repository, settings.max_page_bytes)
         self._paragraphs = CachedEmbedder(self.embedder)
-        self._best_sentences = BestSentences(self._paragraphs)
         self._recipe = IndexRecipe(self.embedder, settings.chunks, settings.languages)
         self._model = ModelStatus(self._recipe)
         gate = RecallGate(self._recipe, partial(_judged_queries, settings.eval_queries), self._search_in_background)
@@ -276,8 +274,9 @@ class IndexEngine:
         self._warm = serving.name
         serving.warm_up()
         try:
-            words = " ".join(serving.catalog.keywords.common_words(_WARM_UP_WORDS))
-            self._search_as_user(serving, words, SearchOptions(), may_ask_server=False)
+            words = serving.catalog.keywords.common_words(_WARM_UP_WORDS)
+            for query in (" ".join(words), *words[:1]):  # a question, and a name
+                self._search_as_user(serving, query, SearchOptions(), may_ask_server=False)
         except Exception as error:  # noqa: BLE001 - the first search reports it
             log.info("the first search loads what it needs: %s", error)
 
@@ -317,9 +316,6 @@ class IndexEngine:
         start = time.perf_counter()
         try:
             answers = self._search(parsed, pending, options, urls)
-            if options.needs_best_sentence:
-                vectors = [partial(mean_vector, of_query) for of_query in pending or [[]] * len(parsed)]
-                answers = list(map(self._best_sentences.applied_to, answers, vectors))
             answers = [with_excerpts(answer, options) for answer in answers]
         except Exception:
             self._telemetry.record_failure(Failure.SEARCH)
@@ -426,7 +422,9 @@ class IndexEngine:
     ) -> SearchResult:
         scale = self._recipe.scale(generation)
         pinned = self._pinned.paths(query, vector, generation, scale)
-        found = search_chunks(generation, replace(query, pinned=pinned), vector, options, scale, rerank_scores, urls)
+        embeds = options.needs_best_sentence and not self.embedder.asks_server  # a server would take too long
+        embed = self._paragraphs.embed if embeds else None
+        found = search_chunks(generation, replace(query, pinned=pinned), vector, options, scale, rerank_scores, urls, embed)
         if not options.markdown:
             return found
         return self._passage_sources.applied_to(found, generation.catalog, options.section_words)

@@ -122,7 +122,7 @@ def _add_reading(reads: Callable[..., Callable[[Tool], None]], wiki: WikiBackend
         Use this first. The passages often answer; if not, read_note with the path and section of one.
         """
         more = [more_queries] if isinstance(more_queries, str) else more_queries or []
-        return search_answer(await wiki.search([q, *more], {**options, "markdown": True}), max_tokens)
+        return search_answer(await wiki.search([q, *more], {**options, "markdown": True, "best_sentence": True}), max_tokens)
 
     @reads("Read a page or section", ReadRequest)
     async def read_note(path: str, max_tokens: int, **parts: Any) -> NoteAnswer:

@@ -3,7 +3,6 @@
 `pipeline` is the whole way of a query; `evaluation`, which judges rankings, is imported by its own name.
 """
 
-from otterwiki_semantic.search.best_sentence import BestSentences as BestSentences
 from otterwiki_semantic.search.draft import find_mentions as find_mentions
 from otterwiki_semantic.search.draft import likely_duplicates as likely_duplicates
 from otterwiki_semantic.search.draft import pages_about as pages_about

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from otterwiki_semantic.content.analysis.minhash import MIN_SHARED, SIGNATURE_SIZE, ShingledText, Signatures, comparison_text
-from otterwiki_semantic.search.retrieval import Candidate, Tier
+from otterwiki_semantic.search.candidates import Candidate, Tier
 
 _MAX_ALIKE = 100
 """Possible duplicates of a chunk that are looked at: of thousands that are all alike, the best are kept, or none."""

@@ -1,8 +1,7 @@
 """What the names of a page and of its sections say about a query, and links about the page, in points of its score.
 
 Two things count: how much of the query a name has (recall), and how much of the name the query has (precision); words weigh by
-their rarity. `tools/fit_ranking.py` fits the weights on judged wikis, and measures them on a wiki left out; docs/quality.md has
-the figures.
+their rarity. The weights were fitted on judged wikis, and measured on a wiki left out; docs/quality.md has the figures.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from otterwiki_semantic.storage import HeadingWords, PageNames
 
 WEIGHTS = (5.5, 2.0, 1.2, 4.0, 4.0)
 """Points for each of the `Features` at 1."""
-EXACT_POINTS = 7.0
+EXACT_POINTS = 8.0
 """Points for a heading that is the whole query, and for a rare identifier as it is typed."""
 LINK_POINTS = 1.2
 """Points for the logarithm of 1 and the number of pages that link to the page: what many refer to is often what is meant."""
@@ -58,6 +57,10 @@ class NameEvidence:
         self._whole = sum(weights.values())
         self._names = names
         self._of_pages: dict[str, tuple[float, float, float]] = {}
+
+    def points(self, path: str, headings: HeadingWords) -> float:
+        """Return what the names of a page, and of the headings of one of its chunks, add to the chunk's score."""
+        return self.features(path, headings).points
 
     def features(self, path: str, headings: HeadingWords) -> Features:
         """Return the features of a chunk of a page."""

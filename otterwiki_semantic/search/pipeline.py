@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from otterwiki_semantic.core.records import MAX_WINDOW, NO_URLS, Facets, Hit, PageUrls, SearchOptions, Sort, TotalHits
+from otterwiki_semantic.search.best_unit import Embed, UnitChooser
+from otterwiki_semantic.search.candidates import Candidate, CandidateSet, Tier
 from otterwiki_semantic.search.deduplication import Deduplicator
 from otterwiki_semantic.search.mmr import mmr_order
 from otterwiki_semantic.search.query import Query, filter_of, has_phrases
-from otterwiki_semantic.search.results import ResultBuilder, Shown, judge
-from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, QueryVector, Tier, retrieve
+from otterwiki_semantic.search.results import ResultBuilder, Shown
+from otterwiki_semantic.search.retrieval import QueryVector, retrieve
 from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import Catalog, Generation
 
@@ -66,27 +68,31 @@ def search_chunks(
     scale: Scale,
     rerank_scores: RerankScores | None = None,
     urls: PageUrls = NO_URLS,
+    embed: Embed | None = None,
 ) -> SearchResult:
     """Return the best chunks for a query, from the first one to `options.end`.
 
     The ranking is made in stages, each with four times as many candidates as the one before, whose results it keeps: more may
     be asked for, one page can crowd out the others, and duplicates can leave few. The number asked for only decides how many
     stages there are: every answer to a query begins with the same results. `vector` returns that of the query's text, None if
-    the model failed. Errors: those of the catalog and of ChromaDB.
+    the model failed; `embed` returns the vectors of units, if the best ones are chosen by meaning as well. Errors: those of the
+    catalog and of ChromaDB.
     """
     catalog = generation.catalog
     where = filter_of(options.filters, query)
     limit, ranking, hits, shortlist = _CANDIDATES, list[Candidate](), list[Hit](), dict[str, str]()
     shown = Shown()
+    units: UnitChooser | None = None
     while True:
         found = retrieve(generation, query, vector, where, options, limit, scale)
+        units = units or UnitChooser(query, found.words, vector() if embed else None, embed)
         eligible = _eligible(found, query, options, catalog)
-        ranked = _sorted(_reranked(eligible, rerank_scores or {}), found, options, catalog, scale)
+        ranked = _sorted(_reranked(eligible, rerank_scores or {}), options, catalog)
         is_whole = found.is_complete or len(ranked) < len(eligible) or _is_exhausted(found, options)
         is_last = is_whole or limit >= _MAX_CANDIDATES
         if limit == _CANDIDATES and options.rerank and not rerank_scores:
             shortlist = dict(_shortlist(ranked, options, catalog))
-        results = ResultBuilder(catalog, query, found, ranked, scale, options, urls)
+        results = ResultBuilder(catalog, query, found, ranked, options, urls, units)
         if is_last or options.sort is Sort.RELEVANCE:  # else the newest ones may still be missing
             most = MAX_WINDOW if is_last else limit // _CANDIDATES_PER_RESULT
             added, also_on = _added(ranking, ranked, most, options, catalog)
@@ -161,16 +167,13 @@ def _is_readable(candidate: Candidate) -> bool:
     return candidate.tier is Tier.SCORE and not candidate.chunk.is_words_only
 
 
-def _sorted(
-    ranked: list[Candidate], found: CandidateSet, options: SearchOptions, catalog: Catalog, scale: Scale
-) -> list[Candidate]:
+def _sorted(ranked: list[Candidate], options: SearchOptions, catalog: Catalog) -> list[Candidate]:
     """Return the candidates in the order that is asked for.
 
     By date only the relevant ones, or the best few if there are none: the newest of all would have little to do with the query.
     """
     if options.sort is Sort.RELEVANCE:
         return ranked
-    judge(ranked, found, catalog.keywords, scale)
     relevant = [each for each in ranked if each.is_relevant] or ranked[:_BEST_FEW]
     dates = catalog.updated(sorted({each.path for each in relevant}))
     return sorted(relevant, key=lambda each: -dates.get(each.path, 0))

@@ -7,15 +7,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from otterwiki_semantic.core.records import Explanation, Facets, Hit, PageUrls, RetrieverScore, SearchOptions, Sort, StoredChunk
+from otterwiki_semantic.core.records import (
+    ChunkSection,
+    Explanation,
+    Facets,
+    Hit,
+    PageUrls,
+    RetrieverScore,
+    SearchOptions,
+    Sort,
+    StoredChunk,
+    Unit,
+)
+from otterwiki_semantic.search.best_unit import UnitChooser
+from otterwiki_semantic.search.candidates import Candidate, CandidateSet, Tier
 from otterwiki_semantic.search.neighbours import chunk_runs, context_around, joined_text
 from otterwiki_semantic.search.query import Highlighter, Query
-from otterwiki_semantic.search.relevance import coverage, relevance
-from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, Tier
-from otterwiki_semantic.search.similarity_scale import Scale
-from otterwiki_semantic.storage import Catalog, KeywordIndex
+from otterwiki_semantic.storage import Catalog
 
-_JOINED_SHARE = 0.7
+_JOINED_SHARE = 0.75
 """A neighbour is joined if its score is at least this share of the best one's."""
 _JOINED_RANK_SHARE = 0.9
 """The same if scores are reciprocal ranks: as many words are shown on the judged wikis."""
@@ -23,16 +33,6 @@ _JOINED_BLOCK = 5
 """Results whose chunks join no run of each other; a result that comes later may stand in the run of an earlier one."""
 _MAX_DISTANCE = 2
 """Chunks between a result and a neighbour that may be joined to it."""
-
-
-def judge(candidates: Sequence[Candidate], found: CandidateSet, keywords: KeywordIndex, scale: Scale) -> None:
-    """Set the coverage and the relevance of candidates."""
-    texts = keywords.stored_words([each.id for each in candidates])
-    for each in candidates:
-        present = set(" ".join(texts.get(each.id, ())).split())
-        shares = [coverage(weights, present) for weights in found.word_weights if weights]
-        each.coverage = max(shares, default=float(each.keyword_rank is not None))
-        each.relevance = relevance(each.similarity, each.coverage, found.index_size, scale)
 
 
 @dataclass(slots=True)
@@ -53,9 +53,9 @@ class ResultBuilder:
     found: CandidateSet
     ranked: Sequence[Candidate]
     """The candidates that are eligible, best first."""
-    scale: Scale
     options: SearchOptions
     urls: PageUrls
+    units: UnitChooser
 
     def hits(
         self,
@@ -80,16 +80,27 @@ class ResultBuilder:
         for start in range(0, len(chosen), _JOINED_BLOCK):
             runs += chunk_runs([stored[each.id] for each in chosen[start : start + _JOINED_BLOCK]], near, shown.chunks)
         chosen = chosen[:count]
-        judge(chosen, self.found, self.catalog.keywords, self.scale)
+        highlights = [self._highlighter.ranges(stored[each.id].text) for each in chosen]
+        units = self._units([stored[each.id] for each in chosen], highlights)
         first, shown.results = shown.results, shown.results + len(chosen)
         return tuple(
-            self._hit(each, stored[each.id], run, rank, also_on.get(each.id, set()))
-            for rank, (each, run) in enumerate(zip(chosen, runs, strict=False), first)
+            self._hit(each, stored[each.id], run, rank, also_on.get(each.id, set()), matches, unit)
+            for rank, (each, run, matches, unit) in enumerate(zip(chosen, runs, highlights, units, strict=False), first)
         )
+
+    def _units(self, chunks: Sequence[StoredChunk], highlights: Sequence[tuple[tuple[int, int], ...]]) -> list[Unit | None]:
+        """Return the best unit of each chunk where that makes a difference to what is shown."""
+        if self.options.needs_best_sentence:
+            return self.units.choose(chunks, highlights)
+        several = [place for place, chunk in enumerate(chunks) if len(chunk.sections) > 1]
+        found = self.units.choose([chunks[place] for place in several], [highlights[place] for place in several])
+        units: list[Unit | None] = [None] * len(chunks)
+        for place, unit in zip(several, found, strict=True):
+            units[place] = unit
+        return units
 
     def facets(self, chosen: Sequence[Candidate]) -> Facets:
         """Count the pages of the results, and of every other candidate that is relevant."""
-        judge(self.ranked, self.found, self.catalog.keywords, self.scale)
         paths = {each.path for each in (*chosen, *(each for each in self.ranked if each.is_relevant))}
         labels = self.catalog.reader.page_labels(sorted(paths))
         return Facets(
@@ -111,7 +122,18 @@ class ResultBuilder:
     def _highlighter(self) -> Highlighter:
         return Highlighter(self.query)
 
-    def _hit(self, candidate: Candidate, chunk: StoredChunk, run: Sequence[StoredChunk], rank: int, also_on: set[str]) -> Hit:
+    def _hit(
+        self,
+        candidate: Candidate,
+        chunk: StoredChunk,
+        run: Sequence[StoredChunk],
+        rank: int,
+        also_on: set[str],
+        highlights: tuple[tuple[int, int], ...],
+        unit: Unit | None,
+    ) -> Hit:
+        """Return a candidate as a result, named after the section of the `unit` that answers best."""
+        section = ChunkSection(chunk.section_path, chunk.anchor) if unit is None else chunk.sections[unit.section]
         distance = None if candidate.similarity is None else _rounded(max(0.0, 1 - candidate.similarity))
         before, after = context_around(chunk, self.options.context, self.catalog.reader.page_range)
         return Hit(
@@ -125,11 +147,11 @@ class ResultBuilder:
             overlap_length=chunk.overlap_length,
             distance=distance,
             similarity=None if distance is None else _rounded(1 - distance),
-            section=chunk.section,
-            section_path=chunk.section_path,
-            breadcrumb=_breadcrumb(chunk),
+            section=section.heading,
+            section_path=(trail := _trail(chunk.title, section.path)),
+            breadcrumb=" > ".join(trail),
             headings=tuple(dict.fromkeys(heading for part in run for heading in part.headings)),
-            anchor=chunk.anchor,
+            anchor=section.anchor,
             start_line=chunk.start_line,
             end_line=chunk.end_line,
             chunk_index=chunk.chunk_index,
@@ -141,12 +163,13 @@ class ResultBuilder:
             updated=chunk.updated,
             score=_rounded(candidate.score),
             relevant=candidate.is_relevant,
-            highlights=self._highlighter.ranges(chunk.text),
+            highlights=highlights,
+            best_sentence=(unit.start, unit.end) if unit is not None and self.options.needs_best_sentence else None,
             also_on=tuple(sorted(also_on)),
             context_before=before,
             context_after=after,
             explain=self._explanation(candidate, rank) if self.options.explain else None,
-            url=self.urls.of(chunk.path, chunk.anchor),
+            url=self.urls.of(chunk.path, section.anchor),
             not_shown=not self.urls.shows(chunk.path),
         )
 
@@ -169,9 +192,9 @@ class ResultBuilder:
         )
 
 
-def _breadcrumb(chunk: StoredChunk) -> str:
-    headings = chunk.section_path[1:] if chunk.section_path[:1] == (chunk.title,) else chunk.section_path
-    return " > ".join((chunk.title, *headings))
+def _trail(title: str, headings: Sequence[str]) -> tuple[str, ...]:
+    """Return the page's title and some headings; a first heading that is the title stands once."""
+    return title, *(headings[1:] if headings[:1] == (title,) else headings)
 
 
 def _score(rank: int | None, score: float | None) -> RetrieverScore:

@@ -13,6 +13,7 @@ from otterwiki_semantic.storage.data_directory import claim_data_directory as cl
 from otterwiki_semantic.storage.exact_index import ChunkRef as ChunkRef
 from otterwiki_semantic.storage.exact_index import ExactIndex as ExactIndex
 from otterwiki_semantic.storage.exact_index import Mask as Mask
+from otterwiki_semantic.storage.exact_index import PageRows as PageRows
 from otterwiki_semantic.storage.filters import Filter as Filter
 from otterwiki_semantic.storage.filters import FilterMask as FilterMask
 from otterwiki_semantic.storage.filters import page_filter as page_filter
@@ -29,8 +30,10 @@ from otterwiki_semantic.storage.labels import SectionLabel as SectionLabel
 from otterwiki_semantic.storage.page_names import HeadingWords as HeadingWords
 from otterwiki_semantic.storage.page_names import PageNames as PageNames
 from otterwiki_semantic.storage.page_table import PageFacts as PageFacts
+from otterwiki_semantic.storage.posting_lists import WordSets as WordSets
 from otterwiki_semantic.storage.schema import iso_time as iso_time
 from otterwiki_semantic.storage.sqlite import SqliteFile as SqliteFile
+from otterwiki_semantic.storage.vector_rows import Rows as Rows
 from otterwiki_semantic.storage.vector_store import CollectionSpec as CollectionSpec
 from otterwiki_semantic.storage.vector_store import StoredVector as StoredVector
 from otterwiki_semantic.storage.vector_store import VectorStore as VectorStore

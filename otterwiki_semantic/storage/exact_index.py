@@ -5,6 +5,7 @@ Rows are only ever appended, in the order of the chunks' ids; those of deleted p
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
@@ -23,6 +24,8 @@ Mask = npt.NDArray[np.bool_]
 
 _MAX_DELETED, _MAX_DELETED_SHARE = 1_000, 0.1
 _ID_BYTES = 16
+_MEAN_DIGITS = 5
+"""Of means of similarities: the last digits depend on the places of vectors."""
 _RESCORED = 1.25
 """How many of the nearest by int8 are compared again, for one that is asked for; with 1.1 none of 100 was missed."""
 
@@ -42,6 +45,22 @@ class ChunkRef(NamedTuple):
     def is_words_only(self) -> bool:
         """Whether it is never embedded."""
         return self.vector.startswith(WORDS_ONLY)
+
+
+class PageRows(NamedTuple):
+    """The pages of some chunks."""
+
+    of_chunk: npt.NDArray[np.intp]
+    """Which of the pages each chunk is on."""
+    rows: Rows
+    """The rows of all chunks of the pages, one page after the other."""
+    counts: npt.NDArray[np.intp]
+    """The number of rows of each page."""
+
+    @property
+    def starts(self) -> npt.NDArray[np.intp]:
+        """Where the rows of each page begin in `rows`."""
+        return np.cumsum(self.counts) - self.counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,6 +139,8 @@ class ExactIndex:
         self.in_memory = vectors
         self._rows = self._stored if vectors is None else vectors
         self.paths = paths
+        self._last = threading.local()
+        """The last comparison of this thread's with all chunks: the vector, the rows and their similarities."""
         self._read = read
         self.size = int(np.count_nonzero(columns.live))
         """The number of chunks in the catalog."""
@@ -150,6 +171,8 @@ class ExactIndex:
         if not len(rows):
             return []
         cosines = self._rows.compare(vector, rows)
+        if mask is None:
+            self._last.comparison = vector, rows, cosines
         if not self._rows.is_exact:
             near = np.sort(largest(cosines, int(_RESCORED * count) + 1))
             rows, cosines = rows[near], self._compare_exactly(vector, rows[near], cosines[near])
@@ -181,6 +204,37 @@ class ExactIndex:
         rows = np.unique(self._embedded_rows(ids))
         cosines = self._rows.compare(vector, rows) if self._rows.is_exact else self._compare_exactly(vector, rows)
         return dict(zip(self.columns.ids[rows].tolist(), cosines.tolist(), strict=True))
+
+    def rows(self, ids: Sequence[int]) -> Rows:
+        """Return the rows of chunks, which have to be in the index, in this order."""
+        return np.searchsorted(self.columns.ids, np.array(ids, dtype=np.int64))
+
+    def pages_of(self, rows: Rows) -> PageRows:
+        """Return the pages of some rows, with all their rows."""
+        numbers, page = np.unique(self.columns.pages[rows], return_inverse=True)
+        # The rows of a page are adjacent, and a changed page gets the next number: pages are in order.
+        starts, ends = (np.searchsorted(self.columns.pages, numbers, side) for side in ("left", "right"))
+        counts = ends - starts
+        skipped = np.repeat(starts - (np.cumsum(counts) - counts), counts)
+        return PageRows(page, skipped + np.arange(len(skipped)), counts)
+
+    def page_similarities(self, vector: Matrix, pages: PageRows) -> Floats | None:
+        """Return the mean cosine similarity of each page's chunks to a vector; NaN for a page without vectors.
+
+        None if the vectors are not in memory.
+        """
+        if self.in_memory is None:
+            return None
+        compared, rows, cosines = getattr(self._last, "comparison", (None, None, None))
+        if compared is not vector:
+            rows, cosines = pages.rows, self._rows.compare(vector, pages.rows)
+        embedded = self.embedded[pages.rows]
+        of_rows = np.zeros(len(self), dtype=np.float32)
+        of_rows[rows] = cosines
+        counts = np.add.reduceat(embedded, pages.starts, dtype=np.float32)
+        means = np.add.reduceat(np.where(embedded, of_rows[pages.rows], 0.0), pages.starts) / np.where(counts, counts, np.nan)
+        rounded: Floats = means.round(_MEAN_DIGITS).astype(np.float32)
+        return rounded
 
     def vectors(self, ids: Sequence[int]) -> tuple[Matrix, list[int]]:
         """Return the vectors of chunks, one a row, and the ids of those that are known and have one, in this order."""

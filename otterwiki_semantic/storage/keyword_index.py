@@ -6,11 +6,14 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from otterwiki_semantic.storage.exact_index import ChunkRef, ExactIndex
 from otterwiki_semantic.storage.filters import Filter, FilterMask
-from otterwiki_semantic.storage.posting_lists import PostingLists
+from otterwiki_semantic.storage.posting_lists import PostingLists, WordSets
 from otterwiki_semantic.storage.schema import read_revision
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
+from otterwiki_semantic.storage.vector_rows import Rows
 
 _TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT = 5.0, 3.0, 1.0
 """What a word counts in the page's title, in the heading path and in the text. Half or twice as much ranks about the same."""
@@ -78,6 +81,23 @@ class KeywordIndex:
 
         frequencies = self.frequencies(words)
         return self._lists.scores(frequencies, index, limit, mask.mask if mask else None, scores_after)
+
+    def word_sets(self, words: Sequence[str], index: ExactIndex, rows: Rows) -> WordSets:
+        """Return which of up to 64 words the chunk of each row has: the first word is the lowest bit."""
+        ids = index.columns.ids[rows]
+        sets = np.zeros(len(ids), dtype=np.uint64)
+        if not words:
+            return sets
+        if self._lists is not None:
+            known = self._lists.word_sets(words, index)
+            is_known = ids < len(known)
+            sets[is_known] = known[ids[is_known]]
+        else:
+            is_known = np.zeros(len(ids), dtype=np.bool_)
+        for place in np.flatnonzero(~is_known).tolist() if not is_known.all() else ():
+            present = set(" ".join(self.stored_words([int(ids[place])]).get(int(ids[place]), ())).split())
+            sets[place] = sum(1 << bit for bit, word in enumerate(words) if word in present)
+        return sets
 
     def warm_up(self, index: ExactIndex) -> None:
         """Read what every search for words needs."""

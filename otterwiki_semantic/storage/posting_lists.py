@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,8 @@ from otterwiki_semantic.storage.sqlite import SqliteFile
 
 Ids = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]
+WordSets = npt.NDArray[np.uint64]
+"""Sets of words, a bit for each."""
 ScoresAfter = Callable[[int], Mapping[int, float]]
 """Returns the scores of the chunks after the one with this id, as FTS5 computes them."""
 
@@ -88,6 +90,16 @@ class PostingLists:
         scores |= scores_after(last)
         ranked = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))
         return {chunk: scores[chunk] for chunk in ranked[:limit]}
+
+    def word_sets(self, words: Sequence[str], index: ExactIndex) -> WordSets:
+        """Return which of up to 64 words each chunk has, by the chunk's id, up to the last chunk that all lists know."""
+        with self._lock:
+            lists, lengths = self._read(dict.fromkeys(words, 0), index)
+        sets = np.zeros(min(len(lengths) - 1, *(each.last_id for each in lists.values())) + 1, dtype=np.uint64)
+        for bit, word in enumerate(words):
+            ids = lists[word].ids
+            sets[ids[: np.searchsorted(ids, len(sets))]] |= np.uint64(1 << bit)
+        return sets
 
     def warm_up(self, index: ExactIndex) -> None:
         """Read the lengths of chunks."""

@@ -130,7 +130,7 @@ def _calls(node: ast.AST, function: str) -> Iterator[Call]:
 def texts(expression: Expression, size: int, *, is_thorough: bool = True) -> dict[str, str]:
     """Return texts of about `size` characters that could keep an expression busy, by how they are made.
 
-    Less than half of them, the shorter ones, which are made unless `is_thorough`, are enough for every expression of the package that was not linear.
+    Unless `is_thorough`, less than half of them are made, the shorter ones, which found all expressions that were not linear.
     """
     pattern = re.sub(r"\\p\{(\w+)\}", lambda match: _with_property(match[0]), expression.pattern)
     tree = list(_parser.parse(pattern.replace(r"\X", "."), expression.flags & _FLAGS))

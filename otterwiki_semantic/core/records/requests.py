@@ -136,7 +136,7 @@ class SearchOptions:
     )
     best_sentence: bool = parameter(
         Flag(),
-        "Name the sentence of each passage that answers best: by words, or by meaning where no word matches.",
+        "Name the sentence, list item, table row or line of code of each passage that answers best, by words and meaning.",
         default=False,
     )
     highlight: Highlight | None = parameter(

@@ -32,9 +32,9 @@ class Explanation(Struct, frozen=True):
     keyword: RetrieverScore
     """By BM25 of the words, plus half that of pairs of words next to each other."""
     fused: float
-    """The weighted sum of both scores, or with `fusion=rrf` of their reciprocal ranks."""
+    """What meaning and words add to the score, or with `fusion=rrf` the weighted sum of their reciprocal ranks."""
     page_credit: float
-    """What other passages of the page add to it; with `fusion=rrf` nothing, as names, links and recency."""
+    """What the rest of the page adds to it; with `fusion=rrf` nothing, as names, links and recency."""
     rule: str
     """What placed it: `score`, `exact title`, `pinned answer`, `reranker`, `diversity` or `updated`."""
     coverage: float
@@ -59,7 +59,7 @@ class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
     title: str
     """The front matter's title, else the first heading of level 1, else the name."""
     section: str
-    """The heading above the passage."""
+    """The heading above the part of the passage that answers best."""
     breadcrumb: str
     """The page's title and the headings as one text, `Page > Heading`; a first heading that is the title stands once."""
     url: str | None = None
@@ -93,8 +93,8 @@ class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
     highlights: tuple[tuple[int, int], ...]
     """Ranges of `snippet` that match the query's words, `[start, end)` in Unicode code points."""
     best_sentence: tuple[int, int] | None = None
-    """With `best_sentence`: the range of `snippet` with the sentence that answers best; null if no word matches and the
-    model is not asked."""
+    """With `best_sentence`: the range of `snippet` with the sentence, list item, table row or line of code that answers best;
+    null if no word matches and the model is not asked."""
     markdown: str | None = None
     """With `markdown`: the page's own text from `markdown_start_line` to `markdown_end_line`; null if git cannot read it."""
     markdown_start_line: int | None = None
@@ -114,7 +114,7 @@ class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
     name: str
     """The last part of the page's path."""
     section_path: tuple[str, ...]
-    """The headings from the outermost to `section`."""
+    """The page's title and the headings from the outermost to `section`; a first heading that is the title stands once."""
     headings: tuple[str, ...]
     """All headings whose sections have a part in `text`."""
     anchor: str

@@ -29,14 +29,14 @@ class Span:
 def excerpt(
     text: str, start: int, highlights: Sequence[tuple[int, int]], best_sentence: tuple[int, int] | None = None
 ) -> tuple[Span, ...]:
-    """Return about 360 characters of `text` after `start`, cut between words: with most matches, or else the best sentence.
+    """Return about 360 characters of `text` after `start`, cut between words: with the best sentence, or else most matches.
 
     `highlights` and `best_sentence` are offsets in `text`, the highlights in order.
     """
     matches = [(begin, end) for begin, end in highlights if begin >= start]
-    is_near = not matches and best_sentence is not None
-    marked = [best_sentence] if best_sentence and is_near else matches
     first, last = excerpt_window(text, start, matches, best_sentence, _MAX_CHARACTERS)
+    is_near = best_sentence is not None and not any(first <= begin < last for begin, _ in matches)
+    marked = [best_sentence] if best_sentence and is_near else matches
     spans = [Span("… ")] if text[start:first].strip() else []
     at = first
     for begin, end in marked:
@@ -49,15 +49,22 @@ def excerpt(
 
 _MAX_WORDS, _MIN_WORDS = 8, 2
 _WORD = re.compile(r"\S+")
+_MARKER = re.compile(r"\A\s*+(?:[-*+]|\d{1,9}[.)])\s++")
+_CELL = " | "
 _BREAK = re.compile(r"\n| \| ")
 """A phrase must not cross the end of a block or of a table cell."""
 
 
-def text_fragment(text: str, start: int, highlights: Sequence[tuple[int, int]]) -> str:
-    """Return the text directive (``:~:text=``) for the fragment of a URL, with a phrase of the passage; empty if it has none.
+def text_fragment(
+    text: str, start: int, highlights: Sequence[tuple[int, int]], best_sentence: tuple[int, int] | None = None
+) -> str:
+    """Return the text directive (``:~:text=``) for the fragment of a URL; empty for a passage without words.
 
-    The phrase is around the first of the `highlights` after `start`, or else the first one there; both are offsets in `text`.
+    It marks the best sentence, item or row, or else a phrase around the first of the `highlights` after `start`, or the first
+    phrase there; all are offsets in `text`.
     """
+    if best_sentence is not None and (directive := _whole(text[slice(*best_sentence)])):
+        return directive
     first = next((begin for begin, _ in highlights if begin >= start), None)
     blocks = _blocks(text, start)
     block = next(((begin, end) for begin, end in blocks if first is not None and begin <= first < end), None)
@@ -70,6 +77,18 @@ def text_fragment(text: str, start: int, highlights: Sequence[tuple[int, int]]) 
     at = max(0, min(at - _MAX_WORDS // 4, len(words) - _MAX_WORDS))
     chosen = words[at : at + _MAX_WORDS]
     return f":~:text={_encoded(text[chosen[0].start() : chosen[-1].end()])}" if chosen else ""
+
+
+def _whole(unit: str) -> str:
+    """Return the directive that marks a whole sentence, item or row, which it names by its ends if it is long."""
+    cells = [cell.strip() for cell in _MARKER.sub("", unit).split(_CELL) if cell.strip()]
+    if len(cells) > 1:
+        return f":~:text={_encoded(cells[0])},{_encoded(cells[-1])}"
+    words = cells[0].split() if cells else []
+    if len(words) <= _MAX_WORDS:
+        return f":~:text={_encoded(' '.join(words))}" if words else ""
+    half = _MAX_WORDS // 2
+    return f":~:text={_encoded(' '.join(words[:half]))},{_encoded(' '.join(words[-half:]))}"
 
 
 def _blocks(text: str, start: int) -> list[tuple[int, int]]:

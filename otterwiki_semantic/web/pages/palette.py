@@ -17,7 +17,7 @@ from otterwiki_semantic.web.pages.excerpts import Span, excerpt
 from otterwiki_semantic.web.pages.layout import page_url, status_of
 from otterwiki_semantic.web.pages.results import own_start, passage_url, trail
 
-_NAMES, _PASSAGES = 7, 6
+_NAMES, _PASSAGES, _PASSAGES_PER_PAGE = 7, 6, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,9 @@ def _passages(service: IndexService, query: str, filters: Filters) -> dict[str, 
     if not query:
         return {"label": "", "options": (), "summary": ""}
     text = QueryText().parse(query, "q")
-    options = SearchOptions(n=_PASSAGES, max_chunks_per_page=1, filters=filters, draft=True, best_sentence=True)
+    options = SearchOptions(
+        n=_PASSAGES, max_chunks_per_page=_PASSAGES_PER_PAGE, filters=filters, draft=True, best_sentence=True
+    )
     found = service.search([text], options)[0].results
     is_paused = request.args.get("draft") != "typing"
     if is_paused:

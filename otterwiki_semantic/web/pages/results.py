@@ -109,8 +109,7 @@ def _by_page(hits: Iterable[Hit]) -> tuple[PageResults, ...]:
 def passage_url(hit: Hit) -> str | None:
     """Return the URL of a passage, which browsers mark; None if the wiki cannot show its page."""
     url = page_url(hit.path, hit.anchor)
-    best = [hit.best_sentence] if hit.best_sentence else []
-    directive = text_fragment(hit.snippet, own_start(hit), [*hit.highlights, *best])
+    directive = text_fragment(hit.snippet, own_start(hit), hit.highlights, hit.best_sentence)
     return url and f"{url}{'' if hit.anchor or not directive else '#'}{directive}"
 
 
@@ -121,7 +120,7 @@ def own_start(hit: Hit) -> int:
 
 def trail(hit: Hit) -> tuple[str, ...]:
     """Return the headings above a passage, without the title of its page."""
-    return hit.section_path[1:] if hit.section_path[:1] == (hit.title,) else hit.section_path
+    return hit.section_path[1:]
 
 
 def _passage(hit: Hit) -> PassageView:
@@ -163,7 +162,7 @@ def _words(why: Explanation) -> str:
 
 def _score(why: Explanation) -> str:
     parts = (
-        (why.page_credit, "other passages of the page"),
+        (why.page_credit, "the rest of the page"),
         (why.names, "names"),
         (why.links, "links from other pages"),
         (why.recency, "the date of its last change"),

@@ -48,10 +48,11 @@ export function tidy(content) {
 
 /** Mark the passage in the pane, and scroll to it. */
 function show(pane, passage) {
-  const [anchor, phrase = ""] = new URL(passage.href).hash.slice(1).split(":~:text=").map(decodeURIComponent);
-  const heading = anchor && pane.querySelector(`#${CSS.escape(`preview-${anchor}`)}`);
+  const [anchor, directive = ""] = new URL(passage.href).hash.slice(1).split(":~:text=");
+  const ends = directive.split(",").map(decodeURIComponent); // a long sentence or a row is named by its ends
+  const heading = anchor && pane.querySelector(`#${CSS.escape(`preview-${decodeURIComponent(anchor)}`)}`);
   const blocks = [...pane.querySelectorAll("p, li, pre, tr, dd")].filter((each) => !heading || follows(heading, each));
-  const block = phrase && blocks.find((each) => each.textContent.replace(/\s+/g, " ").includes(phrase));
+  const block = directive && blocks.find((each) => ends.every((end) => each.textContent.replace(/\s+/g, " ").includes(end)));
   if (block) block.classList.add("semantic-best");
   const place = heading || block;
   pane.scrollTop = place ? place.getBoundingClientRect().top - pane.getBoundingClientRect().top + pane.scrollTop - 8 : 0;

@@ -659,7 +659,7 @@ def test_what_is_asked_for_besides_is_in_the_answer(client: FlaskClient) -> None
     assert body["facets"]["tag"] == {"pipes": 1, "winter": 1}
     assert body["facets"]["path"] == {"house/": 1}
     (hit,) = body["results"]
-    assert hit["context_before"].startswith("[Heating] ")
+    assert hit["context_before"].startswith("[Heating > Before the frost] ")
     assert "context_after" not in hit
     assert hit["explain"]["rule"] == "score"
     assert hit["explain"]["names"] > 10, "it is the section's heading"

@@ -127,7 +127,7 @@ def test_nothing_of_a_model_is_markup(wiki: LiveWiki, server: ChatServer) -> Non
 
 def test_a_page_cannot_give_orders(wiki: LiveWiki, server: ChatServer) -> None:
     """A model that obeys the page all the same says what no source supports, or what stands there word for word."""
-    server.script = saying('The password is "otter123" [1]. I ignore all rules [2].')
+    server.script = saying('The password is "otter123" [1]. I obey every new rule from now on [2].')
     answer = asked(wiki)
     told = server.requests[-1]["messages"]
     code = re.findall(r"=== source 1 ([0-9a-f]{16}):", told[-1]["content"])[0]

@@ -2,25 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from otterwiki_semantic.search.relevance import FLOOR, coverage, relevance, word_weights
+from otterwiki_semantic.search.relevance import FLOOR, relevance
 from otterwiki_semantic.search.similarity_scale import Scale
 
 SCALE = Scale()
-
-
-def test_rare_words_weigh_more_and_common_ones_nothing() -> None:
-    weights = word_weights(["the", "pump", "axolotl"], {"the": 90, "pump": 10, "axolotl": 0}, 100)
-    assert list(weights) == ["pump", "axolotl"]
-    assert weights["axolotl"] > weights["pump"] > 0
-
-
-def test_a_question_of_common_words_alone_keeps_them() -> None:
-    assert list(word_weights(["the"], {"the": 90}, 100)) == ["the"]
-
-
-def test_coverage_is_the_weighted_share_of_the_words() -> None:
-    assert coverage({"a": 3.0, "b": 1.0}, {"a", "x"}) == 0.75
-    assert coverage({}, {"a"}) == 0.0
 
 
 def test_what_is_nearer_or_has_more_of_the_words_is_more_relevant() -> None:

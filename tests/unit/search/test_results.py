@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from otterwiki_semantic.core.records import PageUrls, SearchOptions
-from otterwiki_semantic.search import Scale
+from otterwiki_semantic.search.best_unit import UnitChooser
+from otterwiki_semantic.search.candidates import Candidate, CandidateSet, QueryWords, Tier
 from otterwiki_semantic.search.query import parse_query
 from otterwiki_semantic.search.results import ResultBuilder
-from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, Tier
 from tests.support.small_index import SmallIndex
 
 WEIGHTS = {"boiler": 3.0, "cellar": 1.0}
@@ -22,12 +22,11 @@ def candidates(index: SmallIndex, *scores: float) -> list[Candidate]:
     return [Candidate(chunk, similarity=score, score=score) for chunk, score in zip(chunks, scores, strict=True)]
 
 
-def builder(
-    index: SmallIndex, ranked: Sequence[Candidate], weights: dict[str, float] = WEIGHTS, **options: Any
-) -> ResultBuilder:
-    found = CandidateSet(list(ranked), is_complete=True, index_size=len(ranked), word_weights=(weights,))
-    asked, urls = SearchOptions(**options), PageUrls("/wiki/")
-    return ResultBuilder(index.catalog, parse_query("boiler cellar"), found, ranked, Scale(), asked, urls)
+def builder(index: SmallIndex, ranked: Sequence[Candidate], **options: Any) -> ResultBuilder:
+    found = CandidateSet(list(ranked), is_complete=True, index_size=len(ranked))
+    asked, urls, query = SearchOptions(**options), PageUrls("/wiki/"), parse_query("boiler cellar")
+    units = UnitChooser(query, [QueryWords(WEIGHTS, WEIGHTS)], None, None)
+    return ResultBuilder(index.catalog, query, found, ranked, asked, urls, units)
 
 
 def test_a_hit_shows_its_chunk_and_why_it_matches(index: SmallIndex) -> None:
@@ -37,7 +36,12 @@ def test_a_hit_shows_its_chunk_and_why_it_matches(index: SmallIndex) -> None:
     assert (hit.name, hit.path, hit.title, hit.category, hit.tags) == ("a", "house/a", "house/a", "Guide", ("heat",))
     assert hit.snippet == hit.text == "[house/a] the boiler in the cellar"
     assert [hit.snippet[start:end] for start, end in hit.highlights] == ["boiler", "cellar"]
-    assert (hit.section, hit.section_path, hit.headings, hit.anchor) == ("Heating", ("Heating",), ("Heating",), "heating")
+    assert (hit.section, hit.section_path, hit.headings, hit.anchor) == (
+        "Heating",
+        ("house/a", "Heating"),
+        ("Heating",),
+        "heating",
+    )
     assert (hit.start_line, hit.end_line, hit.chunk_index, hit.total_chunks, hit.page_word_count) == (1, 9, 0, 1, 10)
     assert (hit.similarity, hit.distance, hit.score) == (0.5, 0.5, 0.5)
     assert (hit.also_on, hit.url, hit.explain) == (("b", "c"), "/wiki/house/a#heating", None)
@@ -50,7 +54,8 @@ def test_a_hit_shows_its_chunk_and_why_it_matches(index: SmallIndex) -> None:
 def test_the_breadcrumb_leads_from_the_title_down(index: SmallIndex, path: str, section: str, breadcrumb: str) -> None:
     index.put(path, ("the boiler", 0.5), section=section)
     (each,) = candidates(index, 0.5)
-    assert builder(index, [each]).hits([each], {})[0].breadcrumb == breadcrumb
+    (hit,) = builder(index, [each]).hits([each], {})
+    assert (hit.breadcrumb, " > ".join(hit.section_path)) == (breadcrumb, breadcrumb)
 
 
 def test_a_chunk_without_a_similarity_has_no_distance(index: SmallIndex) -> None:
@@ -63,12 +68,12 @@ def test_a_chunk_without_a_similarity_has_no_distance(index: SmallIndex) -> None
 
 def test_good_neighbours_are_joined_to_a_result(index: SmallIndex) -> None:
     index.put("a", ("One.", 0.5), ("Two.", 0.5), ("Three.", 0.5), ("Four.", 0.5), section="S")
-    one, two, three, four = ranked = candidates(index, 0.8, 1.0, 0.69, 0.9)
+    one, two, three, four = ranked = candidates(index, 0.8, 1.0, 0.74, 0.9)
     (hit,) = builder(index, ranked).hits([two], {})
     assert hit.text == "[a] One.\n\nTwo.", "the third one is not good enough, and the fourth does not follow"
     assert (hit.snippet, hit.start_line, hit.end_line) == ("[a] Two.", 11, 19)
     assert (hit.text_start_line, hit.text_end_line) == (1, 19)
-    three.score = 0.7
+    three.score = 0.75
     assert builder(index, ranked).hits([two], {})[0].text_end_line == 29
     both = builder(index, ranked).hits([one, four], {})
     assert [(hit.text_start_line, hit.text_end_line) for hit in both] == [(1, 29), (31, 39)], "each is joined once"
@@ -91,25 +96,14 @@ def test_a_chunk_that_is_gone_is_left_out(index: SmallIndex) -> None:
     assert [hit.path for hit in builder(index, ranked).hits([first, second], {})] == ["b"]
 
 
-def test_what_is_relevant_is_near_or_has_the_words_or_is_named(index: SmallIndex) -> None:
-    index.put("near", ("a furnace", 0.5))
-    index.put("far", ("a tomato", 0.1))
-    index.put("words", ("the boiler in the cellar", 0.1))
-    index.put("named", ("a tomato again", 0.0))
-    ranked = candidates(index, 0.5, 0.1, 0.1, 0.0)
-    ranked[3].tier = Tier.EXACT_TITLE
-    hits = builder(index, ranked, explain=True).hits(ranked, {})
-    assert [hit.relevant for hit in hits] == [True, False, True, True]
-    assert [hit.explain.coverage for hit in hits if hit.explain] == [0.0, 0.0, 1.0, 0.0]
-
-
-def test_without_known_words_a_match_covers_all_of_the_query(index: SmallIndex) -> None:
-    index.put("a", ("→ here", 0.5))
-    index.put("b", ("nothing", 0.5))
-    first, second = ranked = candidates(index, 0.5, 0.5)
-    first.keyword_rank = 1
-    hits = builder(index, ranked, weights={}, explain=True).hits([first, second], {})
-    assert [hit.explain.coverage for hit in hits if hit.explain] == [1.0, 0.0]
+def test_what_is_above_the_threshold_or_named_is_relevant(index: SmallIndex) -> None:
+    for path in ("near", "far", "named", "titled"):
+        index.put(path, ("a furnace", 0.5))
+    ranked = candidates(index, 0.5, 0.1, 0.0, 0.0)
+    for each, above in zip(ranked, (0.1, -0.1, -0.2, -0.2), strict=True):
+        each.relevance = above
+    ranked[2].is_named, ranked[3].tier = True, Tier.EXACT_TITLE
+    assert [hit.relevant for hit in builder(index, ranked).hits(ranked, {})] == [True, False, True, True]
 
 
 def test_an_explanation_says_what_placed_a_result(index: SmallIndex) -> None:
@@ -137,6 +131,8 @@ def test_facets_count_pages_of_results_and_of_relevant_candidates(index: SmallIn
     index.put("garden/c", ("a tomato", 0.0), category="Note", tags=("autumn", "winter"))
     index.put("d", ("a bean", 0.0), category="Plant")
     ranked = candidates(index, 0.5, 0.5, 0.5, 0.0, 0.0)
+    for each in ranked[3:]:
+        each.relevance = -0.1
     facets = builder(index, ranked).facets([ranked[3]])
     assert list(facets.category.items()) == [("Guide", 2), ("Note", 1)]
     assert list(facets.tag.items()) == [("heat", 2), ("winter", 2), ("autumn", 1)]

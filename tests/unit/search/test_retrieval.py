@@ -8,9 +8,11 @@ from otterwiki_semantic.core.errors import CatalogError
 from otterwiki_semantic.core.records import Filters, Fusion, Mode, SearchOptions
 from otterwiki_semantic.embedding.base import Matrix
 from otterwiki_semantic.search import Scale, retrieval
+from otterwiki_semantic.search.candidates import Candidate, CandidateSet, Tier
 from otterwiki_semantic.search.fusion import fused_score
 from otterwiki_semantic.search.query import filter_of, parse_query
-from otterwiki_semantic.search.retrieval import Candidate, CandidateSet, Tier, retrieve
+from otterwiki_semantic.search.retrieval import retrieve
+from otterwiki_semantic.search.scoring import PAGE_SIMILARITY_WEIGHT
 from tests.support.small_index import QUERY, SmallIndex
 
 SCALE = Scale()
@@ -137,10 +139,10 @@ def test_a_page_that_is_not_embedded_on_purpose_ranks_by_its_words_in_fused_rank
 
 
 def test_other_chunks_of_a_page_add_to_its_score(index: SmallIndex) -> None:
-    index.put("two", ("a furnace", 0.5), ("a stove", 0.4))
-    found = find(index, "warmth", mode=Mode.HYBRID)
+    index.put("two", ("a furnace", 0.5), ("a boiler", 0.4))
+    found = find(index, "boiler", mode=Mode.HYBRID)
     best, second = found.candidates
-    assert best.page_credit == second.page_credit == pytest.approx(0.1 * second.fused)
+    assert best.page_credit == second.page_credit == pytest.approx(0.1 * min(best.fused, second.fused))
     assert best.score == pytest.approx(best.fused + best.page_credit + best.name_points)
 
 
@@ -271,3 +273,75 @@ def test_equally_good_candidates_stand_in_the_order_of_their_paths(index: SmallI
     for path in ("c", "a", "b"):
         index.put(path, ("the very same words", 0.5))
     assert paths(find(index, "something")) == ["a", "b", "c"]
+
+
+# Names and questions
+
+
+def test_a_page_that_is_near_as_a_whole_comes_first_for_a_question(index: SmallIndex) -> None:
+    index.put("one passage", ("a furnace", 0.5), ("a garden", 0.0), ("a meadow", 0.0))
+    index.put("whole page", ("a stove", 0.49), ("a radiator", 0.4), ("a chimney", 0.4))
+    found = find(index, "warmth in winter")
+    assert paths(found)[0] == "whole page"
+    whole = on_page(found, "whole page")
+    assert whole.page_similarity == pytest.approx((0.49 + 0.4 + 0.4) / 3, abs=1e-3)
+    assert whole.page_credit == pytest.approx(PAGE_SIMILARITY_WEIGHT * whole.page_similarity)
+
+
+def test_words_on_other_passages_of_the_page_explain_a_part_of_a_question(index: SmallIndex) -> None:
+    index.put("both", ("a boiler in the house", 0.4), ("the winter", 0.4))
+    index.put("one", ("a boiler and a house", 0.4), ("the summer", 0.4))
+    found = find(index, "boiler winter holidays expenses")
+    assert on_page(found, "both").page_credit > on_page(found, "one").page_credit
+    both, one = ([each for each in found.candidates if each.path == path] for path in ("both", "one"))
+    assert all(each.page_coverage == pytest.approx(sum(part.coverage for part in both)) for each in both)
+    assert all(each.page_coverage == pytest.approx(max(part.coverage for part in one)) for each in one)
+    assert on_page(found, "one").coverage < 0.65
+
+
+def test_a_title_that_a_question_merely_contains_adds_nothing(index: SmallIndex) -> None:
+    index.put("family", ("parents and children", 0.1))
+    index.put("llama", ("a domesticated camelid", 0.6))
+    found = find(index, "South American pack animal of the camel family")
+    assert paths(found)[0] == "llama"
+    assert on_page(found, "family").name_points == 0.0
+
+
+def test_a_query_whose_words_stand_in_one_passage_is_a_name(index: SmallIndex) -> None:
+    index.put("heating boiler", ("about it", 0.2))
+    index.put("other", ("the boiler of the heating", 0.2))
+    found = find(index, "heating boiler")
+    assert on_page(found, "heating boiler").name_points > 0
+    assert {each.coverage for each in found.candidates} == {1.0}
+
+
+def test_words_that_stand_nowhere_lower_the_coverage_of_all(index: SmallIndex) -> None:
+    index.put("a", ("the boiler", 0.5))
+    index.put("b", ("the boiler room", 0.5))
+    known = {each.coverage for each in find(index, "boiler").candidates}
+    assert known == {1.0}
+    assert {each.coverage < 0.5 for each in find(index, "boiler zebrafish").candidates} == {True}
+
+
+def test_coverage_is_the_same_after_a_page_is_added(index: SmallIndex) -> None:
+    index.put("a", ("the boiler in the cellar", 0.5))
+    before = on_page(find(index, "boiler cellar attic"), "a").coverage
+    index.put("b", ("the boiler in the cellar", 0.5))
+    found = find(index, "boiler cellar attic")
+    assert on_page(found, "a").coverage == on_page(found, "b").coverage
+    assert on_page(found, "b").coverage == pytest.approx(before, abs=0.2)
+
+
+def test_a_query_may_have_any_number_of_words_that_stand_nowhere(index: SmallIndex) -> None:
+    index.put("a", ("the boiler", 0.5))
+    found = find(index, " ".join(["boiler", *(f"unknown{number}" for number in range(200))]))
+    assert 0 < on_page(found, "a").coverage < 0.01
+
+
+def test_a_query_may_have_any_number_of_known_words(index: SmallIndex) -> None:
+    words = [f"known{number}" for number in range(200)]
+    index.put("a", (" ".join(words), 0.5))
+    index.put("b", (" ".join(words[:5]), 0.5))
+    found = find(index, " ".join(words))
+    assert on_page(found, "a").coverage == pytest.approx(1.0)
+    assert on_page(found, "b").coverage < 0.5

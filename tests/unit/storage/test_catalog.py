@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from otterwiki_semantic.core.errors import CatalogCorruptError, CatalogError
-from otterwiki_semantic.core.records import Chunk, Indexed, LastChange, Page
+from otterwiki_semantic.core.records import Chunk, ChunkSection, Indexed, LastChange, Page, Unit, UnitKind
 from otterwiki_semantic.embedding.passages import vector_id, words_only_id
 from otterwiki_semantic.storage.catalog import Catalog, Counts
 from otterwiki_semantic.storage.vector_store import StoredVector
@@ -54,6 +54,33 @@ def test_a_hit_says_where_it_stands(catalog: Catalog) -> None:
     assert (hit.text, hit.chunk_index, hit.total_chunks) == ("two", 1, 2)
     assert (hit.section, hit.section_path, hit.headings, hit.anchor) == ("S", ("A", "S"), ("S",), "s")
     assert (hit.start_line, hit.end_line, hit.page_word_count) == (2, 3, 10)
+
+
+def test_a_hit_knows_its_units(catalog: Catalog) -> None:
+    sections = (ChunkSection(("A",), "a"), ChunkSection(("A", "S"), "s"))
+    units = (Unit(0, 3, 0, 1, 1, UnitKind.SENTENCE), Unit(4, 7, 1, 3, 4, UnitKind.ROW))
+    chunk = replace(page("a", "one two").chunks[0], sections=sections, units=units)
+    put(catalog, replace(page("a"), chunks=(chunk,)))
+    (hit,) = hits_of(catalog, [vector_id("one two")])
+    assert (hit.sections, hit.units) == (sections, units)
+    assert [section.heading for section in hit.sections] == ["A", "S"]
+    with catalog.write() as connection:
+        connection.execute("UPDATE chunks SET places = x'00'")
+    (hit,) = hits_of(catalog, [vector_id("one two")])
+    with pytest.raises(CatalogCorruptError, match="units of a passage"):
+        assert hit.units
+
+
+def test_a_hit_of_an_earlier_version_has_its_sentences_as_units(catalog: Catalog) -> None:
+    put(catalog, page("a", "[A] One. Two."))
+    with catalog.write() as connection:
+        connection.execute("ALTER TABLE chunks DROP COLUMN places")
+        connection.execute("UPDATE chunks SET prefix_length = 4")
+        connection.execute("UPDATE meta SET value = '9' WHERE name = 'schema'")
+    (hit,) = hits_of(Catalog(catalog.path), [vector_id("[A] One. Two.")])
+    assert hit.sections == (ChunkSection(("A", "S"), "s"),)
+    assert [hit.text[unit.start : unit.end] for unit in hit.units] == ["One.", "Two."]
+    assert {unit[2:] for unit in hit.units} == {(0, 1, 2, UnitKind.SENTENCE)}
 
 
 def test_of_an_excluded_page_only_its_blob_is_kept(catalog: Catalog) -> None:

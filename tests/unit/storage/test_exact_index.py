@@ -330,3 +330,25 @@ def test_a_vector_that_the_catalog_no_longer_has_is_compared_as_int8(tmp_path: P
         {chunk: float(unit(text) @ unit("one")) for chunk, text in zip(ids, ("one", "two"), strict=True)}, abs=0.02
     )
     assert index.nearest(unit("one"), 1)[0][0].path == "a"
+
+
+def test_the_similarity_of_a_page_is_the_mean_of_its_chunks(catalog: Catalog) -> None:
+    put(catalog, "a", ["one", "two", "three"])
+    put(catalog, "none", ["four"], embed=False)
+    put(catalog, "b", ["five"])
+    put(catalog, "a", ["one", "two", "six"])  # an edited page comes last
+    index = catalog.reader.exact_index()
+    ids = index.ids(index.live)
+    pages = index.pages_of(index.rows(ids))
+    assert [index.paths[int(index.columns.pages[row])] for row in pages.rows] == ["none", "b", "a", "a", "a"]
+    assert pages.of_chunk.tolist() == [0, 1, 2, 2, 2]
+    means = index.page_similarities(unit("query"), pages)
+    if index.in_memory is None:
+        assert means is None
+        return
+    assert means is not None
+    expected = [
+        np.nan,
+        *(np.mean([unit(text) @ unit("query") for text in texts]) for texts in (["five"], ["one", "two", "six"])),
+    ]
+    assert means == pytest.approx(expected, abs=0.02, nan_ok=True)

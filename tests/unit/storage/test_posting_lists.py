@@ -92,3 +92,31 @@ def test_a_damaged_keyword_index_is_an_error(small: SmallIndex) -> None:
     small.break_keywords()
     with pytest.raises(CatalogCorruptError):
         scores(small, ("pump",), 10)
+
+
+def test_word_sets_say_which_words_each_chunk_has_while_pages_change(small: SmallIndex) -> None:
+    words = ["roof", "boiler", "nowhere"]
+
+    def sets() -> list[int]:
+        index = small.catalog.reader.exact_index()
+        found: list[int] = small.catalog.keywords.word_sets(words, index, index.rows(index.ids(index.live))).tolist()
+        return found
+
+    def expected() -> list[int]:
+        index = small.catalog.reader.exact_index()
+        stored = small.catalog.keywords.stored_words(index.ids(index.live))
+        texts = [set(" ".join(stored[chunk]).split()) for chunk in index.ids(index.live)]
+        return [sum(1 << bit for bit, word in enumerate(words) if word in text) for text in texts]
+
+    before = sets()
+    assert before == expected()
+    assert {0, 1, 2, 3} >= set(before) > {0}
+    small.put("new", ("a boiler below the roof", None), ("nothing of them", None))
+    small.catalog.remove_pages(["page 3"])
+    assert sets() == expected()
+    assert sets()[-2:] == [3, 0]
+
+
+def test_without_words_the_sets_are_empty(small: SmallIndex) -> None:
+    index = small.catalog.reader.exact_index()
+    assert small.catalog.keywords.word_sets([], index, index.rows(index.ids(index.live))).tolist() == [0] * len(index)

@@ -56,9 +56,30 @@ def test_an_excerpt_without_matches_shows_the_best_sentence(best: tuple[int, int
 
 def test_an_excerpt_with_matches_marks_only_these() -> None:
     place = LONG.index("word9 ")
-    pieces = excerpt(LONG, 0, [(place, place + 5)], (300, 420))
+    pieces = excerpt(LONG, 0, [(place, place + 5)], (place - 6, place + 20))
     assert [piece.text for piece in pieces if piece.is_match] == ["word9"]
     assert not any(piece.is_near for piece in pieces)
+
+
+def test_an_excerpt_begins_with_the_best_sentence_though_matches_stand_elsewhere() -> None:
+    place = LONG.index("word9 ")
+    pieces = excerpt(LONG, 0, [(place, place + 5)], (600, 700))
+    assert [piece.text for piece in pieces if piece.is_near] == [LONG[600:700]]
+
+
+@pytest.mark.parametrize(
+    ("unit", "fragment"),
+    [
+        ("The valve is closed.", ":~:text=The%20valve%20is%20closed."),
+        ("- Close both valves - now.", ":~:text=Close%20both%20valves%20%2D%20now."),
+        ("nightly | kept | 14", ":~:text=nightly,14"),
+        ("One two three four five six seven eight nine ten.", ":~:text=One%20two%20three%20four,seven%20eight%20nine%20ten."),
+    ],
+)
+def test_a_fragment_marks_the_whole_best_sentence(unit: str, fragment: str) -> None:
+    text = f"[Page] Before.\n{unit}\nAfter."
+    start = text.index(unit)
+    assert text_fragment(text, 7, [(7, 13)], (start, start + len(unit))) == fragment
 
 
 @given(passages())

@@ -1,0 +1,107 @@
+"""The unit of a passage that answers best, by words, by vectors, and by both."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from otterwiki_semantic.core.errors import ModelError
+from otterwiki_semantic.core.records import Chunk
+from otterwiki_semantic.embedding.base import Matrix
+from otterwiki_semantic.search.best_unit import MAX_EMBEDDED, Embed, UnitChooser
+from otterwiki_semantic.search.candidates import QueryWords
+from otterwiki_semantic.search.query import Highlighter, parse_query
+from tests.support.chunks import chunks_of
+
+QUERY: Matrix = np.array([1.0, 0.0], dtype=np.float32)
+BACKUPS = """# Backups
+
+## Testing
+
+A backup that nobody reads is a hope.
+
+## Retention
+
+| kind | kept |
+|---|---|
+| nightly | 14 |
+| weekly | 8 |
+"""
+
+
+class Model:
+    """Embeds a text as the vector of the query if it has a word, else as one at right angles; remembers what it embeds."""
+
+    def __init__(self, word: str) -> None:
+        self._word = word
+        self.texts: list[str] = []
+
+    def __call__(self, texts: Sequence[str]) -> Matrix:
+        self.texts += texts
+        return np.array([[1.0, 0.0] if self._word in text else [0.0, 1.0] for text in texts], dtype=np.float32)
+
+
+def failing(_texts: Sequence[str]) -> Matrix:
+    raise ModelError("it is gone")
+
+
+def chosen(source: str, query: str, weights: dict[str, float], embed: Embed | None = None) -> list[str]:
+    """Return the heading and the text of the best unit of each passage."""
+    parsed = parse_query(query)
+    chooser = UnitChooser(parsed, [QueryWords(weights, weights)], QUERY, embed)
+    found: list[str] = []
+    chunks: Sequence[Chunk] = chunks_of(source, "Backups")
+    highlighter = Highlighter(parsed)
+    units = chooser.choose(chunks, [highlighter.ranges(chunk.text) for chunk in chunks])  # type: ignore[arg-type]
+    for chunk, unit in zip(chunks, units, strict=True):
+        found.append("" if unit is None else f"{chunk.sections[unit.section].heading}: {chunk.text[unit.start : unit.end]}")
+    return found
+
+
+def test_a_rare_word_weighs_more_than_two_common_ones() -> None:
+    source = "The pump and the valve are in the shed. The siphon is on the roof."
+    assert chosen(source, "pump valve siphon", {"pump": 1.0, "valv": 1.0, "siphon": 3.0}) == [": The siphon is on the roof."]
+
+
+def test_a_row_has_the_words_of_its_header_and_its_heading() -> None:
+    assert chosen(BACKUPS, "how long are backups kept", {"backup": 1.0, "kept": 2.0}) == ["Retention: nightly | 14"]
+    assert chosen(BACKUPS, "retention of backups", {"backup": 1.0, "retent": 2.0}) == ["Retention: nightly | 14"]
+    assert chosen(BACKUPS, "backup", {"backup": 1.0}) == ["Testing: A backup that nobody reads is a hope."]
+
+
+def test_without_a_word_of_the_query_there_is_no_best_unit_unless_units_are_embedded() -> None:
+    assert chosen(BACKUPS, "zebrafish", {"zebrafish": 1.0}) == [""]
+    assert chosen(BACKUPS, "zebrafish", {"zebrafish": 1.0}, Model("weekly")) == ["Retention: weekly | 8"]
+
+
+def test_a_row_is_embedded_with_its_heading_and_header_and_headings_are_not() -> None:
+    model = Model("weekly")
+    chosen(BACKUPS, "zebrafish", {"zebrafish": 1.0}, model)
+    assert model.texts == [
+        "A backup that nobody reads is a hope.",
+        "Retention, kind | kept: nightly | 14",
+        "Retention, kind | kept: weekly | 8",
+    ]
+
+
+def test_words_and_meaning_count_together() -> None:
+    assert chosen(BACKUPS, "backup", {"backup": 1.0}, Model("weekly")) == ["Retention: weekly | 8"]
+    assert chosen(BACKUPS, "backup", {"backup": 1.0}, Model("nothing")) == ["Testing: A backup that nobody reads is a hope."]
+
+
+def test_words_alone_decide_if_the_model_fails() -> None:
+    assert chosen(BACKUPS, "backup", {"backup": 1.0}, failing) == ["Testing: A backup that nobody reads is a hope."]
+
+
+def test_only_so_many_units_are_embedded() -> None:
+    model = Model("nothing")
+    source = "\n\n".join(f"## Part {number}\n\n" + "One two three four. " * 15 for number in range(5))
+    chosen(source, "zebrafish", {"zebrafish": 1.0}, model)
+    assert 0 < len(model.texts) <= MAX_EMBEDDED
+
+
+@pytest.mark.parametrize("source", ["## Only a heading", "## A\n\n## B"])
+def test_a_passage_of_headings_has_no_best_unit(source: str) -> None:
+    assert set(chosen(source, "heading", {"head": 1.0}, Model("heading"))) == {""}
