@@ -59,7 +59,9 @@ def test_a_page_about_the_same_is_linked_at_the_cursor(chromium: Browser, site: 
 
 def test_a_page_that_seems_to_be_there_already_is_told(chromium: Browser, site: LiveWiki) -> None:
     with opened(chromium, site) as page:
-        text = "Two valves in the green box behind the shed water the beds and the lawn, a pump in the cistern, and a controller."
+        text = (
+            "Two valves in the green box behind the shed water the beds and the lawn, a pump in the cistern, and a controller."
+        )
         write(page, site, text, "/watering/edit")
         panel = page.get_by_role("complementary", name="Links")
         expect(panel.get_by_role("heading", name="Already there?")).to_be_visible()

@@ -25,7 +25,8 @@ SAME_PROCESS = ChromaSettings(anonymized_telemetry=False, chroma_otel_collection
 """What the index opens its own collection with: a process opens a directory with the same settings everywhere."""
 PAGES: dict[str, str | bytes] = {
     "house/heating.md": "---\ntitle: Heating\ncategory: house\ntags: [boiler, winter]\n---\n"
-    "# Heating\n\nThe boiler is in the cellar, behind the door that sticks in wet weather.\n\n## Venting\n\nOpen each valve until water comes out of the radiator.\n",
+    "# Heating\n\nThe boiler is in the cellar, behind the door that sticks in wet weather.\n\n"
+    "## Venting\n\nOpen each valve until water comes out of the radiator.\n",
     "garden.md": "# Garden\n\nTomatoes are planted in May, behind the hedge.\n",
 }
 
