@@ -21,6 +21,8 @@ _START_SECONDS = 10.0
 _WAIT_SECONDS = 0.3
 """How long a page waits for another one, which may take until its limit; most take less than 0.1 s."""
 _IDLE_SECONDS = 60.0
+_RUNS = tuple(1_000 * sign for sign in "[](){}<>*_~`!|\\#=^$ \t")
+"""Texts with such a run are not rendered at all: nobody writes them, and most take the renderer longer than its limit."""
 _SIMPLE = (str, int, float, bool, type(None), list, tuple, dict)
 _SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "DATABASE_URI", "GIT_REMOTE")
 _MAX_REMEMBERED = 1_000
@@ -48,7 +50,8 @@ class PageRenderer:
 
     def html(self, markdown: str) -> Markup:
         """Return the HTML that the wiki makes of Markdown, which it sanitises; the Markdown if that takes too long."""
-        if hash(markdown) not in self._refused and self._waiting.acquire(timeout=_WAIT_SECONDS):
+        is_refused = hash(markdown) in self._refused or any(run in markdown for run in _RUNS)
+        if not is_refused and self._waiting.acquire(timeout=_WAIT_SECONDS):
             try:
                 return Markup(self._worker.call(_START_SECONDS, render, _config(), markdown))
             except LimitExceededError:

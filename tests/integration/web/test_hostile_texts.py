@@ -21,7 +21,8 @@ TEXTS = {
 }
 PAGES = {
     "brackets.md": "The quokka.\n\n" + "[" * 20_000,
-    "rows.md": "The quokka.\n\n" + ("[" * 19_000 + "\n") * 2,
+    "links.md": "The quokka.\n\n" + "[[a " * 10_000,
+    "rows.md": "The quokka.\n\n" + ("[[a " * 5_000 + "\n") * 2,
     "rule.md": "quokka zebrafish\n\na | b\n" + " " * 95_000 + "x-\n",
     "shown.md": "# Shown\n\nThe [otter](/Otter) has ==marked== text and a [[Link|target]].\n\n```python\nprint(1)\n```\n",
 }
@@ -73,11 +74,12 @@ def test_a_preview_is_what_the_wiki_shows(wiki: LiveWiki) -> None:
         assert part in shown
 
 
-def test_a_page_that_keeps_the_renderer_busy_is_shown_as_text(wiki: LiveWiki) -> None:
+@pytest.mark.parametrize("page", ["brackets", "links"])
+def test_a_page_that_keeps_the_renderer_busy_is_shown_as_text(wiki: LiveWiki, page: str) -> None:
     start = time.monotonic()
-    first = wiki.request("GET", f"{PREVIEW}?path=brackets")
+    first = wiki.request("GET", f"{PREVIEW}?path={page}")
     taken, start = time.monotonic() - start, time.monotonic()
-    again = wiki.request("GET", f"{PREVIEW}?path=brackets")
+    again = wiki.request("GET", f"{PREVIEW}?path={page}")
     assert taken < 15
     assert time.monotonic() - start < 2, "it is known now"
     assert first.text == again.text
