@@ -86,9 +86,8 @@ def score_candidates(
     if as_question:
         _compare_pages(found, generation, words, rows, vector, similarity, scale)
     for each, near, points, covered in zip(found, similarity, keyword, coverage.tolist(), strict=True):
-        by_words = as_name * 2 * (1 - ratio) * points + as_question * COVERAGE_WEIGHT * covered
         by_page = PAGE_COVERAGE_WEIGHT * each.page_coverage + PAGE_SIMILARITY_WEIGHT * each.page_similarity
-        each.fused = 2 * ratio * COSINE_WEIGHT * near + by_words
+        each.fused = fused_score(near, as_name * points, ratio) + as_question * COVERAGE_WEIGHT * covered
         each.page_credit = as_name * credit.get(each.path, 0.0) + as_question * by_page
         each.score = each.fused + each.page_credit + each.name_points + each.link_points + each.recency_points
 

@@ -94,9 +94,10 @@ class KeywordIndex:
             sets[is_known] = known[ids[is_known]]
         else:
             is_known = np.zeros(len(ids), dtype=np.bool_)
-        for place in np.flatnonzero(~is_known).tolist() if not is_known.all() else ():
-            present = set(" ".join(self.stored_words([int(ids[place])]).get(int(ids[place]), ())).split())
-            sets[place] = sum(1 << bit for bit, word in enumerate(words) if word in present)
+        if not is_known.all():  # pages that are newer than the lists, or an index of an earlier version
+            stored = self.stored_words(ids[~is_known].tolist())
+            texts = (set(" ".join(stored.get(chunk, ())).split()) for chunk in ids[~is_known].tolist())
+            sets[~is_known] = [sum(1 << bit for bit, word in enumerate(words) if word in text) for text in texts]
         return sets
 
     def warm_up(self, index: ExactIndex) -> None:
