@@ -284,8 +284,10 @@ def test_the_script_of_the_page_fetches_an_answer_until_it_is_whole(wiki: LiveWi
 def test_the_script_of_the_page_says_that_its_reader_left(wiki: LiveWiki, server: ChatServer) -> None:
     server.hung_up.clear()
     server.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.05)
+    before = len(server.requests)
     fetch = fetching(wiki)
     id_ = fetch()["id"]
+    eventually(lambda: len(server.requests) > before, why="the model is asked")
     assert fetch(left=id_) == {}
     assert server.hung_up.wait(4)
     assert "cancelled" in fetch(writing=id_)["message"]
