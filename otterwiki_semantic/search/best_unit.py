@@ -1,28 +1,34 @@
 """The unit of each passage that answers best: a sentence, an item of a list, a row of a table, or a line of code.
 
-A unit counts by the words of the query that it has, weighted by rarity, and, where units are embedded, by its similarity. The
-heading of its section belongs to it, and to a row the header of its table.
+A longer unit answers more often, so does one that has the type of answer that the question asks for, and a line of code seldom.
+Beside that counts its similarity to the query, where it is embedded, or else the share of the query's words that it has,
+weighted by rarity. To a row belong its heading and the header of its table. How often the best one answers: docs/quality.md.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
-
-import numpy as np
 
 from otterwiki_semantic.content.analysis import words
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import StoredChunk, Unit, UnitKind
 from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.search.answer_type import answer_type, has_answer
 from otterwiki_semantic.search.candidates import QueryWords
 from otterwiki_semantic.search.query import Query
 
 MAX_EMBEDDED = 40
 """Units that are embedded for one answer; each takes about a millisecond."""
-_COVERAGE_WEIGHT = 0.5
-"""The similarity that all words of the query are worth; 0.1 to 0.8 choose about as well."""
+_MAX_EMBEDDED_OF_CHUNK = 6
+"""Of a chunk, those that are best by words: more find the answer hardly more often."""
+_SIMILARITY_WEIGHT = 8.0
+"""7 to 9 choose as well."""
+_COVERAGE_WEIGHT = 3.0
+_TYPE_WEIGHT = 1.0
+_CODE_WEIGHT = -2.0
 _NAMES = frozenset({UnitKind.HEADING, UnitKind.HEADER})
 """Kinds of units that only say what others are."""
 _LEAST_WORDS = 3
@@ -34,14 +40,36 @@ Range = tuple[int, int]
 log = logging.getLogger(__name__)
 
 
+class ScoredUnit(NamedTuple):
+    """A unit that may answer."""
+
+    unit: Unit
+    text: str
+    """What is embedded of it: with the names of its chunk before it, and the header of its table."""
+    prior: float
+    """How much more probable than others it answers, whatever the words of the query."""
+    coverage: float
+    """The share of the query's words that it has, weighted."""
+    similarity: float | None = None
+    """To the query; None if it is not embedded."""
+
+    @property
+    def score(self) -> float:
+        """Its score, comparable with that of other units that are embedded, or are not."""
+        if self.similarity is None:
+            return self.prior + _COVERAGE_WEIGHT * self.coverage
+        return self.prior + _SIMILARITY_WEIGHT * self.similarity
+
+
 class UnitChooser:
-    """Chooses the unit of each passage that answers one query best.
+    """Chooses the units that answer one query best.
 
     `vector` is that of the query; without it, or without `embed`, words alone decide, as they do once 40 units are embedded.
     """
 
     def __init__(self, query: Query, query_words: Sequence[QueryWords], vector: Matrix | None, embed: Embed | None) -> None:
         self._languages = query.languages
+        self._answer_type = answer_type(query.text, query.languages)
         self._weights: dict[str, float] = {}
         for each in query_words:
             for word, weight in each.names.items():
@@ -53,28 +81,48 @@ class UnitChooser:
         self._stems: dict[str, frozenset[str]] = {}
 
     def choose(self, chunks: Sequence[StoredChunk], highlights: Sequence[Sequence[Range]]) -> list[Unit | None]:
-        """Return the best unit of each chunk; None where no word matches and nothing is embedded.
+        """Return the best unit of each chunk; None where no word matches and nothing is embedded."""
+        return [ranked[0].unit if ranked else None for ranked in self.rank(chunks, highlights)]
 
-        `highlights` are the ranges of each chunk's text that match the query's words.
+    def rank(self, chunks: Sequence[StoredChunk], highlights: Sequence[Sequence[Range]]) -> list[list[ScoredUnit]]:
+        """Return the units of each chunk that may answer, best first; none where no word matches and nothing is embedded.
+
+        `highlights` are the ranges of each chunk's text that match the query's words. Where some units are embedded, the others
+        are left out.
         """
-        units = [_candidates(chunk) for chunk in chunks]
-        coverage = [
-            np.array([self._coverage(unit, chunk.text, ranges) for unit in of_chunk])
-            for chunk, of_chunk, ranges in zip(chunks, units, highlights, strict=True)
+        ranked = [self._by_words(chunk, ranges) for chunk, ranges in zip(chunks, highlights, strict=True)]
+        embedded: list[list[ScoredUnit]] = []
+        for units in ranked:
+            embedded.append(units[: min(self._left, _MAX_EMBEDDED_OF_CHUNK)])
+            self._left -= len(embedded[-1])
+        near = iter(self._similarities([unit.text for units in embedded for unit in units]))
+        found = [
+            [unit._replace(similarity=similarity) for unit, similarity in zip(units, near, strict=False)] for units in embedded
         ]
-        similarities = self._similarities(chunks, units)
-        best: list[Unit | None] = []
-        for rank, (of_chunk, shares) in enumerate(zip(units, coverage, strict=True)):
-            is_known = len(of_chunk) > 0 and (rank in similarities or bool(shares.any()))
-            scores = similarities[rank] + _COVERAGE_WEIGHT * shares if rank in similarities else shares
-            best.append(of_chunk[int(np.argmax(scores))].unit if is_known else None)
-        return best
+        by_words = [units if any(unit.coverage for unit in units) else [] for units in ranked]
+        return [sorted(near, key=_best_first) or words for near, words in zip(found, by_words, strict=True)]
 
-    def _coverage(self, candidate: _Candidate, text: str, ranges: Sequence[Range]) -> float:
-        """Return the share of the query's words that a unit has, weighted."""
-        found = set(self._words_in(candidate.context))
-        for start, end in ranges:
-            if candidate.unit.start <= start and end <= candidate.unit.end:
+    def _by_words(self, chunk: StoredChunk, highlights: Sequence[Range]) -> list[ScoredUnit]:
+        """Return the units of a chunk that may answer, those with the words of the query first."""
+        scored = []
+        names = chunk.text[: chunk.prefix_length].rstrip()
+        for unit, header in _candidates(chunk):
+            own = chunk.text[unit.start : unit.end]
+            heading = f"{chunk.sections[unit.section].heading}, {header}" if unit.kind is UnitKind.ROW else ""
+            covered = self._coverage(unit, chunk.text, highlights, heading)
+            text = f"{names} {header}: {own}" if header else f"{names} {own}"
+            scored.append(ScoredUnit(unit, text, self._prior(unit, own), covered))
+        return sorted(scored, key=_best_first)
+
+    def _prior(self, unit: Unit, text: str) -> float:
+        is_answer = self._answer_type is not None and has_answer(self._answer_type, text, self._languages)
+        return math.log1p(len(text.split())) + _TYPE_WEIGHT * is_answer + _CODE_WEIGHT * (unit.kind is UnitKind.CODE)
+
+    def _coverage(self, unit: Unit, text: str, highlights: Sequence[Range], context: str) -> float:
+        """Return the share of the query's words that a unit and its context have, weighted."""
+        found = set(self._words_in(context))
+        for start, end in highlights:
+            if unit.start <= start and end <= unit.end:
                 found |= self._words_in(text[start:end])
         return sum(self._weights[word] for word in found) / self._whole if self._whole else float(bool(found))
 
@@ -86,42 +134,24 @@ class UnitChooser:
             stems = self._stems[text] = frozenset(self._weights.keys() & set(parts))
         return stems
 
-    def _similarities(self, chunks: Sequence[StoredChunk], units: Sequence[Sequence[_Candidate]]) -> Mapping[int, Matrix]:
-        """Return the similarities of the units of chunks, by rank, of as many chunks as their number allows."""
-        if self._embed is None or self._vector is None:
-            return {}
-        texts: dict[int, list[str]] = {}
-        for rank, (chunk, of_chunk) in enumerate(zip(chunks, units, strict=True)):
-            if of_chunk and len(of_chunk) <= self._left:
-                texts[rank] = [each.text_in(chunk) for each in of_chunk]
-                self._left -= len(of_chunk)
+    def _similarities(self, texts: Sequence[str]) -> Sequence[float]:
+        """Return the similarities of texts to the query; none if they cannot be embedded."""
+        if self._embed is None or self._vector is None or not texts:
+            return ()
         try:
-            vectors = self._embed([text for of_chunk in texts.values() for text in of_chunk]) if texts else None
+            return [float(each) for each in self._embed(texts) @ self._vector]
         except SemanticError as error:
             log.info("the best units are found by words alone: %s", error)
-            return {}
-        if vectors is None:
-            return {}
-        ends = np.cumsum([len(of_chunk) for of_chunk in texts.values()])
-        return dict(zip(texts, np.split(vectors @ self._vector, ends[:-1]), strict=True))
+            return ()
 
 
-class _Candidate(NamedTuple):
-    """A unit that may answer."""
-
-    unit: Unit
-    context: str
-    """The heading of its section, and the header of its table."""
-
-    def text_in(self, chunk: StoredChunk) -> str:
-        """Return what is embedded of the unit."""
-        own = chunk.text[self.unit.start : self.unit.end]
-        return f"{self.context}: {own}" if self.context else own
+def _best_first(unit: ScoredUnit) -> tuple[float, int]:
+    return -unit.score, unit.unit.start
 
 
-def _candidates(chunk: StoredChunk) -> Sequence[_Candidate]:
-    """Return the units of a chunk that can answer: no headings and labels, unless there is nothing else."""
-    sections, header = chunk.sections, ""
+def _candidates(chunk: StoredChunk) -> Sequence[tuple[Unit, str]]:
+    """Return the units of a chunk that can answer, each row with its table's header; labels only if there is nothing else."""
+    header = ""
     found, telling = [], []
     for unit in chunk.units:
         own = chunk.text[unit.start : unit.end]
@@ -129,8 +159,7 @@ def _candidates(chunk: StoredChunk) -> Sequence[_Candidate]:
             header = own
         if unit.kind in _NAMES:
             continue
-        context = f"{sections[unit.section].heading}, {header}" if unit.kind is UnitKind.ROW else ""
-        found.append(_Candidate(unit, context))
+        found.append((unit, header if unit.kind is UnitKind.ROW else ""))
         if unit.kind in {UnitKind.ROW, UnitKind.CODE} or len(own.split()) >= _LEAST_WORDS:
             telling.append(found[-1])
     return telling or found

@@ -76,19 +76,27 @@ def test_without_a_word_of_the_query_there_is_no_best_unit_unless_units_are_embe
     assert chosen(BACKUPS, "zebrafish", {"zebrafish": 1.0}, Model("weekly")) == ["Retention: weekly | 8"]
 
 
-def test_a_row_is_embedded_with_its_heading_and_header_and_headings_are_not() -> None:
+def test_units_are_embedded_with_the_names_of_their_passage_and_rows_with_their_header_and_headings_are_not() -> None:
     model = Model("weekly")
     chosen(BACKUPS, "zebrafish", {"zebrafish": 1.0}, model)
     assert model.texts == [
-        "A backup that nobody reads is a hope.",
-        "Retention, kind | kept: nightly | 14",
-        "Retention, kind | kept: weekly | 8",
+        "[Backups > Testing] A backup that nobody reads is a hope.",
+        "[Backups > Testing] kind | kept: nightly | 14",
+        "[Backups > Testing] kind | kept: weekly | 8",
     ]
 
 
 def test_words_and_meaning_count_together() -> None:
     assert chosen(BACKUPS, "backup", {"backup": 1.0}, Model("weekly")) == ["Retention: weekly | 8"]
     assert chosen(BACKUPS, "backup", {"backup": 1.0}, Model("nothing")) == ["Testing: A backup that nobody reads is a hope."]
+
+
+def test_what_a_question_asks_for_counts_and_code_seldom_answers() -> None:
+    source = "Backups are kept where nobody looks. Backups are kept for 14 days.\n\n```\nbackups are kept by rsync here\n```\n"
+    weights = {"backup": 1.0, "kept": 1.0}
+    assert chosen(source, "how long are backups kept", weights) == [": Backups are kept for 14 days."]
+    assert chosen(source, "where are backups kept", weights) == [": Backups are kept where nobody looks."]
+    assert chosen(source, "are backups kept by rsync", {**weights, "rsync": 0.2}) == [": Backups are kept where nobody looks."]
 
 
 def test_words_alone_decide_if_the_model_fails() -> None:
