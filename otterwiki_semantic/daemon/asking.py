@@ -36,6 +36,9 @@ from otterwiki_semantic.search.answering import (
     Answerer,
     CheckedStatement,
     Conflict,
+    Extract,
+    Statement,
+    extract_answer,
     find_conflicts,
     follow_ups,
     interleaved,
@@ -44,12 +47,13 @@ from otterwiki_semantic.search.answering import (
     without_repeats,
 )
 
-NOTHING_FOUND = "Nothing in the wiki is about this question."
-NOT_ANSWERED = "The passages found do not answer this question."
+NO_ANSWER = "Nothing here answers this."
 ABANDONED = "The answer was not finished: nobody fetched it for a while."
 _SECTION_WORDS = 400
 """Words of the largest section that a source is grown to."""
 _PASSAGES_PER_PAGE = 3
+_UNITS = 6
+"""Units of a passage that may answer without a model."""
 _MAX_RUNNING = 4
 """Answers that are written at a time."""
 _MAX_KEPT = 32
@@ -103,7 +107,7 @@ class Questions:
                 threading.Thread(target=self._write, args=(running, request, urls), name="answer", daemon=True).start()
                 is_written = True
             else:
-                running.end(NOTHING_FOUND if is_searchable else None)
+                running.end(NO_ANSWER if is_searchable else None)
         finally:
             if not is_written:
                 self._slots.release()
@@ -136,18 +140,21 @@ class Questions:
     def _found(self, request: AskRequest, queries: Sequence[str], urls: PageUrls) -> GroundedAnswer:
         """Return an answer without sentences: its sources, or what is nearest."""
         assert self._model is not None
+        is_extractive = self._answerer.is_extractive
         options = SearchOptions(
             n=2 * request.limit,
             max_chunks_per_page=_PASSAGES_PER_PAGE,
             filters=request.filters,
+            units=_UNITS if is_extractive else 0,
             markdown=True,
-            section_words=_SECTION_WORDS,
+            section_words=0 if is_extractive else _SECTION_WORDS,
         )
         answers = self._search(queries, options, urls)
         confident = [each for each in answers if each.confident]
         hits = interleaved(confident or answers)
         relevant = [hit for hit in hits if hit.relevant]
-        sources = tuple(without_repeats(relevant or hits)[: request.limit])
+        found = relevant or hits
+        sources = tuple((found if is_extractive else without_repeats(found))[: request.limit])
         return GroundedAnswer(
             question=request.question,
             answer=(),
@@ -177,9 +184,7 @@ class Questions:
                 self._search_again(running, request, urls)
             if running.opening.confident:
                 self._write_sentences(running, request)
-                message = NOT_ANSWERED if running.is_empty else None
-            else:
-                message = NOTHING_FOUND
+            message = NO_ANSWER if running.is_empty else None
             message = ABANDONED if running.is_over else message
         except ChatModelError as error:
             message = str(error)
@@ -201,6 +206,9 @@ class Questions:
                 running.begin_again(structs.replace(found, rewrites=tuple(queries)))
 
     def _write_sentences(self, running: _RunningAnswer, request: AskRequest) -> None:
+        if self._answerer.is_extractive:
+            running.extract(extract_answer(request.question, running.opening.sources, self._languages))
+            return
         sources = self._answerer.fitting(sources_of(running.opening.sources), request.question, request.history)
         conflicts = find_conflicts(sources, self._languages[0])
         running.add_conflicts(conflicts)
@@ -275,6 +283,15 @@ class _RunningAnswer:
                 self.opening = opening
                 self._has_new_sources = True
                 self._changed.notify_all()
+
+    def extract(self, extracts: Sequence[Extract]) -> None:
+        """Take what answers without a model, each extract with a source of its own; nothing if there is none."""
+        if not extracts:
+            return
+        self.begin_again(structs.replace(self.opening, sources=tuple(each.source for each in extracts)))
+        for place, (_, texts, kind) in enumerate(extracts):
+            for text in texts:
+                self.add(CheckedStatement(Statement(text, kind, place, (place + 1,)), None))
 
     def add_conflicts(self, conflicts: Sequence[Conflict]) -> None:
         self._conflicts = tuple(map(_source_conflict, conflicts))

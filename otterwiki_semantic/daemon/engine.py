@@ -108,6 +108,7 @@ from otterwiki_semantic.search import (
     suggest_tags,
     with_excerpts,
 )
+from otterwiki_semantic.search.answering import find_lead
 from otterwiki_semantic.search.evaluation import RANKED_PAGES, JudgedQuery, read_judged_queries
 from otterwiki_semantic.search.reranking import RerankStage, open_reranker
 from otterwiki_semantic.storage import (
@@ -725,6 +726,7 @@ def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str |
         total_hits=found.total_hits,
         confident=found.confident,
         index=index,
+        lead=find_lead(query.text, found.hits, query.languages),
         message=FIRST_BUILD if is_first_build else None,
         degraded=degraded or found.degraded or index.error,
         facets=found.facets,
@@ -734,8 +736,9 @@ def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str |
 
 def _page(query: str, answer: Answer, options: SearchOptions, seconds: float) -> Answer:
     """Return the part of an answer that was asked for: what a result shows depends on those before it."""
-    results = answer.results[options.offset :]
-    return structs.replace(answer, query=query, results=results, total=len(results), processing_ms=round(1000 * seconds, 1))
+    results, lead = answer.results[options.offset :], None if options.offset else answer.lead
+    milliseconds = round(1000 * seconds, 1)
+    return structs.replace(answer, query=query, results=results, lead=lead, total=len(results), processing_ms=milliseconds)
 
 
 def _generations(settings: Settings, telemetry: Telemetry) -> GenerationStore:

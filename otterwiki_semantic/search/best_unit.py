@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import words
@@ -19,6 +20,7 @@ from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.search.answer_type import answer_type, has_answer
 from otterwiki_semantic.search.candidates import QueryWords
 from otterwiki_semantic.search.query import Query
+from otterwiki_semantic.search.similarity_scale import Scale
 
 MAX_EMBEDDED = 40
 """Units that are embedded for one answer; each takes about a millisecond."""
@@ -33,6 +35,8 @@ _NAMES = frozenset({UnitKind.HEADING, UnitKind.HEADER})
 """Kinds of units that only say what others are."""
 _LEAST_WORDS = 3
 """Shorter sentences and items are mostly labels."""
+_ANNOUNCING = (":", "：")
+_SAME_SCALE = Scale()
 
 Embed = Callable[[Sequence[str]], Matrix]
 Range = tuple[int, int]
@@ -50,8 +54,12 @@ class ScoredUnit(NamedTuple):
     """How much more probable than others it answers, whatever the words of the query."""
     coverage: float
     """The share of the query's words that it has, weighted."""
+    header: Range | None
+    """Where the header of its table stands, if it is a row."""
+    items: tuple[Range, ...]
+    """Where the items of the list stand that it belongs to or announces."""
     similarity: float | None = None
-    """To the query; None if it is not embedded."""
+    """To the query, on the bundled model's scale; None if it is not embedded."""
 
     @property
     def score(self) -> float:
@@ -65,9 +73,17 @@ class UnitChooser:
     """Chooses the units that answer one query best.
 
     `vector` is that of the query; without it, or without `embed`, words alone decide, as they do once 40 units are embedded.
+    `scale` is that of the model's similarities.
     """
 
-    def __init__(self, query: Query, query_words: Sequence[QueryWords], vector: Matrix | None, embed: Embed | None) -> None:
+    def __init__(
+        self,
+        query: Query,
+        query_words: Sequence[QueryWords],
+        vector: Matrix | None,
+        embed: Embed | None,
+        scale: Scale = _SAME_SCALE,
+    ) -> None:
         self._languages = query.languages
         self._answer_type = answer_type(query.text, query.languages)
         self._weights: dict[str, float] = {}
@@ -77,6 +93,7 @@ class UnitChooser:
         self._whole = max((sum(each.names.values()) for each in query_words), default=0.0)
         self._vector = vector
         self._embed = embed
+        self._scale = scale
         self._left = MAX_EMBEDDED
         self._stems: dict[str, frozenset[str]] = {}
 
@@ -106,12 +123,13 @@ class UnitChooser:
         """Return the units of a chunk that may answer, those with the words of the query first."""
         scored = []
         names = chunk.text[: chunk.prefix_length].rstrip()
-        for unit, header in _candidates(chunk):
+        for unit, header, items in _candidates(chunk):
             own = chunk.text[unit.start : unit.end]
-            heading = f"{chunk.sections[unit.section].heading}, {header}" if unit.kind is UnitKind.ROW else ""
-            covered = self._coverage(unit, chunk.text, highlights, heading)
-            text = f"{names} {header}: {own}" if header else f"{names} {own}"
-            scored.append(ScoredUnit(unit, text, self._prior(unit, own), covered))
+            columns = chunk.text[slice(*header)] if header else ""
+            context = f"{chunk.sections[unit.section].heading}, {columns}" if unit.kind is UnitKind.ROW else ""
+            covered = self._coverage(unit, chunk.text, highlights, context)
+            text = f"{names} {columns}: {own}" if columns else f"{names} {own}"
+            scored.append(ScoredUnit(unit, text, self._prior(unit, own), covered, header, items))
         return sorted(scored, key=_best_first)
 
     def _prior(self, unit: Unit, text: str) -> float:
@@ -139,7 +157,7 @@ class UnitChooser:
         if self._embed is None or self._vector is None or not texts:
             return ()
         try:
-            return [float(each) for each in self._embed(texts) @ self._vector]
+            return [self._scale.to_bundled(float(each)) for each in self._embed(texts) @ self._vector]
         except SemanticError as error:
             log.info("the best units are found by words alone: %s", error)
             return ()
@@ -149,17 +167,34 @@ def _best_first(unit: ScoredUnit) -> tuple[float, int]:
     return -unit.score, unit.unit.start
 
 
-def _candidates(chunk: StoredChunk) -> Sequence[tuple[Unit, str]]:
-    """Return the units of a chunk that can answer, each row with its table's header; labels only if there is nothing else."""
-    header = ""
+def _candidates(chunk: StoredChunk) -> list[tuple[Unit, Range | None, tuple[Range, ...]]]:
+    """Return the units of a chunk that may answer, with their table's header and the list that they belong to or announce.
+
+    Headings and headers only say what others are; units of a few words are mostly labels, and left out if there are others.
+    """
+    lists = _lists(chunk)
+    header: Range | None = None
     found, telling = [], []
     for unit in chunk.units:
-        own = chunk.text[unit.start : unit.end]
         if unit.kind is UnitKind.HEADER:
-            header = own
+            header = (unit.start, unit.end)
         if unit.kind in _NAMES:
             continue
-        found.append((unit, header if unit.kind is UnitKind.ROW else ""))
-        if unit.kind in {UnitKind.ROW, UnitKind.CODE} or len(own.split()) >= _LEAST_WORDS:
+        is_row = unit.kind is UnitKind.ROW
+        found.append((unit, header if is_row else None, lists.get(unit, ())))
+        if is_row or unit.kind is UnitKind.CODE or len(chunk.text[unit.start : unit.end].split()) >= _LEAST_WORDS:
             telling.append(found[-1])
     return telling or found
+
+
+def _lists(chunk: StoredChunk) -> dict[Unit, tuple[Range, ...]]:
+    """Return where the items stand of the lists of a chunk, for each item, and for the sentence that announces a list."""
+    lists: dict[Unit, tuple[Range, ...]] = {}
+    before: Unit | None = None
+    for is_list, group in groupby(chunk.units, key=lambda unit: unit.section if unit.kind is UnitKind.ITEM else None):
+        units = list(group)
+        if is_list is not None:
+            announcing = [before] if before and chunk.text[: before.end].endswith(_ANNOUNCING) else []
+            lists |= dict.fromkeys((*announcing, *units), tuple((unit.start, unit.end) for unit in units))
+        before = units[-1]
+    return lists

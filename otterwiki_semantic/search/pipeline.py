@@ -85,7 +85,7 @@ def search_chunks(
     units: UnitChooser | None = None
     while True:
         found = retrieve(generation, query, vector, where, options, limit, scale)
-        units = units or UnitChooser(query, found.words, vector() if embed else None, embed)
+        units = units or UnitChooser(query, found.words, vector() if embed else None, embed, scale)
         eligible = _eligible(found, query, options, catalog)
         ranked = _sorted(_reranked(eligible, rerank_scores or {}), options, catalog)
         is_whole = found.is_complete or len(ranked) < len(eligible) or _is_exhausted(found, options)

@@ -12,14 +12,14 @@ from otterwiki_semantic.core.records import (
     Explanation,
     Facets,
     Hit,
+    HitUnit,
     PageUrls,
     RetrieverScore,
     SearchOptions,
     Sort,
     StoredChunk,
-    Unit,
 )
-from otterwiki_semantic.search.best_unit import UnitChooser
+from otterwiki_semantic.search.best_unit import ScoredUnit, UnitChooser
 from otterwiki_semantic.search.candidates import Candidate, CandidateSet, Tier
 from otterwiki_semantic.search.neighbours import chunk_runs, context_around, joined_text
 from otterwiki_semantic.search.query import Highlighter, Query
@@ -84,19 +84,21 @@ class ResultBuilder:
         units = self._units([stored[each.id] for each in chosen], highlights)
         first, shown.results = shown.results, shown.results + len(chosen)
         return tuple(
-            self._hit(each, stored[each.id], run, rank, also_on.get(each.id, set()), matches, unit)
-            for rank, (each, run, matches, unit) in enumerate(zip(chosen, runs, highlights, units, strict=False), first)
+            self._hit(each, stored[each.id], run, rank, also_on.get(each.id, set()), matches, ranked)
+            for rank, (each, run, matches, ranked) in enumerate(zip(chosen, runs, highlights, units, strict=False), first)
         )
 
-    def _units(self, chunks: Sequence[StoredChunk], highlights: Sequence[tuple[tuple[int, int], ...]]) -> list[Unit | None]:
-        """Return the best unit of each chunk where that makes a difference to what is shown."""
+    def _units(
+        self, chunks: Sequence[StoredChunk], highlights: Sequence[tuple[tuple[int, int], ...]]
+    ) -> list[Sequence[ScoredUnit]]:
+        """Return the units of each chunk, best first, where that makes a difference to what is shown."""
         if self.options.needs_best_sentence:
-            return self.units.choose(chunks, highlights)
+            return list(self.units.rank(chunks, highlights))
         several = [place for place, chunk in enumerate(chunks) if len(chunk.sections) > 1]
-        found = self.units.choose([chunks[place] for place in several], [highlights[place] for place in several])
-        units: list[Unit | None] = [None] * len(chunks)
-        for place, unit in zip(several, found, strict=True):
-            units[place] = unit
+        found = self.units.rank([chunks[place] for place in several], [highlights[place] for place in several])
+        units: list[Sequence[ScoredUnit]] = [()] * len(chunks)
+        for place, ranked in zip(several, found, strict=True):
+            units[place] = ranked
         return units
 
     def facets(self, chosen: Sequence[Candidate]) -> Facets:
@@ -130,10 +132,11 @@ class ResultBuilder:
         rank: int,
         also_on: set[str],
         highlights: tuple[tuple[int, int], ...],
-        unit: Unit | None,
+        units: Sequence[ScoredUnit],
     ) -> Hit:
-        """Return a candidate as a result, named after the section of the `unit` that answers best."""
-        section = ChunkSection(chunk.section_path, chunk.anchor) if unit is None else chunk.sections[unit.section]
+        """Return a candidate as a result, named after the section of the first of the `units`, which answers best."""
+        best = units[0].unit if units else None
+        section = ChunkSection(chunk.section_path, chunk.anchor) if best is None else chunk.sections[best.section]
         distance = None if candidate.similarity is None else _rounded(max(0.0, 1 - candidate.similarity))
         before, after = context_around(chunk, self.options.context, self.catalog.reader.page_range)
         return Hit(
@@ -164,7 +167,8 @@ class ResultBuilder:
             score=_rounded(candidate.score),
             relevant=candidate.is_relevant,
             highlights=highlights,
-            best_sentence=(unit.start, unit.end) if unit is not None and self.options.needs_best_sentence else None,
+            best_sentence=(best.start, best.end) if best is not None and self.options.needs_best_sentence else None,
+            units=tuple(_hit_unit(each, chunk) for each in units[: self.options.units]),
             also_on=tuple(sorted(also_on)),
             context_before=before,
             context_after=after,
@@ -190,6 +194,24 @@ class ResultBuilder:
             relevance=_rounded(candidate.relevance),
             rerank=_score(candidate.rank_before, candidate.rerank_score),
         )
+
+
+def _hit_unit(scored: ScoredUnit, chunk: StoredChunk) -> HitUnit:
+    unit, section = scored.unit, chunk.sections[scored.unit.section]
+    return HitUnit(
+        range=(unit.start, unit.end),
+        kind=unit.kind,
+        section=section.heading,
+        section_path=_trail(chunk.title, section.path),
+        anchor=section.anchor,
+        start_line=unit.start_line,
+        end_line=unit.end_line,
+        score=_rounded(scored.score),
+        similarity=None if scored.similarity is None else _rounded(scored.similarity),
+        coverage=_rounded(scored.coverage),
+        header=scored.header,
+        items=scored.items,
+    )
 
 
 def _trail(title: str, headings: Sequence[str]) -> tuple[str, ...]:

@@ -95,6 +95,8 @@ from otterwiki_semantic.core.records.search import DraftLinks as DraftLinks
 from otterwiki_semantic.core.records.search import Explanation as Explanation
 from otterwiki_semantic.core.records.search import Facets as Facets
 from otterwiki_semantic.core.records.search import Hit as Hit
+from otterwiki_semantic.core.records.search import HitUnit as HitUnit
+from otterwiki_semantic.core.records.search import Lead as Lead
 from otterwiki_semantic.core.records.search import LikelyDuplicate as LikelyDuplicate
 from otterwiki_semantic.core.records.search import Mention as Mention
 from otterwiki_semantic.core.records.search import RelatedPage as RelatedPage

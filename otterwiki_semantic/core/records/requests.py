@@ -139,6 +139,11 @@ class SearchOptions:
         "Name the sentence, list item, table row or line of code of each passage that answers best, by words and meaning.",
         default=False,
     )
+    units: int = parameter(
+        Integer(0, 10),
+        "Number of sentences, list items, table rows and lines of code to list of each result, the best first.",
+        0,
+    )
     highlight: Highlight | None = parameter(
         Choice(Highlight),
         "Return an `excerpt` of each passage, and mark the words of the query in it: as `html`, with `<mark>`, or by `ranges`.",
@@ -195,7 +200,7 @@ class SearchOptions:
     @property
     def needs_best_sentence(self) -> bool:
         """Whether the best sentences are shown, or excerpts are cut around them."""
-        return self.best_sentence or self.crop is not None
+        return self.best_sentence or self.units > 0 or self.crop is not None
 
     @property
     def counts(self) -> bool:

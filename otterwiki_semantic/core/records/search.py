@@ -9,6 +9,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from otterwiki_semantic.core.records.document import UnitKind
 from otterwiki_semantic.core.records.pages import NamedPage
 from otterwiki_semantic.core.records.status import Freshness
 
@@ -49,6 +50,33 @@ class Explanation(Struct, frozen=True):
     """What `recency` adds to the score."""
     rerank: RetrieverScore = RetrieverScore(None, None)
     """If a reranker read the passage: the rank before that, and the reranker's score."""
+
+
+class HitUnit(Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """A sentence, list item, table row or line of code of a passage."""
+
+    range: tuple[int, int]
+    """Where it stands in `snippet`, as `[start, end)` in Unicode code points; so the other ranges."""
+    kind: UnitKind
+    """`sentence`, `item`, `row` or `code`."""
+    section: str
+    """The heading above it."""
+    section_path: tuple[str, ...]
+    """The page's title and the headings from the outermost to `section`."""
+    anchor: str
+    """The heading's id in the page."""
+    start_line: int
+    end_line: int
+    score: float
+    """How well it answers; comparable within one answer only."""
+    similarity: float | None = None
+    """To the query; null if the model was not asked."""
+    coverage: float
+    """The share of the query's words that it has, weighted by rarity."""
+    header: tuple[int, int] | None = None
+    """Of a row: where the header of its table stands."""
+    items: tuple[tuple[int, int], ...] = ()
+    """Of an item, or of a sentence that announces a list: where all items of the list stand."""
 
 
 class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -95,6 +123,8 @@ class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
     best_sentence: tuple[int, int] | None = None
     """With `best_sentence`: the range of `snippet` with the sentence, list item, table row or line of code that answers best;
     null if no word matches and the model is not asked."""
+    units: tuple[HitUnit, ...] = ()
+    """With `units`: what of the passage answers best, the best first."""
     markdown: str | None = None
     """With `markdown`: the page's own text from `markdown_start_line` to `markdown_end_line`; null if git cannot read it."""
     markdown_start_line: int | None = None
@@ -162,6 +192,16 @@ class TotalHits(Struct, frozen=True):
     """`eq`: these are all; `gte`: there may be more."""
 
 
+class Lead(Struct, frozen=True):
+    """What answers a query by itself."""
+
+    text: str
+    """Of the unit, as it is read by itself: a row as `nightly: 14`."""
+    result: int
+    """Which of the `results` it is from, from 0."""
+    unit: HitUnit
+
+
 class Answer(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The passages for one query, best first."""
 
@@ -183,6 +223,8 @@ class Answer(Struct, frozen=True, omit_defaults=True, kw_only=True):
     reranker: str | None = None
     """Only if a reranker has ordered the best candidates: which one."""
     index: Freshness
+    lead: Lead | None = None
+    """With `units`: what answers the query by itself, if anything does."""
     results: tuple[Hit, ...]
     facets: Facets | None = None
     """With `facets`."""

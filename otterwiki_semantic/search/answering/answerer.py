@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from otterwiki_semantic.content.analysis import detect_language, function_words, words
+from otterwiki_semantic.content.analysis import detect_language
 from otterwiki_semantic.core.errors import ChatModelError, SemanticError
 from otterwiki_semantic.core.parameters import Exchange
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding import CachedEmbedder
 from otterwiki_semantic.search.answering.chat import open_chat_model
 from otterwiki_semantic.search.answering.conflicts import Conflict
-from otterwiki_semantic.search.answering.extractive import Score, extract_statements
 from otterwiki_semantic.search.answering.prompt import (
     NO_ANSWER,
     fit_sources,
@@ -29,8 +28,6 @@ Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 """Returns how near in meaning each of the texts is to the first."""
 _LONGEST_REWRITES = 2_000
 """Characters after which a model that rewords a question is told to stop."""
-_COVERAGE_WEIGHT = 0.3
-"""The similarity that all telling words of a question are worth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +40,21 @@ class CheckedStatement:
 
 
 class Answerer:
-    """Writes answers with the model of `SEMANTIC_ANSWERS`, or with the sources' own sentences."""
+    """Writes answers with the model of `SEMANTIC_ANSWERS`, if there is one."""
 
     def __init__(self, settings: Settings, embedder: CachedEmbedder, languages: Sequence[str]) -> None:
         self._model = open_chat_model(settings)
         self._embedder = embedder
         self._languages = languages
 
+    @property
+    def is_extractive(self) -> bool:
+        """Whether no model writes: `extract_answer` finds the sentences."""
+        return self._model is None
+
     def fitting(self, sources: Sequence[Source], question: str, history: Sequence[Exchange]) -> list[Source]:
         """Return the sources that the model can read together."""
-        if self._model is None:
-            return list(sources)
+        assert self._model is not None
         window = self._model.window
         return fit_sources(sources, window, tokens_besides_sources(question, history, window))
 
@@ -82,12 +83,9 @@ class Answerer:
         """Yield the statements of an answer as they are written; none if no source answers. Errors: `ChatModelError`."""
         if not sources:
             raise ChatModelError("no source fits next to the question; ask a shorter one, or raise SEMANTIC_ANSWERS_WINDOW")
+        assert self._model is not None
         similarity = self._similarity(question)
         language = detect_language([source.text for source in sources], self._languages)
-        if self._model is None:
-            extracted = extract_statements(sources, _scorer(question, language, similarity), language)
-            yield from (CheckedStatement(each, None) for each in extracted)  # they stand there
-            return
         messages = prompt(question, sources, history, [each.describe() for each in conflicts], self._model.window)
         for statement in _parsed(self._model.stream(messages, seconds, is_cancelled), len(sources)):
             if NO_ANSWER in statement.text.upper():
@@ -117,25 +115,9 @@ class Answerer:
         return similarity
 
 
-def _scorer(question: str, language: str, similarity: Similarity | None) -> Score:
-    """Return what scores sentences by how well they answer a question: their similarity to it, and its words in them."""
-    asked = _stems(question, language) - _stems(" ".join(function_words(language)), language)
-
-    def score(texts: Sequence[str]) -> list[float]:
-        near = similarity(question, texts) if similarity else [0.0] * len(texts)
-        shares = (len(asked & _stems(text, language)) / len(asked) if asked else 0.0 for text in texts)
-        return [value + _COVERAGE_WEIGHT * share for value, share in zip(near, shares, strict=True)]
-
-    return score
-
-
 def _parsed(chunks: Iterable[str], sources: int) -> Iterator[Statement]:
     """Yield the statements that a model writes."""
     parser = StatementParser(sources)
     for chunk in chunks:
         yield from parser.feed(chunk)
     yield from parser.finish()
-
-
-def _stems(text: str, language: str) -> set[str]:
-    return {part for word in words(text, language) for part in word.parts}

@@ -1,82 +1,153 @@
-"""Answers without a model that writes: the sentences of the sources that answer best, as they stand."""
+"""Answers without a model that writes: the units of the passages that answer best, as they stand.
+
+The lead answers by itself: it has the type of answer that the question asks for. Up to three more units add something to it. If
+the best units are not near enough to the question, there is no answer: docs/ask.md says how often that is right.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
-from itertools import groupby, islice
+from collections.abc import Iterable, Sequence
+from heapq import nlargest
+from statistics import fmean
+from typing import NamedTuple
 
-from otterwiki_semantic.core.languages import ENGLISH
-from otterwiki_semantic.search.answering.evidence import restricting_heading
-from otterwiki_semantic.search.answering.source import Source
-from otterwiki_semantic.search.answering.statements import Statement, StatementKind, StatementParser
+from msgspec import structs
 
-_MAX_UNITS = 4
-_MAX_ITEMS = 8
-"""Items of a list or rows of a table that are one unit; of a longer one, each is a unit by itself."""
-_MAX_SCORED = 60
-"""Units that are compared with the question."""
-_FALL = 0.1
-"""How much worse than the best a further unit may be."""
-_CONTINUED = (":", "：", "?", "？")
-"""Ends of sentences that need the next one."""
-_ROW = re.compile(r"^[^;:]{1,40}: .*; [^;:]{1,40}: ")
-"""The row of a table, as `StatementParser` writes it."""
-_MIN_WORDS = 3
+from otterwiki_semantic.core.records import Hit, HitUnit, Lead, UnitKind
+from otterwiki_semantic.search.answer_type import AnswerType, answer_type, has_answer
+from otterwiki_semantic.search.answering.statements import StatementKind
 
-Score = Callable[[Sequence[str]], Sequence[float]]
-"""Returns how well each text answers the question."""
+_MAX_MORE = 3
+_MAX_WORDS = 60
+"""Of an answer; a longer lead stands alone."""
+_MAX_ITEMS = 20
+"""Of the list that is an answer."""
+_FALL = 2.0
+"""How much worse than the lead a further unit may be."""
+_PASSAGE_WEIGHT = 0.5
+"""What a point of the passage's score adds to the score of a unit."""
+_NEAREST = 3
+_LEAST_SIMILARITY = 0.44
+"""The mean of the three most similar units; fitted on judged questions."""
+_LEAST_COVERAGE = 0.6
+"""The share of the question's words that the lead has, if nothing is embedded."""
+_CELL = " | "
+_MARKER = re.compile(r"\A\s*+(?:[-*+•]|\d{1,9}[.)])\s++")
+_UNFINISHED = (":", "：", "?", "？")
+"""Ends of units that answer nothing without what follows."""
 
 
-def extract_statements(sources: Sequence[Source], score: Score, language: str = ENGLISH) -> list[Statement]:
-    """Return the up to three sentences or lists that answer best, in the order of the sources.
+class Extract(NamedTuple):
+    """What answers, of one passage."""
 
-    A heading without which they say something else, such as *Myths*, stands before them.
+    source: Hit
+    """The passage, named after the section of the unit and with the unit as its `best_sentence`."""
+    texts: tuple[str, ...]
+    """One, or the items of a list."""
+    kind: StatementKind
+
+
+def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> list[Extract]:
+    """Return the lead and up to three more extracts from the relevant of some results; none if nothing answers.
+
+    The results list their `units`.
     """
-    found = list(islice(((source, unit) for source in sources for unit in _units(source, language)), _MAX_SCORED))
-    if not found:
+    ranked = _ranked(hits)
+    kind = answer_type(question, languages)
+    lead = _lead(ranked, kind, languages)
+    if lead is None:
         return []
-    units = [unit for _, unit in found]
-    texts = [" ".join(each.text for each in unit) for unit in units]
-    scored = [f"{_trail(source)}: {text}" for (source, _), text in zip(found, texts, strict=True)]
-    ranked = sorted(zip(score(scored), range(len(units)), strict=True), key=lambda each: (-each[0], each[1]))
-    chosen: dict[str, int] = {}
-    for value, place in ranked:
-        if value >= ranked[0][0] - _FALL and len(chosen) < _MAX_UNITS:
-            chosen.setdefault(texts[place].casefold(), place)
-    extracted = [statement for place in sorted(chosen.values()) for statement in units[place]]
-    blocks = list(dict.fromkeys((each.cited, each.block) for each in extracted))
-    return [replace(each, block=blocks.index((each.cited, each.block))) for each in extracted]
+    extracts = [lead.whole_list() if kind is AnswerType.STEPS and lead.unit.items else lead.extract()]
+    shown = " ".join(extracts[0].texts).casefold()
+    words = len(shown.split())
+    for each in ranked:
+        text = each.text
+        is_new = each is not lead and text.casefold() not in shown and not text.endswith(_UNFINISHED)
+        if is_new and each.score >= lead.score - _FALL and words + len(text.split()) <= _MAX_WORDS:
+            extracts.append(each.extract())
+            shown += f"\n{text.casefold()}"
+            words += len(text.split())
+        if len(extracts) > _MAX_MORE:
+            break
+    return extracts
 
 
-def _units(source: Source, language: str) -> Iterator[list[Statement]]:
-    """Yield what of a source can be read by itself: a sentence, a short list, each with what announces or asks for it."""
-    parser = StatementParser(0)
-    statements = [replace(each, cited=(source.number,)) for each in (*parser.feed(source.text), *parser.finish())]
-    heading = restricting_heading(source, language)
-    before: list[Statement] = []
-    for _, block in groupby(statements, key=lambda each: each.block):
-        for part in _parts(list(block)):
-            unit = [*before, *part]
-            before = unit if part[-1].text.rstrip().endswith(_CONTINUED) and len(unit) < _MAX_ITEMS else []
-            if not before and _is_telling(unit):
-                yield [replace(unit[0], text=f"{heading}: {unit[0].text}"), *unit[1:]] if heading else unit
+def find_lead(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> Lead | None:
+    """Return what answers a question by itself, of the relevant of some results, which list their `units`."""
+    lead = _lead(_ranked(hits), answer_type(question, languages), languages)
+    return lead and Lead(lead.text, hits.index(lead.hit), lead.unit)
 
 
-def _parts(block: list[Statement]) -> list[list[Statement]]:
-    """Return a block as one if it is code or a short list; else each of its statements: the rows of a table, too."""
-    is_table = all(_ROW.search(each.text) for each in block)
-    is_whole = block[0].kind is not StatementKind.SENTENCE and len(block) <= _MAX_ITEMS and not is_table
-    return [block] if is_whole else [[each] for each in block]
+def _ranked(hits: Iterable[Hit]) -> list[_Candidate]:
+    found = (_Candidate(hit, unit) for hit in hits if hit.relevant for unit in hit.units)
+    return sorted(found, key=lambda each: -each.score)
 
 
-def _trail(source: Source) -> str:
-    """Return the title and headings above a source, which its sentences need not repeat."""
-    return " > ".join(dict.fromkeys((source.title, *source.headings)))
+def _lead(ranked: Sequence[_Candidate], kind: AnswerType | None, languages: Sequence[str]) -> _Candidate | None:
+    """Return the best unit that can stand alone and has the type of answer that is asked for, unless none is near enough."""
+    lead = next((each for each in ranked if each.answers(kind, languages)), None)
+    return lead if lead is not None and _is_near(lead, ranked) else None
 
 
-def _is_telling(unit: Sequence[Statement]) -> bool:
-    """Whether a unit says something: not code alone, nor a few words."""
-    texts = [each.text for each in unit if each.kind is not StatementKind.CODE]
-    return sum(len(text.split()) for text in texts) >= _MIN_WORDS
+def _is_near(lead: _Candidate, candidates: Iterable[_Candidate]) -> bool:
+    """Whether units are near enough to a question to answer it."""
+    near = [each.unit.similarity for each in candidates if each.unit.similarity is not None]
+    return fmean(nlargest(_NEAREST, near)) >= _LEAST_SIMILARITY if near else lead.unit.coverage >= _LEAST_COVERAGE
+
+
+class _Candidate(NamedTuple):
+    hit: Hit
+    unit: HitUnit
+
+    @property
+    def score(self) -> float:
+        return self.unit.score + _PASSAGE_WEIGHT * self.hit.score
+
+    @property
+    def text(self) -> str:
+        """What it says, as it is read by itself."""
+        return self._text(self.unit.range)
+
+    def answers(self, kind: AnswerType | None, languages: Sequence[str]) -> bool:
+        """Whether it can stand alone, and has the type of answer that a question asks for."""
+        if kind is AnswerType.STEPS and self.unit.items:
+            return True
+        return not self.text.endswith(_UNFINISHED) and (kind is None or has_answer(kind, self.text, languages))
+
+    def extract(self) -> Extract:
+        """Return the unit alone."""
+        kind = StatementKind.CODE if self.unit.kind is UnitKind.CODE else StatementKind.SENTENCE
+        return Extract(self._as_source(), (self.text,), kind)
+
+    def whole_list(self) -> Extract:
+        """Return the list that the unit is an item of, or announces."""
+        return Extract(self._as_source(), tuple(map(self._text, self.unit.items[:_MAX_ITEMS])), StatementKind.ITEM)
+
+    def _as_source(self) -> Hit:
+        unit, path = self.unit, self.unit.section_path
+        url = self.hit.url
+        return structs.replace(
+            self.hit,
+            section=unit.section,
+            section_path=path,
+            breadcrumb=" > ".join(path),
+            anchor=unit.anchor,
+            url=url and url.partition("#")[0] + (f"#{unit.anchor}" if unit.anchor else ""),
+            best_sentence=unit.range,
+            units=(),
+        )
+
+    def _text(self, place: tuple[int, int]) -> str:
+        """Return a unit as it is read by itself: a row as "nightly: 14", or with the names of its columns."""
+        text = self.hit.snippet[slice(*place)]
+        if self.unit.kind is UnitKind.CODE:
+            return text
+        if self.unit.kind is not UnitKind.ROW:
+            return " ".join(_MARKER.sub("", text).split())
+        cells = text.split(_CELL)
+        names = self.hit.snippet[slice(*self.unit.header)].split(_CELL) if self.unit.header else []
+        if len(cells) > 2 and len(names) == len(cells):
+            cells = [f"{name}: {cell}" for name, cell in zip(names, cells, strict=True) if cell.strip()]
+            return "; ".join(cells)
+        return ": ".join(cell.strip() for cell in cells if cell.strip())
