@@ -8,9 +8,9 @@ from dataclasses import replace
 from itertools import groupby, islice
 
 from otterwiki_semantic.core.languages import ENGLISH
-from otterwiki_semantic.search.answering.evidence import restricting_heading
 from otterwiki_semantic.search.answering.source import Source
 from otterwiki_semantic.search.answering.statements import Statement, StatementKind, StatementParser
+from otterwiki_semantic.search.answering.units import restricting_heading
 
 _MAX_UNITS = 4
 _MAX_ITEMS = 8
