@@ -190,14 +190,7 @@ def _other_markers(said: Unit, unit: Unit) -> tuple[set[str], set[str]]:
     dropped, added = set(unit.required - said.markers), set[str]()
     values = {number.value for number in said.numbers}
     for clause in said.clauses:
-        related = _related(clause, unit)
-        theirs = set(unit.required)
-        for each in related:
-            is_measured = each is related[0] or any(number.value in values for number in each.numbers)
-            theirs |= each.markers.keys() - (frozenset() if is_measured else _OF_NUMBERS)
-        for before, after in pairwise(unit.clauses):
-            theirs |= after.leading & _GOVERNING if before in related else frozenset()
-            theirs |= before.leading & _GOVERNING if after in related else frozenset()
+        theirs = _markers_of(_related(clause, unit), unit, values)
         dropped |= theirs - said.markers
         added |= clause.markers.keys() - theirs
     for one, other in (*_ALIKE, *((other, one) for one, other in _ALIKE)):
@@ -214,6 +207,18 @@ def _other_markers(said: Unit, unit: Unit) -> tuple[set[str], set[str]]:
         if not by & _ALLOWING:
             changed.discard("must")
     return dropped - _MAY_BE_LEFT_OUT, added - _MAY_BE_ADDED
+
+
+def _markers_of(related: Sequence[Clause], unit: Unit, values: set[str]) -> set[str]:
+    """Return the markers that hold for clauses of a unit: theirs, those above them, and conditions that stand beside them."""
+    found = set(unit.required)
+    for clause in related:
+        is_measured = clause is related[0] or any(number.value in values for number in clause.numbers)
+        found |= clause.markers.keys() - (frozenset() if is_measured else _OF_NUMBERS)
+    for one, other in pairwise(unit.clauses):
+        found |= other.leading & _GOVERNING if one in related else frozenset()
+        found |= one.leading & _GOVERNING if other in related else frozenset()
+    return found
 
 
 def _related(clause: Clause, unit: Unit) -> list[Clause]:
