@@ -43,6 +43,7 @@ _TELLING_WHEN = ("when ", "wenn ", "quand ")
 _MIN_WORDS = 2
 """Words and numbers of a clause; a shorter one is a part of the one before it."""
 _MAX_CLAUSES = 20
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 _MAX_UNITS = 2_000
 _KEPT_SOURCES = 64
 _RESTRICTING = frozenset({"not", "only", "if", "unless", "unreal"})
@@ -169,7 +170,7 @@ def read_unit(text: str, language: str) -> Unit:
 
 @lru_cache(_KEPT_SOURCES)
 def read_units(source: Source, language: str) -> tuple[Unit, ...]:
-    """Return the units of a source, and those that continue another one once more together with it."""
+    """Return the units of a source, each with what stands above it, and with the sentence that it continues."""
     units: list[Unit] = []
     for headings, text in _sections(source):
         above = " . ".join((source.title, *headings))
@@ -204,6 +205,8 @@ def _sections(source: Source) -> Iterator[tuple[list[str], str]]:
     inner: list[str] = []
     start = 0
     for match in _HEADING.finditer(source.text):
+        if len(_FENCE.findall(source.text, 0, match.start())) % 2:
+            continue  # a comment in code
         yield [*source.headings, *inner], source.text[start : match.start()]
         inner = [*inner[: max(len(match[1]) - 2, 0)], plain_text(match[2].rstrip("# "))]
         start = match.end()

@@ -229,6 +229,12 @@ def test_a_unit_says_nothing_of_what_another_one_denies() -> None:
     assert reason("Backups are not copied.", page) == 'not in source 1: "not"'
 
 
+def test_a_comment_in_code_is_no_heading() -> None:
+    page = "Run this:\n\n```\n# Myths\nrestic check\n```\n\nTapes are copied."
+    assert reason("Tapes are copied.", page) is None
+    assert reason("Tapes are not copied.", page) is not None
+
+
 def test_each_expression_of_a_language_is_linear() -> None:
     patterns = [
         (f"{code} {name}", pattern.pattern)
