@@ -41,7 +41,6 @@ PARTS = {
     "sessions": "how many queries of a session need not be embedded",
     "tasks": "twelve tasks in the palette and in the wiki's own search",
     "agents": "calls and tokens that an agent spends on a question",
-    "answers": "unsupported sentences that are called supported, and true ones that are not",
     "million": "a wiki of a million passages: build, memory, disk, searches, edits, starts",
 }
 """The parts, by the names of their modules, in the order they are run."""

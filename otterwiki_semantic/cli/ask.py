@@ -45,15 +45,17 @@ def ask_command(
 def _followed(parts: Iterable[AskProgress], *, is_printed: bool) -> GroundedAnswer:
     """Return an answer when it is written; print its sentences as they come."""
     before = None
+    numbers: dict[int, int] = {}
     for progress in parts:
         for sentence in progress.answer if is_printed else ():
-            click.echo(_lead(before, sentence) + _shown(sentence), nl=False)
+            named = [numbers.setdefault(place, len(numbers) + 1) for place in sentence.sources]
+            click.echo(_separator(before, sentence) + _shown(sentence, named), nl=False)
             before = sentence
     assert progress.result is not None
     return progress.result
 
 
-def _lead(before: AnswerSentence | None, sentence: AnswerSentence) -> str:
+def _separator(before: AnswerSentence | None, sentence: AnswerSentence) -> str:
     """Return what separates a sentence from the one before it."""
     if before is None:
         return ""
@@ -63,8 +65,8 @@ def _lead(before: AnswerSentence | None, sentence: AnswerSentence) -> str:
     return "\n" if is_same else "\n\n"
 
 
-def _shown(sentence: AnswerSentence) -> str:
-    notes = "".join(f" [{place + 1}]" for place in sentence.sources)
+def _shown(sentence: AnswerSentence, numbers: Iterable[int]) -> str:
+    notes = "".join(f" [{number}]" for number in numbers)
     doubt = "" if sentence.supported else click.style(" (not confirmed)", fg="yellow")
     text = {"item": f"- {sentence.text}", "code": f"{sentence.text}\n"}.get(sentence.kind, sentence.text)
     return f"{text}{notes}{doubt}"
@@ -79,13 +81,11 @@ def _print_rest(answer: GroundedAnswer) -> None:
         click.echo(f"Searched for: {' · '.join(answer.rewrites)}")
     for conflict in answer.conflicts:
         click.echo(f"The sources differ: {conflict.text}.")
-    named = {place for sentence in answer.answer for place in sentence.sources}
-    shown = [place for place in range(len(answer.sources)) if place in named or not answer.answer]
-    if shown and not answer.answer:
+    if answer.sources and not answer.answer:
         click.echo("Nearest passages:")
-    for place in shown:
+    for place, number in answer.source_numbers.items():
         hit = answer.sources[place]
-        click.secho(f"[{place + 1}] {hit.path}:{hit.markdown_start_line or hit.start_line}", fg="green", nl=False)
+        click.secho(f"[{number}] {hit.path}:{hit.markdown_start_line or hit.start_line}", fg="green", nl=False)
         click.echo(f"  {hit.breadcrumb}" + (f"\n    {hit.url}" if hit.url else ""))
     for each in answer.unsupported:
         click.echo(f"not confirmed: {each.text} ({each.reason})", err=True)

@@ -40,15 +40,17 @@ def add_asking(server: MCPServer[None], wiki: WikiBackend) -> None:
 
 
 def _answer(body: Json) -> AskAnswer:
-    named = {place for sentence in body["answer"] for place in sentence["sources"]}
-    sources = [
-        f"[{place + 1}] {source.get('url') or source['path']} ({source['breadcrumb']})"
-        for place, source in enumerate(body["sources"])
-        if place in named or not body["answer"]
-    ]
-    return AskAnswer(sentences=list(map(_sentence, body["answer"])), sources=sources, notice=body.get("message"))
+    named = [place for sentence in body["answer"] for place in sentence["sources"]]
+    numbers = {place: number for number, place in enumerate(dict.fromkeys(named or range(len(body["sources"]))), 1)}
+    sources = [f"[{number}] {_named(body['sources'][place])}" for place, number in numbers.items()]
+    sentences = [_sentence(sentence, numbers) for sentence in body["answer"]]
+    return AskAnswer(sentences=sentences, sources=sources, notice=body.get("message"))
 
 
-def _sentence(sentence: Json) -> str:
-    marks = "".join(f"[{place + 1}]" for place in sentence["sources"])
+def _named(source: Json) -> str:
+    return f"{source.get('url') or source['path']} ({source['breadcrumb']})"
+
+
+def _sentence(sentence: Json, numbers: dict[int, int]) -> str:
+    marks = "".join(f"[{numbers[place]}]" for place in sentence["sources"])
     return f"{sentence['text']} {marks}".rstrip() + ("" if sentence["supported"] else " (not confirmed by its source)")

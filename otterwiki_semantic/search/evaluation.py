@@ -224,7 +224,7 @@ def page_metrics(judged: JudgedQuery, ranking: Iterable[str]) -> Metrics:
 def _section_and_answer(judged: JudgedQuery, shown: Sequence[Hit]) -> Metrics:
     """Return the metrics of the section and of the answer, as far as they are known."""
     found: Metrics = {}
-    named = [_is_on_page(judged, hit.path) and _words(hit.section) == _words(judged.section or "") for hit in shown]
+    named = [names_section(judged, hit) for hit in shown]
     held = [has_answer(judged, hit.path, hit.text) for hit in shown]
     if judged.section is not None:
         found |= {"s1": float(any(named[:1])), "s5": float(any(named))}
@@ -241,10 +241,19 @@ def _best_unit(judged: JudgedQuery, marked: Iterable[Hit]) -> Metrics:
     for hit in shown:
         if has_answer(judged, hit.path, hit.snippet):
             start, end = hit.best_sentence or (0, 0)
-            unit = hit.snippet[start:end]
-            is_part = len(_words(unit)) >= _RUN and holds(judged.answer, unit)
-            return {"unit": float(is_part or holds(unit, judged.answer))}
+            return {"unit": float(gives_answer(judged, hit.path, hit.snippet[start:end]))}
     return {}
+
+
+def gives_answer(judged: JudgedQuery, path: str, unit: str) -> bool:
+    """Return whether a sentence of a page holds the answer to a question, or is a part of it that is no mere label."""
+    is_part = len(_words(unit)) >= _RUN and holds(judged.answer, unit)
+    return _is_on_page(judged, path) and (is_part or holds(unit, judged.answer))
+
+
+def names_section(judged: JudgedQuery, hit: Hit) -> bool:
+    """Return whether a result names the page and the section of the answer."""
+    return _is_on_page(judged, hit.path) and _words(hit.section) == _words(judged.section or "")
 
 
 def has_answer(judged: JudgedQuery, path: str, text: str) -> bool:

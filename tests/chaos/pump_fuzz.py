@@ -12,10 +12,9 @@ from otterwiki_semantic.content.chunking import sentence_ranges
 from otterwiki_semantic.content.markdown import passage_markdown, truncate_markdown
 from otterwiki_semantic.content.pages import find_links, find_name, prose
 from otterwiki_semantic.content.pages.edits import append_after, saved_text, unified_diff
-from otterwiki_semantic.search.answering.evidence import sentences
 from otterwiki_semantic.search.answering.plain import clean, plain_text, visible_markdown
 from otterwiki_semantic.search.answering.statements import StatementParser
-from otterwiki_semantic.search.answering.tokens import tokens
+from otterwiki_semantic.search.answering.units import read_unit
 from otterwiki_semantic.web.pages.excerpts import excerpt, text_fragment
 from tests.chaos.fuzzing import Batch, Finding
 from tests.support.pumps import expressions, slow
@@ -47,11 +46,10 @@ _READERS: dict[str, Callable[[str], object]] = {
     "words": indexed_text,
     "key": name_key,
     "ranges": sentence_ranges,
-    "sentences": lambda text: list(sentences(text)),
     "clean": clean,
     "plain": plain_text,
     "visible": visible_markdown,
-    "tokens": lambda text: tokens(text[:_PASSAGE]),
+    "unit": lambda text: read_unit(text[:_PASSAGE], "en"),
     "statements": lambda text: StatementParser(5).feed(text[:40_000]),
     "excerpt": lambda text: excerpt(text, 0, [(5, 8)]),
     "fragment": lambda text: text_fragment(text, 0, [(5, 8)]),

@@ -1,7 +1,8 @@
 """Evaluation of answers: whether they rest on the judged pages, say what these say, and are refused where there is none.
 
 No other model judges. An answer counts as sourced if one of the sources that its sentences name is a judged page; a sentence
-counts as supported if the checks of `otterwiki_semantic.search.answering` find it in its sources.
+counts as supported if the checks of `otterwiki_semantic.search.answering` find it in its sources. Where a search shows the
+judged answer among its first passages, it counts as given if a sentence with that page as a source has its words.
 """
 
 from __future__ import annotations
@@ -10,22 +11,33 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 from typing import Any
 
 import click
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.records import AskRequest, GroundedAnswer
+from otterwiki_semantic.core.records import AskRequest, GroundedAnswer, SearchOptions
 from otterwiki_semantic.daemon import IndexService, whole_answer
-from otterwiki_semantic.search.evaluation import JudgedQuery, percentiles, score
+from otterwiki_semantic.search.evaluation import (
+    PASSAGES,
+    JudgedQuery,
+    gives_answer,
+    has_answer,
+    names_section,
+    percentiles,
+    score,
+)
 
 AnswerRun = dict[str, Any]
-"""``{"metrics", "latency_ms", "sources_ms", "queries": [{"query", "answered", "sourced", "supported", "message"}, …]}``."""
+"""``{"metrics", "latency_ms", "sources_ms", "queries": [{"query", "answered", "sourced", "supported", "lead", …}, …]}``."""
 _METRICS = {
     "answered": "of the judged questions have an answer",
     "sourced": "of the answers name a judged page as a source",
     "supported": "of the sentences say what their sources say",
+    "lead": "of the judged answers that a search shows are the first sentence",
+    "given": "of the judged answers that a search shows are in the answer",
+    "right_section": "of the judged answers that are given stand under the heading that the source names",
     "refused": "of the unanswerable questions have no answer",
 }
 
@@ -50,17 +62,18 @@ def measure_answers(index: IndexService, judged: Sequence[JudgedQuery], unanswer
         for question, judgement in bar:
             answer, until_sources, until_end = _asked(index, question)
             seconds.append((until_sources, until_end))
-            rows.append(_row(answer, judgement))
+            shows = judgement is not None and _shows_answer(index, judgement)
+            rows.append(_row(answer, judgement, is_shown=shows))
     answerable, others = rows[: len(judged)], rows[len(judged) :]
     answered = [row for row in answerable if row["answered"]]
-    supported = [row["supported"] for row in answered]
     return {
         "metrics": {
             "answered": _mean([row["answered"] for row in answerable]),
             "sourced": _mean([row["sourced"] for row in answered]),
-            "supported": _mean(supported),
+            **{name: _mean([row[name] for row in answerable]) for name in ("supported", "lead", "given", "right_section")},
             "refused": _mean([not row["answered"] for row in others]),
         },
+        "words": median(row["words"] for row in answered) if answered else 0,
         "sources_ms": percentiles([1000 * first for first, _ in seconds]),
         "latency_ms": percentiles([1000 * last for _, last in seconds]),
         "queries": rows,
@@ -71,6 +84,7 @@ def answers_table(run: AnswerRun) -> str:
     """Return a run for people."""
     lines = [f"{value:6.1%} {_METRICS[name]}" for name, value in run["metrics"].items() if value is not None]
     times = f"sources after {run['sources_ms']['p50']:.0f} ms (p95 {run['sources_ms']['p95']:.0f})"
+    lines.append(f"{run['words']:5.0f}  words, median")
     return "\n".join([*lines, f"{times}, the whole answer after {run['latency_ms']['p50']:.0f} ms"])
 
 
@@ -82,13 +96,37 @@ def _asked(index: IndexService, question: str) -> tuple[GroundedAnswer, float, f
     return whole_answer(index, started), until_sources, time.perf_counter() - start
 
 
-def _row(answer: GroundedAnswer, judged: JudgedQuery | None) -> dict[str, Any]:
+def _shows_answer(index: IndexService, judged: JudgedQuery) -> bool:
+    """Return whether one of the passages that a search shows holds the judged answer; False if none is given."""
+    if not judged.answer:
+        return False
+    found = index.search([judged.query], SearchOptions(n=PASSAGES, rerank=False))[0]
+    return any(has_answer(judged, hit.path, hit.text) for hit in found.results)
+
+
+def _row(answer: GroundedAnswer, judged: JudgedQuery | None, *, is_shown: bool) -> dict[str, Any]:
     named = [answer.sources[place].path for sentence in answer.answer for place in sentence.sources]
+    given = [
+        next(
+            (
+                answer.sources[place]
+                for place in sentence.sources
+                if judged and gives_answer(judged, answer.sources[place].path, sentence.text)
+            ),
+            None,
+        )
+        for sentence in answer.answer
+    ]
+    right = next((hit for hit in given if hit is not None), None)
     return {
         "query": answer.question,
         "answered": bool(answer.answer),
         "sourced": bool(judged and score(judged, named)["mrr"]),
         "supported": _mean([sentence.supported for sentence in answer.answer]),
+        "lead": bool(given and given[0]) if is_shown else None,
+        "given": right is not None if is_shown else None,
+        "right_section": names_section(judged, right) if judged and right and judged.section is not None else None,
+        "words": sum(len(sentence.text.split()) for sentence in answer.answer),
         "message": answer.message,
     }
 

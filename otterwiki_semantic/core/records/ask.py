@@ -28,7 +28,7 @@ class UnsupportedSentence(Struct, frozen=True):
 
     text: str
     reason: str
-    """For people, such as `"90" does not stand in source 2`; sources are counted from 1 there."""
+    """For people, such as `"90" does not stand in its source`."""
 
 
 class SourceConflict(Struct, frozen=True):
@@ -66,6 +66,17 @@ class GroundedAnswer(Struct, frozen=True, omit_defaults=True):
     """Only if a part of the search for sources failed: which, and why."""
     milliseconds: int = 0
     """From the question to the end of the answer."""
+
+    @property
+    def is_extractive(self) -> bool:
+        """Whether it consists of the pages' own sentences, items and rows."""
+        return self.model == "extractive"
+
+    @property
+    def source_numbers(self) -> dict[int, int]:
+        """The numbers, from 1 in the order of the text, of the sources that it names, by their places; without text, of all."""
+        named = (place for sentence in self.answer for place in sentence.sources) if self.answer else range(len(self.sources))
+        return {place: number for number, place in enumerate(dict.fromkeys(named), 1)}
 
 
 class AskProgress(Struct, frozen=True, omit_defaults=True):

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations
 
-from otterwiki_semantic.content.analysis import fold
 from otterwiki_semantic.core.languages import ENGLISH
-from otterwiki_semantic.search.answering.evidence import Unit, read_source
 from otterwiki_semantic.search.answering.source import Source
-from otterwiki_semantic.search.answering.tokens import Token, TokenKind
-from otterwiki_semantic.search.answering.vocabulary import PRONOUNS
+from otterwiki_semantic.search.answering.units import Unit, read_units
 
 _MIN_SHARED = 2
 """Words that the sentences have to share besides the unit."""
@@ -21,7 +18,8 @@ _MIN_SHARE = 0.85
 """Share of the words of both sentences that they have in common."""
 _MAX_CONFLICTS = 20
 _DATE = re.compile(r"(?<!\d)(?:19|20)\d\d-(?:0\d|1[0-2])(?!\d)")
-_VERSION = re.compile(r"\Av?\d++(?:\.\d++)++")
+_LABEL = re.compile(r"(?<![.!?:] )\b[A-ZÄÖÜ]\w*+ \d++(?![.:]?\d| ?[%°€$£])")
+"""A number that belongs to the name before it, such as *Figure 2*."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +65,11 @@ def find_conflicts(sources: Sequence[Source], language: str = ENGLISH) -> list[C
             for second in others:
                 if len(found) < _MAX_CONFLICTS and (figures := _different_figures(first, second)):
                     conflict = Conflict(
-                        Claim(one.number, one.title, first.unit.text, figures[0]),
-                        Claim(other.number, other.title, second.unit.text, figures[1]),
+                        Claim(one.number, one.title, first.text, figures[0]),
+                        Claim(other.number, other.title, second.text, figures[1]),
                         _newer(one, other),
                     )
-                    found.setdefault((one.path, first.unit.text, other.path, second.unit.text), conflict)
+                    found.setdefault((one.path, first.text, other.path, second.text), conflict)
     return list(found.values())
 
 
@@ -80,90 +78,28 @@ def _is_dated(source: Source) -> bool:
     return bool(_DATE.search(source.path) or _DATE.search(source.title))
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    unit: Unit
-    figures: tuple[Token, ...]
-    words: Mapping[str, TokenKind]
-    subject: str
+def _candidates(source: Source, language: str) -> Iterator[Unit]:
+    """Yield the units with figures that say what they are about."""
+    for unit in read_units(source, language):
+        if unit.is_whole and unit.numbers and not unit.clauses[0].leading and not _LABEL.search(unit.text):
+            yield unit
 
 
-def _candidates(source: Source, language: str) -> Iterator[_Candidate]:
-    """Yield the sentences with figures that say what they are about."""
-    for unit in read_source(source, language).units:
-        figures = tuple(token for token in unit.tokens if token.kind is TokenKind.NUMBER)
-        if not figures or unit.is_code or unit.is_joined or unit.columns or unit.continues:
-            continue
-        words = {token.key: token.kind for token in unit.tokens if token.is_content or token.is_strict}
-        first = next(token for token in unit.tokens if token.is_content)
-        if (
-            first.kind is TokenKind.WORD
-            and unit.tokens[0].kind is not TokenKind.KEPT
-            and not PRONOUNS & {fold(word) for word in unit.text.split()[:1]}
-        ):
-            others = {key: kind for key, kind in words.items() if kind is not TokenKind.NUMBER}
-            yield _Candidate(unit, figures, others, first.key)
-
-
-def _different_figures(one: _Candidate, other: _Candidate) -> tuple[str, str] | None:
-    if len(one.figures) != len(other.figures):
+def _different_figures(one: Unit, other: Unit) -> tuple[str, str] | None:
+    """Return the figures in which two units differ, as they are written, if they differ in nothing else."""
+    pairs = [(a, b) for a, b in zip(one.numbers, other.numbers, strict=False) if a.value != b.value]
+    if len(one.numbers) != len(other.numbers) or len(pairs) != 1 or one.names != other.names or one.markers != other.markers:
         return None
-    pairs = [(a, b) for a, b in zip(one.figures, other.figures, strict=True) if a.key != b.key]
-    if (
-        len(pairs) != 1
-        or not _same_kind(*pairs[0])
-        or any(_is_label(*pair) for pair in zip((one, other), pairs[0], strict=True))
-    ):
-        return None
-    return (
-        (_shown(pairs[0][0], one.unit), _shown(pairs[0][1], other.unit))
-        if _same_otherwise(one, other, pairs[0][0].unit)
-        else None
-    )
+    (first, second), shared = pairs[0], one.words & other.words
+    different = (one.words - other.words - other.above_words) | (other.words - one.words - one.above_words)
+    is_same = len(shared) >= _MIN_SHARED and len(shared) >= _MIN_SHARE * (len(shared) + len(different))
+    same_kind = first.unit == second.unit and _form(first.value) == _form(second.value)
+    return (first.text, second.text) if is_same and same_kind else None
 
 
-def _is_label(candidate: _Candidate, figure: Token) -> bool:
-    """Whether a figure belongs to the name right before it, as in *Figure 2* or *Debian 12*."""
-    at = candidate.unit.tokens.index(figure)
-    before = candidate.unit.tokens[at - 1] if at else None
-    return before is None or (not figure.before and before.is_capital and before.clause == figure.clause)
-
-
-def _same_kind(one: Token, other: Token) -> bool:
-    """Whether two figures are of the same unit and form, so that only one of them can be right."""
-    return one.unit == other.unit and _form(one) == _form(other)
-
-
-def _form(token: Token) -> str:
-    if _VERSION.fullmatch(token.key.removeprefix("#")):
-        return "decimal"
-    return re.sub(r"\d+", "0", token.key)
-
-
-def _same_otherwise(one: _Candidate, other: _Candidate, unit: str) -> bool:
-    first, second = one.words, other.words
-    for kind in (TokenKind.NAME, TokenKind.NEGATION, TokenKind.KEPT):
-        if {key for key, of in first.items() if of is kind} != {key for key, of in second.items() if of is kind}:
-            return False
-    shared = first.keys() & second.keys()
-    only_one = {key for key in first.keys() - shared if key not in other.unit.context}
-    only_other = {key for key in second.keys() - shared if key not in one.unit.context}
-    count = len(shared) + len(only_one) + len(only_other)
-    return len(shared - {unit}) >= _MIN_SHARED and len(shared) >= _MIN_SHARE * count and _about_the_same(one, other)
-
-
-def _about_the_same(one: _Candidate, other: _Candidate) -> bool:
-    return (one.subject in other.words or one.subject in other.unit.context) and (
-        other.subject in one.words or other.subject in one.unit.context
-    )
-
-
-def _shown(token: Token, unit: Unit) -> str:
-    """Return a figure with its unit as the sentence has it."""
-    at = unit.tokens.index(token)
-    if token.unit and at + 1 < len(unit.tokens):
-        return f"{token.text} {unit.tokens[at + 1].text}"
-    return token.text
+def _form(value: str) -> str:
+    """Return what figures have in common of which only one can be right: versions and decimals are alike, dates are."""
+    return re.sub(r"\d+", "0", value.replace(".0", "")) if value.count(".") < 1 else "decimal"
 
 
 def _newer(one: Source, other: Source) -> int | None:

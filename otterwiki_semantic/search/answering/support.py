@@ -1,36 +1,49 @@
 """Whether the sources that a statement names say what it says.
 
-The check is strict: whatever it calls supported stands in a source, in the same words but for endings, with the same numbers,
-names, negations and restrictions, in one sentence, item or row of a table. Some true paraphrases do not pass. It compares words
-and order; what follows from them, it does not know.
+A statement is compared with the nearest unit of its sources: a sentence, an item of a list, a row of a table. Its numbers,
+names and code have to stand there; what negates, restricts, obliges or allows has to be the same; and it has to be about as
+similar as paraphrases are. Tense, irony, and what follows from two sentences are not seen.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
-from itertools import islice
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
+from otterwiki_semantic.content.analysis import fold, sentence_ranges
 from otterwiki_semantic.core.languages import ENGLISH
-from otterwiki_semantic.search.answering.alignment import Comparison, Fit, compare
-from otterwiki_semantic.search.answering.evidence import Evidence, Unit, read_source, sentences
 from otterwiki_semantic.search.answering.plain import clean
 from otterwiki_semantic.search.answering.source import Source
 from otterwiki_semantic.search.answering.statements import Statement, StatementKind
-from otterwiki_semantic.search.answering.tokens import Token, TokenKind, tokens
-from otterwiki_semantic.search.answering.vocabulary import COORDINATORS
+from otterwiki_semantic.search.answering.units import Clause, Unit, read_unit, read_units
 
-MIN_SIMILARITY = 0.35
-"""Similarity of a statement with its evidence, on the bundled model's scale, below which it is not supported."""
+MIN_LIKENESS = 1.2
+"""Of a sentence and the nearest unit: the share of its words that stand there, and the similarity of both, together."""
+MIN_SHARE = 0.6
+"""The share alone, where no model compares them."""
+MAX_ADDED = 0.25
+"""Share of words that a source has nowhere, from which on one of them has to be about what it stands for."""
+MIN_WORD_SIMILARITY = 0.38
+"""Similarity of such a word with a word of the nearest unit."""
 NO_SOURCE = "names no source"
-TOO_LONG = "is too long to be checked"
-_MAX_TOKENS = 150
-"""Words of a sentence that are compared; a longer one is not supported."""
-_MAX_PARTS, _MAX_DIVISIONS = 4, 6
-_SHOWN_WORDS = 4
-_COMPARED_UNITS = 5
-_KEPT_SOURCES = 64
+_COMPARED_UNITS = 6
+"""Units that are embedded for each sentence: those that share most words with it."""
+_FACT_WEIGHT = 2
+"""Words that a number or name is worth when the nearest unit is looked for."""
+_MIN_ORDERED = 3
+"""Words that two clauses have in common before their order counts."""
+_GOVERNING = frozenset({"if", "unless", "unreal", "instead"})
+"""Markers that hold for the clauses beside the one that they begin."""
+_OF_NUMBERS = frozenset({"about", "least", "most", "above", "below"})
+"""Markers that say something of a number."""
+_ALIKE = (("not", "deny"), ("must", "deny"), ("above", "after"))
+"""Markers that may stand for each other."""
+_ALLOWING = frozenset({"can", "may"})
+"""What *must* contradicts; that it is added to a mere statement, or left out, is the style of a text."""
+_MAY_BE_LEFT_OUT = frozenset({"can", "on"})
+_MAY_BE_ADDED = frozenset({"can", "per"})
 _NOTHING_FOUND = re.compile(
     r"(?:the |none of the |these |those |your )?(?:given |provided |named )?(?:wiki )?(?:sources?|passages|excerpts)"
     r"(?: (?:given|provided|above|from the wiki))? (?:(?:do(?:es)?|did) not|don['’]t|doesn['’]t|contains? no"
@@ -56,10 +69,10 @@ _ANNOUNCES = re.compile(
 )
 """What a model says before it says something."""
 
-_Place = tuple[int, int]
-"""The number of a source and the place of a unit in it."""
 Similarity = Callable[[str, Sequence[str]], Sequence[float]]
 """Return the similarity of a text with each of some others, -1 to 1."""
+_Units = Sequence[tuple[int, Unit]]
+"""Units with the number of their source."""
 
 
 def says_nothing_found(text: str) -> bool:
@@ -77,143 +90,184 @@ def unsupported_reason(
     """
     cited = [source for source in sources if source.number in statement.cited]
     if statement.kind is StatementKind.CODE:
-        return _unsupported_code(statement.text, cited, language)
+        return _unsupported_code(statement.text, cited)
     if says_nothing_found(statement.text):
         return None
-    parts = [
-        found for sentence in sentences(_ANNOUNCES.sub("", clean(statement.text))) if (found := tokens(sentence, language))
-    ]
-    asserted = [token for part in parts for token in part if token.is_content or token.is_strict]
-    if not any(token.is_content for token in asserted):
-        announces = not asserted and statement.text.rstrip().endswith((":", "："))
-        return None if announces else NO_SOURCE if not cited else _not_said(cited[0].number)
+    text = _ANNOUNCES.sub("", clean(statement.text))
+    said = [read_unit(text[start:end], language) for start, end in sentence_ranges(text)]
+    said = [each for each in said if each.words or each.numbers or each.markers]
+    if not said:
+        announces = text.rstrip().endswith((":", "："))
+        return None if announces else NO_SOURCE if not cited else "its source does not say this"
     if not cited:
         return NO_SOURCE
-    if any(len(part) > _MAX_TOKENS for part in parts):
-        return TOO_LONG
-    evidence = [_evidence(source, language) for source in cited]
-    if reason := _unsupported_parts(parts, evidence):
-        return reason
-    return _unlike(statement.text, parts, evidence, similarity)
-
-
-def _unsupported_parts(parts: Sequence[Sequence[Token]], evidence: Sequence[Evidence]) -> str | None:
-    previous: _Place | None = None
-    for part in parts:
-        found = _support(part, evidence, previous)
-        if found is None:
-            return _reason(part, evidence)
-        previous = found
+    units = [(source.number, unit) for source in cited for unit in read_units(source, language)]
+    for sentence in said:
+        reason = _reason(sentence, units, similarity)
+        parts = [replace(sentence, clauses=(clause,)) for clause in sentence.clauses]
+        if reason and (len(parts) == 1 or any(_reason(part, units, similarity) for part in parts)):
+            return reason
     return None
 
 
-def _support(
-    part: Sequence[Token], evidence: Sequence[Evidence], previous: _Place | None, parts: int = _MAX_PARTS
-) -> _Place | None:
-    """Return source and place of the unit that supports a sentence, or the last one of those that support its parts."""
-    for each in evidence:
-        for unit in each.units:
-            if compare(part, unit).fit is Fit.SUPPORTED:
-                return each.number, unit.place
-    for at in islice(_divisions(part), _MAX_DIVISIONS if parts > 1 else 0):
-        first = _support_whole(part[:at], evidence, previous)
-        if (
-            first is not None
-            and (rest := _support(part[at:], _following(evidence, part[at:], first), first, parts - 1)) is not None
-        ):
-            return rest
-    return None
+def _reason(said: Unit, units: _Units, similarity: Similarity | None) -> str | None:
+    """Return why the unit that is nearest to a sentence does not say it."""
+    ranked = sorted(units, key=lambda each: -_share(said, each[1]))[:_COMPARED_UNITS]
+    if not ranked:
+        return NO_SOURCE
+    shares = [_share(said, unit) for _, unit in ranked]
+    near = similarity(said.text, [unit.text for _, unit in ranked]) if similarity else [0.0] * len(ranked)
+    best = max(range(len(ranked)), key=lambda at: shares[at] + near[at])
+    number, unit = ranked[best]
+    if fact := _other_fact(said, unit):
+        return f'"{fact}" does not stand in its source'
+    dropped, added = _other_markers(said, unit)
+    if dropped:
+        return f'its source restricts this: "{_shown(min(dropped), unit)}"'
+    if added:
+        return f'not in its source: "{_shown(min(added), said)}"'
+    if _is_rearranged(said, unit):
+        return "its source has these words, but does not say this"
+    if similarity and (word := _added_word(said, number, units, unit.without(said.words), similarity)):
+        return f'not in its source: "{word}"'
+    is_like = shares[best] + near[best] >= MIN_LIKENESS if similarity else shares[best] >= MIN_SHARE
+    return None if is_like else "its source is about something else"
 
 
-def _support_whole(part: Sequence[Token], evidence: Sequence[Evidence], previous: _Place | None) -> tuple[int, int] | None:
-    for each in _following(evidence, part, previous):
-        for unit in each.units:
-            if compare(part, unit).fit is Fit.SUPPORTED:
-                return each.number, unit.place
-    return None
-
-
-def _following(evidence: Sequence[Evidence], part: Sequence[Token], previous: _Place | None) -> Sequence[Evidence]:
-    """Return what a part may rest on that follows another: units that say what they speak of, from their beginning."""
-    if previous is None:
-        return evidence
-    return [Evidence(each.number, tuple(_usable(each, part, previous)), each.code, each.text) for each in evidence]
-
-
-def _usable(evidence: Evidence, part: Sequence[Token], previous: _Place) -> Iterator[Unit]:
-    for unit in evidence.units:
-        first = next((token for token in unit.tokens if token.is_content), None)
-        begins = first is not None and any(token.key == first.key for token in part[:2])
-        if begins and (not unit.continues or (evidence.number, unit.place - 1) == previous):
-            yield unit
-
-
-def _divisions(part: Sequence[Token]) -> Iterator[int]:
-    """Yield where a sentence may be divided: between coordinate clauses that have two words of their own."""
-    for at in range(2, len(part) - 1):
-        if part[at - 1].ends_part and (part[at - 1].stop in {";", "；"} or COORDINATORS & set(part[at].before)):
-            yield at
-
-
-def _reason(part: Sequence[Token], evidence: Sequence[Evidence]) -> str:
-    """Return what the nearest unit lacks, in words for people."""
-    number, best = _nearest(part, evidence)
-    whole = next(each for each in evidence if each.number == number)
-    keys = {token.key for unit in whole.units for token in unit.tokens}.union(*(unit.context for unit in whole.units))
-    absent = [token for token in best.missing if token.key not in keys] or list(best.missing)
-    figures = [token for token in absent if token.kind is TokenKind.NUMBER]
-    if figures:
-        return f'"{figures[0].text}" does not stand in source {number}'
-    if absent:
-        negated = [token for token in absent if token.kind is TokenKind.NEGATION]
-        shown = dict.fromkeys(token.text for token in (negated or absent))
-        return f"not in source {number}: {_quoted(shown)}"
-    if best.fit is Fit.RESTRICTED and best.dropped:
-        shown = dict.fromkeys(token.text.strip("<>") for token in best.dropped)
-        return f"source {number} restricts this: {_quoted(shown)}"
-    return _not_said(number)
-
-
-def _quoted(shown: Iterable[str]) -> str:
-    return ", ".join(f'"{word}"' for word in islice(shown, _SHOWN_WORDS))
-
-
-def _not_said(number: int) -> str:
-    return f"source {number} has these words, but does not say this"
-
-
-def _nearest(part: Sequence[Token], evidence: Sequence[Evidence]) -> tuple[int, Comparison]:
-    compared = [(each.number, compare(part, unit)) for each in evidence for unit in each.units]
-    if not compared:
-        missing = tuple(token for token in part if token.is_content)
-        return evidence[0].number, Comparison(Fit.OTHER_WORDS, missing)
-    return max(compared, key=lambda pair: (pair[1].fit, -len(pair[1].missing)))
-
-
-def _unlike(
-    text: str, parts: Sequence[Sequence[Token]], evidence: Sequence[Evidence], similarity: Similarity | None
-) -> str | None:
-    if similarity is None:
+def _added_word(said: Unit, number: int, units: _Units, instead: Sequence[str], similarity: Similarity) -> str | None:
+    """Return a word that a source has nowhere, if there are many such, and none is like one that stands in its place."""
+    known = frozenset[str]().union(*(unit.words | unit.above_words for source, unit in units if source == number))
+    added = said.without(known)
+    if len(added) < MAX_ADDED * max(len(said.words), 1) or not instead or not added:
         return None
-    keys = {token.key for part in parts for token in part}
-    units = [unit for each in evidence for unit in each.units]
-    nearest = sorted(units, key=lambda unit: -len(keys & {token.key for token in unit.tokens}))[:_COMPARED_UNITS]
-    if max(similarity(text, [unit.text for unit in nearest]), default=1.0) >= MIN_SIMILARITY:
-        return None
-    return f"source {evidence[0].number} is about something else"
+    return added[0] if max(max(similarity(word, instead)) for word in added) < MIN_WORD_SIMILARITY else None
 
 
-def _unsupported_code(text: str, cited: Sequence[Source], language: str) -> str | None:
+def _shown(marker: str, unit: Unit) -> str:
+    """Return the words by which a unit says what a marker stands for."""
+    return next((clause.markers[marker] for clause in unit.clauses if marker in clause.markers), marker)
+
+
+def _share(said: Unit, unit: Unit) -> float:
+    """Return the share of a sentence's words, numbers and names that a unit has; words above it count half."""
+    facts, words = said.facts - said.words, said.words
+    found = len(words & unit.words) + len(words & unit.above_words - unit.words) / 2 + _FACT_WEIGHT * len(facts & unit.facts)
+    total = len(words) + _FACT_WEIGHT * len(facts)
+    return found / total if total else 0.0
+
+
+def _other_fact(said: Unit, unit: Unit) -> str | None:
+    """Return what of a sentence's numbers, names and word forms a unit has not, or has with another unit of measurement."""
+    everything = f"{fold(unit.text)} {unit.above}"
+    for number in said.numbers:
+        measures = {other.unit for other in unit.numbers if other.value == number.value}
+        is_above = _stands_in(number.value, unit.above)
+        if not (not number.unit or {number.unit, ""} & measures if measures else is_above):
+            return number.text
+    for name in sorted(said.names):
+        if not (name in everything if len(name) > 1 else _stands_in(name, everything)):
+            return name
+    return _other_form(said, unit)
+
+
+def _stands_in(fact: str, text: str) -> bool:
+    """Whether a text has a number or a name as a word of its own."""
+    return re.search(rf"(?<![\w.,]){re.escape(fact)}(?!\w)", text) is not None
+
+
+def _other_form(said: Unit, unit: Unit) -> str | None:
+    """Return a word of a sentence of whose stem a unit only has another word."""
+    theirs = {form.partition("+")[0] for form in unit.forms}
+    return next((form.replace("+", "") for form in sorted(said.forms - unit.forms) if form.partition("+")[0] in theirs), None)
+
+
+def _other_markers(said: Unit, unit: Unit) -> tuple[set[str], set[str]]:
+    """Return what a sentence leaves out, and what it adds, of what negates, restricts, obliges or allows."""
+    dropped, added = set(unit.required - said.markers), set[str]()
+    values = {number.value for number in said.numbers}
+    for clause in said.clauses:
+        theirs = _markers_of(_related(clause, unit), unit, values)
+        dropped |= theirs - said.markers
+        added |= clause.markers.keys() - theirs
+    for one, other in (*_ALIKE, *((other, one) for one, other in _ALIKE)):
+        if one in added and other in dropped:
+            added.discard(one)
+            dropped.discard(other)
+    if said.words & unit.above_words - unit.words:
+        added -= {"if", "while"} | unit.above_markers  # a heading says when
+    if "unless" in said.markers:
+        added -= {"if"}
+    for changed, by in ((dropped, said.markers), (added, unit.markers)):
+        if "can" in by:
+            changed.discard("may")
+        if not by & _ALLOWING:
+            changed.discard("must")
+    return dropped - _MAY_BE_LEFT_OUT, added - _MAY_BE_ADDED
+
+
+def _markers_of(related: Sequence[Clause], unit: Unit, values: set[str]) -> set[str]:
+    """Return the markers that hold for clauses of a unit: theirs, those above them, and conditions that stand beside them."""
+    found = set(unit.required)
+    for clause in related:
+        is_measured = clause is related[0] or any(number.value in values for number in clause.numbers)
+        found |= clause.markers.keys() - (frozenset() if is_measured else _OF_NUMBERS)
+    for one, other in pairwise(unit.clauses):
+        found |= other.leading & _GOVERNING if one in related else frozenset()
+        found |= one.leading & _GOVERNING if other in related else frozenset()
+    return found
+
+
+def _related(clause: Clause, unit: Unit) -> list[Clause]:
+    """Return the clauses of a unit that a clause of a sentence speaks of: the nearest first, then those with the rest of it."""
+    left, first, related = clause.facts, set(clause.order[:1]), list[Clause]()
+    while left and unit.clauses:
+        best = max(unit.clauses, key=lambda each: (len(left & each.facts), not first.isdisjoint(left & each.facts)))
+        if not left & best.facts:
+            break
+        related.append(best)
+        left -= best.facts
+    return related or list(unit.clauses)
+
+
+def _is_rearranged(said: Unit, unit: Unit) -> bool:
+    """Whether a sentence joins words of different clauses or rows, or has subject and object in each other's place."""
+    if unit.subject:
+        return unit.subject.isdisjoint(said.facts)
+    for clause in said.clauses:
+        best, *others = _related(clause, unit)
+        for other in others:
+            mixed = clause.facts & other.facts - best.facts
+            if not (_comes_later(other, best, unit) and best.facts - said.facts):
+                mixed -= clause.words
+            if mixed and other.facts - said.facts:
+                return True
+        if "," not in said.text and _is_turned(clause, best):
+            return True
+    return False
+
+
+def _comes_later(one: Clause, other: Clause, unit: Unit) -> bool:
+    return unit.clauses.index(one) > unit.clauses.index(other)
+
+
+def _is_turned(clause: Clause, other: Clause) -> bool:
+    """Whether subject and object have changed places, or the verb has become active without that."""
+    ours = [word for word in clause.order if word in other.words]
+    theirs = [word for word in other.order if word in clause.words]
+    if len(ours) < _MIN_ORDERED:
+        return False
+    if ours == theirs:
+        return other.has_agent and not clause.has_agent
+    is_end = clause.is_ordered and ours[0] in theirs[len(theirs) // 2 :] and ours[-1] == theirs[0]
+    return is_end and clause.has_agent == other.has_agent
+
+
+def _unsupported_code(text: str, cited: Sequence[Source]) -> str | None:
     if not cited:
         return NO_SOURCE
-    evidence = [_evidence(source, language) for source in cited]
-    for line in filter(None, map(str.strip, text.splitlines())):
-        if not any(line in each.code or " ".join(line.split()) in each.code for each in evidence):
-            shown = line if len(line) <= 60 else f"{line[:57]}…"
-            return f'"{shown}" does not stand in source {cited[0].number}'
+    shown = {" ".join(line.split()) for source in cited for line in source.text.splitlines()}
+    shown |= {code for source in cited for code in re.findall(r"`([^`\n]+)`", source.text)}
+    for line in filter(None, (" ".join(line.split()) for line in text.splitlines())):
+        if line not in shown:
+            return f'"{line if len(line) <= 60 else f"{line[:57]}…"}" does not stand in its source'
     return None
-
-
-@lru_cache(_KEPT_SOURCES)
-def _evidence(source: Source, language: str) -> Evidence:
-    return read_source(source, language)

@@ -1,278 +1,216 @@
-"""Words that count for more, or for less, than others when a statement is compared with its sources."""
+"""What the check of an answer has to know of a language: one table for each, and nothing for the others."""
 
 from __future__ import annotations
 
 import re
-from functools import cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from otterwiki_semantic.content.analysis import fold, function_words, stem
-from otterwiki_semantic.core.languages import ENGLISH
+from otterwiki_semantic.content.analysis import fold
 
-_NEGATIONS = {
-    "en": "not no never none nobody nothing neither nor nowhere hardly barely scarcely",
-    "de": "nicht kein keine keinen keinem keiner keines nie niemals niemand niemanden nichts weder nirgends kaum",
-    "fr": "pas jamais aucun aucune rien guère nulle nullement",
-    "es": "no nunca jamás nada nadie ningún ninguno ninguna tampoco",
-    "it": "non mai niente nulla nessuno nessun nessuna",
-    "pt": "não nunca jamais nada ninguém nenhum nenhuma",
-    "nl": "niet geen nooit niemand niets nergens",
-    "sv": "inte ej aldrig ingen inget inga ingenting",
-    "da": "ikke ej aldrig ingen intet",
-    "no": "ikke ei aldri ingen intet",
-    "pl": "nie nigdy nikt nic żaden żadna",
-}
-_KEPT = {
-    "en": {
-        "only": "only solely exclusively merely",
-        "if": "if when whenever",
-        "unless": "unless except otherwise excluding",
-        "must": "must shall mandatory",
-        "may": "may might maybe perhaps possibly probably",
-        "seldom": "seldom rarely",
-        "sometimes": "sometimes occasionally",
-        "usually": "usually mostly generally normally often",
-        "nearly": "nearly almost",
-        "about": "approximately roughly circa",
-        "would": "would could",
-        "formerly": "formerly previously obsolete planned proposed until",
-        "claimed": "claimed alleged believed thought supposed supposedly assumed seemed pretended false wrong wrongly unlikely "
-        "according myth myths doubts doubt doubted untrue impossible mistake mistakes",
-        "forbidden": "avoid avoids avoided forbidden forbid forbids prohibited prohibits prohibit banned refrain blocked "
-        "rejected deprecated",
-        "refused": "refuse refuses refused refusing decline declines declined",
-        "prevented": "prevent prevents prevented",
-        "tried": "try tries tried trying attempt attempts attempted",
-        "planned": "plan plans promise promises promised threaten threatens threatened intend intends",
-        "too": "too",
-        "twice": "twice",
-        "failed": "fail fails failed failing",
-        "forgotten": "forget forgets forgot forgotten",
-        "stopped": "stop stops stopped stopping cease ceases ceased",
-        "instead": "instead rather",
-        "far": "far",
-        "least": "least minimum",
-        "most": "most maximum",
-        "more": "more exceeds exceeding",
-        "less": "less fewer",
-        "without": "without",
-        "before": "before",
-        "after": "after",
-        "off": "off",
-        "lacking": "lack lacks lacked lacking",
-        "per": "per",
-        "second": "second",
-        "third": "third",
-        "beside": "beside near",
-    },
-    "de": {
-        "without": "ohne",
-        "before": "vor bevor",
-        "after": "nachdem",
-        "only": "nur lediglich ausschließlich bloß",
-        "if": "wenn falls sobald sofern",
-        "unless": "außer ausgenommen sonst",
-        "must": "muss müssen musst müsst",
-        "may": "darf dürfen vielleicht möglicherweise eventuell",
-        "seldom": "selten",
-        "sometimes": "manchmal gelegentlich",
-        "usually": "meist meistens gewöhnlich normalerweise oft",
-        "nearly": "fast beinahe nahezu knapp",
-        "should": "soll sollen sollst sollt sollte sollten",
-        "per": "pro je",
-        "about": "ungefähr etwa circa ca",
-        "would": "würde würden könnte könnten wäre wären",
-        "formerly": "früher ehemals veraltet geplant bis",
-        "claimed": "angeblich behauptet laut zufolge vermutet geglaubt falsch bezweifelt",
-        "forbidden": "verboten untersagt vermeiden vermeide vermeidet",
-        "refused": "weigert verweigert weigern",
-        "forgotten": "vergisst vergaß vergessen",
-        "instead": "statt anstatt stattdessen",
-        "least": "mindestens wenigstens",
-        "most": "höchstens maximal",
-        "more": "mehr über",
-        "less": "weniger unter",
-    },
-    "fr": {
-        "without": "sans",
-        "before": "avant",
-        "after": "après",
-        "only": "seulement uniquement exclusivement",
-        "if": "si quand lorsque",
-        "unless": "sauf excepté sinon",
-        "must": "doit doivent devez",
-        "may": "peut-être éventuellement",
-        "seldom": "rarement",
-        "usually": "généralement normalement souvent",
-        "nearly": "presque",
-        "about": "environ",
-        "least": "moins",
-        "most": "maximum",
-        "forbidden": "interdit interdite interdits éviter évitez évite",
-        "refused": "refuse refusent refusé",
-        "forgotten": "oublie oublient oublié",
-        "instead": "lieu plutôt",
-        "hardly": "peine ni",
-        "formerly": "jusqu'à jusqu'au jusqu'en jusque",
-        "more": "plus",
-    },
-}
-CONDITIONS = frozenset({"if", "unless", "only", "claimed", "formerly", "forbidden"})
-"""Classes that restrict the whole sentence, wherever in it they stand."""
-_IRREGULAR = (
-    "be were been|begin began begun|break broke broken|bring brought|build built|buy bought|choose chose "
-    "chosen|come came|cost|"
-    "draw drew drawn|drive drove driven|fall fell fallen|feed fed|find found|forget forgot forgotten|get got "
-    "gotten|give gave given|"
-    "go goes went gone|grow grew grown|hang hung|hear heard|hide hid hidden|hold held|keep kept|know knew "
-    "known|lead led|leave left|"
-    "lend lent|lose lost|make made|mean meant|meet met|pay paid|ride rode ridden|ring rang rung|rise rose "
-    "risen|run ran|see saw seen|"
-    "seek sought|sell sold|send sent|show shown|shut|sleep slept|speak spoke spoken|spend spent|stand "
-    "stood|steal stole stolen|"
-    "stick stuck|strike struck|take took taken|teach taught|tell told|think thought|throw threw thrown|understand understood|"
-    "wear wore worn|win won|write wrote written"
-)
-_SUFFIXES = {
-    "en": re.compile(r"(?!(?:[a-z]?(?:|ed|en|ings?)|e?s|ie[ds]|ying)$)(?P<suffix>.+?)(?:(?<!s)s|es|ed|ing|e)?"),
-    "de": re.compile(r"\A.*?(?P<suffix>ung|[hk]eit|lich|ig|isch|ik)(?:e[mnrs]?|s)?"),
-    "fr": re.compile(
-        r"\A.*?(?P<suffix>[ae]nce|ique|is[mt]e|able|eu[xr]|euse|at(?:rice|eur|ion)|logie|[uo]tion|ment|ite|i[fv]e?)s?",
+_ARTICLES = frozenset({"one", "ein", "un", "neuf"})
+_STOP = r"[,;:.!?()\u2013\u2014]\s+|\s-\s"
+_NEVER = re.compile(r"(?!)")
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """The words of a language by which a sentence says something else than another with the same words."""
+
+    markers: Mapping[str, re.Pattern[str]]
+    """What negates, restricts, obliges or allows, by what it says."""
+    numbers: Mapping[str, str]
+    """Digits by number word, without words that are also articles."""
+    joins: re.Pattern[str]
+    """Where a clause begins."""
+    pronouns: frozenset[str]
+    """Folded words with which a sentence begins that continues the one before it."""
+    agent: re.Pattern[str]
+    """Prepositions before who does what is done."""
+    dates: re.Pattern[str]
+    """Folded names of days and months, without endings."""
+    endings: frozenset[str]
+    """Endings of the forms of a word, if others always make another word."""
+    capitals_name: bool = True
+    """Whether a word with a capital letter within a sentence is a name."""
+    is_ordered: bool = True
+    """Whether the order of words tells who does what."""
+
+    @property
+    def negation(self) -> re.Pattern[str]:
+        """What says that something is not so."""
+        return self.markers.get("not", _NEVER)
+
+    def with_digits(self, text: str) -> str:
+        """Return a text with digits for number words."""
+        return _WORD.sub(lambda match: self.numbers.get(match[0].lower(), match[0]), text) if self.numbers else text
+
+
+def _language(
+    markers: Mapping[str, str],
+    numbers: str,
+    tens: str,
+    joins: str,
+    pronouns: str,
+    agent: str,
+    dates: str,
+    endings: str = "",
+    *,
+    is_german: bool = False,
+) -> Language:
+    digits = {word: str(number) for number, word in enumerate(numbers.split()) if word not in _ARTICLES}
+    digits |= {word: str(number) for number, word in zip(range(30, 100, 10), tens.split(), strict=False)}
+    return Language(
+        {name: _whole_words(listed.split(", ")) for name, listed in markers.items()},
+        digits,
+        re.compile(rf"{_STOP}|\b(?:{'|'.join(joins.split())})\b", re.IGNORECASE),
+        frozenset(fold(pronouns).split()),
+        _whole_words(agent.split()),
+        re.compile(rf"(?<!\w)({'|'.join(fold(dates).split())})s?(?!\w)"),
+        frozenset(("", *endings.split())) if endings else frozenset(),
+        capitals_name=not is_german,
+        is_ordered=not is_german,
+    )
+
+
+def _whole_words(alternatives: Sequence[str]) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w)(?:{'|'.join(map(fold, alternatives))})(?!\w)")
+
+
+LANGUAGES: Mapping[str, Language] = {
+    "en": _language(
+        {
+            "not": r"not, no, never, none, nobody, nothing, neither, nor, cannot, \w+n't, hardly, barely",
+            "deny": r"refus\w+, fail\w*, forg[eo]t\w*, lack\w*, avoid\w*, forbid\w*, prohibit\w*, declin\w+, reject\w*, "
+            r"stop\w*, doubt\w*, far from, banned, untrue",
+            "closed": r"closed",
+            "without": r"without",
+            "against": r"against, opposed, opposes",
+            "only": r"only, solely, exclusively, merely",
+            "if": r"if, when, whenever, in case, as long as, provided that, were the, had the",
+            "while": r"while, during",
+            "unless": r"unless, except, excluding, other than, apart from, aside from",
+            "must": r"must, shall, should, ha(?:ve|s|d) to, needs? to, required, requires?, mandatory, obliged",
+            "may": r"may, might, maybe, perhaps, possibly",
+            "can": r"can, could, allowed, permitted, optional",
+            "unreal": r"myths?, unlikely, claim\w*, promis\w+, plan(?:s|ned)? to, would, used to, tr(?:y|ies|ied) to, asked, "
+            r"supposed\w*, alleged\w*, according to \w+, believed, formerly, (?:was|were) to be",
+            "instead": r"instead of, rather than",
+            "mostly": r"(?<!at )most, mostly, usually, generally, often, sometimes, normally, rarely, seldom",
+            "about": r"about(?= \S*\d), around(?= \S*\d), approximately, roughly, circa, nearly, almost",
+            "least": r"at least, minimum",
+            "most": r"at most, maximum, up to, no more than",
+            "before": r"before, prior to",
+            "after": r"after, afterwards, since",
+            "above": r"(?:above|over|more than|older than|longer than|exceed\w*|>)(?= \W?\d)",
+            "below": r"(?:below|under|less than|younger than|shorter than|<)(?= \W?\d)",
+            "more": r"more(?= \w+ than)",
+            "fewer": r"fewer",
+            "near": r"next to, near, beside",
+            "or": r"or, either",
+            "last": r"last",
+            "per": r"per, for each, for every",
+            "second": r"second, other(?= week)",
+        },
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+        "eighteen nineteen twenty",
+        "thirty forty fifty sixty seventy eighty ninety",
+        "and but whereas because so",
+        "it they this these that those he she its their them",
+        r"by(?!\s\w+sel)",
+        "monday tuesday wednesday thursday friday saturday sunday january february march april june july august september "
+        "october november december week month quarter year",
+        "s es d ed ing e y ies ied er ers n en t ly",
+    ),
+    "de": _language(
+        {
+            "not": r"nicht, kein\w*, nie, niemals, niemand\w*, nichts, weder, kaum",
+            "deny": r"verboten\w*, untersagt\w*, vermeid\w*, weiger\w*, verweiger\w*, vergisst, vergessen, vergaß, "
+            r"un(?:gültig|zulässig|möglich)\w*, abgelehnt\w*",
+            "closed": r"geschlossen\w*",
+            "without": r"ohne",
+            "against": r"gegen",
+            "only": r"nur, lediglich, ausschließlich, bloß, erst",
+            "if": r"wenn, falls, sobald, sofern, im falle, ^(?:hatte|ware|wurde|sollte|konnte)n?(?= \w), "
+            r"^(?!mit|seit|statt|erst|jetzt|laut|nicht|dort)(?:\w+t|wird|werden|sind|haben) "
+            r"(?:der|die|das|k?eine?r?|jemand|man|es|er|sie|ihr)",
+            "while": r"während, solange",
+            "unless": r"außer, ausgenommen, es sei denn",
+            "must": r"muss, müssen, musst, müsst, soll\w*, hat zu, haben zu, erforderlich, nötig, verpflichtet, "
+            r"\w{1,20}zu\w{1,20}en ist, (?:ist|sind) [^,.]{0,60}\b(?:zu \w{1,20}en|\w{1,20}zu\w{1,20}en)",
+            "may": r"vielleicht, möglicherweise, eventuell",
+            "can": r"darf, dürfen, kann, können, könnte\w*, erlaubt, gestattet, zulässig, lässt sich",
+            "on": r"(?:ein|an|auf)(?=[.,;:!?]|$)",
+            "off": r"(?:aus|ab|zu)(?=[.,;:!?]|$)",
+            "per": r"pro, je, jede[nrs]?",
+            "first": r"erste\w*",
+            "last": r"letzte\w*",
+            "unreal": r"angeblich, behauptet, laut, geplant, früher, ehemals, würde\w*, wäre\w*, hätte\w*, versucht",
+            "instead": r"statt(?= \w), anstatt, anstelle",
+            "mostly": r"meist\w*, gewöhnlich, normalerweise, oft, in der regel, manchmal, selten",
+            "about": r"etwa, ungefähr, rund, circa, ca, knapp, fast, beinahe",
+            "least": r"mindestens, wenigstens, frühestens",
+            "most": r"höchstens, maximal, spätestens, bis zu",
+            "before": r"vor, bevor",
+            "after": r"nach, nachdem",
+            "above": r"(?:über|mehr als|>)(?= \W?\d)",
+            "below": r"(?:unter|weniger als|minus|<)(?= \W?\d)",
+            "or": r"oder",
+        },
+        "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn "
+        "achtzehn neunzehn zwanzig",
+        "dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
+        "und aber sondern jedoch sowie weil denn",
+        "es sie er dies diese dieser",
+        "von vom durch",
+        "montag dienstag mittwoch donnerstag freitag samstag sonntag januar februar märz april mai juni juli august september "
+        "oktober november dezember woche monat quartal jahr",
+        is_german=True,
+    ),
+    "fr": _language(
+        {
+            "not": r"(?:ne|n'\w+)(?! [^.]{0,60}\bqu[e']), pas, jamais, aucune?, rien, nul\w*, ni, à peine",
+            "deny": r"interdit\w*, évite\w*, éviter, refus\w+, oubli\w+",
+            "closed": r"fermée?s?",
+            "without": r"sans",
+            "against": r"contre",
+            "only": r"seul\w*, uniquement, exclusivement, (?:ne|n'\w+)(?= [^.]{0,60}\bqu[e'])",
+            "if": r"si, quand, lorsqu\w*, en cas d\w*, tant que",
+            "while": r"pendant",
+            "unless": r"sauf, excepté, hormis, à moins qu\w*",
+            "must": r"doit, doivent, devez, devra, il faut, obligatoire\w*, nécessaires?",
+            "may": r"peut-être, éventuellement",
+            "can": r"peut, peuvent, pouvez, permis\w*, autoris\w+, facultatif\w*",
+            "first": r"premi\w+",
+            "last": r"derni\w+",
+            "per": r"par (?:mois|an|jour|semaine|trimestre|personne)",
+            "unreal": r"prétend\w*, prévu\w*, autrefois, selon",
+            "instead": r"au lieu d\w*, plutôt qu\w*",
+            "mostly": r"en général, généralement, normalement, souvent, parfois, rarement",
+            "about": r"environ, à peu près, presque",
+            "least": r"au moins, au minimum",
+            "most": r"au plus, au maximum, jusqu'à",
+            "before": r"avant",
+            "after": r"après, au bout d\w*, suivant\w*",
+            "above": r"(?:plus de|>)(?= \W?\d)",
+            "below": r"(?:moins de|<)(?= \W?\d)",
+            "or": r"ou",
+        },
+        "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept dix-huit "
+        "dix-neuf vingt",
+        "trente quarante cinquante soixante",
+        "et mais car tandis puis",
+        "il elle ils elles ce cela",
+        "par",
+        "lundi mardi mercredi jeudi vendredi samedi dimanche janvier février mars avril mai juin juillet août septembre "
+        "octobre novembre décembre semaine mois trimestre",
     ),
 }
-"""Of a language, what is not a mere form of a word after its stem."""
-_LIGHT = (
-    "also then next finally additionally furthermore moreover therefore thus hence here again further however "
-    "overall "
-    "he she him her his hers i me us ours myself itself themselves yourself yours mine am being having doing "
-    "can will should need needs needed please simply just seem seems apparently likely appears such yes"
-)
-"""Words that a model adds to any answer, and that replace nothing."""
-_LIGHT_VERBS = (
-    "use uses used using called named located available exists ensure make provide provides provided allow "
-    "allows run execute "
-    "command type enter perform occurs include includes included contains follow follows following step steps "
-    "information consist consists set sets require requires required"
-)
-"""Words that a model adds, but that may take the place of another."""
-_NUMBERS = {
-    "en": "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-    "seventeen eighteen "
-    "nineteen twenty",
-    "de": "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn "
-    "siebzehn achtzehn "
-    "neunzehn zwanzig",
-    "fr": "zéro un deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze seize dix-sept "
-    "dix-huit dix-neuf vingt",
-    "es": "cero un dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince",
-    "nl": "nul een twee drie vier vijf zes zeven acht negen tien elf twaalf",
-}
-_TENS = {
-    "en": "thirty forty fifty sixty seventy eighty ninety",
-    "de": "dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
-    "fr": "trente quarante cinquante soixante",
-}
-_AMBIGUOUS_NUMBERS = {"one", "ein", "un", "een"}
+
+_UNKNOWN = Language({}, {}, re.compile(rf"{_STOP}|[、，；：]"), frozenset(), _NEVER, _NEVER, frozenset(), capitals_name=False)
 
 
-def _words(listed: str) -> frozenset[str]:
-    """Return words as they are compared, folded; *à* is left out of that, because it would be *a*."""
-    return frozenset(word if word == "à" else fold(word) for word in listed.split())
-
-
-CONTENT_PREPOSITIONS = _words("over under out up down above below since inside outside against gegen contre")
-PREPOSITIONS = _words(
-    "in on at of for from to into onto by with via through within during towards toward as between auf im am von "
-    "vom für aus zu zum zur bei durch mit in innerhalb während nach sur dans en de du des pour par avec chez à au "
-    "aux"
-)
-ORIGIN = _words("from aus von vom de du des")
-GOAL = _words("to into onto towards toward zu zum zur nach à au aux")
-AGENT = _words("by durch par von vom")
-BE = _words("is are was were be been being wird werden wurde wurden worden ist sind est sont fut")
-AUXILIARIES = BE | _words("has have had can will should does do did must may kann wird hat haben sind ist peut doit a") - {"a"}
-OBLIGING = _words("should need needs needed")
-ENABLING = _words("can may kann darf peut")
-INFINITIVES = _words("to zu")
-RANGES = _words("to bis a")
-SUBORDINATORS = _words("that dass que whether ob")
-ALTERNATIVES = _words("or oder ou")
-ADDITIONS = _words("and und et")
-PARTICLES = _words("ab an auf aus bei ein fest her hin los mit nach um vor weg zu zurück zusammen")
-"""German words that end a clause as a part of its verb."""
-RELATIVES = _words("which who whose welcher welche welches qui")
-QUANTIFIERS = _words("all every each any some both always everybody everyone everything")
-JOINS = _words(
-    "and but while or because so which who whose whereas although though that where since however und aber "
-    "während oder weil sodass sondern denn welche welcher welches wobei et mais ou car donc qui que dont tandis"
-)
-"""Words that a clause begins with."""
-COORDINATORS = _words("and but while whereas although though und aber während et mais tandis")
-"""Words that join what could be said apart."""
-ESTIMATES = _words("about around")
-"""Words that make the number after them an estimate."""
-BOUNDS = _words("while whilst during for während für pendant durant pour")
-"""Words that tell when, or for whom, a rule holds."""
-PERMITTING = _words("allowed permitted erlaubt gestattet zulässig autorisé permis")
-ARTICLES = _words("der den dem")
-"""German articles that tell who does something from whom it is done to: *Den Hund beißt der Mann*."""
-PRONOUNS = _words("it they this these that those he she its their them es sie er dies diese dieser il elle ils elles ce cela")
-"""Words that a sentence begins with which continues the one before it."""
-
-
-@cache
-def negations(language: str) -> frozenset[str]:
-    """Return the folded words that turn a statement of a language into its opposite."""
-    return frozenset(map(fold, _NEGATIONS.get(language, _NEGATIONS[ENGLISH]).split()))
-
-
-@cache
-def kept_classes(language: str) -> dict[str, str]:
-    """Return what may not be left out: folded words of a language, with the class of those that mean the same."""
-    classes = _KEPT.get(language, _KEPT[ENGLISH])
-    return {fold(word): name for name, listed in classes.items() for word in listed.split()}
-
-
-@cache
-def number_words(language: str) -> dict[str, str]:
-    """Return the folded number words of a language, with their digits; without those that are also articles."""
-    small = {fold(word): str(number) for number, word in enumerate(_NUMBERS.get(language, _NUMBERS[ENGLISH]).split())}
-    tens = {fold(word): str(number) for number, word in zip(range(30, 100, 10), _TENS.get(language, "").split(), strict=False)}
-    return {word: digits for word, digits in {**small, **tens}.items() if word not in _AMBIGUOUS_NUMBERS}
-
-
-@cache
-def joining_words(language: str) -> frozenset[str]:
-    """Return the folded words that assert nothing by themselves."""
-    small = function_words(language) | function_words(ENGLISH) if language in {ENGLISH, ""} else function_words(language)
-    asserting = negations(language) | kept_classes(language).keys() | number_words(language).keys() | QUANTIFIERS
-    return frozenset(map(fold, small)) - asserting - CONTENT_PREPOSITIONS
-
-
-def word_key(word: str, stemmed: str, language: str) -> str:
-    """Return what the forms of a folded word have in common: its stem, and the suffix that makes another word of that.
-
-    So *authorities* is *authority*, but not *authors*.
-    """
-    pairs = zip(word, stemmed, strict=False)
-    suffix = word[next((at for at, (ours, theirs) in enumerate(pairs) if ours != theirs), len(stemmed)) :]
-    derived = _SUFFIXES.get(language)
-    if not suffix or not derived or not (match := derived.fullmatch(suffix)):
-        return stemmed
-    return f"{stemmed}+{match['suffix'].replace('y', 'i')}"
-
-
-@cache
-def light_words(language: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Return keys of words that a model adds to any answer: those that replace nothing, and verbs that may."""
-
-    def keys(listed: str) -> frozenset[str]:
-        return frozenset(word_key(word, stem(word, language), language) for word in listed.split())
-
-    return keys(_LIGHT), keys(_LIGHT_VERBS)
-
-
-@cache
-def irregular_stems() -> dict[str, str]:
-    """Return the stems of irregular English forms, with that of the infinitive."""
-    groups = (group.split() for group in _IRREGULAR.split("|"))
-    return {stem(form): stem(group[0]) for group in groups for form in group[1:]}
+def vocabulary(language: str) -> Language:
+    """Return the table of a language; an empty one if it has none."""
+    return LANGUAGES.get(language, _UNKNOWN)

@@ -114,26 +114,26 @@ def _rendered(answer: GroundedAnswer | None, message: str | None = None, *, is_w
 
 
 def _view(answer: GroundedAnswer) -> AnswerView:
-    doubts = {each.text: each.reason for each in answer.unsupported}
     blocks = tuple(
-        BlockView(kind, tuple(_sentence(each, answer.sources, doubts) for each in sentences))
+        BlockView(kind, tuple(_sentence(each, answer) for each in sentences))
         for (_, kind), sentences in groupby(answer.answer, key=lambda each: (each.block, each.kind))
     )
-    named = {place for sentence in answer.answer for place in sentence.sources}
-    used = tuple(_note(place, hit) for place, hit in enumerate(answer.sources) if place in named)
+    used = tuple(_note(number, answer.sources[place]) for place, number in answer.source_numbers.items()) if blocks else ()
     return AnswerView(blocks, used, _markdown(blocks, used))
 
 
-def _note(place: int, hit: Hit, sentence: str = "") -> Note:
+def _note(number: int, hit: Hit, sentence: str = "") -> Note:
     """Return the note for a source; its link leads to the sentence if that stands there word for word, else to the passage."""
-    start = hit.snippet.find(sentence) if sentence else -1
-    linked = hit if start < 0 else structs.replace(hit, highlights=((start, start + len(sentence)),))
-    return Note(place + 1, " › ".join((hit.title, *trail(hit))), passage_url(linked))
+    start = hit.snippet.find(sentence) if sentence and hit.best_sentence is None else -1
+    linked = hit if start < 0 else structs.replace(hit, best_sentence=(start, start + len(sentence)))
+    return Note(number, " › ".join((hit.title, *trail(hit))), passage_url(linked))
 
 
-def _sentence(sentence: AnswerSentence, sources: tuple[Hit, ...], doubts: dict[str, str]) -> SentenceView:
+def _sentence(sentence: AnswerSentence, answer: GroundedAnswer) -> SentenceView:
+    doubts = {each.text: each.reason for each in answer.unsupported}
     doubt = None if sentence.supported else doubts.get(sentence.text, "its sources do not say so")
-    notes = tuple(_note(place, sources[place], sentence.text) for place in sentence.sources)
+    numbers = answer.source_numbers
+    notes = tuple(_note(numbers[place], answer.sources[place], sentence.text) for place in sentence.sources)
     return SentenceView(sentence.text, notes, doubt)
 
 

@@ -14,7 +14,7 @@ def test_both_pages_and_the_newer_one_are_named() -> None:
     found = find_conflicts(
         [
             source(1, "Backups", "Every night counts. Backups are kept for 30 days.", "2024-01-01T00:00:00Z"),
-            source(2, "Retention", "We keep backups 90 days.", "2025-01-01T00:00:00+00:00"),
+            source(2, "Retention", "Our backups are kept 90 days.", "2025-01-01T00:00:00+00:00"),
         ]
     )
     assert [each.describe() for each in found] == [

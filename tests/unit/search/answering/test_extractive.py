@@ -1,78 +1,130 @@
-"""Answers made of the sources' own sentences."""
+"""Which units of the results make an answer without a model, and how they read."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import pytest
+from msgspec import structs
 
-from otterwiki_semantic.search.answering.extractive import extract_statements
-from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.core.records import Hit, HitUnit, UnitKind
+from otterwiki_semantic.search.answering import extract_answer, find_lead
+from tests.support.hits import make_hit
 
-_STEPS = """\
-You deleted a folder? Nothing easier:
-
-1. List the nights.
-2. Fetch the folder.
-
-```
-restic restore latest
-```
-"""
+FAR, NEAR = 0.2, 0.6
 
 
-def source(text: str, number: int = 1) -> Source:
-    return Source(number, f"page{number}", "Backups", (), text)
+def units(
+    text: str, *scored: tuple[str, float], kind: UnitKind = UnitKind.SENTENCE, items: Sequence[str] = (), header: str = ""
+) -> tuple[HitUnit, ...]:
+    def place(part: str) -> tuple[int, int]:
+        return text.index(part), text.index(part) + len(part)
+
+    return tuple(
+        HitUnit(
+            range=place(part),
+            kind=kind,
+            section="Retention",
+            section_path=("Backups", "Retention"),
+            anchor="retention",
+            start_line=1,
+            end_line=1,
+            score=score,
+            similarity=NEAR,
+            coverage=1.0,
+            header=place(header) if header else None,
+            items=tuple(map(place, items)),
+        )
+        for part, score in scored
+    )
 
 
-def by_words(*wanted: str) -> object:
-    def score(texts: Sequence[str]) -> list[float]:
-        return [sum(word in text for word in wanted) / len(wanted) for text in texts]
-
-    return score
+def hit(text: str, *scored: tuple[str, float], score: float = 20.0, relevant: bool = True, **more: object) -> Hit:
+    return make_hit(path="backups", snippet=text, score=score, relevant=relevant, units=units(text, *scored, **more))  # type: ignore[arg-type]
 
 
-def extracted(sources: Sequence[Source], *wanted: str) -> list[tuple[str, str, tuple[int, ...], int]]:
-    found = extract_statements(sources, by_words(*wanted))  # type: ignore[arg-type]
-    return [(each.text, each.kind.value, each.cited, each.block) for each in found]
+def answered(question: str, *hits: Hit) -> list[tuple[str, ...]]:
+    return [each.texts for each in extract_answer(question, hits, ["en"])]
 
 
-def test_the_best_sentence_names_its_source() -> None:
-    sources = [source("The office has chairs. They are blue."), source("Backups are kept 14 nights. Ana tests them.", 2)]
-    assert extracted(sources, "kept") == [("Backups are kept 14 nights.", "sentence", (2,), 0)]
+KEPT = "Backups are kept 14 nights."
+TESTED = "Ana tests them each month."
+HOPE = "A backup that nobody reads is a hope."
 
 
-def test_a_list_comes_with_what_announces_it() -> None:
-    assert extracted([source(_STEPS)], "deleted", "Fetch") == [
-        ("You deleted a folder?", "sentence", (1,), 0),
-        ("Nothing easier:", "sentence", (1,), 0),
-        ("List the nights.", "item", (1,), 1),
-        ("Fetch the folder.", "item", (1,), 1),
-    ]
+def test_the_best_unit_leads_and_others_follow_while_they_are_nearly_as_good() -> None:
+    page = hit(f"{HOPE} {KEPT} {TESTED}", (KEPT, 9.0), (TESTED, 8.0), (HOPE, 4.0))
+    assert answered("backups", page) == [(KEPT,), (TESTED,)]
 
 
-def test_rows_of_a_table_are_found_one_by_one() -> None:
-    table = "| service | runs on |\n|---|---|\n| photo library | otter |\n| music player | badger |\n"
-    assert extracted([source(table)], "photo") == [("service: photo library; runs on: otter", "item", (1,), 0)]
+def test_the_lead_has_the_type_of_answer_that_is_asked_for() -> None:
+    page = hit(f"{HOPE} {KEPT}", (HOPE, 9.0), (KEPT, 8.0))
+    assert answered("how long are backups kept", page) == [(KEPT,), (HOPE,)]
+    assert answered("who keeps backups", hit(f"{HOPE}", (HOPE, 9.0))) == []
 
 
-def test_a_sentence_that_several_sources_have_comes_once() -> None:
-    sources = [source("Backups are kept 14 nights.", number) for number in (1, 2)]
-    assert extracted(sources, "kept") == [("Backups are kept 14 nights.", "sentence", (1,), 0)]
+def test_a_better_passage_counts_for_its_units() -> None:
+    other = "Backups are kept 30 nights at home."
+    pages = [hit(KEPT, (KEPT, 9.0), score=20.0), hit(other, (other, 9.5), score=10.0)]
+    assert answered("how long are backups kept", *pages)[0] == (KEPT,)
 
 
-def test_nothing_is_made_of_nothing() -> None:
-    assert extracted([], "kept") == []
-    assert extracted([source("```\ncode\n```")], "kept") == []
+@pytest.mark.parametrize("similarity", [FAR, None])
+def test_units_that_are_not_near_the_question_are_no_answer(similarity: float | None) -> None:
+    page = hit(KEPT, (KEPT, 9.0))
+    far = structs.replace(page.units[0], similarity=similarity, coverage=0.3)
+    assert answered("backups", structs.replace(page, units=(far,))) == []
+    assert find_lead("backups", [structs.replace(page, units=(far,))], ["en"]) is None
 
 
-@pytest.mark.parametrize("heading", ["Myths", "If the disk fails", "Only for guests", "Do not do this"])
-def test_a_heading_that_restricts_stands_before_what_is_below_it(heading: str) -> None:
-    above = Source(1, "page", "Rust", ("Rust", heading), "Salt cures rust within a week.")
-    assert extracted([above], "Salt") == [(f"{heading}: Salt cures rust within a week.", "sentence", (1,), 0)]
+def test_words_decide_where_nothing_is_embedded() -> None:
+    page = hit(KEPT, (KEPT, 9.0))
+    by_words = structs.replace(page.units[0], similarity=None, coverage=0.9)
+    assert answered("backups", structs.replace(page, units=(by_words,))) == [(KEPT,)]
 
 
-@pytest.mark.parametrize("heading", ["Rust", "When to use salt", "Why rust on tools is not a problem"])
-def test_other_headings_do_not(heading: str) -> None:
-    above = Source(1, "page", "Rust", ("Rust", heading), "Salt cures rust within a week.")
-    assert extracted([above], "Salt")[0][0] == "Salt cures rust within a week."
+def test_what_is_not_relevant_is_no_answer() -> None:
+    assert answered("backups", hit(KEPT, (KEPT, 9.0), relevant=False)) == []
+    assert answered("backups") == []
+
+
+def test_steps_are_the_whole_list() -> None:
+    steps = ["1. List the nights.", "2. Fetch the folder.", "3. Compare it."]
+    text = "Nothing easier:\n\n" + "\n".join(steps)
+    page = hit(text, (steps[1], 9.0), ("Nothing easier:", 8.0), kind=UnitKind.ITEM, items=steps)
+    assert answered("how do I get a folder back", page)[0] == ("List the nights.", "Fetch the folder.", "Compare it.")
+    assert answered("folder fetch", page)[0] == ("Fetch the folder.",)
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "text"),
+    [
+        ("kind | kept", "nightly | 14", "nightly: 14"),
+        ("service | runs on | since", "photos | otter | 2024", "service: photos; runs on: otter; since: 2024"),
+    ],
+)
+def test_a_row_reads_by_itself(header: str, row: str, text: str) -> None:
+    page = hit(f"{header}\n{row}", (row, 9.0), kind=UnitKind.ROW, header=header)
+    assert answered("retention", page) == [(text,)]
+    lead = find_lead("retention", [page], ["en"])
+    assert lead is not None
+    assert (lead.text, lead.result, lead.unit.range) == (text, 0, page.units[0].range)
+
+
+def test_a_unit_that_needs_what_follows_does_not_lead() -> None:
+    page = hit(f"Mind this: {KEPT}", ("Mind this:", 9.0), (KEPT, 8.0))
+    assert answered("backups", page) == [(KEPT,)]
+
+
+def test_an_answer_has_up_to_sixty_words_and_says_nothing_twice() -> None:
+    long = " ".join(["many"] * 40) + "."
+    longer = " ".join(["more"] * 40) + "."
+    page = hit(f"{long} {longer} {KEPT}", (long, 9.0), (longer, 8.9), (KEPT, 8.8))
+    assert answered("backups", page, page) == [(long,), (KEPT,)]
+
+
+def test_a_source_is_named_after_the_section_of_its_unit_and_marks_it() -> None:
+    page = structs.replace(hit(KEPT, (KEPT, 9.0)), url="/backups#top")
+    source = extract_answer("backups", [page], ["en"])[0].source
+    assert (source.section, source.breadcrumb, source.url) == ("Retention", "Backups > Retention", "/backups#retention")
+    assert source.snippet[slice(*(source.best_sentence or (0, 0)))] == KEPT

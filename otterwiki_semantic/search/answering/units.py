@@ -1,0 +1,310 @@
+"""What statements and sources are compared by: sentences, items and rows with their words, numbers, names and markers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, lru_cache
+from itertools import pairwise
+
+from otterwiki_semantic.content.analysis import fold, function_words, sentence_ranges, words
+from otterwiki_semantic.core.languages import ENGLISH
+from otterwiki_semantic.search.answering.plain import plain_text
+from otterwiki_semantic.search.answering.source import Source
+from otterwiki_semantic.search.answering.statements import Statement, StatementKind, StatementParser
+from otterwiki_semantic.search.answering.vocabulary import Language, vocabulary
+
+_LITERAL = re.compile(
+    r"https?://[^\s<>\"']++|[\w.+-]{1,64}+@[\w-]++(?:\.[\w-]++)++|(?<![\w/])[~.]{0,2}/[\w.@:+~%*-]"
+    r"[\w./@:+~%*?=&-]*+"
+    r"|(?<![^\s(])--?[A-Za-z][\w-]*+|(?<!\w)[^\W\d_][^\W_]{0,40}+(?:(?:[_/\\@=]|::|\.(?=\w)|-(?=\d))[^\W_]{1,40}+){1,20}+"
+    r"|(?<!\w)[^\W\d_]{1,20}+-?\d\w{0,20}+|(?<!\w)[a-z]{1,20}+[A-Z]\w{0,20}+|(?<!\w)[A-Z]{2,20}+(?!\w)"
+    r"|(?<=\w )(?!I\b)[A-Z](?!\w)"
+)
+"""Addresses, paths, options, identifiers and acronyms."""
+_CAPITALISED = re.compile(r"(?<=[\w,;»”] )[A-ZÀ-Þ][\w-]++")
+_NUMBER = re.compile(
+    r"(?<![\w.,/:-])(?P<currency>[€$£]\s?)?(?P<value>[-\u2212]?\d++(?:[.,:/’'-]\d++|h\d\d){0,6}+)"
+    r"(?P<sign>\s?(?:[%‰€$£]|°\s?[CF]?))?(?:[\s-]?(?P<unit>[^\W\d_]++(?:/s)?[²³]?))?"
+)
+_RANGE = re.compile(r"(?<=\d)\s*+(?:to|bis|à|\u2013|-)\s*+(?=\d)")
+_THOUSANDS = re.compile(r"(?<=\d)[.,’'](?=\d{3}(?!\d))")
+_HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]++([^\n]*)$", re.MULTILINE)
+_FIRST_CELL = re.compile(r"[^;:]{1,40}: ([^;]*+); [^;:]{1,40}: ")
+_DIGITS = re.compile(r"\d++")
+_LEADING_ZERO = re.compile(r"^0(?=\d:)")
+_LETTERS = frozenset("cdjlmnst") | {"qu"}
+"""What apostrophes cut off."""
+_HEADING_STARTS = {False: (0,), True: range(12)}
+"""Where markers of a heading may begin that restrict what stands below it; a negation also after a word, as in *Do not*."""
+_TELLING_WHEN = ("when ", "wenn ", "quand ")
+"""Beginnings of headings that are titles, not conditions."""
+_MIN_WORDS = 2
+"""Words and numbers of a clause; a shorter one is a part of the one before it."""
+_MAX_CLAUSES = 20
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+_MAX_UNITS = 2_000
+_KEPT_SOURCES = 64
+_RESTRICTING = frozenset({"not", "only", "if", "unless", "unreal"})
+"""Markers of a heading without which what stands below it says something else."""
+_LONGEST_ABBREVIATION = 3
+"""Letters of units whose case counts, such as *mW*."""
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number as it is compared."""
+
+    value: str
+    unit: str
+    """A sign, an abbreviation as it is written, or a stem; empty if none follows."""
+    text: str
+    """As it is written, with its unit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """A part of a unit."""
+
+    spelled: tuple[tuple[str, str], ...]
+    """Stems with their words in their order, without words that only join others."""
+    forms: frozenset[str]
+    """Stems with an ending that makes another word of them, such as *author+ity*; those without one as they are."""
+    markers: Mapping[str, str]
+    """What negates, restricts, obliges or allows, with the folded words that say so."""
+    leading: frozenset[str]
+    """Markers that it begins with."""
+    numbers: tuple[Number, ...]
+    names: frozenset[str]
+    """Folded names, dates and code."""
+    has_agent: bool
+    """Whether it says by whom something is done."""
+    is_ordered: bool
+    """Whether the order of its words tells who does what."""
+
+    @property
+    def order(self) -> list[str]:
+        """Stems in their order."""
+        return [stem for stem, _ in self.spelled]
+
+    @property
+    def words(self) -> frozenset[str]:
+        """Stems of all words that tell something."""
+        return frozenset(stem for stem, _ in self.spelled)
+
+    @property
+    def facts(self) -> frozenset[str]:
+        """Words, names and the values of numbers."""
+        return self.words | self.names | {number.value for number in self.numbers}
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A sentence, an item of a list, a row of a table or a line of code."""
+
+    text: str
+    clauses: tuple[Clause, ...]
+    above: str = ""
+    """Folded title and headings above it, and what announces it."""
+    above_words: frozenset[str] = frozenset()
+    above_markers: frozenset[str] = frozenset()
+    required: frozenset[str] = frozenset()
+    """Those of the markers above it without which it says something else, such as those of *Never do this:*."""
+    subject: frozenset[str] = frozenset()
+    """What the first cell of a row says; empty if it is none."""
+    is_whole: bool = True
+    """Whether it is a sentence of a paragraph that is understood without the one before it."""
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Stems of all words that tell something."""
+        return frozenset(word for each in self.clauses for word in each.order)
+
+    @cached_property
+    def facts(self) -> frozenset[str]:
+        """Words, names and the values of numbers."""
+        return self.words.union(*(each.facts for each in self.clauses))
+
+    def without(self, known: frozenset[str]) -> list[str]:
+        """Return the words whose stems are not among some."""
+        return [word for each in self.clauses for stem, word in each.spelled if stem not in known]
+
+    @cached_property
+    def forms(self) -> frozenset[str]:
+        """Those of all clauses."""
+        return frozenset(form for each in self.clauses for form in each.forms)
+
+    @cached_property
+    def markers(self) -> frozenset[str]:
+        """Those of all clauses, without words."""
+        return frozenset(marker for each in self.clauses for marker in each.markers)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Those of all clauses."""
+        return frozenset(name for each in self.clauses for name in each.names)
+
+    @cached_property
+    def numbers(self) -> tuple[Number, ...]:
+        """Those of all clauses, in their order."""
+        return tuple(number for each in self.clauses for number in each.numbers)
+
+
+def read_unit(text: str, language: str) -> Unit:
+    """Return a sentence as it is compared."""
+    known = vocabulary(language)
+    starts = [0, *(match.start() for match in known.joins.finditer(text)), len(text)]
+    parts: list[str] = []
+    for start, end in pairwise(starts):
+        piece = text[start:end]
+        is_own = len(parts) < _MAX_CLAUSES and (
+            known.negation.search(fold(piece)) or min(_count(each, language) for each in (piece, *parts[-1:])) >= _MIN_WORDS
+        )
+        if is_own or not parts:
+            parts.append(piece)
+        else:
+            parts[-1] += piece
+    return Unit(text, tuple(_clause(part, language, known) for part in parts))
+
+
+@lru_cache(_KEPT_SOURCES)
+def read_units(source: Source, language: str) -> tuple[Unit, ...]:
+    """Return the units of a source, each with what stands above it, and with the sentence that it continues."""
+    units: list[Unit] = []
+    for headings, text in _sections(source):
+        above = " . ".join((source.title, *headings))
+        required = _restrictions(headings[-1], language) if headings else frozenset[str]()
+        template = _below(Unit("", (), required=required), above, language)
+        parser = StatementParser(0)
+        for unit in _units((*parser.feed(text), *parser.finish()), template, language):
+            if len(units) < _MAX_UNITS:
+                units.append(unit)
+    return tuple(units)
+
+
+def _restrictions(heading: str, language: str) -> frozenset[str]:
+    """Return the markers of a heading that restrict what stands below it: with which it begins, or *myths* anywhere."""
+    if fold(heading).startswith(_TELLING_WHEN):
+        return frozenset()
+    found = {marker: each for clause in read_unit(heading, language).clauses for marker, each in clause.markers.items()}
+    begins = {
+        marker for marker, each in found.items() if f" {fold(heading)}".find(f" {each}") in _HEADING_STARTS[marker == "not"]
+    }
+    return frozenset((begins | {"unreal"}) & found.keys() & _RESTRICTING)
+
+
+def _sections(source: Source) -> Iterator[tuple[list[str], str]]:
+    """Yield the parts of a source between headings, with those above them."""
+    inner: list[str] = []
+    start = 0
+    for match in _HEADING.finditer(source.text):
+        if len(_FENCE.findall(source.text, 0, match.start())) % 2:
+            continue  # a comment in code
+        yield [*source.headings, *inner], source.text[start : match.start()]
+        inner = [*inner[: max(len(match[1]) - 2, 0)], plain_text(match[2].rstrip("# "))]
+        start = match.end()
+    yield [*source.headings, *inner], source.text[start:]
+
+
+def _units(statements: Sequence[Statement], template: Unit, language: str) -> Iterator[Unit]:
+    """Yield the units of what stands between two headings."""
+    pronouns = vocabulary(language).pronouns
+    announced, previous, block = template, "", -1
+    for statement in statements:
+        is_code, is_item = statement.kind is StatementKind.CODE, statement.kind is StatementKind.ITEM
+        lines = statement.text.splitlines() if is_code else _sentences(statement.text)
+        for text in lines:
+            continues = bool(pronouns & set(fold(text).split()[:1]))
+            above = announced if (is_item or is_code) and block in {-1, statement.block} else template
+            if previous and (continues or is_code):
+                above = _below(above, previous, language)
+            clauses = read_unit(text, language).clauses
+            cell = _FIRST_CELL.match(text) if is_item else None
+            subject = read_unit(cell[1], language).facts if cell else frozenset[str]()
+            yield replace(above, text=text, clauses=clauses, subject=subject, is_whole=not (continues or is_code or is_item))
+            previous = previous if is_code else text
+        block = statement.block if is_item or is_code else -1
+        if previous.endswith((":", "：")):
+            block = -1
+            below = _below(template, previous, language)
+            announced = replace(below, required=template.required | below.above_markers - template.above_markers)
+        elif not is_item:
+            announced = template
+
+
+def _below(unit: Unit, text: str, language: str) -> Unit:
+    """Return a unit with one more text above it."""
+    own = read_unit(text, language)
+    return replace(
+        unit,
+        above=f"{unit.above} {fold(text)}",
+        above_words=unit.above_words | own.words,
+        above_markers=unit.above_markers | own.markers,
+    )
+
+
+def _sentences(text: str) -> list[str]:
+    return [text[start:end] for start, end in sentence_ranges(text)]
+
+
+def _clause(text: str, language: str, known: Language) -> Clause:
+    folded = fold(known.with_digits(text))
+    markers = {name: match[0] for name, pattern in known.markers.items() if (match := pattern.search(folded))}
+    begins = known.joins.sub(" ", folded).lstrip()
+    found = [
+        *_LITERAL.findall(text),
+        *known.dates.findall(folded),
+        *(_CAPITALISED.findall(text) if known.capitals_name else ()),
+    ]
+    pairs = _words(text, language)
+    return Clause(
+        spelled=tuple(pairs),
+        forms=frozenset(_form(stem, word, known.endings) for stem, word in pairs),
+        markers=markers,
+        leading=frozenset(name for name in markers if known.markers[name].match(begins)),
+        numbers=tuple(_numbers(text, language, known)),
+        names=frozenset(fold(each).rstrip(".,:;!?") for each in found),
+        has_agent=bool(known.agent.search(folded)),
+        is_ordered=known.is_ordered,
+    )
+
+
+def _words(text: str, language: str) -> list[tuple[str, str]]:
+    """Return the stems of words that tell something, each with its word."""
+    common = _common_stems(language)
+    found = (pair for word in words(text, language) if not word.is_unigram for pair in zip(word.parts, word.exact, strict=True))
+    return [(stem, word) for stem, word in found if not stem[0].isdigit() and stem not in common]
+
+
+def _form(stem: str, word: str, endings: frozenset[str]) -> str:
+    """Return a stem with the ending of its word, unless that only makes a form of the word, or the language has no list."""
+    common = next(
+        (at for at, (one, other) in enumerate(zip(stem, word, strict=False)) if one != other), min(len(stem), len(word))
+    )
+    ending = word[common:]
+    ending = ending if ending in endings else ending.removesuffix("s").replace("ie", "y")
+    return stem if not endings or ending in endings else f"{stem}+{ending}"
+
+
+def _count(text: str, language: str) -> int:
+    """Return how many words and numbers of a text tell something."""
+    return len(_words(text, language)) + len(_DIGITS.findall(text))
+
+
+@cache
+def _common_stems(language: str) -> frozenset[str]:
+    stems = (part for each in function_words(language) for word in words(each, language) for part in word.parts)
+    return frozenset(stems) | _LETTERS
+
+
+def _numbers(text: str, language: str, known: Language) -> Iterator[Number]:
+    joining = function_words(language) | function_words(ENGLISH)
+    for match in _NUMBER.finditer(_RANGE.sub("-", known.with_digits(text))):
+        value = _THOUSANDS.sub("", match["value"].replace("\u2212", "-").replace("h", ":"))
+        sign = (match["sign"] or match["currency"] or "").replace(" ", "")
+        unit = "" if sign or fold(match["unit"] or "") in joining else match["unit"] or ""
+        if len(unit.split("/")[0]) > _LONGEST_ABBREVIATION:
+            unit = next((part for word in words(unit, language) for part in word.parts), unit)
+        shown = match[0] if sign or unit else match["value"]
+        yield Number(_LEADING_ZERO.sub("", value.replace(",", ".")), sign or unit, shown.strip())
