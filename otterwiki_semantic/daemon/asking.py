@@ -100,10 +100,18 @@ class Questions:
         try:
             self._limit.count(request.asker)
             opening = self._found(request, search_queries(request.question, request.history), urls)
+            is_searchable = opening.message is None
+            extracts: list[Extract] = []
+            if self._answerer.is_extractive and (
+                extracts := extract_answer(request.question, opening.sources, self._languages)
+            ):
+                opening = structs.replace(opening, sources=tuple(each.source for each in extracts))
             running = _RunningAnswer(opening, start, start + self._seconds, is_strict=request.strict)
             self._add(running)
-            is_searchable = opening.message is None
-            if opening.confident or (self._may_rewrite and is_searchable):
+            if self._answerer.is_extractive:
+                running.extract(extracts)
+                running.end(None if extracts or not is_searchable else NO_ANSWER)
+            elif opening.confident or (self._may_rewrite and is_searchable):
                 threading.Thread(target=self._write, args=(running, request, urls), name="answer", daemon=True).start()
                 is_written = True
             else:
@@ -206,9 +214,6 @@ class Questions:
                 running.begin_again(structs.replace(found, rewrites=tuple(queries)))
 
     def _write_sentences(self, running: _RunningAnswer, request: AskRequest) -> None:
-        if self._answerer.is_extractive:
-            running.extract(extract_answer(request.question, running.opening.sources, self._languages))
-            return
         sources = self._answerer.fitting(sources_of(running.opening.sources), request.question, request.history)
         conflicts = find_conflicts(sources, self._languages[0])
         running.add_conflicts(conflicts)
@@ -285,10 +290,7 @@ class _RunningAnswer:
                 self._changed.notify_all()
 
     def extract(self, extracts: Sequence[Extract]) -> None:
-        """Take what answers without a model, each extract with a source of its own; nothing if there is none."""
-        if not extracts:
-            return
-        self.begin_again(structs.replace(self.opening, sources=tuple(each.source for each in extracts)))
+        """Take what answers without a model; the sources are those of the extracts."""
         for place, (_, texts, kind) in enumerate(extracts):
             for text in texts:
                 self.add(CheckedStatement(Statement(text, kind, place, (place + 1,)), None))

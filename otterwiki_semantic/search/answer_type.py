@@ -51,7 +51,7 @@ _LANGUAGES = {
             AnswerType.NUMBER: r"one|two|three|four|five|six|seven|eight|nine|ten|once|twice|half|dozen|hundred|thousand",
             AnswerType.TIME: r"seconds?|minutes?|hours?|days?|weeks?|months?|years?|daily|weekly|monthly|yearly|annual"
             r"|quarters?|january|february|march|april|may|june|july|august|september|october|november|december|(?:mon|tues|wednes|thurs"
-            r"|fri|satur|sun)days?|before|after|when|until|within|nights?|mornings?",
+            r"|fri|satur|sun)days?|before|after|when|until|within|nights?|mornings?|evenings?|noon|midnight",
             AnswerType.PERSON: r"(?:team|manager|lead|head|officer|owner|admin|director|maintainer)s?|person|people",
             AnswerType.REASON: r"because|since|so that|due to|reason|as a result|otherwise|means",
             AnswerType.YES_NO: r"must|should|can|cannot|can't|need|required|allowed|only|never|always|not|don't",
@@ -75,7 +75,7 @@ _LANGUAGES = {
             AnswerType.NUMBER: r"eins?|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|zwölf|einmal|zweimal|hundert|tausend",
             AnswerType.TIME: r"sekunden?|minuten?|stunden?|tage?n?|wochen?|monate?n?|jahre?n?|täglich|wöchentlich|monatlich"
             r"|jährlich|uhr|januar|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember|montags?|dienstags?"
-            r"|mittwochs?|donnerstags?|freitags?|samstags?|sonntags?|vor|nach|bis|wenn|nachts?|morgens?|binnen|innerhalb",
+            r"|mittwochs?|donnerstags?|freitags?|samstags?|sonntags?|vor|nach|bis|wenn|nachts?|morgens?|abends?|mittags?|binnen|innerhalb",
             AnswerType.PERSON: r"team|leiter(?:in)?|leitung|chef(?:in)?|personen?|beauftragte[rn]?|verantwortliche[rn]?",
             AnswerType.REASON: r"weil|da|denn|damit|wegen|grund|deshalb|sonst",
             AnswerType.YES_NO: r"muss|müssen|kann|können|darf|dürfen|soll|sollen|nur|nie|immer|nicht|kein(?:e[nrms]?)?|nötig",
@@ -97,7 +97,7 @@ _LANGUAGES = {
             AnswerType.NUMBER: r"une?|deux|trois|quatre|cinq|six|sept|huit|neuf|dix|douze|demie?|cent|mille",
             AnswerType.TIME: r"secondes?|minutes?|heures?|jours?|semaines?|mois|ans?|années?|quotidien|hebdomadaire|mensuel"
             r"|annuel|janvier|février|mars|avril|mai|juin|juillet|août|septembre|octobre|novembre|décembre|lundis?|mardis?"
-            r"|mercredis?|jeudis?|vendredis?|samedis?|dimanches?|avant|après|quand|lorsque|nuit|matin",
+            r"|mercredis?|jeudis?|vendredis?|samedis?|dimanches?|avant|après|quand|lorsque|nuit|matin|soir|midi",
             AnswerType.PERSON: r"équipe|responsable|chef|directeur|directrice|personnes?",
             AnswerType.REASON: r"parce que|car|afin|raison|sinon",
             AnswerType.YES_NO: r"doit|doivent|peut|peuvent|faut|seulement|jamais|toujours|pas|interdit|permis",

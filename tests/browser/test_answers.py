@@ -102,7 +102,7 @@ def citing(*texts: str) -> Script:
 def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Browser, demo: LiveWiki, look: str) -> None:
     with opened(chromium, demo, look) as page:
         ask(page, demo, FROST)
-        note = answer(page).locator("a.semantic-note").first
+        note = answer(page).locator("a.semantic-extract-source").first
         expect(note).to_be_visible()
         expect(answer(page)).to_contain_text("frost guard")
         expect(answer(page)).to_contain_text("Sentences of the pages, as they stand there.")
@@ -121,7 +121,7 @@ def test_the_answer_is_allowed_by_a_strict_policy(chromium: Browser, demo: LiveW
     with opened(chromium, demo) as page:
         enforce_policy(page, STRICT_POLICY)
         ask(page, demo, FROST)
-        expect(answer(page).locator("a.semantic-note").first).to_be_visible()
+        expect(answer(page).locator("a.semantic-extract-source").first).to_be_visible()
         assert blocked_parts(page)[0] == []
 
 
@@ -263,7 +263,10 @@ def test_leaving_the_page_ends_the_answer(page: Page, site: LiveWiki, server: Ch
 @pytest.mark.parametrize("look", ["light", "plain"])
 def test_why_there_is_no_answer_is_said(chromium: Browser, site: LiveWiki, server: ChatServer, look: str) -> None:
     with opened(chromium, site, look) as page:
-        for script, said in ((saying("NOT IN THE SOURCES"), "do not answer"), (refusing(401, "no"), "SEMANTIC_ANSWERS_KEY")):
+        for script, said in (
+            (saying("NOT IN THE SOURCES"), "Nothing here answers"),
+            (refusing(401, "no"), "SEMANTIC_ANSWERS_KEY"),
+        ):
             server.script = script
             ask(page, site)
             expect(answer(page)).to_contain_text(said)

@@ -23,6 +23,9 @@ _BLOCK_TAGS = (
 )
 _TAG_NAMES = frozenset(f"{_INLINE_TAGS} {_BLOCK_TAGS}".split())
 _BLOCK_TAG_NAMES = frozenset(_BLOCK_TAGS.split())
+_STRUCK_TAG_NAMES = frozenset({"del", "s", "strike"})
+STRUCK = "~~"
+"""Around what is struck out: it is found, and seen to be taken back."""
 _TAG = re.compile(r"</?([A-Za-z][A-Za-z0-9-]*)(?:\s[^<>]*)?/?>")
 _ALT = re.compile(r"""\balt\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
 _NOT_WORD = re.compile(r"[^\w\s-]")
@@ -39,6 +42,8 @@ def visible_html(source: str) -> str:
         name = match[1].lower()
         if name not in _TAG_NAMES:
             return match[0]
+        if name in _STRUCK_TAG_NAMES:
+            return STRUCK
         alternative = _ALT.search(match[0]) if name == "img" else None
         shown = (alternative[1] or alternative[2] or "") if alternative else ""
         return shown + _line_breaks(match[0]) + (" " if name in _BLOCK_TAG_NAMES else "")
@@ -103,4 +108,6 @@ def _text(token: Token, with_images: bool) -> str:
             return children or str(token.get("attrs", {}).get("url", ""))
         case "image" if not with_images:
             return ""
+        case "strikethrough":
+            return f"{STRUCK}{children}{STRUCK}"
     return children if "children" in token else str(token.get("raw", ""))

@@ -1,7 +1,8 @@
 """Answers without a model that writes: the units of the passages that answer best, as they stand.
 
-The lead answers by itself: it has the type of answer that the question asks for. Up to three more units add something to it. If
-the best units are not near enough to the question, there is no answer: docs/ask.md says how often that is right.
+The lead answers by itself: it has the number, time, person or command that the question asks for. Up to three more units add
+something to it. If the best units are not near enough to the question, there is no answer; docs/ask.md says how often that is
+right.
 """
 
 from __future__ import annotations
@@ -32,8 +33,12 @@ _LEAST_SIMILARITY = 0.44
 """The mean of the three most similar units; fitted on judged questions."""
 _LEAST_COVERAGE = 0.6
 """The share of the question's words that the lead has, if nothing is embedded."""
+_REQUIRED = frozenset({AnswerType.NUMBER, AnswerType.TIME, AnswerType.PERSON, AnswerType.COMMAND})
+"""Types that a lead has to have. The signs of the others are too uncertain: they only count for a unit."""
 _CELL = " | "
 _MARKER = re.compile(r"\A\s*+(?:[-*+•]|\d{1,9}[.)])\s++")
+_STRUCK_OUT = re.compile(r"~~[^~]++(?:~~|\Z)")
+_UNTICKED, _TICKED = re.compile(r"\A\[ \]"), re.compile(r"\A\[[xX]\] ")
 _UNFINISHED = (":", "：", "?", "？")
 """Ends of units that answer nothing without what follows."""
 
@@ -81,7 +86,7 @@ def find_lead(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> L
 
 def _ranked(hits: Iterable[Hit]) -> list[_Candidate]:
     found = (_Candidate(hit, unit) for hit in hits if hit.relevant for unit in hit.units)
-    return sorted(found, key=lambda each: -each.score)
+    return sorted((each for each in found if any(map(str.isalnum, each.text))), key=lambda each: -each.score)
 
 
 def _lead(ranked: Sequence[_Candidate], kind: AnswerType | None, languages: Sequence[str]) -> _Candidate | None:
@@ -113,7 +118,7 @@ class _Candidate(NamedTuple):
         """Whether it can stand alone, and has the type of answer that a question asks for."""
         if kind is AnswerType.STEPS and self.unit.items:
             return True
-        return not self.text.endswith(_UNFINISHED) and (kind is None or has_answer(kind, self.text, languages))
+        return not self.text.endswith(_UNFINISHED) and (kind not in _REQUIRED or has_answer(kind, self.text, languages))
 
     def extract(self) -> Extract:
         """Return the unit alone."""
@@ -144,7 +149,8 @@ class _Candidate(NamedTuple):
         if self.unit.kind is UnitKind.CODE:
             return text
         if self.unit.kind is not UnitKind.ROW:
-            return " ".join(_MARKER.sub("", text).split())
+            text = _STRUCK_OUT.sub("", _MARKER.sub("", text))
+            return " ".join(_TICKED.sub("", _UNTICKED.sub("☐", text)).split())
         cells = text.split(_CELL)
         names = self.hit.snippet[slice(*self.unit.header)].split(_CELL) if self.unit.header else []
         if len(cells) > 2 and len(names) == len(cells):

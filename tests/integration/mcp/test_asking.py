@@ -27,7 +27,7 @@ def test_the_wiki_answers_with_sources(wiki: LiveWiki) -> None:
         answer = agent.text("answer_question", question=BLEED)
         assert "Hold a cup under the screw" in answer
         assert f"[1] {wiki.url}/house/heating" in answer
-        assert "Nothing in the wiki" in agent.text("answer_question", question="Which rate has the yen against the peso?")
+        assert "Nothing here answers" in agent.text("answer_question", question="Which rate has the yen against the peso?")
 
 
 def test_a_repository_answers_too(tmp_path: Path) -> None:

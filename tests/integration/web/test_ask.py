@@ -81,7 +81,7 @@ def test_what_the_page_hides_or_takes_back_is_no_answer(wiki: LiveWiki, question
 def test_a_question_about_nothing_in_the_wiki_gets_no_answer(wiki: LiveWiki) -> None:
     answer = asked(wiki, "Which exchange rate has the yen against the peso?").json
     assert (answer["answer"], answer["confident"]) == ([], False)
-    assert "Nothing in the wiki" in answer["message"]
+    assert "Nothing here answers" in answer["message"]
     assert answer["sources"], "the nearest passages are shown"
 
 

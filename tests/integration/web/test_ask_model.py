@@ -184,7 +184,7 @@ def test_a_model_may_say_that_there_is_no_answer(wiki: LiveWiki, server: ChatSer
     server.script = saying(text)
     answer = asked(wiki)
     assert answer["answer"] == []
-    assert "do not answer" in answer["message"]
+    assert "Nothing here answers" in answer["message"]
     assert answer["sources"]
 
 
