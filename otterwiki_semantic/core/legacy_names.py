@@ -1,7 +1,8 @@
-"""The variables of searches that this plugin replaces, as its settings.
+"""The names of searches that this plugin replaces, of settings and of MCP tools, and what they are here.
 
-Those of the earlier plugin for this wiki, otterwiki-semantic-search, are the ones of its README and of its newest code, which
-could also keep vectors in FAISS and use other models. Other searches name sizes of chunks, and a model of an Ollama server.
+The variables of the earlier plugin for this wiki, otterwiki-semantic-search, are the ones of its README and of its newest code,
+which could also keep vectors in FAISS and use other models. Other searches name sizes of chunks, and a model of an Ollama
+server.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 EARLIER_PACKAGE = "otterwiki_semantic_search"
 EARLIER_DISTRIBUTION = "otterwiki-semantic-search"
@@ -35,6 +37,31 @@ _CHUNK_SIZES = {"DOCUMENT_CHUNK_SIZE": "target", "DOCUMENT_CHUNK_OVERLAP": "over
 _OLLAMA_MODEL = "OLLAMA_EMBEDDING_MODEL"
 _OF_OTHER_SEARCHES = (*_CHUNK_SIZES, _OLLAMA_MODEL)
 _VARIABLES = (*_NOT_NEEDED, "CHROMA_SYNC_INTERVAL", *_OF_OTHER_SEARCHES)
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyTool:
+    """A tool under the name that MCP servers for Markdown files have for it."""
+
+    tool: str
+    arguments: Mapping[str, str]
+    """Its own arguments by their names there; others are not taken."""
+    about: str
+    required: tuple[str, ...] = ()
+    """Arguments that have to be given, though the tool can do without."""
+
+
+LEGACY_TOOLS: Mapping[str, LegacyTool] = MappingProxyType(
+    {
+        "search_markdown": LegacyTool(
+            "semantic_search",
+            {"query": "query", "num_results": "n", "max_tokens": "max_tokens"},
+            "Find passages of the wiki's Markdown pages that answer a question, best first.",
+        ),
+        "reindex_documents": LegacyTool("reindex", {}, "Build a new index next to the serving one, and wait until it is done."),
+        "update_files": LegacyTool("reindex", {"file_paths": "pages"}, "Index some files again, and wait.", ("file_paths",)),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
