@@ -57,12 +57,6 @@ OPTIONS = {
 """Fields that are JSON objects, which may contain a key."""
 _IN_ENVIRONMENT = {field: name for field, name in SECRETS.items() if field != "api_key"} | OPTIONS
 """The fields that the daemon finds in its environment, not in its command line."""
-_ERRORS_OF_0_1 = {
-    "OwnerUnavailableError": "DaemonUnavailableError",
-    "OwnerMismatchError": "DaemonMismatchError",
-    "OwnerForeignError": "DaemonForeignError",
-}
-"""The names in the first previews of errors that make a client of another version wait; sent under these names."""
 
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -119,8 +113,7 @@ def result_line(result: Any) -> bytes:
 def error_line(error: SemanticError) -> bytes:
     """Return the reply with an error."""
     nearest = {"nearest": error.nearest} if isinstance(error, NotFoundError) else {}
-    name = next((old for old, new in _ERRORS_OF_0_1.items() if new == type(error).__name__), type(error).__name__)
-    return encode_line({"error": {"type": name, "message": str(error), **nearest}})
+    return encode_line({"error": {"type": type(error).__name__, "message": str(error), **nearest}})
 
 
 def result_in(line: bytes) -> bytes:
@@ -131,7 +124,7 @@ def result_in(line: bytes) -> bytes:
 
 
 def _error_in(facts: dict[str, Any]) -> SemanticError:
-    kind = getattr(errors, _ERRORS_OF_0_1.get(facts["type"], facts["type"]), None)
+    kind = getattr(errors, facts["type"], None)
     if isinstance(kind, type) and issubclass(kind, NotFoundError):
         return kind(facts["message"], facts.get("nearest", ()))
     if isinstance(kind, type) and issubclass(kind, SemanticError):
