@@ -1,7 +1,8 @@
 """The protocol of the index daemon: one JSON object per line over a Unix socket.
 
 A request is a `Request`. A reply is ``{"result": …}`` or ``{"error": {"type", "message"}}``, where the type is a class of
-`core.errors`. Arguments and results are the parameters and the return value of the called method of `IndexService`.
+`core.errors`. Arguments and results are the parameters and the return value of the called method of `IndexService`; what no
+route lets through, such as a text that would keep the interpreter from searches, is refused here, too, by its type.
 
 Both sides must have the same version and records: a daemon of another version, or with other settings than the wiki has now,
 ends and is replaced (the command line sends no settings). A daemon of another repository rejects the request. Only
@@ -93,7 +94,7 @@ def _arguments(call: str) -> type[msgspec.Struct]:
     method = getattr(IndexService, call, None)
     if call.startswith("_") or method is None:
         raise SemanticError(f"the index daemon does not know the call {call!r}")
-    hints, missing = get_type_hints(method), inspect.Parameter.empty
+    hints, missing = get_type_hints(method, include_extras=True), inspect.Parameter.empty
     _, *parameters = _signature(method).parameters.values()
     required = [(each.name, hints[each.name]) for each in parameters if each.default is missing]
     optional = [(each.name, hints[each.name], each.default) for each in parameters if each.default is not missing]

@@ -299,7 +299,7 @@ _CALL = b'{"version": "VERSION", "repository": "REPOSITORY", "settings": null, "
         _CALL % (b"search", b'{"queries": ["x"], "options": {"n": 1000000000}}'),
         _CALL % (b"search", b'{"queries": ["%s"], "options": {}}' % (b"x " * 3_000_000)),
         _CALL % (b"draft_links", b'{"request": {"text": "%s"}}' % (b"[a](b) " * 1_000_000)),
-        _CALL % (b"suggest", b'{"request": {"query": "%s"}}' % (b"x " * 3_000_000)),
+        _CALL % (b"suggest", b'{"request": {"q": "%s"}}' % (b"x " * 3_000_000)),
         _CALL % (b"ask", b'{"request": {"question": "%s"}}' % (b"x " * 3_000_000)),
         _CALL % (b"__class__", b"{}"),
     ],
