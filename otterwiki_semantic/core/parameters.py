@@ -210,6 +210,8 @@ class Parameter:
             return msgspec.convert({"value": read}, self.record).value  # type: ignore[attr-defined]
         except UnicodeEncodeError:
             raise ParameterError(f"{name} has half characters (lone surrogates) in it; it has to be text") from None
+        except RecursionError:
+            raise ParameterError(f"{name} is nested too deeply") from None
         except (ValueError, OverflowError) as error:  # msgspec's are of the former
             raise ParameterError(self._trouble(name, value, read, str(error))) from None
 
@@ -273,7 +275,10 @@ def _sizes(schema: Schema) -> str:
 
 def shown(value: object) -> str:
     """Return a value as error messages show it."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "nested too deeply"
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 

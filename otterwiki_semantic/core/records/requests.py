@@ -242,7 +242,7 @@ class QueryRequest(Request, frozen=True):
     """Only these fields of each result, separated by commas; by default all."""
 
 
-class SearchRequest(QueryRequest, frozen=True, rename={"query": "q"}):
+class SearchRequest(QueryRequest, frozen=True):
     """A query, and how to search."""
 
     query: QueryText = field(name="q")

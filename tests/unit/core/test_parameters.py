@@ -80,6 +80,15 @@ def test_the_part_of_a_value_that_is_wrong_is_named(history: Any, message: str) 
     assert str(refused.value).startswith(message)
 
 
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    deep: Any = []
+    for _ in range(100_000):
+        deep = [deep]
+    for name in ("n", "tag", "filter", "mode"):
+        with pytest.raises(ParameterError, match=rf"^{name} is nested too deeply"):
+            parse_parameters(SearchOptions, {name: deep})
+
+
 def test_other_types_are_read() -> None:
     assert parse_parameters(RelatedRequest, {"path": " /garden/irrigation.md"}).path == "garden/irrigation"
     assert parse_parameters(PageRequest, {"lines": " 40-12", "section": "A"}) == PageRequest(("A",), (12, 40))
