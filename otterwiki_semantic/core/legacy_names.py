@@ -8,7 +8,7 @@ server.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -32,11 +32,6 @@ _NOT_NEEDED = {
     "BEDROCK_EMBED_DIMENSIONS": "the model's own number of dimensions is used",
 }
 """Variables of the earlier plugin, and why one that becomes no setting is not needed."""
-_CHUNK_SIZES = {"DOCUMENT_CHUNK_SIZE": "target", "DOCUMENT_CHUNK_OVERLAP": "overlap"}
-"""Variables of other searches, in characters, and the sizes of a chunk profile that they are."""
-_OLLAMA_MODEL = "OLLAMA_EMBEDDING_MODEL"
-_OF_OTHER_SEARCHES = (*_CHUNK_SIZES, _OLLAMA_MODEL)
-_VARIABLES = (*_NOT_NEEDED, "CHROMA_SYNC_INTERVAL", *_OF_OTHER_SEARCHES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +67,6 @@ class LegacySettings:
     notices: tuple[str, ...]
 
 
-_Meaning = tuple[tuple[str, ...], dict[str, str]]
-"""Some variables, and what they mean: settings with their values, the most important one first."""
-
-
 def from_legacy_variables(
     environment: Mapping[str, str], configured: Mapping[str, str], accepts: Callable[[str, str], bool]
 ) -> LegacySettings:
@@ -84,66 +75,75 @@ def from_legacy_variables(
     A setting that is `configured` wins, then the earlier plugin's variables. `accepts` returns whether a setting takes
     a value; others are ignored with a notice.
     """
-    given = {name: value for name in _VARIABLES if (value := environment.get(name, "").strip())}
+    names = (*_NOT_NEEDED, *(name for variables, _ in _MEANINGS for name in variables))
+    stripped = {name: value.strip() for name, value in environment.items()}
+    given = {name: stripped[name] for name in names if stripped.get(name)}
     settings: dict[str, str] = {}
     notices: dict[tuple[str, ...], str] = {}
-    for variables, meant in _meanings(given, environment):
+    for variables, meaning in _MEANINGS:
+        used = tuple(name for name in variables if name in given)
+        meant = meaning(stripped) if used else {}
+        if not meant:
+            continue
         name = next(iter(meant))
         if configured.get(name) or name in settings:
             by = "set" if configured.get(name) else f"that of {EARLIER_DISTRIBUTION}"
-            notices[variables] = f"ignored, because {name} is {by}"
+            notices[used] = f"ignored, because {name} is {by}"
         elif not all(accepts(*each) for each in meant.items()):
-            notices[variables] = f"ignored, because it makes no {name}"
+            notices[used] = f"ignored, because it makes no {name}"
         else:
             settings |= meant
             shown = ", ".join(f"{each}={value}" for each, value in meant.items())
-            notices[variables] = f"used as {shown}; set that instead"
-    explained = {name for names in notices for name in names}
+            notices[used] = f"used as {shown}; set that instead"
+    explained = {name for used in notices for name in used}
     notices |= {(name,): f"not needed: {_NOT_NEEDED[name]}" for name in given if name not in explained}
-    return LegacySettings(settings, tuple(f"{', '.join(names)} ({_origin(names)}): {what}" for names, what in notices.items()))
+    return LegacySettings(settings, tuple(f"{', '.join(used)} ({_origin(used[0])}): {what}" for used, what in notices.items()))
 
 
-def _origin(names: Sequence[str]) -> str:
-    return "of another search" if names[0] in _OF_OTHER_SEARCHES else f"of {EARLIER_DISTRIBUTION}"
+def _origin(name: str) -> str:
+    return "of another search" if name in _OF_OTHER_SEARCHES else f"of {EARLIER_DISTRIBUTION}"
 
 
-def _meanings(given: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[_Meaning]:
-    yield from _server(given)
-    if seconds := given.get("CHROMA_SYNC_INTERVAL"):
-        yield ("CHROMA_SYNC_INTERVAL",), {"SEMANTIC_SYNC_INTERVAL": seconds}
-    if _keeps_in_faiss(given):
-        yield from _model(given, environment)
-    if variables := tuple(name for name in _CHUNK_SIZES if name in given):
-        sizes = ",".join(f"{_CHUNK_SIZES[name]}={given[name]}" for name in variables)
-        yield variables, {"SEMANTIC_CHUNKS": f"sections:{sizes}"}
-    if model := given.get(_OLLAMA_MODEL):
-        yield (_OLLAMA_MODEL,), {"SEMANTIC_MODEL": f"ollama:{model}"}
-
-
-def _server(given: Mapping[str, str]) -> Iterator[_Meaning]:
+def _server(given: Mapping[str, str]) -> dict[str, str]:
     """Return the address of the ChromaDB server, if one was asked for by name: it was also the earlier plugin's default."""
-    variables = tuple(name for name in ("CHROMADB_MODE", "CHROMADB_HOST", "CHROMADB_PORT") if name in given)
-    mode = given.get("CHROMADB_MODE", "server" if "CHROMADB_HOST" in given else "local").lower()
-    if mode == "server" and not _keeps_in_faiss(given):
-        host = given.get("CHROMADB_HOST", "localhost")
-        name = f"[{host}]" if ":" in host else host
-        yield variables, {"SEMANTIC_CHROMA_URL": f"http://{name}:{given.get('CHROMADB_PORT', '8000')}"}
+    mode = given.get("CHROMADB_MODE") or ("server" if given.get("CHROMADB_HOST") else "local")
+    if mode.lower() != "server" or _keeps_in_faiss(given):
+        return {}
+    host = given.get("CHROMADB_HOST") or "localhost"
+    name = f"[{host}]" if ":" in host else host
+    return {"SEMANTIC_CHROMA_URL": f"http://{name}:{given.get('CHROMADB_PORT') or '8000'}"}
 
 
-def _model(given: Mapping[str, str], environment: Mapping[str, str]) -> Iterator[_Meaning]:
+def _model(given: Mapping[str, str]) -> dict[str, str]:
     """Return the model that the earlier plugin used with FAISS; with ChromaDB it had the one that is bundled here."""
-    kind = given.get("EMBEDDING_MODEL", "local").lower()
+    kind = (given.get("EMBEDDING_MODEL") or "local").lower()
+    if not _keeps_in_faiss(given):
+        return {}
     if kind == "bedrock":
-        region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION")
-        options = {"SEMANTIC_MODEL_OPTIONS": json.dumps({"region": region})} if region else {}
-        yield ("EMBEDDING_MODEL",), {"SEMANTIC_MODEL": _TITAN, **options}
-    elif kind != "local":
-        yield ("EMBEDDING_MODEL",), {"SEMANTIC_MODEL": "minilm" if kind == "onnx" else kind}
-    elif variables := tuple(name for name in ("EMBEDDING_MODEL", "SENTENCE_TRANSFORMER_MODEL") if name in given):
-        name = given.get("SENTENCE_TRANSFORMER_MODEL", _SAME_MODEL)
-        is_bundled = name.removeprefix("sentence-transformers/") == _SAME_MODEL
-        yield variables, {"SEMANTIC_MODEL": "minilm" if is_bundled else f"sentence-transformers:{name}"}
+        region = given.get("AWS_REGION") or given.get("AWS_DEFAULT_REGION")
+        return {"SEMANTIC_MODEL": _TITAN} | ({"SEMANTIC_MODEL_OPTIONS": json.dumps({"region": region})} if region else {})
+    if kind != "local":
+        return {"SEMANTIC_MODEL": "minilm" if kind == "onnx" else kind}
+    name = given.get("SENTENCE_TRANSFORMER_MODEL") or _SAME_MODEL
+    is_bundled = name.removeprefix("sentence-transformers/") == _SAME_MODEL
+    return {"SEMANTIC_MODEL": "minilm" if is_bundled else f"sentence-transformers:{name}"}
+
+
+def _chunks(given: Mapping[str, str]) -> dict[str, str]:
+    sizes = {"target": given.get("DOCUMENT_CHUNK_SIZE"), "overlap": given.get("DOCUMENT_CHUNK_OVERLAP")}
+    return {"SEMANTIC_CHUNKS": "sections:" + ",".join(f"{name}={size}" for name, size in sizes.items() if size)}
 
 
 def _keeps_in_faiss(given: Mapping[str, str]) -> bool:
     return given.get("VECTOR_BACKEND", "").lower() == "faiss"
+
+
+_OF_OTHER_SEARCHES = ("DOCUMENT_CHUNK_SIZE", "DOCUMENT_CHUNK_OVERLAP", "OLLAMA_EMBEDDING_MODEL")
+_MEANINGS: tuple[tuple[tuple[str, ...], Callable[[Mapping[str, str]], dict[str, str]]], ...] = (
+    (("CHROMADB_MODE", "CHROMADB_HOST", "CHROMADB_PORT"), _server),
+    (("CHROMA_SYNC_INTERVAL",), lambda given: {"SEMANTIC_SYNC_INTERVAL": given["CHROMA_SYNC_INTERVAL"]}),
+    (("EMBEDDING_MODEL", "SENTENCE_TRANSFORMER_MODEL"), _model),
+    (("DOCUMENT_CHUNK_SIZE", "DOCUMENT_CHUNK_OVERLAP"), _chunks),
+    (("OLLAMA_EMBEDDING_MODEL",), lambda given: {"SEMANTIC_MODEL": f"ollama:{given['OLLAMA_EMBEDDING_MODEL']}"}),
+)
+"""Variables, and what some of them mean: settings with their values, the most important one first."""
