@@ -13,7 +13,7 @@ import pluggy
 from flask import current_app, has_app_context, url_for
 
 from otterwiki_semantic.core.errors import ConfigError, DaemonUnavailableError
-from otterwiki_semantic.core.legacy_settings import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
+from otterwiki_semantic.core.legacy_names import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
 from otterwiki_semantic.core.settings import Settings, fallback_settings, legacy_settings, read_settings, unencrypted_keys
 from otterwiki_semantic.daemon import DisabledIndex, IndexClient
 from otterwiki_semantic.web import (

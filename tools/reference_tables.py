@@ -29,7 +29,7 @@ def _table(record: type) -> str:
 def _row(parameter: Parameter) -> str:
     default = parameter.schema.get("default", "required" if parameter.is_required else None)
     shown = "" if default in (None, "") else default if parameter.is_required else f"`{str(default).lower()}`"
-    return f"| `{parameter.name}` | {shown} | {_allowed(parameter.type.schema)} | {parameter.help} |"
+    return f"| `{parameter.name}` | {shown} | {_allowed(parameter.values)} | {parameter.help} |"
 
 
 def _allowed(schema: dict[str, Any]) -> str:

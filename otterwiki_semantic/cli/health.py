@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import structs
 
 from otterwiki_semantic.cli.common import NO_COMMIT, equals_head, follow, index_options, open_index
 from otterwiki_semantic.cli.options import parameter_options
@@ -34,7 +34,7 @@ def health_command(
 
     The exit status is 1 if there is a finding that was not dismissed.
     """
-    request = replace(parse_parameters(HealthRequest, values), linked=(*_HOME_PAGES, *linked), shows_queries=True)
+    request = structs.replace(parse_parameters(HealthRequest, values), linked=(*_HOME_PAGES, *linked), shows_queries=True)
     with open_index(repository, data_dir) as index:
         index.notify()
         known_error = index.status().last_error

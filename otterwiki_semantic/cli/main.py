@@ -6,13 +6,13 @@ Exit codes: 0 success; 1 failure, with the reason on standard error; 2 usage err
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
 import click
 from click.shell_completion import get_completion_class
+from msgspec import structs
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.cli.ask import ask_command
@@ -25,8 +25,8 @@ from otterwiki_semantic.cli.options import parameter_options
 from otterwiki_semantic.cli.results import CROP_WORDS, print_answer, url_option, urls_of, uses_colours
 from otterwiki_semantic.core.counts import count
 from otterwiki_semantic.core.errors import IndexUnavailableError, ParameterError, SemanticError
-from otterwiki_semantic.core.parameters import QueryText, parse_parameters
-from otterwiki_semantic.core.records import Highlight, IndexStatus, Progress, RebuildState, SearchOptions
+from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.records import Highlight, IndexStatus, Progress, RebuildState, SearchOptions, query_text
 from otterwiki_semantic.core.serialization import to_builtins
 
 _NAME = "otterwiki-semantic"
@@ -140,10 +140,10 @@ def search_command(
     In QUERY, "exact words" must occur in a passage, a -word must not. Put two dashes before a query that begins with a minus:
     search -- -word other
     """
-    text = QueryText().parse(" ".join(query), "QUERY")
+    text = query_text(" ".join(query), "QUERY")
     options = parse_parameters(SearchOptions, values)
     if not as_json:
-        options = replace(options, crop=options.crop or CROP_WORDS, highlight=Highlight.RANGES)
+        options = structs.replace(options, crop=options.crop or CROP_WORDS, highlight=Highlight.RANGES)
     with open_index(repository, data_dir) as index:
         if options.rerank:
             wait_for_reranker(index)

@@ -7,12 +7,13 @@ from typing import Any, TypeVar
 
 import click
 
-from otterwiki_semantic.core.parameters import Choice, Flag, Integer, Number, Parameter, parameters_of
+from otterwiki_semantic.core.parameters import Parameter, Request, parameters_of
+from otterwiki_semantic.core.serialization import Schema
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def parameter_options(record: type, *, without: Collection[str] = ()) -> Callable[[F], F]:
+def parameter_options(record: type[Request], *, without: Collection[str] = ()) -> Callable[[F], F]:
     """Return a decorator that adds an option for each parameter of a record, except those named in `without`.
 
     The command receives them by their names in the REST API.
@@ -28,33 +29,32 @@ def parameter_options(record: type, *, without: Collection[str] = ()) -> Callabl
 
 
 def _option(parameter: Parameter) -> Callable[[F], F]:
-    flag = f"--{parameter.name.replace('_', '-')}"
-    help_text = parameter.help.replace("`", "")
-    if isinstance(parameter.type, Number):
-        help_text = f"{help_text.removesuffix('.')} ({parameter.type.minimum:g} to {parameter.type.maximum:g})."
-    if isinstance(parameter.type, Flag):
+    flag, default = f"--{parameter.name.replace('_', '-')}", parameter.schema.get("default")
+    help_text, values = parameter.help.replace("`", ""), parameter.values
+    if values["type"] == "number":
+        help_text = f"{help_text.removesuffix('.')} ({values['minimum']:g} to {values['maximum']:g})."
+    if values["type"] == "boolean":
         if parameter.default is None:
             return click.option(f"{flag}/--no-{flag[2:]}", default=None, help=help_text)
         return click.option(flag, is_flag=True, help=help_text)
     names = (flag, f"-{flag[2:]}") if len(parameter.name) == 1 else (flag,)
-    default = parameter.schema.get("default")
     return click.option(
         *names,
         parameter.name,
-        type=_type(parameter),
+        type=_type(values),
         default=default,
         show_default=default is not None,
-        multiple=parameter.type.is_list,
+        multiple=parameter.repeats,
         help=help_text,
     )
 
 
-def _type(parameter: Parameter) -> click.ParamType[Any]:
-    type_ = parameter.type
-    if isinstance(type_, Integer):
-        return click.IntRange(type_.minimum, type_.maximum)
-    if isinstance(type_, Number):
-        return click.FLOAT
-    if isinstance(type_, Choice):
-        return click.Choice([choice.value for choice in type_.of])
+def _type(values: Schema) -> click.ParamType[Any]:
+    match values:
+        case {"enum": choices}:
+            return click.Choice(choices)
+        case {"type": "integer"}:
+            return click.IntRange(values["minimum"], values["maximum"])
+        case {"type": "number"}:
+            return click.FLOAT
     return click.STRING

@@ -12,9 +12,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.parameters import ParameterType, Text, Timestamp
+from otterwiki_semantic.core.parameters import FoldedText, Text, Timestamp, parse_value
 
 MAX_CHARACTERS = 2_000
 MAX_CONDITIONS = 50
@@ -32,16 +35,16 @@ _TOKEN = re.compile(
 _OPERATORS = frozenset({"AND", "OR", "NOT"})
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
-FIELDS: Mapping[str, Text | Timestamp] = MappingProxyType(
+FIELDS: Mapping[str, object] = MappingProxyType(
     {
-        "category": Text(folds_spaces=True),
-        "tag": Text(folds_spaces=True),
-        "path": Text(),
-        "updated_since": Timestamp(),
-        "updated_before": Timestamp(),
+        "category": FoldedText,
+        "tag": FoldedText,
+        "path": Text,
+        "updated_since": Timestamp,
+        "updated_before": Timestamp,
     }
 )
-"""What a condition may be about: the parameters of the same names, with the same values."""
+"""What a condition may be about: the parameters of the same names, and the types of their values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +80,19 @@ class AnyOf:
 Expression = Condition | Not | AllOf | AnyOf
 
 
-class FilterText(ParameterType[str]):
-    """The text of a filter expression."""
+def _checked(value: Any) -> Any:
+    """Return the text of an expression, or what msgspec refuses."""
+    if not isinstance(value, str) or len(value) > MAX_CHARACTERS:
+        return value
+    parse_filter(value)
+    return value.strip()
 
-    def __init__(self) -> None:
-        super().__init__(type="string", minLength=1, maxLength=MAX_CHARACTERS, format="filter-expression")
 
-    def parse(self, value: object, name: str) -> str:
-        if not isinstance(value, str):
-            raise ParameterError(f"{name} is {value!r:.{_MAX_SHOWN}}; it has to be text such as tag:ops AND NOT path:archive/")
-        if len(value) > MAX_CHARACTERS:
-            raise ParameterError(f"{name} has {len(value):,} characters; allowed are {MAX_CHARACTERS:,}")
-        parse_filter(value, name)
-        return value.strip()
+FilterText = Annotated[
+    str,
+    Meta(min_length=1, max_length=MAX_CHARACTERS, extra={"read": _checked}, extra_json_schema={"format": "filter-expression"}),
+]
+"""The text of a filter expression."""
 
 
 @lru_cache(256)
@@ -166,7 +169,7 @@ class _Parser:
         self._conditions += 1
         if self._conditions > MAX_CONDITIONS:
             raise self._error(f"there are more than {MAX_CONDITIONS} conditions")
-        return Condition(field, FIELDS[field].parse(token.value, f"{self._name}: {field}"))
+        return Condition(field, parse_value(FIELDS[field], token.value, f"{self._name}: {field}"))
 
     def _take(self, kind: str) -> _Token | None:
         """Return the next token and go on, if it is of a kind."""

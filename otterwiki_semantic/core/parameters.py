@@ -1,7 +1,14 @@
-"""Request parameters: each is defined once, as a field of a record, and parsed, limited and described from there.
+"""Request parameters: each is defined once, as a field of a `Request`, and parsed, limited and described from there.
 
-A record of `core.records.requests` declares its fields with `parameter`. The REST API, the OpenAPI document, the command line
-and the MCP tools take names, types, limits, defaults and help from `parameters_of`; values are read by `parse_parameters`.
+A field's type is a msgspec type with its limits (`Meta`); the string below the field describes it. The REST API, the OpenAPI
+document, the command line and the MCP tools take names, limits, defaults and help from `parameters_of`; `parse_parameters`
+reads values. What msgspec does not know of a type stands in the `extra` of its `Meta`:
+
+- `read`: returns the value of what was sent; `ValueError` if it is not allowed
+- `allowed`: the end of error messages, if not that of the schema
+- `schema`: the JSON Schema of what can be sent, if not that of the type
+- `repeats`: whether a list may also be sent as a single value, and stand in a query string more than once
+- `internal`: whether it is no parameter, but what the code adds to a request
 """
 
 from __future__ import annotations
@@ -9,342 +16,155 @@ from __future__ import annotations
 import difflib
 import math
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import MISSING, dataclass, field, fields, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cache
-from typing import Any, Generic, TypeVar, get_type_hints
+from typing import Annotated, Any, Self, TypeVar, get_type_hints
+
+import msgspec
+from msgspec import NODEFAULT, Meta, Struct, inspect, structs
 
 from otterwiki_semantic.core.errors import ParameterError
+from otterwiki_semantic.core.serialization import Schema, field_descriptions
 from otterwiki_semantic.core.settings import read_flag
 
-Schema = dict[str, Any]
-"""A JSON Schema."""
 T = TypeVar("T")
-E = TypeVar("E", bound=StrEnum)
-N = TypeVar("N", int, float)
+R = TypeVar("R", bound="Request")
 
 MAX_PATH_CHARACTERS = 1_000
 MAX_QUERY_CHARACTERS = 2_000
 _CONTROL = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
-_NOT_IN_A_LINE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_LINE = re.compile(rf"^[^\S{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$")
+_NOT_BLANK = r"[^\s\x1c-\x1f\x85]"
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,9}")
-_LINES = re.compile(r"([1-9][0-9]{0,8})(?:-([1-9][0-9]{0,8}))?")
-_REVISION = re.compile(r"[0-9a-fA-F]{4,64}")
-_FINDING = re.compile(r"[0-9a-f]{16}")
+_LINES = re.compile("^[1-9][0-9]{0,8}(-[1-9][0-9]{0,8})?$")
 _MAX_SHOWN = 60
-_MAX_ANSWER = 20_000
-"""Characters of an answer that a conversation repeats."""
+_PLACE = re.compile(r" - at `\$\.value(.*)`$")
+_STEP = re.compile(r"\[([0-9]+)\]|\.(\w+)")
+
+
+class Request(Struct, frozen=True, omit_defaults=True):
+    """What is asked. A field is a parameter, or a request whose parameters belong to this one, too."""
+
+
+class Choice(StrEnum):
+    """Values of which a parameter takes one, in any case."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        return next((choice for choice in cls if choice == str(value).strip().lower()), None)
 
 
 # Types of parameters
 
 
-class ParameterType(ABC, Generic[T]):
-    """What a parameter may be. Texts are read as the values they show, so that query strings and JSON are alike."""
+def page_path(path: str) -> str:
+    """Return a page's path as the index knows it; one of a file loses its ending."""
+    return path.strip("/").removesuffix(".md")
+
+
+def _stripped(value: Any) -> Any:
+    return value.strip() if isinstance(value, str) else value
+
+
+def _line(value: Any) -> str:
+    if not isinstance(value, str) or not _LINE.fullmatch(value):  # `$` would let a line end through
+        raise ValueError
+    return value.strip()
+
+
+def _folded(value: Any) -> str:
+    return " ".join(_line(value).split())
+
+
+def _path(value: Any) -> str:
+    line = _line(value)
+    return page_path(line).strip() or line
+
+
+def _seconds(value: Any) -> int:
+    moment = datetime.fromisoformat(str(value).strip())
+    return math.ceil((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+
+
+def _range(value: Any) -> list[int]:
+    found = _LINES.fullmatch(value.strip()) if isinstance(value, str) else None
+    if not found:
+        raise ValueError
+    first, _, last = found[0].partition("-")
+    return sorted((int(first), int(last or first)))
+
+
+def _integer(value: Any) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return int(value) if isinstance(value, str) and _WHOLE_NUMBER.fullmatch(value) else value
+
+
+def _number(value: Any) -> Any:
+    return float(value) if isinstance(value, str) else value
+
+
+def _flag(value: Any) -> bool:
+    return bool(value) if value in (0, 1) else read_flag(str(value))
+
+
+_BY_TYPE: Mapping[str, Callable[[Any], Any]] = {"integer": _integer, "number": _number, "boolean": _flag}
+"""How texts of a query string, or of a body, are read as the values that they show, by type in JSON Schema.
+
+msgspec's own `strict=False` would take the text `null` for a parameter that is missing, and neither `yes` nor `05`.
+"""
+_ON_ONE_LINE = f"it takes 1 to {MAX_PATH_CHARACTERS:,} characters on one line"
+Text = Annotated[
+    str,
+    Meta(min_length=1, max_length=MAX_PATH_CHARACTERS, pattern=_LINE.pattern, extra={"read": _line, "allowed": _ON_ONE_LINE}),
+]
+"""One line of text, without white space around it."""
+FoldedText = Annotated[Text, Meta(extra={"read": _folded})]
+"""One line of text, in which white space counts as one space."""
+PagePath = Annotated[Text, Meta(extra={"read": _path})]
+"""A page's path as the index knows it; one of a file loses its ending."""
+QueryText = Annotated[str, Meta(min_length=1, max_length=MAX_QUERY_CHARACTERS, pattern=_NOT_BLANK, extra={"read": _stripped})]
+"""What is asked: any text, without white space around it."""
+TypedText = Annotated[str, Meta(max_length=MAX_QUERY_CHARACTERS, extra={"read": _stripped})]
+"""What somebody has typed so far: any text, maybe none."""
+Timestamp = Annotated[
+    int,
+    Meta(
+        extra={
+            "read": _seconds,
+            "allowed": "allowed is a date or a time such as 2026-01-31 or 2026-01-31T12:00:00Z",
+            "schema": {"type": "string", "anyOf": [{"format": "date"}, {"format": "date-time"}]},
+        }
+    ),
+]
+"""A date or a time in ISO 8601, in UTC unless it says otherwise; read as seconds since 1970."""
+LineRange = Annotated[
+    tuple[int, int],
+    Meta(
+        extra={
+            "read": _range,
+            "allowed": "it takes a line or a range of them, such as 12-40",
+            "schema": {"type": "string", "pattern": _LINES.pattern},
+        }
+    ),
+]
+"""A line of a page or a range of them, such as ``12-40``; read as the first and the last."""
+Revision = Annotated[
+    str,
+    Meta(
+        pattern="^[0-9a-fA-F]{4,64}$",
+        extra={"read": _stripped, "allowed": "it takes a commit's name: 4 to 64 hexadecimal digits"},
+    ),
+]
+"""The name of a commit, or its beginning."""
+Internal = Annotated[T, Meta(extra={"internal": True})]
+"""What the code adds to a request: no parameter."""
 
-    is_list = False
-    """Whether it may be given more than once."""
 
-    def __init__(self, **schema: Any) -> None:
-        self.schema: Schema = schema
-
-    @abstractmethod
-    def parse(self, value: object, name: str) -> T:
-        """Return the value of a parameter that was given; `ParameterError` names it and says what is allowed."""
-
-
-class _Single(ParameterType[T]):
-    """A single value, all of whose errors end with what is `allowed`."""
-
-    def __init__(self, allowed: str, **schema: Any) -> None:
-        super().__init__(**schema)
-        self._allowed = allowed
-
-    def parse(self, value: object, name: str) -> T:
-        try:
-            return self._read(value)
-        except (ValueError, OverflowError):
-            trouble = "missing" if value is None else _shown(value)
-            raise ParameterError(f"{name} is {trouble}; {self._allowed}") from None
-
-    @abstractmethod
-    def _read(self, value: object) -> T:
-        """Return the value; `ValueError` or `OverflowError` if it is not allowed."""
-
-
-class Integer(_Single[int]):
-    """A whole number within bounds, both included."""
-
-    def __init__(self, minimum: int, maximum: int) -> None:
-        allowed = f"allowed are the whole numbers {minimum} to {maximum}"
-        super().__init__(allowed, type="integer", minimum=minimum, maximum=maximum)
-        self.minimum, self.maximum = minimum, maximum
-
-    def _read(self, value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int | str) or not _WHOLE_NUMBER.fullmatch(str(value)):
-            raise ValueError
-        return _within(int(value), self.minimum, self.maximum)
-
-
-class Number(_Single[float]):
-    """A number within bounds, both included."""
-
-    def __init__(self, minimum: float, maximum: float) -> None:
-        allowed = f"allowed are the numbers {minimum:g} to {maximum:g}"
-        super().__init__(allowed, type="number", minimum=minimum, maximum=maximum)
-        self.minimum, self.maximum = minimum, maximum
-
-    def _read(self, value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, str | int | float):
-            raise ValueError
-        return _within(float(value), self.minimum, self.maximum)
-
-
-class Flag(_Single[bool]):
-    """True or false."""
-
-    def __init__(self) -> None:
-        super().__init__("allowed are true and false", type="boolean")
-
-    def _read(self, value: object) -> bool:
-        return read_flag(str(value))
-
-
-class Choice(_Single[E]):
-    """A member of an enumeration, in any case."""
-
-    def __init__(self, of: type[E]) -> None:
-        super().__init__(f"allowed are {', '.join(of)}", type="string", enum=[choice.value for choice in of])
-        self.of = of
-
-    def _read(self, value: object) -> E:
-        return self.of(str(value).strip().lower())
-
-
-class Text(_Single[str]):
-    """One line of text, without white space around it; with `folds_spaces` white space within it counts as one space."""
-
-    def __init__(self, *, folds_spaces: bool = False) -> None:
-        allowed = f"it takes 1 to {MAX_PATH_CHARACTERS:,} characters on one line"
-        pattern = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
-        super().__init__(allowed, type="string", minLength=1, maxLength=MAX_PATH_CHARACTERS, pattern=pattern)
-        self._folds_spaces = folds_spaces
-
-    def _read(self, value: object) -> str:
-        if not isinstance(value, str) or not value.strip() or len(value) > MAX_PATH_CHARACTERS or _NOT_IN_A_LINE.search(value):
-            raise ValueError
-        return " ".join(value.split()) if self._folds_spaces else value.strip()
-
-
-class PagePath(Text):
-    """A page's path as the index knows it; one of a file loses its ending."""
-
-    def _read(self, value: object) -> str:
-        return page_path(super()._read(value))
-
-
-class Timestamp(_Single[int]):
-    """A date or a time in ISO 8601, in UTC unless it says otherwise; read as seconds since 1970."""
-
-    def __init__(self) -> None:
-        allowed = "allowed is a date or a time such as 2026-01-31 or 2026-01-31T12:00:00Z"
-        super().__init__(allowed, type="string", anyOf=[{"format": "date"}, {"format": "date-time"}])
-
-    def _read(self, value: object) -> int:
-        moment = datetime.fromisoformat(str(value).strip())
-        return math.ceil((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
-
-
-class LineRange(_Single[tuple[int, int]]):
-    """A line of a page or a range of them, such as ``12-40``; read as the first and the last."""
-
-    def __init__(self) -> None:
-        allowed = "it takes a line or a range of them, such as 12-40"
-        super().__init__(allowed, type="string", pattern="^[1-9][0-9]{0,8}(-[1-9][0-9]{0,8})?$")
-
-    def _read(self, value: object) -> tuple[int, int]:
-        found = _LINES.fullmatch(value.strip()) if isinstance(value, str) else None
-        if not found:
-            raise ValueError
-        first, last = sorted((int(found[1]), int(found[2] or found[1])))
-        return first, last
-
-
-class Revision(_Single[str]):
-    """The name of a commit, or its beginning."""
-
-    def __init__(self) -> None:
-        allowed = "it takes a commit's name: 4 to 64 hexadecimal digits"
-        super().__init__(allowed, type="string", pattern="^[0-9a-fA-F]{4,64}$")
-
-    def _read(self, value: object) -> str:
-        if not isinstance(value, str) or not _REVISION.fullmatch(value):
-            raise ValueError
-        return value
-
-
-class Texts(ParameterType[tuple[str, ...]]):
-    """A text, or a list of them."""
-
-    is_list = True
-
-    def __init__(self, item: Text, maximum: int) -> None:
-        super().__init__(type="array", items=item.schema, maxItems=maximum)
-        self._item, self._maximum = item, maximum
-
-    def parse(self, value: object, name: str) -> tuple[str, ...]:
-        values = value if isinstance(value, list | tuple) else [value]
-        if len(values) > self._maximum:
-            raise ParameterError(f"{name} is given {len(values)} times; allowed are {self._maximum}")
-        return tuple(self._item.parse(each, name) for each in values)
-
-
-class PagePaths(ParameterType[tuple[str, ...]]):
-    """A list of pages' paths."""
-
-    def __init__(self, maximum: int) -> None:
-        super().__init__(type="array", items=Text().schema, minItems=1, maxItems=maximum)
-        self._maximum = maximum
-
-    def parse(self, value: object, name: str) -> tuple[str, ...]:
-        if not isinstance(value, list) or not value:
-            raise ParameterError(f"{name} is {_shown(value)}; it takes a list of 1 to {self._maximum:,} paths")
-        return Texts(PagePath(), self._maximum).parse(value, name)
-
-
-class QueryText(ParameterType[str]):
-    """What is asked: any text, without white space around it."""
-
-    def __init__(self, *, may_be_empty: bool = False) -> None:
-        is_text: Schema = {} if may_be_empty else {"minLength": 1, "pattern": r"[^\s\x1c-\x1f\x85]"}
-        super().__init__(type="string", maxLength=MAX_QUERY_CHARACTERS, **is_text)
-        self._least = 0 if may_be_empty else 1
-
-    def parse(self, value: object, name: str) -> str:
-        allowed = f"{self._least} to {MAX_QUERY_CHARACTERS:,}"
-        if value is None:
-            raise ParameterError(f"{name} is missing; it takes {allowed} characters")
-        if not isinstance(value, str):
-            raise ParameterError(f"{name} is {_shown(value)}; it has to be text")
-        if any("\ud800" <= character <= "\udfff" for character in value):
-            raise ParameterError(f"{name} has half characters (lone surrogates) in it; it has to be text")
-        query = value.strip()
-        if len(query) < self._least:
-            raise ParameterError(f"{name} is empty; it takes {allowed} characters")
-        if len(query) > MAX_QUERY_CHARACTERS:
-            raise ParameterError(f"{name} has {len(query):,} characters; allowed are {allowed}")
-        return query
-
-
-class DraftText(ParameterType[str]):
-    """A text of any length up to a maximum, as it is."""
-
-    def __init__(self, maximum: int) -> None:
-        super().__init__(type="string", maxLength=maximum)
-        self._maximum = maximum
-
-    def parse(self, value: object, name: str) -> str:
-        if not isinstance(value, str):
-            raise ParameterError(f"{name} is {'missing' if value is None else _shown(value)}; it has to be text")
-        if len(value) > self._maximum:
-            raise ParameterError(f"{name} has {len(value):,} characters; allowed are {self._maximum:,}")
-        if any("\ud800" <= character <= "\udfff" for character in value):
-            raise ParameterError(f"{name} has half characters (lone surrogates) in it; it has to be text")
-        return value
-
-
-class Names(ParameterType[tuple[str, ...]]):
-    """Some of the names of a list, separated by commas or as a list."""
-
-    is_list = True
-
-    def __init__(self, names: Iterable[str]) -> None:
-        self.names = tuple(names)
-        super().__init__(type="array", items={"type": "string", "enum": [*self.names]}, maxItems=len(self.names))
-
-    def parse(self, value: object, name: str) -> tuple[str, ...]:
-        given = [part for each in (value if isinstance(value, list | tuple) else [value]) for part in str(each).split(",")]
-        for each in given:
-            if each.strip() not in self.names:
-                raise ParameterError(f"{name} has {_shown(each.strip())} in it; allowed are {', '.join(self.names)}")
-        if len(given) > len(self.names):
-            raise ParameterError(f"{name} has {len(given)} names; allowed are {len(self.names)}")
-        return tuple(dict.fromkeys(each.strip() for each in given))
-
-
-class Queries(ParameterType[tuple[Mapping[str, Any], ...]]):
-    """A list of queries, each a text or an object with it and parameters of its own; read as the latter."""
-
-    def __init__(self, maximum: int, record: type) -> None:
-        """`record` has the parameters of one query."""
-        super().__init__(type="array", items=QueryText().schema, minItems=1, maxItems=maximum)
-        self.record = record
-        self._maximum = maximum
-
-    def parse(self, value: object, name: str) -> tuple[Mapping[str, Any], ...]:
-        if not isinstance(value, list):
-            trouble = "missing" if value is None else _shown(value)
-            raise ParameterError(f"{name} is {trouble}; it has to be a list of 1 to {self._maximum} texts or objects")
-        if not 1 <= len(value) <= self._maximum:
-            raise ParameterError(f"{name} has {len(value)} entries; allowed are 1 to {self._maximum}")
-        return tuple(self._entry(query, f"{name}[{position}]") for position, query in enumerate(value))
-
-    def _entry(self, value: object, name: str) -> Mapping[str, Any]:
-        return whole_numbers(value) if isinstance(value, dict) else {"query": QueryText().parse(value, name)}
-
-
-class FindingIds(ParameterType[list[str]]):
-    """A list of ids of findings."""
-
-    def __init__(self, maximum: int) -> None:
-        item = {"type": "string", "pattern": f"^{_FINDING.pattern}$"}
-        super().__init__(type="array", items=item, minItems=1, maxItems=maximum)
-        self._maximum = maximum
-
-    def parse(self, value: object, name: str) -> list[str]:
-        if not isinstance(value, list) or not 1 <= len(value) <= self._maximum:
-            trouble = "missing" if value is None else _shown(value)
-            raise ParameterError(f"{name} is {trouble}; it has to be a list of 1 to {self._maximum} ids")
-        for each in value:
-            if not isinstance(each, str) or not _FINDING.fullmatch(each):
-                raise ParameterError(f"{name} has {_shown(each)} in it; an id has 16 hexadecimal digits")
-        return value
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """A question and the answer to it."""
-
-    question: str
-    answer: str
-
-
-class Conversation(ParameterType[tuple[Exchange, ...]]):
-    """A list of questions and answers."""
-
-    def __init__(self, maximum: int) -> None:
-        texts = {"question": QueryText().schema, "answer": DraftText(_MAX_ANSWER).schema}
-        item: Schema = {"type": "object", "properties": texts, "required": [*texts], "additionalProperties": False}
-        super().__init__(type="array", items=item, maxItems=maximum)
-        self._maximum = maximum
-
-    def parse(self, value: object, name: str) -> tuple[Exchange, ...]:
-        allowed = f'it takes a list of up to {self._maximum} objects such as {{"question": "…", "answer": "…"}}'
-        if not isinstance(value, list) or len(value) > self._maximum:
-            raise ParameterError(f"{name} is {_shown(value)}; {allowed}")
-        return tuple(self._exchange(each, f"{name}[{place}]", allowed) for place, each in enumerate(value))
-
-    def _exchange(self, value: object, name: str, allowed: str) -> Exchange:
-        if not isinstance(value, dict) or value.keys() != {"question", "answer"}:
-            raise ParameterError(f"{name} is {_shown(value)}; {allowed}")
-        question = QueryText().parse(value["question"], f"{name}.question")
-        return Exchange(question, DraftText(_MAX_ANSWER).parse(value["answer"], f"{name}.answer"))
-
-
-# Parameters of a record
+# Parameters of a request
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,76 +172,141 @@ class Parameter:
     """A parameter of a request."""
 
     name: str
-    """Its name in the REST API and the command line."""
-    argument: str
-    """Its name in the MCP tools."""
-    field: str
-    """The field of the record that it becomes."""
-    type: ParameterType[Any]
-    default: Any
-    """`MISSING` if it has to be given."""
     help: str
+    default: Any
+    """`NODEFAULT` if it has to be given."""
+    values: Schema
+    """The JSON Schema of its values."""
+    allowed: str
+    repeats: bool
+    readers: tuple[Callable[[Any], Any] | None, Callable[[Any], Any] | None]
+    """What reads the value, and what reads each entry of a list."""
+    record: type[Struct]
+    """Its type, as that of the field `value`."""
 
     @property
     def is_required(self) -> bool:
         """Whether it has no default."""
-        return self.default is MISSING
+        return self.default is NODEFAULT
 
     @property
     def schema(self) -> Schema:
         """The JSON Schema of its values, with its default."""
-        if self.is_required or self.default in (None, ()):
-            return self.type.schema
-        return self.type.schema | {"default": self.default.value if isinstance(self.default, StrEnum) else self.default}
+        if self.default in (NODEFAULT, None, ()):
+            return self.values
+        return self.values | {"default": self.default.value if isinstance(self.default, StrEnum) else self.default}
 
-    def parse(self, values: Mapping[str, Any]) -> Any:
-        """Return its value among a request's; `ParameterError` if it is missing or not allowed."""
-        value = values.get(self.name)
-        is_given = value is not None and not (self.type.is_list and value == [])
-        return self.type.parse(value, self.name) if is_given or self.is_required else self.default
+    def parse(self, value: object, name: str | None = None) -> Any:
+        """Return the value that was given; `ParameterError` says under which `name`, and what is allowed."""
+        name = name or self.name
+        if self.repeats and not isinstance(value, list | tuple):
+            value = [value]
+        read = value
+        try:
+            if value is None:
+                raise ValueError
+            msgspec.json.encode(value)
+            read = self._read(value)
+            return msgspec.convert({"value": read}, self.record).value  # type: ignore[attr-defined]
+        except UnicodeEncodeError:
+            raise ParameterError(f"{name} has half characters (lone surrogates) in it; it has to be text") from None
+        except RecursionError:
+            raise ParameterError(f"{name} is nested too deeply") from None
+        except (ValueError, OverflowError) as error:  # msgspec's are of the former
+            raise ParameterError(self._trouble(name, value, read, str(error))) from None
+
+    def _read(self, value: Any) -> Any:
+        whole, each = self.readers
+        if whole is not None:
+            value = whole(value)
+        return list(_read_each(each, value)) if each is not None and isinstance(value, list | tuple) else value
+
+    def _trouble(self, name: str, given: Any, read: Any, error: str) -> str:
+        """Return what is wrong with the value, or with the part of it that msgspec names."""
+        schema, place = self.values, _PLACE.search(error)
+        for index, member in _STEP.findall(place[1]) if place else ():
+            key = int(index) if index else member
+            read, given = read[key], given[key]
+            schema = schema["items"] if index else schema["properties"][member]
+            schema = schema["anyOf"][0] if "anyOf" in schema else schema
+            name += "" if self.repeats else f"[{index}]" if index else f".{member}"
+        return f"{name} {_described(given, read, schema, self.allowed)}"
 
 
-def parameter(type_: ParameterType[Any], help_: str, default: Any = MISSING, *, name: str | None = None) -> Any:
-    """Return a dataclass field that is a request parameter; `name` is its name in the REST API, if another than the field's."""
-    return field(default=default, metadata={"parameter": (type_, help_, name)})
+def _read_each(read: Callable[[Any], Any], values: Iterable[Any]) -> Iterator[Any]:
+    for place, value in enumerate(values):
+        try:
+            yield read(value)
+        except ValueError:
+            raise ValueError(f" - at `$.value[{place}]`") from None  # as msgspec names it
 
 
-def nested(default: Any = MISSING, rename: Mapping[str, str] | None = None) -> Any:
-    """Return a dataclass field that is a record of parameters, some of them under other names in this request."""
-    return field(default=default, metadata={"rename": tuple((rename or {}).items())})
+def _described(given: Any, read: Any, schema: Schema, allowed: str) -> str:
+    """Return what is wrong with a value, as it was given and as it was read, and what is allowed."""
+    is_list, is_text = schema["type"] == "array", "maxLength" in schema and not allowed
+    if is_list and isinstance(read, list | tuple):
+        return f"has {len(read):,} entries; allowed are {_sizes(schema)}"
+    if is_text and isinstance(read, str):
+        return f"{f'has {len(read):,} characters' if read.strip() else 'is empty'}; allowed are {_sizes(schema)}"
+    return f"is {'missing' if given is None else shown(given)}; {_allowed(schema) if is_list else allowed or _allowed(schema)}"
+
+
+def _allowed(schema: Schema) -> str:
+    match schema:
+        case {"enum": choices}:
+            return f"allowed are {', '.join(choices)}"
+        case {"type": "integer", "minimum": least, "maximum": most}:
+            return f"allowed are the whole numbers {least} to {most}"
+        case {"type": "number", "minimum": least, "maximum": most}:
+            return f"allowed are the numbers {least:g} to {most:g}"
+        case {"type": "boolean"}:
+            return "allowed are true and false"
+        case {"properties": members}:
+            return f"it has to be an object with {' and '.join(members)}"
+        case {"type": "array"}:
+            return f"it has to be a list of {_sizes(schema)} entries"
+    return f"it has to be text of {_sizes(schema)} characters"
+
+
+def _sizes(schema: Schema) -> str:
+    least, most = ("minItems", "maxItems") if schema["type"] == "array" else ("minLength", "maxLength")
+    return f"{schema.get(least, 0):,} to {schema[most]:,}"
+
+
+def shown(value: object) -> str:
+    """Return a value as error messages show it."""
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "nested too deeply"
+    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
 @cache
-def parameters_of(record: type) -> tuple[Parameter, ...]:
-    """Return the parameters of a record, and of the records nested in it, in order."""
-    return tuple(_form(record).parameters())
+def parameters_of(request: type[Request]) -> tuple[Parameter, ...]:
+    """Return the parameters of a request, and of the requests in it, in order."""
+    return tuple(_parameters(request))
 
 
-def parse_parameters(record: type[T], values: Mapping[str, Any]) -> T:
-    """Return a record from a request's values (texts or JSON). None counts as not given.
-
-    Errors: `ParameterError`, also for a name that is no parameter.
-    """
-    untyped: type = record
-    check_names(values, [each.name for each in parameters_of(untyped)])
-    parsed: T = _form(untyped).parse(values)
-    return parsed
-
-
-def overlaid(record: T, values: Mapping[str, Any]) -> T:
-    """Return a record with the parameters that a request's values name replaced. None counts as not given.
+def parse_parameters(request: type[R], values: Mapping[str, Any]) -> R:
+    """Return a request from its values (texts or JSON). None counts as not given.
 
     Errors: `ParameterError`, also for a name that is no parameter.
     """
-    untyped: type = type(record)
-    check_names(values, [each.name for each in parameters_of(untyped)])
-    changed: T = _form(untyped).overlay(record, {name: value for name, value in values.items() if value is not None})
-    return changed
+    return _built(request, _given(request, values), None)
 
 
-def whole_numbers(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of a JSON object with floats that are whole as integers."""
-    return {name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values.items()}
+def overlaid(request: R, values: Mapping[str, Any]) -> R:
+    """Return a request with the parameters that `values` names replaced. None counts as not given.
+
+    Errors: `ParameterError`, also for a name that is no parameter.
+    """
+    return _built(type(request), _given(type(request), values), request)
+
+
+def parse_value(type_: object, value: object, name: str) -> Any:
+    """Return the value of a type of parameter; `ParameterError` if it is not allowed."""
+    return _parameter("value", type_, NODEFAULT, "").parse(value, name)
 
 
 def check_names(names: Iterable[str], known: Collection[str], where: str = "") -> None:
@@ -431,7 +316,7 @@ def check_names(names: Iterable[str], known: Collection[str], where: str = "") -
             nearest = difflib.get_close_matches(name[:_MAX_SHOWN], known, 1)
             allowed = f"allowed are {', '.join(known)}" if known else "none is allowed"
             hint = f"did you mean {nearest[0]!r}?" if nearest else allowed
-            raise ParameterError(f"unknown parameter {_shown(name)}{where}; {hint}")
+            raise ParameterError(f"unknown parameter {shown(name)}{where}; {hint}")
 
 
 def unique_names(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -439,65 +324,103 @@ def unique_names(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     members: dict[str, Any] = {}
     for name, value in pairs:
         if name in members:
-            raise ParameterError(f"{_shown(name)} is given more than once")
+            raise ParameterError(f"{shown(name)} is given more than once")
         members[name] = value
     return members
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """A record's parameters and the records nested in it, by field."""
-
-    record: type
-    entries: Mapping[str, Parameter | _Form]
-
-    def parameters(self) -> Iterator[Parameter]:
-        for each in self.entries.values():
-            yield from each.parameters() if isinstance(each, _Form) else (each,)
-
-    def parse(self, values: Mapping[str, Any]) -> Any:
-        given = {
-            name: each.parse(values)
-            for name, each in self.entries.items()
-            if isinstance(each, _Form) or each.name in values or each.is_required
-        }
-        return self.record(**given)
-
-    def overlay(self, record: Any, values: Mapping[str, Any]) -> Any:
-        changed = {
-            name: each.overlay(getattr(record, name), values) if isinstance(each, _Form) else each.parse(values)
-            for name, each in self.entries.items()
-            if isinstance(each, _Form) or each.name in values
-        }
-        return replace(record, **changed)
+# Inside
 
 
 @cache
-def _form(record: type, renamed: tuple[tuple[str, str], ...] = ()) -> _Form:
-    hints, new_names = get_type_hints(record), dict(renamed)
-    entries: dict[str, Parameter | _Form] = {}
-    for each in fields(record):
-        if "parameter" in each.metadata:
-            type_, help_, name = each.metadata["parameter"]
-            name = name or each.name
-            argument = new_names.get(name, each.name)
-            entries[each.name] = Parameter(new_names.get(name, name), argument, each.name, type_, each.default, help_)
-        elif "rename" in each.metadata:
-            entries[each.name] = _form(hints[each.name], (*each.metadata["rename"], *renamed))
-    return _Form(record, entries)
+def _fields(request: type[Request]) -> tuple[tuple[str, str, type[Request] | None], ...]:
+    """Return the fields of a request that are parameters or requests: field, parameter, request."""
+    fields = structs.fields(request)
+    return tuple(
+        (each.name, each.encode_name, each.type if _is_request(each.type) else None)
+        for each in fields
+        if not _extra(inspect.type_info(each.type)).get("internal")
+    )
 
 
-def _within(number: N, minimum: N, maximum: N) -> N:
-    if not minimum <= number <= maximum:
-        raise ValueError
-    return number
+def _parameters(request: type[Request]) -> Iterator[Parameter]:
+    hints, descriptions = get_type_hints(request, include_extras=True), field_descriptions(request)
+    defaults = {each.name: each.default for each in structs.fields(request)}
+    for field, name, inner in _fields(request):
+        if inner is not None:
+            yield from _parameters(inner)
+        else:
+            yield _parameter(name, hints[field], defaults[field], descriptions[field])
 
 
-def page_path(path: str) -> str:
-    """Return a page's path as the index knows it; one of a file loses its ending."""
-    return path.strip("/").removesuffix(".md")
+@cache
+def _by_name(request: type[Request]) -> Mapping[str, Parameter]:
+    return {each.name: each for each in parameters_of(request)}
 
 
-def _shown(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}…"
+@cache
+def _parameter(name: str, hint: object, default: Any, help_: str) -> Parameter:
+    record: type[Struct] = msgspec.defstruct(name, [("value", hint)])
+    type_ = _required(inspect.type_info(hint))
+    extra, plain = _extra(type_), type_.type if isinstance(type_, inspect.Metadata) else type_
+    of_entries = _extra(_required(plain.item_type)) if isinstance(plain, inspect.ListType | inspect.VarTupleType) else {}
+    values = extra.get("schema") or _schema(record, plain)
+    return Parameter(
+        name=name,
+        help=help_,
+        default=default,
+        values=values,
+        allowed=extra.get("allowed", of_entries.get("allowed", "")),
+        repeats=extra.get("repeats", False),
+        readers=(extra.get("read", _BY_TYPE.get(values["type"])), of_entries.get("read")),
+        record=record,
+    )
+
+
+def _schema(record: type[Struct], type_: inspect.Type) -> Schema:
+    """Return the JSON Schema of the values of a record's only field, without null, and without references."""
+    if isinstance(type_, inspect.EnumType):  # msgspec would sort them
+        return {"type": "string", "enum": [choice.value for choice in type_.cls]}
+    _, components = msgspec.json.schema_components([record], ref_template="{name}")
+    schema: Schema = components[record.__name__]["properties"]["value"]
+    (schema,) = [each for each in schema.get("anyOf", [schema]) if each != {"type": "null"}]
+    if "$ref" in (items := schema.get("items", {})):
+        schema["items"] = {
+            name: part for name, part in components[items["$ref"]].items() if name not in {"title", "description"}
+        }
+    return schema
+
+
+def _given(request: type[Request], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parsed values of the parameters that are given, by name."""
+    known = _by_name(request)
+    check_names(values, known)
+    found = {}
+    for name, each in known.items():
+        value = values.get(name)
+        if each.is_required or not (value is None or (each.repeats and value == [])):
+            found[name] = each.parse(value)
+    return found
+
+
+def _built(request: type[R], given: Mapping[str, Any], base: R | None) -> R:
+    changed = {}
+    for field, name, inner in _fields(request):
+        if inner is not None:
+            changed[field] = _built(inner, given, None if base is None else getattr(base, field))
+        elif name in given:
+            changed[field] = given[name]
+    return request(**changed) if base is None else structs.replace(base, **changed)
+
+
+def _is_request(type_: object) -> bool:
+    return isinstance(type_, type) and issubclass(type_, Request)
+
+
+def _required(type_: inspect.Type) -> inspect.Type:
+    """Return a type without null; of others, the first."""
+    return type_.types[0] if isinstance(type_, inspect.UnionType) else type_
+
+
+def _extra(type_: inspect.Type) -> Mapping[str, Any]:
+    return (type_.extra or {}) if isinstance(type_, inspect.Metadata) else {}

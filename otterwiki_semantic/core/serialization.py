@@ -70,7 +70,7 @@ def _types_in(hints: Iterable[Any]) -> Iterable[Any]:
 
 
 def _described(record: type[msgspec.Struct], schema: Schema) -> Schema:
-    descriptions = _field_descriptions(record)
+    descriptions = field_descriptions(record)
     is_sparse = record.__struct_config__.omit_defaults
     optional = {each.name for each in msgspec.structs.fields(record) if is_sparse and not each.required}
     properties = {
@@ -99,7 +99,7 @@ def _without_false(schema: Any) -> Any:
     return {key: _without_false(value) for key, value in schema.items() if not (is_implied and key == "items")}
 
 
-def _field_descriptions(record: type[msgspec.Struct]) -> dict[str, str]:
+def field_descriptions(record: type[msgspec.Struct]) -> dict[str, str]:
     """Return the string below each field of a record that has one, by the field's name; a subclass describes it anew."""
     classes = reversed(record.__mro__[: record.__mro__.index(msgspec.Struct)])
     return {

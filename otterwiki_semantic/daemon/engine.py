@@ -7,7 +7,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import replace
@@ -28,16 +28,13 @@ from otterwiki_semantic.core.errors import (
     IndexUnavailableError,
     ModelError,
     PageNotFoundError,
-    ParameterError,
     RepositoryError,
     RollbackError,
     SemanticError,
     VectorStoreError,
 )
-from otterwiki_semantic.core.parameters import MAX_QUERY_CHARACTERS
 from otterwiki_semantic.core.records import (
     FIRST_BUILD,
-    MAX_TEXT,
     NO_URLS,
     Answer,
     AskProgress,
@@ -306,7 +303,6 @@ class IndexEngine:
     # Searches
 
     def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
-        _check_lengths("a query", queries, MAX_QUERY_CHARACTERS)
         if options.asks_shadow:
             return [self._search_shadow(query, options) for query in queries]
         if options.wait:
@@ -367,7 +363,7 @@ class IndexEngine:
     def _search(
         self, queries: Sequence[Query], pending: list[list[Future[Matrix]]], options: SearchOptions, urls: PageUrls
     ) -> list[Answer]:
-        wanted = replace(options, rerank=self._reranking.is_wanted(options))
+        wanted = structs.replace(options, rerank=self._reranking.is_wanted(options))
         self._queries.wait_for_server(list(chain.from_iterable(pending)))
         found = self._search_once(queries, pending, wanted, urls)
         if found is None:
@@ -465,8 +461,6 @@ class IndexEngine:
     # Questions
 
     def ask(self, request: AskRequest, urls: PageUrls = NO_URLS) -> AskProgress:
-        _check_lengths("a question", [request.question, *(each.question for each in request.history)], MAX_QUERY_CHARACTERS)
-        _check_lengths("an answer", [each.answer for each in request.history], MAX_TEXT)
         return self._questions.ask(request, urls)
 
     def ask_progress(self, id_: str, seen: int | None) -> AskProgress:
@@ -478,8 +472,6 @@ class IndexEngine:
     # Pages
 
     def suggest(self, request: SuggestRequest, urls: PageUrls = NO_URLS) -> Suggestions:
-        _check_lengths("a query", [request.query], MAX_QUERY_CHARACTERS)
-
         def suggested(generation: Generation) -> Suggestions:
             found = suggest(generation.catalog, request, urls)
             tags = suggest_tags(generation.catalog, request)
@@ -497,8 +489,6 @@ class IndexEngine:
         return self._ask_for_page(path, nearest)
 
     def draft_links(self, request: DraftRequest, urls: PageUrls = NO_URLS) -> DraftLinks:
-        _check_lengths("a text", [request.text], MAX_TEXT)
-
         def linked(generation: Generation) -> DraftLinks:
             catalog, text, path = generation.catalog, request.text, request.path
             mentions = find_mentions(catalog, text, path, generation.languages, urls)
@@ -709,12 +699,6 @@ class IndexEngine:
 
     def notify(self) -> None:
         self._manager.wake()
-
-
-def _check_lengths(what: str, texts: Iterable[str], most: int) -> None:
-    """Raise `ParameterError` for a text that no route of the wiki lets through: it would keep the interpreter from searches."""
-    if (longest := max(map(len, texts), default=0)) > most:
-        raise ParameterError(f"{what} has {longest:,} characters; allowed are {most:,}")
 
 
 def _answer(query: Query, found: SearchResult, index: Freshness, degraded: str | None = None) -> Answer:

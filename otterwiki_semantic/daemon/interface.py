@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from otterwiki_semantic.core.parameters import TypedText
 from otterwiki_semantic.core.records import (
     NO_URLS,
     Answer,
@@ -39,7 +40,7 @@ class IndexService(Protocol):
     With `urls` every page in an answer has its URL. Errors: those of `core.errors`.
     """
 
-    def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
+    def search(self, queries: Sequence[TypedText], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
         """Return the best passages for each query."""
         ...
 

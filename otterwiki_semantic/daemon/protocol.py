@@ -1,7 +1,8 @@
 """The protocol of the index daemon: one JSON object per line over a Unix socket.
 
 A request is a `Request`. A reply is ``{"result": …}`` or ``{"error": {"type", "message"}}``, where the type is a class of
-`core.errors`. Arguments and results are the parameters and the return value of the called method of `IndexService`.
+`core.errors`. Arguments and results are the parameters and the return value of the called method of `IndexService`; what no
+route lets through, such as a text that would keep the interpreter from searches, is refused here, too, by its type.
 
 Both sides must have the same version and records: a daemon of another version, or with other settings than the wiki has now,
 ends and is replaced (the command line sends no settings). A daemon of another repository rejects the request. Only
@@ -57,12 +58,6 @@ OPTIONS = {
 """Fields that are JSON objects, which may contain a key."""
 _IN_ENVIRONMENT = {field: name for field, name in SECRETS.items() if field != "api_key"} | OPTIONS
 """The fields that the daemon finds in its environment, not in its command line."""
-_ERRORS_OF_0_1 = {
-    "OwnerUnavailableError": "DaemonUnavailableError",
-    "OwnerMismatchError": "DaemonMismatchError",
-    "OwnerForeignError": "DaemonForeignError",
-}
-"""The names in the first previews of errors that make a client of another version wait; sent under these names."""
 
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -99,7 +94,7 @@ def _arguments(call: str) -> type[msgspec.Struct]:
     method = getattr(IndexService, call, None)
     if call.startswith("_") or method is None:
         raise SemanticError(f"the index daemon does not know the call {call!r}")
-    hints, missing = get_type_hints(method), inspect.Parameter.empty
+    hints, missing = get_type_hints(method, include_extras=True), inspect.Parameter.empty
     _, *parameters = _signature(method).parameters.values()
     required = [(each.name, hints[each.name]) for each in parameters if each.default is missing]
     optional = [(each.name, hints[each.name], each.default) for each in parameters if each.default is not missing]
@@ -119,8 +114,7 @@ def result_line(result: Any) -> bytes:
 def error_line(error: SemanticError) -> bytes:
     """Return the reply with an error."""
     nearest = {"nearest": error.nearest} if isinstance(error, NotFoundError) else {}
-    name = next((old for old, new in _ERRORS_OF_0_1.items() if new == type(error).__name__), type(error).__name__)
-    return encode_line({"error": {"type": name, "message": str(error), **nearest}})
+    return encode_line({"error": {"type": type(error).__name__, "message": str(error), **nearest}})
 
 
 def result_in(line: bytes) -> bytes:
@@ -131,7 +125,7 @@ def result_in(line: bytes) -> bytes:
 
 
 def _error_in(facts: dict[str, Any]) -> SemanticError:
-    kind = getattr(errors, _ERRORS_OF_0_1.get(facts["type"], facts["type"]), None)
+    kind = getattr(errors, facts["type"], None)
     if isinstance(kind, type) and issubclass(kind, NotFoundError):
         return kind(facts["message"], facts.get("nearest", ()))
     if isinstance(kind, type) and issubclass(kind, SemanticError):

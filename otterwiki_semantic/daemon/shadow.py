@@ -15,12 +15,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from queue import Empty, Full, Queue
 
 import msgspec
+from msgspec import structs
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.backoff import Backoff, Cooldown
@@ -322,7 +322,9 @@ class ShadowComparison:
 
 def _for_pages(options: SearchOptions) -> SearchOptions:
     """Return options for a ranking of pages, with the user's filters."""
-    return replace(options, n=_RANKED, offset=0, max_chunks_per_page=1, rerank=False, context=0, facets=False, explain=False)
+    return structs.replace(
+        options, n=_RANKED, limit=None, offset=0, max_chunks_per_page=1, rerank=False, context=0, facets=False, explain=False
+    )
 
 
 def _compared(name: str, milliseconds: Sequence[float], judged: Metrics) -> ComparedModel:

@@ -9,7 +9,7 @@ import anyio.to_thread
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import NotFoundError, SemanticError
-from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
+from otterwiki_semantic.core.parameters import page_path, parse_parameters
 from otterwiki_semantic.core.records import (
     Answer,
     AskRequest,
@@ -20,6 +20,7 @@ from otterwiki_semantic.core.records import (
     PageRequest,
     ReindexStarted,
     SearchOptions,
+    query_text,
 )
 from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.daemon import IndexClient, whole_answer
@@ -36,7 +37,7 @@ class LocalBackend:
 
     async def search(self, queries: Sequence[str], arguments: Mapping[str, Any]) -> list[Json]:
         def search() -> dict[str, list[Answer]]:
-            texts = [QueryText().parse(query, "query") for query in queries]
+            texts = [query_text(query, "query") for query in queries]
             return {"answers": self._index.search(texts, parse_parameters(SearchOptions, arguments))}
 
         answers: list[Json] = (await _in_thread(search))["answers"]
@@ -44,7 +45,7 @@ class LocalBackend:
 
     async def ask(self, question: str) -> Json:
         def ask() -> GroundedAnswer:
-            return whole_answer(self._index, self._index.ask(AskRequest(QueryText().parse(question, "question"))))
+            return whole_answer(self._index, self._index.ask(AskRequest(query_text(question, "question"))))
 
         return await _in_thread(ask)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any
 
 from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, InputRequiredResult, Tool
 from pydantic import Field
 
 from otterwiki_semantic import __version__
-from otterwiki_semantic.mcp.aliases import add_reindex_aliases, add_search_alias
+from otterwiki_semantic.core.legacy_names import LEGACY_TOOLS
 from otterwiki_semantic.mcp.answers.base import STRUCTURED
 from otterwiki_semantic.mcp.asking import add_asking
 from otterwiki_semantic.mcp.backend import WikiBackend, WritableBackend
@@ -18,7 +20,7 @@ from otterwiki_semantic.mcp.budget import DEFAULT_MAX_TOKENS
 from otterwiki_semantic.mcp.connectors import add_connectors
 from otterwiki_semantic.mcp.reindex import add_reindex
 from otterwiki_semantic.mcp.resources import add_resources
-from otterwiki_semantic.mcp.tool_list import compact
+from otterwiki_semantic.mcp.tool_list import compact, under_legacy_name
 from otterwiki_semantic.mcp.tools import add_tools
 from otterwiki_semantic.mcp.writing import add_writing
 
@@ -27,18 +29,32 @@ class _WikiServer(MCPServer[None]):
     """A server that lists its tools in few tokens, and answers once: as text, unless structured content is wanted."""
 
     is_structured = False
+    has_aliases = False
+    """Whether tools are also offered under the names of `LEGACY_TOOLS`."""
 
     def add_tool(self, fn: Callable[..., Any], *args: Any, **options: Any) -> None:
         super().add_tool(fn, *args, **{**options, "structured_output": None if self.is_structured else False})
 
     async def list_tools(self) -> list[Tool]:
-        return list(map(compact, await super().list_tools()))
+        tools = {tool.name: compact(tool) for tool in await super().list_tools()}
+        legacy = LEGACY_TOOLS.items() if self.has_aliases else ()
+        return [*tools.values(), *(under_legacy_name(tools[old.tool], name, old) for name, old in legacy if old.tool in tools)]
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         STRUCTURED.set(self.is_structured)
-        return await super().call_tool(name, arguments, context)
+        old = LEGACY_TOOLS.get(name) if self.has_aliases else None
+        if old is None or old.tool not in {tool.name for tool in await super().list_tools()}:
+            return await super().call_tool(name, arguments, context)
+        given = {new: arguments[own] for own, new in old.arguments.items() if arguments.get(own) is not None}
+        if missing := [own for own in old.required if old.arguments[own] not in given]:
+            raise ToolError(f"{missing[0]} is missing")
+        try:
+            return await super().call_tool(old.tool, given, context)
+        except ToolError as error:
+            own_names = {new: own for own, new in old.arguments.items()}
+            raise ToolError(re.sub(r"\w+", lambda word: own_names.get(word[0], word[0]), str(error))) from error
 
 
 def make_server(
@@ -65,7 +81,7 @@ def make_server(
         subscriptions=False,
         log_level="WARNING",
     )
-    server.is_structured = is_structured
+    server.is_structured, server.has_aliases = is_structured, has_aliases
     add_tools(server, wiki)
     if can_answer:
         add_asking(server, wiki)
@@ -75,10 +91,6 @@ def make_server(
         add_connectors(server, wiki)
     if allow_reindex:
         add_reindex(server, wiki)
-    if has_aliases:
-        add_search_alias(server, wiki)
-    if has_aliases and allow_reindex:
-        add_reindex_aliases(server, wiki)
     add_resources(server, wiki)
 
     @server.prompt(title="Research a question in the wiki")

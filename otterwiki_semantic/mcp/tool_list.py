@@ -7,6 +7,8 @@ from typing import Any
 
 from mcp_types import Tool
 
+from otterwiki_semantic.core.legacy_names import LegacyTool
+
 _RARE = frozenset(
     {"mode", "fusion", "sort", "recency", "corrections", "min_similarity", "diversity", "context", "wait", "rerank"}
     | {"max_chunks_per_page", "category", "updated_before", "filter", "revision"}
@@ -32,3 +34,13 @@ def _compact(schema: Mapping[str, Any]) -> dict[str, Any]:
     choices = [_compact(choice) for choice in kept.pop("anyOf", ()) if choice != {"type": "null"}]
     kind = next((choice for choice in choices if choice.get("type") == "array"), choices[0] if choices else {})
     return {**kind, **kept}
+
+
+def under_legacy_name(tool: Tool, name: str, old: LegacyTool) -> Tool:
+    """Return a tool as it is listed under another name."""
+    schema = tool.input_schema
+    properties = {own: schema["properties"][new] for own, new in old.arguments.items()}
+    required = [own for own, new in old.arguments.items() if new in schema.get("required", ()) or own in old.required]
+    changed = {"type": "object", "properties": properties, **({"required": required} if required else {})}
+    about = f"{old.about} The same as {tool.name}."
+    return tool.model_copy(update={"name": name, "description": about, "input_schema": changed})

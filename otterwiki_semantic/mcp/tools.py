@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from mcp.server.mcpserver import MCPServer
 from mcp_types import ToolAnnotations
+from msgspec import Meta
 
-from otterwiki_semantic.core.parameters import Integer, Text, Texts, Timestamp, parameter
+from otterwiki_semantic.core.parameters import Request, Text, Timestamp
 from otterwiki_semantic.core.records import (
     FindingKind,
     HistoryRequest,
@@ -39,36 +39,35 @@ from otterwiki_semantic.mcp.budget import SEARCH_MAX_TOKENS
 from otterwiki_semantic.mcp.parameters import Tool, with_parameters
 
 
-@dataclass(frozen=True, slots=True)
-class _SearchRequest(SearchRequest):
+class _SearchRequest(SearchRequest, frozen=True):
     """A question or several, and how to search."""
 
-    more_queries: tuple[str, ...] = parameter(
-        Texts(Text(), 8), "Further questions, answered together; each passage comes once.", ()
-    )
+    more_queries: Annotated[tuple[Text, ...], Meta(max_length=8, extra={"repeats": True})] = ()
+    """Further questions, answered together; each passage comes once."""
 
 
-@dataclass(frozen=True, slots=True)
-class _NotesRequest(PageListRequest):
+class _NotesRequest(PageListRequest, frozen=True):
     """A part of the list of pages that an agent can read at once."""
 
-    limit: int = parameter(Integer(1, 1_000), "Number of pages.", 100)
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
 
 
-@dataclass(frozen=True, slots=True)
-class _ChangesRequest:
+class _ChangesRequest(Request, frozen=True):
     """Which of the last changes to list."""
 
-    limit: int = parameter(Integer(1, 1_000), "Number of pages.", 20)
-    prefix: str | None = parameter(Text(), "Only pages whose path starts with this.", None)
-    updated_since: int | None = parameter(Timestamp(), "Only since this date or time (ISO 8601, UTC).", None)
+    limit: Annotated[int, Meta(ge=1, le=1_000)] = 20
+    """Number of pages."""
+    prefix: Text | None = None
+    """Only pages whose path starts with this."""
+    updated_since: Timestamp | None = None
+    """Only since this date or time (ISO 8601, UTC)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _OrphansRequest:
+class _OrphansRequest(Request, frozen=True):
     """How many orphaned pages to list."""
 
-    limit: int = parameter(Integer(1, 500), "Number of pages.", 50)
+    limit: Annotated[int, Meta(ge=1, le=500)] = 50
+    """Number of pages."""
 
 
 def reading_notes(title: str) -> ToolAnnotations:
@@ -86,7 +85,7 @@ def _adder(server: MCPServer[None]) -> Callable[..., Callable[[Tool], None]]:
     """Return a decorator that adds a tool, whose arguments are the parameters of a record; see `with_parameters`."""
 
     def reads(
-        title: str, record: type | None = None, *, without: Collection[str] = (), **defaults: object
+        title: str, record: type[Request] | None = None, *, without: Collection[str] = (), **defaults: object
     ) -> Callable[[Tool], None]:
         notes = reading_notes(title)
         return lambda tool: server.add_tool(with_parameters(tool, record, without, defaults), title=title, annotations=notes)

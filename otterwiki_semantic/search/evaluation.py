@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.parameters import QueryText, check_names, unique_names
-from otterwiki_semantic.core.records import Hit, SearchOptions
+from otterwiki_semantic.core.parameters import check_names, unique_names
+from otterwiki_semantic.core.records import Hit, SearchOptions, query_text
 
 CUTOFFS = (1, 5, 10)
 GAINS = ("ndcg", "mrr", *(f"recall@{k}" for k in CUTOFFS), *(f"precision@{k}" for k in CUTOFFS))
@@ -311,7 +311,7 @@ def read_query_file(path: Path) -> list[JudgedQuery]:
     """Return the entries of a file, unanswerable questions included; `ParameterError` if one cannot be asked."""
     questions = parse_judged_queries(read_json(path))
     for position, judged in enumerate(questions):
-        QueryText().parse(judged.query, f"the query of entry {position}")
+        query_text(judged.query, f"the query of entry {position}")
     return questions
 
 

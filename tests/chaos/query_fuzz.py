@@ -9,11 +9,12 @@ import re
 import sqlite3
 from collections import Counter
 from contextlib import closing, suppress
-from dataclasses import replace
 from functools import cache, partial
 from itertools import product
 from pathlib import Path
 from random import Random
+
+from msgspec import structs
 
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.parameters import MAX_QUERY_CHARACTERS
@@ -108,7 +109,7 @@ def _refuses_a_ratio(options: SearchOptions) -> bool:
     """Return whether these options, in any other mode than the hybrid one, are refused with every share of meaning."""
     for mode, ratio in product((Mode.SEMANTIC, Mode.KEYWORD), _RATIOS):
         with suppress(ParameterError):
-            replace(options, mode=mode, semantic_ratio=ratio)
+            structs.replace(options, mode=mode, semantic_ratio=ratio)
             return False
     return True
 

@@ -16,8 +16,6 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.core.errors import (
-    DaemonForeignError,
-    DaemonMismatchError,
     DaemonUnavailableError,
     PageNotFoundError,
     RebuildRunningError,
@@ -301,7 +299,7 @@ _CALL = b'{"version": "VERSION", "repository": "REPOSITORY", "settings": null, "
         _CALL % (b"search", b'{"queries": ["x"], "options": {"n": 1000000000}}'),
         _CALL % (b"search", b'{"queries": ["%s"], "options": {}}' % (b"x " * 3_000_000)),
         _CALL % (b"draft_links", b'{"request": {"text": "%s"}}' % (b"[a](b) " * 1_000_000)),
-        _CALL % (b"suggest", b'{"request": {"query": "%s"}}' % (b"x " * 3_000_000)),
+        _CALL % (b"suggest", b'{"request": {"q": "%s"}}' % (b"x " * 3_000_000)),
         _CALL % (b"ask", b'{"request": {"question": "%s"}}' % (b"x " * 3_000_000)),
         _CALL % (b"__class__", b"{}"),
     ],
@@ -490,9 +488,3 @@ def test_the_errors_of_the_protocol_are_those_of_the_package() -> None:
     with pytest.raises(SemanticError) as unknown:
         result_in(b'{"error":{"type":"OSError","message":"why"}}\n')
     assert type(unknown.value) is SemanticError
-
-
-def test_a_process_of_version_0_1_knows_the_errors_that_tell_it_to_wait() -> None:
-    assert json.loads(error_line(DaemonMismatchError("why")))["error"]["type"] == "OwnerMismatchError"
-    with pytest.raises(DaemonForeignError):
-        result_in(b'{"error":{"type":"OwnerForeignError","message":"why"}}\n')

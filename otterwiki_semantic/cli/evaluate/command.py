@@ -8,12 +8,12 @@ import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import structs
 
 from otterwiki_semantic.cli.common import (
     DIRECTORY,
@@ -215,7 +215,7 @@ def _measure_rankings(
         options = SearchOptions(ranked, 1, mode, fusion=fusion, rerank=rerank)
         yield measure(index, name, judged, options)
         if asks_shadow:
-            yield measure(index, f"{name}{_SHADOW_RUN}", judged, replace(options, asks_shadow=True))
+            yield measure(index, f"{name}{_SHADOW_RUN}", judged, structs.replace(options, asks_shadow=True))
 
 
 def _serving_runs(runs: Sequence[Run]) -> dict[str, Run]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+from msgspec import structs
 
 from otterwiki_semantic.core.errors import ConfigError, ParameterError
 from otterwiki_semantic.core.records import MAX_RESULTS, ModelComparison, SearchOptions
@@ -66,7 +66,7 @@ def measure(index: IndexService, name: str, queries: Sequence[JudgedQuery], opti
 
     For a question, search again for the passages that a user sees.
     """
-    options = replace(options, is_logged=False)  # keep evaluation queries out of the search log
+    options = structs.replace(options, is_logged=False)  # keep evaluation queries out of the search log
     for judged in queries[:_WARM_UP]:
         index.search([judged.query], options)
     rows: list[dict[str, Any]] = []
@@ -84,7 +84,7 @@ def measure(index: IndexService, name: str, queries: Sequence[JudgedQuery], opti
                 rows.append(facts | score(judged, ranking, confident=answer.confident))
             if judged.kind:
                 as_shown = _as_shown(options, judged)
-                searches = (as_shown, replace(as_shown, best_sentence=True))
+                searches = (as_shown, structs.replace(as_shown, best_sentence=True))
                 shown, marked = (index.search([judged.query], each)[0].results for each in searches)
                 facts = {part: getattr(judged, part) for part in _JUDGEMENTS}
                 questions.append(facts | score_question(judged, ranking, shown, marked))
@@ -99,7 +99,7 @@ def _as_shown(options: SearchOptions, judged: JudgedQuery) -> SearchOptions:
     default = SearchOptions()
     per_page = default.max_chunks_per_page
     wanted = min(MAX_RESULTS, PASSAGES + per_page * len(judged.exclude))
-    return replace(options, n=wanted, max_chunks_per_page=per_page)
+    return structs.replace(options, n=wanted, limit=None, max_chunks_per_page=per_page)
 
 
 def table(runs: Sequence[Run]) -> str:

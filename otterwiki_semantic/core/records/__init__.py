@@ -68,6 +68,7 @@ from otterwiki_semantic.core.records.requests import BatchRequest as BatchReques
 from otterwiki_semantic.core.records.requests import DismissalRequest as DismissalRequest
 from otterwiki_semantic.core.records.requests import DraftRequest as DraftRequest
 from otterwiki_semantic.core.records.requests import EditRequest as EditRequest
+from otterwiki_semantic.core.records.requests import Exchange as Exchange
 from otterwiki_semantic.core.records.requests import Filters as Filters
 from otterwiki_semantic.core.records.requests import Fusion as Fusion
 from otterwiki_semantic.core.records.requests import HealthRequest as HealthRequest
@@ -88,6 +89,7 @@ from otterwiki_semantic.core.records.requests import SearchRequest as SearchRequ
 from otterwiki_semantic.core.records.requests import Sort as Sort
 from otterwiki_semantic.core.records.requests import SuggestRequest as SuggestRequest
 from otterwiki_semantic.core.records.requests import WriteRequest as WriteRequest
+from otterwiki_semantic.core.records.requests import query_text as query_text
 from otterwiki_semantic.core.records.search import FIRST_BUILD as FIRST_BUILD
 from otterwiki_semantic.core.records.search import Answer as Answer
 from otterwiki_semantic.core.records.search import Correction as Correction

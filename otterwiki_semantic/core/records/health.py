@@ -6,10 +6,11 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from otterwiki_semantic.core.parameters import Choice
 from otterwiki_semantic.core.records.status import Freshness
 
 
-class FindingKind(StrEnum):
+class FindingKind(Choice):
     """What a finding is about."""
 
     DUPLICATE = "duplicate"

@@ -1,36 +1,29 @@
-"""What can be asked. Each field is a request parameter: see `core.parameters`."""
+"""What can be asked. Each field is a request parameter, described by the string below it: see `core.parameters`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct, field, structs
 
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.filter_expression import FilterText
 from otterwiki_semantic.core.parameters import (
     Choice,
-    Conversation,
-    DraftText,
-    Exchange,
-    FindingIds,
-    Flag,
-    Integer,
+    FoldedText,
+    Internal,
     LineRange,
-    Names,
-    Number,
     PagePath,
-    PagePaths,
-    Queries,
     QueryText,
+    Request,
     Revision,
     Text,
-    Texts,
     Timestamp,
-    nested,
+    TypedText,
     overlaid,
-    parameter,
+    parse_value,
+    shown,
 )
 from otterwiki_semantic.core.records.health import FindingKind
 from otterwiki_semantic.core.records.search import Hit
@@ -44,10 +37,12 @@ _MAX_TOGETHER = MAX_QUERIES * MAX_RESULTS
 MAX_TEXT = 100_000
 """Characters of a text that is sent: however they are escaped, it fits into a request."""
 _MAX_LISTED = 100_000
-_PAGE = "The page's path, with or without `.md`, in any case."
+_MAX_ANSWER = 20_000
+"""Characters of an answer that a conversation repeats."""
+_REPEATS = {"repeats": True}
 
 
-class Mode(StrEnum):
+class Mode(Choice):
     """What decides the ranking: meaning and words, meaning alone, or words alone."""
 
     HYBRID = "hybrid"
@@ -55,142 +50,168 @@ class Mode(StrEnum):
     KEYWORD = "keyword"
 
 
-class Fusion(StrEnum):
+class Fusion(Choice):
     """How a hybrid ranking fuses meaning and words: by their scores, or by their ranks (reciprocal rank fusion)."""
 
     SUM = "sum"
     RRF = "rrf"
 
 
-class Sort(StrEnum):
+class Sort(Choice):
     """The order of the results: the most relevant first, or of those that are relevant the most recently changed first."""
 
     RELEVANCE = "relevance"
     UPDATED = "updated"
 
 
-class Highlight(StrEnum):
+class Highlight(Choice):
     """How excerpts mark the words of the query: as HTML with `<mark>`, or by ranges of the text."""
 
     HTML = "html"
     RANGES = "ranges"
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
+class PageSort(Choice):
+    """The order of a list of pages: by path, by title, the last changed first, or the longest first."""
+
+    PATH = "path"
+    TITLE = "title"
+    UPDATED = "updated"
+    WORDS = "words"
+
+
+def _field_names(given: list[Any]) -> list[str]:
+    names = [name.strip() for each in given for name in str(each).split(",")]
+    for name in names:
+        if name not in Hit.__struct_fields__:
+            raise ParameterError(f"fields has {shown(name)} in it; allowed are {', '.join(Hit.__struct_fields__)}")
+    return names
+
+
+Count = Annotated[int, Meta(ge=1, le=MAX_RESULTS)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+DraftText = Annotated[str, Meta(max_length=MAX_TEXT)]
+"""A text as it is."""
+FindingId = Annotated[str, Meta(pattern="^[0-9a-f]{16}$", extra={"allowed": "an id has 16 hexadecimal digits"})]
+FieldNames = Annotated[
+    tuple[Annotated[str, Meta(extra_json_schema={"enum": [*Hit.__struct_fields__]})], ...],
+    Meta(max_length=len(Hit.__struct_fields__), extra={**_REPEATS, "read": _field_names}),
+]
+"""Some of the fields of a result, separated by commas or as a list."""
+
+
+def _query_texts(given: Any) -> Any:
+    if not isinstance(given, list):
+        return given
+    return [query_text(each, f"queries[{place}]") if isinstance(each, str) else each for place, each in enumerate(given)]
+
+
+_QUERIES = {"read": _query_texts, "allowed": "it takes a text, or an object with query"}
+
+
+def query_text(value: object, name: str = "q") -> str:
+    """Return a query; `ParameterError`, which calls it `name`, if it is not one."""
+    query: str = parse_value(QueryText, value, name)
+    return query
+
+
+class Filters(Request, frozen=True, rename={"tags": "tag"}):
     """Which pages may answer; without any, all. Categories, tags and paths are compared without regard to case."""
 
-    category: str | None = parameter(Text(folds_spaces=True), "Only pages of this category.", None)
-    tags: tuple[str, ...] = parameter(
-        Texts(Text(folds_spaces=True), 20), "Only pages with this tag; repeat it to require several.", (), name="tag"
-    )
-    path: str | None = parameter(Text(), "Only pages whose path starts with this, such as `garden/`.", None)
-    updated_since: int | None = parameter(
-        Timestamp(), "Only pages that a commit changed at or after this date or time (ISO 8601, UTC by default).", None
-    )
-    updated_before: int | None = parameter(
-        Timestamp(), "Only pages that no commit has changed since this date or time (ISO 8601, UTC by default).", None
-    )
-    filter: str | None = parameter(
-        FilterText(), "Only pages for which this holds: `tag:ops AND NOT (path:archive/ OR category:draft)`.", None
-    )
+    category: FoldedText | None = None
+    """Only pages of this category."""
+    tags: Annotated[tuple[FoldedText, ...], Meta(max_length=20, extra=_REPEATS)] = ()
+    """Only pages with this tag; repeat it to require several."""
+    path: Text | None = None
+    """Only pages whose path starts with this, such as `garden/`."""
+    updated_since: Timestamp | None = None
+    """Only pages that a commit changed at or after this date or time (ISO 8601, UTC by default)."""
+    updated_before: Timestamp | None = None
+    """Only pages that no commit has changed since this date or time (ISO 8601, UTC by default)."""
+    filter: FilterText | None = None
+    """Only pages for which this holds: `tag:ops AND NOT (path:archive/ OR category:draft)`."""
 
 
-@dataclass(frozen=True, slots=True)
-class SearchOptions:
+class SearchOptions(Request, frozen=True):
     """How to search, beyond the query."""
 
-    n: int = parameter(Integer(1, MAX_RESULTS), "Number of results.", 5)
-    max_chunks_per_page: int = parameter(Integer(1, 5), "Results of one page; 1 ranks pages.", 2)
-    mode: Mode = parameter(Choice(Mode), "Rank by meaning and words, by meaning alone, or by words alone.", Mode.HYBRID)
-    limit: int | None = parameter(
-        Integer(1, MAX_WINDOW), "Number of results, instead of `n`; with `offset` at most 1,000.", None
-    )
-    offset: int = parameter(Integer(0, MAX_WINDOW - 1), "Results to skip.", 0)
-    semantic_ratio: float | None = parameter(
-        Number(0, 1), "Share of meaning in a hybrid ranking, 0.5 by default; refused in other modes.", None
-    )
-    fusion: Fusion = parameter(
-        Choice(Fusion),
-        "How a hybrid ranking fuses meaning and words: `sum` adds their scores, `rrf` their reciprocal ranks.",
-        Fusion.SUM,
-    )
-    filters: Filters = nested(Filters())
-    sort: Sort = parameter(
-        Choice(Sort),
-        "`relevance`: the most relevant passages first. `updated`: only the relevant ones, the most recently changed page "
-        "first; `diversity` and `rerank` then have no effect.",
-        Sort.RELEVANCE,
-    )
-    recency: float = parameter(
-        Number(0, 1), "Prefer recently changed pages: from not at all (0) to as much as an exact heading (1).", 0.0
-    )
-    corrections: bool = parameter(Flag(), "Search also for the corrected spelling of words that stand nowhere.", default=True)
-    min_similarity: float | None = parameter(Number(-1, 1), "Only passages with at least this cosine similarity.", None)
-    diversity: float = parameter(Number(0, 1), "From best first (0) to as different from each other as possible (1).", 0.0)
-    context: int = parameter(Integer(0, 3), "Passages to show before and after each result.", 0)
-    facets: bool = parameter(Flag(), "Count the pages found by category, tag and folder.", default=False)
-    explain: bool = parameter(Flag(), "Explain the place of each result.", default=False)
-    markdown: bool = parameter(
-        Flag(), "Return also the Markdown of each passage, with the lists, tables and code in it whole.", default=False
-    )
-    best_sentence: bool = parameter(
-        Flag(),
-        "Name the sentence, list item, table row or line of code of each passage that answers best, by words and meaning.",
-        default=False,
-    )
-    units: int = parameter(
-        Integer(0, 10),
-        "Number of sentences, list items, table rows and lines of code to list of each result, the best first.",
-        0,
-    )
-    highlight: Highlight | None = parameter(
-        Choice(Highlight),
-        "Return an `excerpt` of each passage, and mark the words of the query in it: as `html`, with `<mark>`, or by `ranges`.",
-        None,
-    )
-    crop: int | None = parameter(
-        Integer(5, 500), "Return an `excerpt` of about so many words, around those of the query or the best sentence.", None
-    )
-    wait: bool = parameter(
-        Flag(),
-        "Wait until the commit that is HEAD now has been indexed; for its words only if embedding takes longer.",
-        default=False,
-    )
-    wait_seconds: float = parameter(Number(0, 10), "Longest time to wait.", 5.0)
-    draft: bool = parameter(
-        Flag(),
-        "The query is still being typed: its last word also stands for those that it begins; it is not logged, and not reranked"
-        " unless `rerank` is true.",
-        default=False,
-    )
-    rerank: bool | None = parameter(
-        Flag(), "Let the reranker order the best candidates. Default: in hybrid searches, if the reranker is fast.", None
-    )
-    is_logged: bool = True
-    """Whether it counts in the search log and the metrics, unless it is a draft. No parameter of a request."""
-    section_words: int = 0
-    """Words of the largest section that `markdown` returns whole; 0 for the default. No parameter of a request."""
-    asks_shadow: bool = False
-    """Whether the index of `SEMANTIC_SHADOW_MODEL` answers. No parameter of a request."""
-    request_id: str | None = None
-    """The id of the HTTP request, for the log. No parameter of a request."""
+    n: Count = 5
+    """Number of results."""
+    max_chunks_per_page: Annotated[int, Meta(ge=1, le=5)] = 2
+    """Results of one page; 1 ranks pages."""
+    mode: Mode = Mode.HYBRID
+    """Rank by meaning and words, by meaning alone, or by words alone."""
+    limit: Annotated[int, Meta(ge=1, le=MAX_WINDOW)] | None = None
+    """Number of results, instead of `n`; with `offset` at most 1,000."""
+    offset: Annotated[int, Meta(ge=0, le=MAX_WINDOW - 1)] = 0
+    """Results to skip."""
+    semantic_ratio: Share | None = None
+    """Share of meaning in a hybrid ranking, 0.5 by default; refused in other modes."""
+    fusion: Fusion = Fusion.SUM
+    """How a hybrid ranking fuses meaning and words: `sum` adds their scores, `rrf` their reciprocal ranks."""
+    filters: Filters = Filters()
+    sort: Sort = Sort.RELEVANCE
+    """`relevance`: the most relevant passages first. `updated`: only the relevant ones, the most recently changed page first;
+    `diversity` and `rerank` then have no effect."""
+    recency: Share = 0.0
+    """Prefer recently changed pages: from not at all (0) to as much as an exact heading (1)."""
+    corrections: bool = True
+    """Search also for the corrected spelling of words that stand nowhere."""
+    min_similarity: Annotated[float, Meta(ge=-1, le=1)] | None = None
+    """Only passages with at least this cosine similarity."""
+    diversity: Share = 0.0
+    """From best first (0) to as different from each other as possible (1)."""
+    context: Annotated[int, Meta(ge=0, le=3)] = 0
+    """Passages to show before and after each result."""
+    facets: bool = False
+    """Count the pages found by category, tag and folder."""
+    explain: bool = False
+    """Explain the place of each result."""
+    markdown: bool = False
+    """Return also the Markdown of each passage, with the lists, tables and code in it whole."""
+    best_sentence: bool = False
+    """Name the sentence, list item, table row or line of code of each passage that answers best, by words and meaning."""
+    units: Annotated[int, Meta(ge=0, le=10)] = 0
+    """Number of sentences, list items, table rows and lines of code to list of each result, the best first."""
+    highlight: Highlight | None = None
+    """Return an `excerpt` of each passage, and mark the words of the query in it: as `html`, with `<mark>`, or by `ranges`."""
+    crop: Annotated[int, Meta(ge=5, le=500)] | None = None
+    """Return an `excerpt` of about so many words, around those of the query or the best sentence."""
+    wait: bool = False
+    """Wait until the commit that is HEAD now has been indexed; for its words only if embedding takes longer."""
+    wait_seconds: Annotated[float, Meta(ge=0, le=10)] = 5.0
+    """Longest time to wait."""
+    draft: bool = False
+    """The query is still being typed: its last word also stands for those that it begins; it is not logged, and not reranked
+    unless `rerank` is true."""
+    rerank: bool | None = None
+    """Let the reranker order the best candidates. Default: in hybrid searches, if the reranker is fast."""
+    is_logged: Internal[bool] = True
+    """Whether it counts in the search log and the metrics, unless it is a draft."""
+    section_words: Internal[int] = 0
+    """Words of the largest section that `markdown` returns whole; 0 for the default."""
+    asks_shadow: Internal[bool] = False
+    """Whether the index of `SEMANTIC_SHADOW_MODEL` answers."""
+    request_id: Internal[str | None] = None
+    """The id of the HTTP request, for the log."""
 
     def __post_init__(self) -> None:
         if self.semantic_ratio is not None and self.mode is not Mode.HYBRID:
             raise ParameterError(f"semantic_ratio goes with mode=hybrid; mode is {self.mode}")
-        if self.limit is not None:  # another name of `n`, which all else reads
-            object.__setattr__(self, "n", self.limit)
-            object.__setattr__(self, "limit", None)
         if self.end > MAX_WINDOW:
             raise ParameterError(
-                f"offset {self.offset:,} and limit {self.n:,} are {self.end:,} results; allowed are {MAX_WINDOW:,} together"
+                f"offset {self.offset:,} and limit {self.size:,} are {self.end:,} results; allowed are {MAX_WINDOW:,} together"
             )
+
+    @property
+    def size(self) -> int:
+        """The number of results: `limit`, or `n` without it."""
+        return self.n if self.limit is None else self.limit
 
     @property
     def end(self) -> int:
         """The rank of the last result, from 1."""
-        return self.offset + self.n
+        return self.offset + self.size
 
     @property
     def wants_excerpts(self) -> bool:
@@ -213,44 +234,34 @@ class SearchOptions:
         return self.wait_seconds if self.wait else 0.0
 
 
-_FIELDS = Names(Hit.__struct_fields__)
-_FIELDS_HELP = "Only these fields of each result, separated by commas; by default all."
-_QUERY_HELP = 'A question or words. "Exact words" must occur in a passage, a -word must not.'
-
-
-@dataclass(frozen=True, slots=True)
-class SearchRequest:
-    """A query, and how to search."""
-
-    query: str = parameter(QueryText(), _QUERY_HELP, name="q")
-    options: SearchOptions = nested()
-    fields: tuple[str, ...] = parameter(_FIELDS, _FIELDS_HELP, ())
-    compat: bool = parameter(
-        Flag(), "Answer as the earlier plugin did: `distance` is never null, `section_path` is text.", default=False
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class QueryRequest:
+class QueryRequest(Request, frozen=True):
     """One of several queries, and how to search for it."""
 
-    query: str = parameter(QueryText(), _QUERY_HELP)
-    options: SearchOptions = nested()
-    fields: tuple[str, ...] = parameter(_FIELDS, _FIELDS_HELP, ())
+    query: QueryText
+    """A question or words. "Exact words" must occur in a passage, a -word must not."""
+    options: SearchOptions = SearchOptions()
+    fields: FieldNames = ()
+    """Only these fields of each result, separated by commas; by default all."""
 
 
-@dataclass(frozen=True, slots=True)
-class BatchRequest:
+class SearchRequest(QueryRequest, frozen=True):
+    """A query, and how to search."""
+
+    query: QueryText = field(name="q")
+    compat: bool = False
+    """Answer as the earlier plugin did: `distance` is never null, `section_path` is text."""
+
+
+class BatchRequest(Request, frozen=True):
     """A query or several, and how to search."""
 
-    query: str | None = parameter(QueryText(), "One query; its answer is not in a list.", None)
-    queries: tuple[Mapping[str, Any], ...] = parameter(
-        Queries(MAX_QUERIES, QueryRequest),
-        "Several queries, each a text, or an object with `query` and parameters of its own, which override the others.",
-        (),
-    )
-    options: SearchOptions = nested(SearchOptions())
-    fields: tuple[str, ...] = parameter(_FIELDS, _FIELDS_HELP, ())
+    query: QueryText | None = None
+    """One query; its answer is not in a list."""
+    queries: Annotated[tuple[str | dict[str, Any], ...], Meta(min_length=1, max_length=MAX_QUERIES, extra=_QUERIES)] = ()
+    """Several queries, each a text, or an object with `query` and parameters of its own, which override the others."""
+    options: SearchOptions = SearchOptions()
+    fields: FieldNames = ()
+    """Only these fields of each result, separated by commas; by default all."""
 
     def __post_init__(self) -> None:
         if self.query is not None and self.queries:
@@ -262,201 +273,201 @@ class BatchRequest:
         """Return each query with its parameters. Errors: `ParameterError`."""
         if self.query is not None:
             return [QueryRequest(self.query, self.options, self.fields)]
-        shared = QueryRequest("", self.options, self.fields)
-        found = [_overlaid(shared, entry, position) for position, entry in enumerate(self.queries)]
+        found = [self._search(entry, position) for position, entry in enumerate(self.queries)]
         if (wanted := sum(each.options.end for each in found)) > _MAX_TOGETHER:
             raise ParameterError(f"the queries ask for {wanted:,} results; allowed are {_MAX_TOGETHER:,} together")
         return found
 
+    def _search(self, entry: str | Mapping[str, Any], position: int) -> QueryRequest:
+        if isinstance(entry, str):
+            return QueryRequest(entry, self.options, self.fields)
+        own = {name: value for name, value in entry.items() if value is not None}
+        size = {"limit": own["n"]} if "n" in own and "limit" not in own else {}
+        try:
+            return overlaid(QueryRequest("", self.options, self.fields), {**entry, "query": "", **own, **size})
+        except ParameterError as error:
+            raise ParameterError(f"queries[{position}]: {error}") from None
 
-def _overlaid(shared: QueryRequest, entry: Mapping[str, Any], position: int) -> QueryRequest:
-    try:
-        return overlaid(shared, {**entry, "query": "" if entry.get("query") is None else entry["query"]})
-    except ParameterError as error:
-        raise ParameterError(f"queries[{position}]: {error}") from None
 
-
-@dataclass(frozen=True, slots=True)
-class RelatedRequest:
+class RelatedRequest(Request, frozen=True):
     """Pages near in meaning to one page."""
 
-    path: str = parameter(PagePath(), _PAGE)
-    n: int = parameter(Integer(1, MAX_RESULTS), "Number of pages.", 5)
+    path: PagePath
+    """The page's path, with or without `.md`, in any case."""
+    n: Count = 5
+    """Number of pages."""
 
 
-@dataclass(frozen=True, slots=True)
-class DraftRequest:
+class DraftRequest(Request, frozen=True):
     """A text that is being written, and where."""
 
-    text: str = parameter(DraftText(MAX_TEXT), "The Markdown so far.")
-    path: str = parameter(PagePath(), "The path that it is or will be saved at: this page is not suggested.", "")
-    cursor: int | None = parameter(
-        Integer(0, MAX_TEXT), "Where somebody is writing, in characters from the beginning; by default the end.", None
-    )
-    n: int = parameter(Integer(1, MAX_RESULTS), "Number of pages about the same.", 5)
+    text: DraftText
+    """The Markdown so far."""
+    path: PagePath = ""
+    """The path that it is or will be saved at: this page is not suggested."""
+    cursor: Annotated[int, Meta(ge=0, le=MAX_TEXT)] | None = None
+    """Where somebody is writing, in characters from the beginning; by default the end."""
+    n: Count = 5
+    """Number of pages about the same."""
 
 
-@dataclass(frozen=True, slots=True)
-class SuggestRequest:
+class SuggestRequest(Request, frozen=True, rename={"query": "q"}):
     """What somebody has typed so far."""
 
-    query: str = parameter(
-        QueryText(may_be_empty=True),
-        "The beginning of words of a title, an alias, a path or a heading; empty: the pages that were changed last.",
-        "",
-        name="q",
-    )
-    n: int = parameter(Integer(1, MAX_RESULTS), "Number of suggestions.", 8)
-    filters: Filters = nested(Filters())
+    query: TypedText = ""
+    """The beginning of words of a title, an alias, a path or a heading; empty: the pages that were changed last."""
+    n: Count = 8
+    """Number of suggestions."""
+    filters: Filters = Filters()
 
 
-class PageSort(StrEnum):
-    """The order of a list of pages: by path, by title, the last changed first, or the longest first."""
-
-    PATH = "path"
-    TITLE = "title"
-    UPDATED = "updated"
-    WORDS = "words"
+class _ListFilters(Filters, frozen=True):
+    path: Text | None = field(default=None, name="prefix")
 
 
-@dataclass(frozen=True, slots=True)
-class PageListRequest:
+class PageListRequest(Request, frozen=True):
     """A part of the list of pages."""
 
-    filters: Filters = nested(Filters(), rename={"path": "prefix"})
-    limit: int = parameter(Integer(1, _MAX_LISTED), "Number of pages.", _MAX_LISTED)
-    offset: int = parameter(Integer(0, 100_000_000), "Pages to skip.", 0)
-    sort: PageSort = parameter(
-        Choice(PageSort), "The order: by path or title, the last changed first, or the longest first.", PageSort.PATH
-    )
+    filters: _ListFilters = _ListFilters()
+    limit: Annotated[int, Meta(ge=1, le=_MAX_LISTED)] = _MAX_LISTED
+    """Number of pages."""
+    offset: Annotated[int, Meta(ge=0, le=100_000_000)] = 0
+    """Pages to skip."""
+    sort: PageSort = PageSort.PATH
+    """The order: by path or title, the last changed first, or the longest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class PageRequest:
+class PageRequest(Request, frozen=True):
     """Which parts of a page to read; without any, all of it."""
 
-    section: tuple[str, ...] = parameter(
-        Texts(Text(), 50), "A heading, with those above it (`A > B`) if it is not unique, or `#anchor`; or several.", ()
-    )
-    lines: tuple[int, int] | None = parameter(
-        LineRange(), "A line or a range of lines, such as 12-40; after the sections, if both are given.", None
-    )
-    around: int = parameter(Integer(0, 1_000), "Lines to read before and after `lines`.", 0)
-    revision: str | None = parameter(Revision(), "A commit, to read the page as it was then; by default HEAD.", None)
+    section: Annotated[tuple[Text, ...], Meta(max_length=50, extra=_REPEATS)] = ()
+    """A heading, with those above it (`A > B`) if it is not unique, or `#anchor`; or several."""
+    lines: LineRange | None = None
+    """A line or a range of lines, such as 12-40; after the sections, if both are given."""
+    around: Annotated[int, Meta(ge=0, le=1_000)] = 0
+    """Lines to read before and after `lines`."""
+    revision: Revision | None = None
+    """A commit, to read the page as it was then; by default HEAD."""
 
 
-@dataclass(frozen=True, slots=True)
-class OutlineRequest:
+class OutlineRequest(Request, frozen=True):
     """The table of contents of a page."""
 
-    path: str = parameter(PagePath(), _PAGE)
+    path: PagePath
+    """The page's path, with or without `.md`, in any case."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadRequest:
+class ReadRequest(OutlineRequest, frozen=True):
     """A page, and which parts of it to read."""
 
-    path: str = parameter(PagePath(), _PAGE)
-    parts: PageRequest = nested(PageRequest())
+    parts: PageRequest = PageRequest()
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryRequest:
+class HistoryRequest(OutlineRequest, frozen=True):
     """The last commits that changed a page."""
 
-    path: str = parameter(PagePath(), _PAGE)
-    limit: int = parameter(Integer(1, 100), "Number of commits.", 10)
+    limit: Annotated[int, Meta(ge=1, le=100)] = 10
+    """Number of commits."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReindexStatusRequest:
+class ReindexStatusRequest(Request, frozen=True):
     """Which reindex to show."""
 
-    job: str | None = parameter(Text(), "The `job` of the answer that started it; without it, the last rebuild.", None)
+    job: Text | None = None
+    """The `job` of the answer that started it; without it, the last rebuild."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReindexRequest:
+class ReindexRequest(Request, frozen=True):
     """What to index again: the pages named, or everything."""
 
-    full: bool = parameter(Flag(), "Read and divide every page again, even if nothing has changed.", default=False)
-    pages: tuple[str, ...] = parameter(PagePaths(1_000), "Read only these pages again, in the serving index.", ())
-    rollback: bool = parameter(
-        Flag(),
-        "Return to the index that the last change of model or chunk profile replaced, whatever else is asked.",
-        default=False,
-    )
+    full: bool = False
+    """Read and divide every page again, even if nothing has changed."""
+    pages: Annotated[tuple[PagePath, ...], Meta(min_length=1, max_length=1_000)] = ()
+    """Read only these pages again, in the serving index."""
+    rollback: bool = False
+    """Return to the index that the last change of model or chunk profile replaced, whatever else is asked."""
 
 
-@dataclass(frozen=True, slots=True)
-class HealthRequest:
+class HealthRequest(Request, frozen=True):
     """Which findings about the wiki to list."""
 
-    kind: FindingKind | None = parameter(Choice(FindingKind), "Only findings of this kind.", None)
-    limit: int = parameter(Integer(1, 500), "Number of findings of each kind.", 50)
-    dismissed: bool = parameter(Flag(), "List also those that were dismissed or are answered now.", default=False)
-    linked: tuple[str, ...] = ("Home",)
-    """Pages that the wiki itself links to: its home page and those of its menu. No parameter of a request."""
-    shows_queries: bool = False
-    """Whether to list what people searched for. No parameter of a request."""
+    kind: FindingKind | None = None
+    """Only findings of this kind."""
+    limit: Annotated[int, Meta(ge=1, le=500)] = 50
+    """Number of findings of each kind."""
+    dismissed: bool = False
+    """List also those that were dismissed or are answered now."""
+    linked: Internal[tuple[str, ...]] = ("Home",)
+    """Pages that the wiki itself links to: its home page and those of its menu."""
+    shows_queries: Internal[bool] = False
+    """Whether to list what people searched for."""
 
 
-@dataclass(frozen=True, slots=True)
-class DismissalRequest:
+class DismissalRequest(Request, frozen=True):
     """Findings that nobody needs to see, or that are to be seen again."""
 
-    findings: list[str] = parameter(FindingIds(100), "The ids of the findings.")
-    restore: bool = parameter(Flag(), "Show them again.", default=False)
-    shows_queries: bool = False
-    """Whether what people searched for may be dismissed. No parameter of a request."""
+    findings: Annotated[list[FindingId], Meta(min_length=1, max_length=100)]
+    """The ids of the findings."""
+    restore: bool = False
+    """Show them again."""
+    shows_queries: Internal[bool] = False
+    """Whether what people searched for may be dismissed."""
 
 
-@dataclass(frozen=True, slots=True)
-class AskRequest:
+class Exchange(Struct, frozen=True, forbid_unknown_fields=True):
+    """A question and the answer to it."""
+
+    question: QueryText
+    answer: Annotated[str, Meta(max_length=_MAX_ANSWER)]
+
+    def __post_init__(self) -> None:
+        structs.force_setattr(self, "question", self.question.strip())
+
+
+class AskRequest(Request, frozen=True):
     """A question to be answered from the wiki."""
 
-    question: str = parameter(QueryText(), "The question.")
-    history: tuple[Exchange, ...] = parameter(
-        Conversation(10),
-        "The questions and answers before, the oldest first; a question may refer to the last.",
-        (),
-    )
-    filters: Filters = nested(Filters())
-    limit: int = parameter(Integer(1, 20), "Number of passages that the answer may rest on.", 6)
-    strict: bool = parameter(Flag(), "Leave out sentences that their sources do not support.", default=False)
-    stream: bool = parameter(
-        Flag(), "Send Server-Sent Events: `sources`, then `text` for each sentence, then `done`.", default=False
-    )
-    asker: str = ""
-    """Whose questions are counted together: an account or an address; empty for a program with the key. No parameter of a
-    request."""
+    question: QueryText
+    """The question."""
+    history: Annotated[tuple[Exchange, ...], Meta(max_length=10)] = ()
+    """The questions and answers before, the oldest first; a question may refer to the last."""
+    filters: Filters = Filters()
+    limit: Annotated[int, Meta(ge=1, le=20)] = 6
+    """Number of passages that the answer may rest on."""
+    strict: bool = False
+    """Leave out sentences that their sources do not support."""
+    stream: bool = False
+    """Send Server-Sent Events: `sources`, then `text` for each sentence, then `done`."""
+    asker: Internal[str] = ""
+    """Whose questions are counted together: an account or an address; empty for a program with the key."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriteRequest:
+class WriteRequest(Request, frozen=True):
     """The text of a page."""
 
-    text: str = parameter(DraftText(MAX_TEXT), "The Markdown of the whole page.")
-    revision: str | None = parameter(
-        Revision(), "The commit that the text is based on, to replace a page; without it, the page must not exist.", None
-    )
-    message: str = parameter(Text(), "What is said about the change in the page's history.", "")
+    text: DraftText
+    """The Markdown of the whole page."""
+    revision: Revision | None = None
+    """The commit that the text is based on, to replace a page; without it, the page must not exist."""
+    message: Text = ""
+    """What is said about the change in the page's history."""
 
 
-@dataclass(frozen=True, slots=True)
-class EditRequest:
+class EditRequest(Request, frozen=True):
     """A change of a page: a text that is replaced, or one that is appended."""
 
-    revision: str | None = parameter(Revision(), "The commit that `old` was read in; needed with it.", None)
-    old: str | None = parameter(
-        DraftText(MAX_TEXT), "Text of the page that is replaced; it must stand there exactly once.", None
-    )
-    new: str | None = parameter(DraftText(MAX_TEXT), "What replaces it.", None)
-    append: str | None = parameter(DraftText(MAX_TEXT), "Text that is added at the end of the page, or of a section.", None)
-    section: str | None = parameter(
-        Text(), "Where to append: a heading, with those above it (`A > B`) if it is not unique, or `#anchor`.", None
-    )
-    message: str = parameter(Text(), "What is said about the change in the page's history.", "")
+    revision: Revision | None = None
+    """The commit that `old` was read in; needed with it."""
+    old: DraftText | None = None
+    """Text of the page that is replaced; it must stand there exactly once."""
+    new: DraftText | None = None
+    """What replaces it."""
+    append: DraftText | None = None
+    """Text that is added at the end of the page, or of a section."""
+    section: Text | None = None
+    """Where to append: a heading, with those above it (`A > B`) if it is not unique, or `#anchor`."""
+    message: Text = ""
+    """What is said about the change in the page's history."""
 
     def __post_init__(self) -> None:
         edit = (self.revision, self.old, self.new)

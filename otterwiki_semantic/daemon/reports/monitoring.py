@@ -92,7 +92,7 @@ class SlowSearches:
             "slow_search",
             milliseconds=round(milliseconds, 1),
             mode=options.mode.value,
-            n=options.n,
+            n=options.size,
             questions=len(answers),
             results=sum(len(answer.results) for answer in answers),
             degraded=any(answer.degraded for answer in answers),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from otterwiki_semantic.content.analysis import detect_language
 from otterwiki_semantic.core.errors import ChatModelError, SemanticError
-from otterwiki_semantic.core.parameters import Exchange
+from otterwiki_semantic.core.records import Exchange
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.embedding import CachedEmbedder
 from otterwiki_semantic.search.answering.chat import open_chat_model

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from otterwiki_semantic.content.markdown import truncate_markdown
-from otterwiki_semantic.core.parameters import Exchange
+from otterwiki_semantic.core.records import Exchange
 from otterwiki_semantic.core.token_count import count_tokens
 from otterwiki_semantic.search.answering.chat import Message
 from otterwiki_semantic.search.answering.source import Source

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from otterwiki_semantic.content.analysis import function_words, words
-from otterwiki_semantic.core.parameters import Exchange
-from otterwiki_semantic.core.records import Answer, Hit
+from otterwiki_semantic.core.records import Answer, Exchange, Hit
 from otterwiki_semantic.search.answering.plain import visible_markdown
 from otterwiki_semantic.search.answering.prompt import NO_QUERY
 from otterwiki_semantic.search.answering.source import Source

@@ -7,8 +7,7 @@ from functools import cache
 from typing import Any
 
 from otterwiki_semantic import __version__
-from otterwiki_semantic.core.parameters import Schema
-from otterwiki_semantic.core.serialization import json_schemas, to_builtins
+from otterwiki_semantic.core.serialization import Schema, json_schemas, to_builtins
 from otterwiki_semantic.web.api.events import EVENTS_TYPE
 from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES, Access, Operation, operations_of
 from otterwiki_semantic.web.api.schemas import ChromaStatus, body_schema, query_parameters

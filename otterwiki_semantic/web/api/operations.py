@@ -19,11 +19,11 @@ from otterwiki_semantic import __version__
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.parameters import (
     Parameter,
+    Request,
     check_names,
     parameters_of,
     parse_parameters,
     unique_names,
-    whole_numbers,
 )
 from otterwiki_semantic.core.serialization import encode
 from otterwiki_semantic.web.auth import require_admin, require_monitor, require_read, require_same_site, require_write
@@ -77,7 +77,7 @@ class Operation:
     """A second path."""
     variants: tuple[type, ...] = ()
     """The records that it answers with instead if parameters ask for it."""
-    takes: type | None = None
+    takes: type[Request] | None = None
     """The record of its parameters."""
     body: Literal["required", "optional"] | None = None
     """Whether the parameters are sent as a JSON object."""
@@ -205,9 +205,9 @@ def _in_query_string(made: Operation) -> Mapping[str, Parameter]:
 
 
 def _value(parameter: Parameter, values: list[str]) -> str | list[str]:
-    if len(values) > 1 and not parameter.type.is_list:
+    if len(values) > 1 and not parameter.repeats:
         raise ParameterError(f"{parameter.name} is given {len(values)} times; allowed is once")
-    return values if parameter.type.is_list else values[0]
+    return values if parameter.repeats else values[0]
 
 
 def _has_body(made: Operation) -> bool:
@@ -218,7 +218,7 @@ def _has_body(made: Operation) -> bool:
 
 
 def _json_object(example: str) -> dict[str, Any]:
-    """Return the body of the current request, a JSON object of any content type; whole floats become integers.
+    """Return the body of the current request, a JSON object of any content type.
 
     Errors: `ApiError`, with an example.
     """
@@ -234,4 +234,4 @@ def _json_object(example: str) -> dict[str, Any]:
         raise ApiError("bad_request", f"the body is not JSON; send {example}") from error
     if not isinstance(body, dict):
         raise ApiError("bad_request", f"the body is not a JSON object; send {example}")
-    return whole_numbers(body)
+    return body

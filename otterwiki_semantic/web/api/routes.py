@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import NoReturn
 
 from flask import Blueprint, Response, jsonify, request
-from msgspec import Raw
+from msgspec import Raw, structs
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import PathConverter
 
@@ -174,7 +173,7 @@ class Api:
         """Search."""
         if not asked.compat:
             return bytes(self._answers([QueryRequest(asked.query, asked.options, asked.fields)])[0])
-        options = replace(asked.options, request_id=request_id())
+        options = structs.replace(asked.options, request_id=request_id())
         found = compatible(self._index.search([asked.query], options, page_urls())[0])
         return bytes(with_fields(Raw(encode(found)), asked.fields))
 
@@ -200,7 +199,7 @@ class Api:
         """Return the JSON of the answer to each search; those with the same options are made together."""
         alike: dict[SearchOptions, list[int]] = {}
         for position, each in enumerate(searches):
-            alike.setdefault(replace(each.options, request_id=request_id()), []).append(position)
+            alike.setdefault(structs.replace(each.options, request_id=request_id()), []).append(position)
         found: dict[int, Raw] = {}
         for options, positions in alike.items():
             queries = [searches[position].query for position in positions]
@@ -223,7 +222,7 @@ class Api:
     def ask(self, asked: AskRequest) -> GroundedAnswer | Response:
         """Answer a question, with a source for every sentence."""
         reader = WaitingReader()
-        started = self._index.ask(replace(asked, asker=asker(self._api_key)), page_urls())
+        started = self._index.ask(structs.replace(asked, asker=asker(self._api_key)), page_urls())
         return answer_events(self._index, started, reader) if asked.stream else reader.whole_answer(self._index, started)
 
     @Operation(
@@ -255,7 +254,7 @@ class Api:
     @Operation("GET", "/semantic-search/health", "getHealth", HealthReport, Access.READERS, takes=HealthRequest)
     def health(self, asked: HealthRequest) -> bytes:
         """Findings about the wiki: what its readers stumble over."""
-        asked = replace(asked, linked=linked_pages(), shows_queries=may_see_queries(self._api_key))
+        asked = structs.replace(asked, linked=linked_pages(), shows_queries=may_see_queries(self._api_key))
         return self._index.fetch_json(IndexService.health, asked, page_urls())
 
     @Operation(
@@ -271,7 +270,7 @@ class Api:
     )
     def dismiss(self, asked: DismissalRequest) -> DismissalAnswer:
         """Dismiss findings, or restore them."""
-        return self._index.dismiss(replace(asked, shows_queries=may_see_queries(self._api_key)))
+        return self._index.dismiss(structs.replace(asked, shows_queries=may_see_queries(self._api_key)))
 
     @Operation("GET", "/semantic-search/metrics", "getMetrics", str, Access.MONITORS, errors=("not_found", "package_missing"))
     def metrics(self) -> Response:

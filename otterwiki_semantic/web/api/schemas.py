@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from otterwiki_semantic.core.parameters import Names, Parameter, Queries, Schema, parameters_of
-from otterwiki_semantic.core.records import Answer, ChromaFill, ChromaState, Mode
+from otterwiki_semantic.core.parameters import Parameter, Request, parameters_of
+from otterwiki_semantic.core.records import Answer, ChromaFill, ChromaState, Mode, QueryRequest
+from otterwiki_semantic.core.serialization import Schema
 from otterwiki_semantic.web.api.examples import PARAMETERS
 
 
@@ -59,13 +60,13 @@ class OpenApi(Struct, frozen=True):
     paths: dict[str, Any]
 
 
-def query_parameters(record: type, only: tuple[str, ...] = ()) -> list[Schema]:
+def query_parameters(record: type[Request], only: tuple[str, ...] = ()) -> list[Schema]:
     """Return the parameters of a record for a query string; if any are named, `only` those."""
     return [_in_query(each) for each in parameters_of(record) if not only or each.name in only]
 
 
 def _in_query(each: Parameter) -> Schema:
-    is_joined = isinstance(each.type, Names)
+    is_joined = "enum" in each.values.get("items", {})
     return {
         "name": each.name,
         "in": "query",
@@ -77,7 +78,7 @@ def _in_query(each: Parameter) -> Schema:
     }
 
 
-def body_schema(record: type) -> Schema:
+def body_schema(record: type[Request]) -> Schema:
     """Return the schema of a body with the parameters of a record. Null stands for a missing parameter."""
     parameters = parameters_of(record)
     names = {each.name for each in parameters}
@@ -116,9 +117,10 @@ def _in_body(each: Parameter) -> Schema:
     schema, described = each.schema, {"description": each.help}
     if each.is_required:
         return schema | described
-    if isinstance(each.type, Queries):
-        return schema | described | {"items": {"anyOf": [schema["items"], body_schema(each.type.record)]}}
-    if each.type.is_list:
+    if each.name == "queries":
+        query = body_schema(QueryRequest)
+        return schema | described | {"items": {"anyOf": [query["properties"]["query"], query]}}
+    if each.repeats:
         return {"anyOf": [schema["items"], schema, {"type": "null"}]} | described
     nullable: dict[str, Any] = schema | described | {"type": [schema["type"], "null"]}
     return nullable | ({"enum": [*schema["enum"], None]} if "enum" in schema else {})

@@ -15,8 +15,8 @@ from flask.typing import ResponseReturnValue
 from otterwiki_semantic.core.durations import duration
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.hints import problem
-from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
-from otterwiki_semantic.core.records import IndexStatus, QualityRecord, RebuildState, ReindexRequest, SearchHour
+from otterwiki_semantic.core.parameters import page_path, parse_parameters
+from otterwiki_semantic.core.records import IndexStatus, QualityRecord, RebuildState, ReindexRequest, SearchHour, query_text
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.connect import connected_programs, end_connection
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, page_url, page_urls, render_page, status_of
@@ -68,7 +68,7 @@ class _Views:
         status = 200
         try:
             if values["path"]:
-                path = page_path(QueryText().parse(values["path"], "path"))
+                path = page_path(query_text(values["path"], "path"))
                 values["inspection"] = self._service.inspect_page(path)
         except SemanticError as error:
             values["message"], status = str(error), status_of(error)

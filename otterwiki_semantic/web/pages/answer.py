@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 
 from flask import render_template, request
@@ -68,7 +68,7 @@ def asked_question() -> AskRequest:
     """Return the question of the search in the current URL, and who asks it. Errors: `ParameterError`."""
     filters = {name: request.args.getlist(name) if name == "tag" else request.args.get(name) for name in FILTERS}
     given = {"question": request.args.get("q"), **{name: value or None for name, value in filters.items()}}
-    return replace(parse_parameters(AskRequest, given), asker=asker(None))
+    return structs.replace(parse_parameters(AskRequest, given), asker=asker(None))
 
 
 def answer_part(service: IndexService, asked: AskRequest) -> str:

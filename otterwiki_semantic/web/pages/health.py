@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from flask import Blueprint, flash, redirect, request, url_for
 from flask.typing import ResponseReturnValue
+from msgspec import structs
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.hints import problem
@@ -53,7 +54,7 @@ class _Views:
             try:
                 values = {"findings": request.form.getlist("finding"), "restore": request.form.get("restore")}
                 asked = parse_parameters(DismissalRequest, values)
-                self._service.dismiss(replace(asked, shows_queries=has_permission("ADMIN")))
+                self._service.dismiss(structs.replace(asked, shows_queries=has_permission("ADMIN")))
             except SemanticError as error:
                 flash(str(error), "alert-danger")
         section = request.form.get("section")
@@ -72,7 +73,7 @@ class _Views:
         try:
             asked = parse_parameters(HealthRequest, {name: request.args.get(name) or None for name in ("kind", "dismissed")})
             limit = _ALL if asked.kind else _FEW
-            asked = replace(asked, limit=limit, linked=linked_pages(), shows_queries=has_permission("ADMIN"))
+            asked = structs.replace(asked, limit=limit, linked=linked_pages(), shows_queries=has_permission("ADMIN"))
             report = self._service.health(asked, page_urls())
         except SemanticError as error:
             return {**values, "problem": problem(error)}, status_of(error)

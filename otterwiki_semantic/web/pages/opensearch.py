@@ -11,8 +11,7 @@ from flask import Response, current_app, jsonify, render_template, request
 from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.core.errors import SemanticError
-from otterwiki_semantic.core.parameters import QueryText
-from otterwiki_semantic.core.records import SuggestRequest
+from otterwiki_semantic.core.records import SuggestRequest, query_text
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.layout import page_url
 
@@ -32,7 +31,7 @@ def suggestions(service: IndexService) -> ResponseReturnValue:
     """Return the query, and titles, paths and addresses of pages and headings that it may mean."""
     query = request.args.get("q", "").strip()
     try:
-        found = service.suggest(SuggestRequest(QueryText().parse(query, "q"), _SUGGESTIONS)).suggestions if query else ()
+        found = service.suggest(SuggestRequest(query_text(query), _SUGGESTIONS)).suggestions if query else ()
     except SemanticError:
         found = ()
     shown = [(each, url) for each in found if (url := page_url(each.path, each.anchor))]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from flask import render_template, request
 from flask.typing import ResponseReturnValue
+from msgspec import structs
 
 from otterwiki_semantic.core.errors import SemanticError
-from otterwiki_semantic.core.parameters import QueryText, parse_parameters
-from otterwiki_semantic.core.records import Filters, Hit, SearchOptions, SuggestedLabel, SuggestRequest
+from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.records import Filters, Hit, SearchOptions, SuggestedLabel, SuggestRequest, query_text
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.excerpts import Span, excerpt
 from otterwiki_semantic.web.pages.layout import page_url, status_of
@@ -53,7 +54,7 @@ def palette_view(service: IndexService) -> ResponseReturnValue:
 
 
 def _names(service: IndexService, query: str, filters: Filters) -> dict[str, Any]:
-    found = service.suggest(SuggestRequest(QueryText(may_be_empty=True).parse(query, "q"), _NAMES, filters))
+    found = service.suggest(SuggestRequest(query_text(query) if query else "", _NAMES, filters))
     label = "Pages and headings" if query else "Changed lately"
     return {"label": label, "options": tuple(_shown(map(_named, found.suggestions))), "summary": "", "tags": found.tags}
 
@@ -79,7 +80,7 @@ def _spans(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Span]:
 def _passages(service: IndexService, query: str, filters: Filters) -> dict[str, Any]:
     if not query:
         return {"label": "", "options": (), "summary": ""}
-    text = QueryText().parse(query, "q")
+    text = query_text(query)
     options = SearchOptions(
         n=_PASSAGES, max_chunks_per_page=_PASSAGES_PER_PAGE, filters=filters, draft=True, best_sentence=True
     )
@@ -89,7 +90,7 @@ def _passages(service: IndexService, query: str, filters: Filters) -> dict[str, 
         # A word that is found may still be the beginning of another one, which is no search to be counted.
         is_counted = not any(hit.relevant for hit in found) or " " in text
         is_counted &= request.headers.get("Sec-Fetch-Site") == "same-origin"  # else another site could fill the log
-        whole = service.search([text], replace(options, draft=False, is_logged=is_counted))[0].results
+        whole = service.search([text], structs.replace(options, draft=False, is_logged=is_counted))[0].results
         found = whole if any(hit.relevant for hit in whole) else found
     relevant = [hit for hit in found if hit.relevant]
     if relevant:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
 from flask import Blueprint, render_template, request, url_for
 from flask.typing import ResponseReturnValue
+from msgspec import structs
 
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import PageNotFoundError, SemanticError
-from otterwiki_semantic.core.parameters import QueryText, page_path, parse_parameters
-from otterwiki_semantic.core.records import Answer, Mode, PageRequest, SearchOptions, Sort
+from otterwiki_semantic.core.parameters import page_path, parse_parameters
+from otterwiki_semantic.core.records import Answer, Mode, PageRequest, SearchOptions, Sort, query_text
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.daemon.page_reader import PageReader
@@ -109,7 +109,7 @@ class _Views:
     def passage(self) -> ResponseReturnValue:
         """Return some lines of a page as the wiki shows them, a part of the search page that its script loads."""
         try:
-            path = page_path(QueryText().parse(request.args.get("path"), "path"))
+            path = page_path(query_text(request.args.get("path"), "path"))
             asked = parse_parameters(PageRequest, {"lines": request.args.get("lines")})
             source = "".join(part.content for part in self._pages.page(path, asked).parts or ())
         except SemanticError as error:
@@ -123,7 +123,7 @@ class _Views:
         path, anchor = request.args.get("path", ""), request.args.get("anchor", "")
         values: dict[str, Any] = {"title": path, "url": None, "content": "", "message": None}
         try:
-            path = page_path(QueryText().parse(path, "path"))
+            path = page_path(query_text(path, "path"))
             page = self._pages.page(path, PageRequest())
             if anchor and len(page.content) > _MAX_RENDERED:
                 page = self._pages.page(path, PageRequest(section=(f"#{anchor}",)))
@@ -141,7 +141,7 @@ class _Views:
         values: dict[str, Any] = {"path": request.args.get("path", ""), "related": (), "message": None}
         status = 200
         try:
-            path = page_path(QueryText().parse(request.args.get("path"), "path"))
+            path = page_path(query_text(request.args.get("path"), "path"))
             values |= {"path": path, "related": self._breaker.call(lambda: near_pages(self._service, path))}
         except PageNotFoundError:
             pass  # it is not indexed yet: nothing is near
@@ -154,7 +154,7 @@ class _Views:
     def likely(self) -> ResponseReturnValue:
         """Return pages that may be meant by a name that does not exist."""
         try:
-            name = QueryText().parse(request.args.get("name"), "name")
+            name = query_text(request.args.get("name"), "name")
             is_path = "missing" in request.args
             pages = self._breaker.call(lambda: likely_pages(self._service, name, is_path=is_path))
         except SemanticError as error:
@@ -203,8 +203,8 @@ class _Views:
         )
         is_new_query = "draft" not in request.args and "more" not in request.args
         is_new_query &= request.headers.get("Sec-Fetch-Site") != "cross-site"  # else another site could fill the log
-        options = replace(options, is_logged=is_new_query, draft=request.args.get("draft") == "typing")
-        return self._service.search([QueryText().parse(query, "q")], options)[0]
+        options = structs.replace(options, is_logged=is_new_query, draft=request.args.get("draft") == "typing")
+        return self._service.search([query_text(query)], options)[0]
 
 
 def _chosen() -> list[tuple[str, str]]:

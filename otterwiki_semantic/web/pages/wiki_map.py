@@ -6,14 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
-from typing import Any
+from typing import Annotated, Any
 
 from flask import render_template, request
 from flask.typing import ResponseReturnValue
+from msgspec import Meta
 
 from otterwiki_semantic.core.errors import ParameterError, SemanticError
 from otterwiki_semantic.core.hints import problem
-from otterwiki_semantic.core.parameters import Integer
+from otterwiki_semantic.core.parameters import Request, parse_parameters
 from otterwiki_semantic.core.records import MapPoint, MapState, WikiMap
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.auth import has_permission
@@ -21,7 +22,13 @@ from otterwiki_semantic.web.pages.layout import page_url, render_page, status_of
 
 _ROWS = 100
 _NEIGHBOURS = 3
-_MAX_PAGES = 1_000_000
+
+
+class _PartRequest(Request, frozen=True):
+    """Which part of the table of pages to show."""
+
+    page: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
+    """Number of the part, from 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +62,7 @@ def map_view(service: IndexService) -> ResponseReturnValue:
 def _values(service: IndexService) -> tuple[dict[str, Any], int]:
     values = {"query": request.args.get("q", "").strip(), "map": None, "table": None, "page_url": page_url, "message": None}
     try:
-        number = Integer(1, _MAX_PAGES).parse(request.args.get("page", "1"), "page")
+        number = parse_parameters(_PartRequest, {"page": request.args.get("page")}).page
         found = service.map()
     except SemanticError as error:
         return {**values, "message": str(error), "hint": _hint(error)}, status_of(error)

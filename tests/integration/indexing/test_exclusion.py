@@ -11,7 +11,8 @@ import pytest
 
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.core.errors import PageExcludedError, PageNotFoundError
-from otterwiki_semantic.core.records import DraftRequest, Filters, Mode, PageListRequest, PageRequest, SearchOptions
+from otterwiki_semantic.core.parameters import parse_parameters
+from otterwiki_semantic.core.records import DraftRequest, Mode, PageListRequest, PageRequest, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.page_reader import PageReader
@@ -131,7 +132,7 @@ def test_other_patterns_change_the_index_at_the_next_start_and_embed_only_what_i
     assert "locksmith" in sent(server)
     assert "saucer" not in sent(server)
     assert "Vegetables" not in sent(server)
-    (diary,) = (page for page in index.pages(PageListRequest(Filters(path="diary"))).pages)
+    (diary,) = (page for page in index.pages(parse_parameters(PageListRequest, {"prefix": "diary"})).pages)
     assert diary.updated == git(settings.repository, "log", "-1", "--format=%cI").replace("Z", "+00:00")
 
 

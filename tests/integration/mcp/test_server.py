@@ -326,6 +326,7 @@ def test_an_alias_answers_as_the_tool_that_it_stands_for(wiki: LiveWiki, connect
         assert (updated["state"], updated["pages"]) == ("done", 2)
         assert "no page 'nowhere'" in agent.error("update_files", file_paths=["nowhere.md"])
         assert "file_paths" in agent.error("update_files", file_paths=[])
+        assert "file_paths is missing" in agent.error("update_files")
         rebuilt = agent.result("reindex_documents")
         assert rebuilt["state"] == "done"
         assert rebuilt["pages"] > 2

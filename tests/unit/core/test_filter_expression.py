@@ -18,6 +18,7 @@ from otterwiki_semantic.core.filter_expression import (
     Not,
     parse_filter,
 )
+from otterwiki_semantic.core.parameters import parse_value
 
 A, B, C = (Condition("tag", name) for name in "abc")
 
@@ -61,12 +62,12 @@ def test_an_expression_is_read_as_it_is_meant(text: str, expected: Expression) -
         ("NOT " * MAX_DEPTH + "tag:a", f"filter: brackets and NOT are nested more than {MAX_DEPTH} deep"),
         ("(" * 900 + "tag:a" + ")" * 900, f"filter: brackets and NOT are nested more than {MAX_DEPTH} deep"),
         (" OR ".join(["tag:a"] * (MAX_CONDITIONS + 1)), f"filter: there are more than {MAX_CONDITIONS} conditions"),
-        ("x" * (MAX_CHARACTERS + 1), "filter has 2,001 characters; allowed are 2,000"),
+        ("x" * (MAX_CHARACTERS + 1), "filter has 2,001 characters; allowed are 1 to 2,000"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(text: str, message: str) -> None:
     with pytest.raises(ParameterError) as refused:
-        FilterText().parse(text, "filter")
+        parse_value(FilterText, text, "filter")
     assert str(refused.value).startswith(message)
 
 
@@ -84,7 +85,7 @@ _PIECES = st.sampled_from(
 def test_any_text_is_read_or_refused(text: str) -> None:
     message = ""
     try:
-        FilterText().parse(text, "filter")
+        parse_value(FilterText, text, "filter")
     except ParameterError as refused:
         message = str(refused)
     assert len(message) < 300

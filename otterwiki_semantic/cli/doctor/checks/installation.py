@@ -13,7 +13,7 @@ from pathlib import Path
 import otterwiki_semantic
 from otterwiki_semantic import __version__
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, ok, problem
-from otterwiki_semantic.core.legacy_settings import EARLIER_DISTRIBUTION
+from otterwiki_semantic.core.legacy_names import EARLIER_DISTRIBUTION
 
 NAME = "otterwiki-semantic"
 _WIKI = "otterwiki"

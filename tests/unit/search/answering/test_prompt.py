@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.core.parameters import Exchange
+from otterwiki_semantic.core.records import Exchange
 from otterwiki_semantic.core.token_count import count_tokens
 from otterwiki_semantic.search.answering.prompt import fit_sources, prompt, tokens_besides_sources
 from otterwiki_semantic.search.answering.source import Source

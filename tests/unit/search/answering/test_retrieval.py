@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from otterwiki_semantic.core.parameters import Exchange
+from otterwiki_semantic.core.records import Exchange
 from otterwiki_semantic.search.answering import search_queries
 from otterwiki_semantic.search.answering.retrieval import queries_in
 

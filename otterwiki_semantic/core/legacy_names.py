@@ -1,0 +1,149 @@
+"""The names of searches that this plugin replaces, of settings and of MCP tools, and what they are here.
+
+The variables of the earlier plugin for this wiki, otterwiki-semantic-search, are the ones of its README and of its newest code,
+which could also keep vectors in FAISS and use other models. Other searches name sizes of chunks, and a model of an Ollama
+server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+EARLIER_PACKAGE = "otterwiki_semantic_search"
+EARLIER_DISTRIBUTION = "otterwiki-semantic-search"
+_SAME_MODEL = "all-MiniLM-L6-v2"
+"""The model that is bundled here, as the earlier plugin called it."""
+_TITAN = "bedrock:amazon.titan-embed-text-v2:0"
+_NO_MODEL = "it was ignored in combination with the other variables"
+_NO_FILES = "the index is rebuilt from git; delete the old files once you do not want to go back"
+_NOT_NEEDED = {
+    "VECTOR_BACKEND": "vectors are compared in memory, and kept in ChromaDB",
+    "CHROMADB_MODE": "ChromaDB runs in the index daemon unless SEMANTIC_CHROMA_URL names a server",
+    "CHROMADB_HOST": "ChromaDB runs in the index daemon unless SEMANTIC_CHROMA_URL names a server",
+    "CHROMADB_PORT": "ChromaDB runs in the index daemon unless SEMANTIC_CHROMA_URL names a server",
+    "CHROMADB_PATH": _NO_FILES,
+    "CHROMA_COLLECTION": "each index names its own collection",
+    "FAISS_INDEX_DIR": _NO_FILES,
+    "EMBEDDING_MODEL": _NO_MODEL,
+    "SENTENCE_TRANSFORMER_MODEL": _NO_MODEL,
+    "BEDROCK_EMBED_DIMENSIONS": "the model's own number of dimensions is used",
+}
+"""Variables of the earlier plugin, and why one that becomes no setting is not needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyTool:
+    """A tool under the name that MCP servers for Markdown files have for it."""
+
+    tool: str
+    arguments: Mapping[str, str]
+    """Its own arguments by their names there; others are not taken."""
+    about: str
+    required: tuple[str, ...] = ()
+    """Arguments that have to be given, though the tool can do without."""
+
+
+LEGACY_TOOLS: Mapping[str, LegacyTool] = MappingProxyType(
+    {
+        "search_markdown": LegacyTool(
+            "semantic_search",
+            {"query": "query", "num_results": "n", "max_tokens": "max_tokens"},
+            "Find passages of the wiki's Markdown pages that answer a question, best first.",
+        ),
+        "reindex_documents": LegacyTool("reindex", {}, "Build a new index next to the serving one, and wait until it is done."),
+        "update_files": LegacyTool("reindex", {"file_paths": "pages"}, "Index some files again, and wait.", ("file_paths",)),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LegacySettings:
+    """The variables of earlier searches as settings, by name, and a line about each for the log."""
+
+    settings: dict[str, str]
+    notices: tuple[str, ...]
+
+
+def from_legacy_variables(
+    environment: Mapping[str, str], configured: Mapping[str, str], accepts: Callable[[str, str], bool]
+) -> LegacySettings:
+    """Return what the variables of earlier searches mean here, and what to say of each.
+
+    A setting that is `configured` wins, then the earlier plugin's variables. `accepts` returns whether a setting takes
+    a value; others are ignored with a notice.
+    """
+    names = (*_NOT_NEEDED, *(name for variables, _ in _MEANINGS for name in variables))
+    stripped = {name: value.strip() for name, value in environment.items()}
+    given = {name: stripped[name] for name in names if stripped.get(name)}
+    settings: dict[str, str] = {}
+    notices: dict[tuple[str, ...], str] = {}
+    for variables, meaning in _MEANINGS:
+        used = tuple(name for name in variables if name in given)
+        meant = meaning(stripped) if used else {}
+        if not meant:
+            continue
+        name = next(iter(meant))
+        if configured.get(name) or name in settings:
+            by = "set" if configured.get(name) else f"that of {EARLIER_DISTRIBUTION}"
+            notices[used] = f"ignored, because {name} is {by}"
+        elif not all(accepts(*each) for each in meant.items()):
+            notices[used] = f"ignored, because it makes no {name}"
+        else:
+            settings |= meant
+            shown = ", ".join(f"{each}={value}" for each, value in meant.items())
+            notices[used] = f"used as {shown}; set that instead"
+    explained = {name for used in notices for name in used}
+    notices |= {(name,): f"not needed: {_NOT_NEEDED[name]}" for name in given if name not in explained}
+    return LegacySettings(settings, tuple(f"{', '.join(used)} ({_origin(used[0])}): {what}" for used, what in notices.items()))
+
+
+def _origin(name: str) -> str:
+    return "of another search" if name in _OF_OTHER_SEARCHES else f"of {EARLIER_DISTRIBUTION}"
+
+
+def _server(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the address of the ChromaDB server, if one was asked for by name: it was also the earlier plugin's default."""
+    mode = given.get("CHROMADB_MODE") or ("server" if given.get("CHROMADB_HOST") else "local")
+    if mode.lower() != "server" or _keeps_in_faiss(given):
+        return {}
+    host = given.get("CHROMADB_HOST") or "localhost"
+    name = f"[{host}]" if ":" in host else host
+    return {"SEMANTIC_CHROMA_URL": f"http://{name}:{given.get('CHROMADB_PORT') or '8000'}"}
+
+
+def _model(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the model that the earlier plugin used with FAISS; with ChromaDB it had the one that is bundled here."""
+    kind = (given.get("EMBEDDING_MODEL") or "local").lower()
+    if not _keeps_in_faiss(given):
+        return {}
+    if kind == "bedrock":
+        region = given.get("AWS_REGION") or given.get("AWS_DEFAULT_REGION")
+        return {"SEMANTIC_MODEL": _TITAN} | ({"SEMANTIC_MODEL_OPTIONS": json.dumps({"region": region})} if region else {})
+    if kind != "local":
+        return {"SEMANTIC_MODEL": "minilm" if kind == "onnx" else kind}
+    name = given.get("SENTENCE_TRANSFORMER_MODEL") or _SAME_MODEL
+    is_bundled = name.removeprefix("sentence-transformers/") == _SAME_MODEL
+    return {"SEMANTIC_MODEL": "minilm" if is_bundled else f"sentence-transformers:{name}"}
+
+
+def _chunks(given: Mapping[str, str]) -> dict[str, str]:
+    sizes = {"target": given.get("DOCUMENT_CHUNK_SIZE"), "overlap": given.get("DOCUMENT_CHUNK_OVERLAP")}
+    return {"SEMANTIC_CHUNKS": "sections:" + ",".join(f"{name}={size}" for name, size in sizes.items() if size)}
+
+
+def _keeps_in_faiss(given: Mapping[str, str]) -> bool:
+    return given.get("VECTOR_BACKEND", "").lower() == "faiss"
+
+
+_OF_OTHER_SEARCHES = ("DOCUMENT_CHUNK_SIZE", "DOCUMENT_CHUNK_OVERLAP", "OLLAMA_EMBEDDING_MODEL")
+_MEANINGS: tuple[tuple[tuple[str, ...], Callable[[Mapping[str, str]], dict[str, str]]], ...] = (
+    (("CHROMADB_MODE", "CHROMADB_HOST", "CHROMADB_PORT"), _server),
+    (("CHROMA_SYNC_INTERVAL",), lambda given: {"SEMANTIC_SYNC_INTERVAL": given["CHROMA_SYNC_INTERVAL"]}),
+    (("EMBEDDING_MODEL", "SENTENCE_TRANSFORMER_MODEL"), _model),
+    (("DOCUMENT_CHUNK_SIZE", "DOCUMENT_CHUNK_OVERLAP"), _chunks),
+    (("OLLAMA_EMBEDDING_MODEL",), lambda given: {"SEMANTIC_MODEL": f"ollama:{given['OLLAMA_EMBEDDING_MODEL']}"}),
+)
+"""Variables, and what some of them mean: settings with their values, the most important one first."""
