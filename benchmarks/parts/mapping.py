@@ -27,7 +27,7 @@ from tests.support.live_wiki import demo_pages, eventually, make_repository
 
 _DIMENSION, _PAGES_OF_A_CLUSTER, _NOISE = 384, 50, 0.8
 _FRAMES = 240
-_SMOOTH_MS = 50
+_SMOOTH_MS = 33
 _PAN = """async frames => {
     const plot = document.getElementById("semantic-map-plot"), box = plot.getBoundingClientRect(), spent = [];
     const point = (type, x, y) => plot.dispatchEvent(new PointerEvent(

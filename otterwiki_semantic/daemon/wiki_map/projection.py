@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from otterwiki_semantic.daemon.wiki_map.names import group_names
-from otterwiki_semantic.embedding.base import Matrix
+from otterwiki_semantic.embedding import Matrix
 
 Places = npt.NDArray[np.float64]
 """One position per row, in units of t-SNE; a row of NaN stands for no position."""
