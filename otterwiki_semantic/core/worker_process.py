@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import resource
+import select
 import signal
 import socket
 import subprocess
@@ -27,6 +28,8 @@ MEMORY_BYTES = 1 << 30
 _CLOCK_FACTOR = 6
 """A call may take this many times its processor time by the clock, on a machine that is busy with other work."""
 _COMMAND = (sys.executable, "-P", "-m", "otterwiki_semantic.core.worker_process")
+_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""For NumPy and scikit-learn: a call uses one processor, and no address space for the stacks of other threads."""
 
 
 class _EndedError(Exception):
@@ -36,12 +39,12 @@ class _EndedError(Exception):
 class WorkerProcess:
     """A process that is started by the first call and runs one call at a time. Safe for several threads.
 
-    It ends with this one in any case, because its input is closed then; and after `idle_seconds` without a call. `niceness` is
-    added to its priority's.
+    It ends with this one in any case, even during a call, because its input is closed then; and after `idle_seconds` without a
+    call. `niceness` is added to its priority's; `memory_bytes` limits its address space.
     """
 
-    def __init__(self, idle_seconds: float | None = None, niceness: int = 0) -> None:
-        self._options = str(idle_seconds or 0), str(niceness)
+    def __init__(self, idle_seconds: float | None = None, niceness: int = 0, memory_bytes: int = MEMORY_BYTES) -> None:
+        self._options = str(idle_seconds or 0), str(niceness), str(memory_bytes)
         self._calling = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._connection: Connection | None = None
@@ -97,7 +100,7 @@ class WorkerProcess:
 
     def _start(self) -> Connection:
         mine, its = socket.socketpair()
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+        environment = os.environ | _ONE_THREAD | {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
         with its:
             self._process = subprocess.Popen(
                 (*_COMMAND, *self._options),
@@ -135,17 +138,25 @@ class WorkerProcess:
         self.close()
 
 
-def main(idle_seconds: float, niceness: int) -> None:
+def main(idle_seconds: float, niceness: int, memory_bytes: int) -> None:
     """Answer the calls on standard input, a socket, until it is closed or nothing comes for `idle_seconds` (0: for ever)."""
     os.nice(niceness)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(ValueError, OSError):  # macOS knows no such limit
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    threading.Thread(target=_end_with_caller, daemon=True).start()
     connection = Connection(0)
     with suppress(EOFError, ConnectionError):
         while connection.poll(idle_seconds or None):
             seconds, function, arguments, keywords = connection.recv()
             connection.send(_answer(seconds, function, arguments, keywords))
+
+
+def _end_with_caller() -> None:
+    watch = select.poll()
+    watch.register(0, 0)  # reports nothing but that the other end is closed
+    watch.poll()
+    os._exit(1)
 
 
 def restart_clock(seconds: float) -> None:
@@ -165,7 +176,7 @@ def _answer(
     try:
         return True, function(*arguments, **keywords)
     except MemoryError:
-        return False, LimitExceededError(f"takes more than {MEMORY_BYTES >> 20:,} MB of memory")
+        return False, LimitExceededError(f"takes more than {resource.getrlimit(resource.RLIMIT_AS)[0] >> 20:,} MB of memory")
     except Exception as error:  # noqa: BLE001 - whatever it raises is raised again by the caller
         return False, error
     finally:
@@ -173,4 +184,4 @@ def _answer(
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]), int(sys.argv[2]))
+    main(float(sys.argv[1]), *map(int, sys.argv[2:]))

@@ -70,4 +70,4 @@ def test_the_search_page_finds_chooses_and_previews(firefox: Firefox, site: Live
 def test_the_map_is_drawn(firefox: Firefox, site: LiveWiki) -> None:
     eventually(lambda: site.api("GET", "/semantic-search/map").json["state"] == "ready", why="there is a map")
     firefox.open(f"{site.url}{SEARCH}/map")
-    firefox.wait_for('document.querySelector("#semantic-map-in-sight").textContent.includes("pages visible")')
+    firefox.wait_for('document.querySelector(".semantic-map-labels text")')

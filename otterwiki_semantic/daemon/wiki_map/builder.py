@@ -12,20 +12,20 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from msgspec import Meta, Struct, to_builtins
 
 from otterwiki_semantic.content.pages import page_name
 from otterwiki_semantic.core.backoff import Cooldown
-from otterwiki_semantic.core.errors import MapError
-from otterwiki_semantic.core.files import write_atomically
+from otterwiki_semantic.core.errors import LimitExceededError, MapError
+from otterwiki_semantic.core.files import read_record, write_atomically
 from otterwiki_semantic.core.records import Freshness, MapPoint, MapState, PageUrls, WikiMap
-from otterwiki_semantic.daemon.wiki_map.clusters import cluster_names
-from otterwiki_semantic.daemon.wiki_map.process import ProjectionProcess
-from otterwiki_semantic.daemon.wiki_map.projection import MIDDLE, Places, framed, near_places
+from otterwiki_semantic.core.worker_process import WorkerProcess
+from otterwiki_semantic.daemon.wiki_map.projection import MIDDLE, Places, framed, near_places, project
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage import Generation
 
@@ -35,12 +35,38 @@ _MIN_PAUSE_SECONDS, _PAUSE_FACTOR = 30.0, 20
 """Pause after a map: at least this long, and this many times as long as it took, which is a twentieth of one core at most."""
 _RETRY_SECONDS = 600.0
 """Pause after a failure."""
+_TIMEOUT_SECONDS, _IDLE_SECONDS, _NICENESS, _MEMORY_BYTES = 3600.0, 1.0, 10, 8 << 30
 _DIGITS = 5
 _OFF = "the map is switched off; set SEMANTIC_MAP=true"
+_MISSING = 'scikit-learn is not installed: pip install "otterwiki-semantic[map]", then restart the wiki'
+_FULL = "make room on the disk of the data directory, or let the wiki's user write to it"
 
-Place = tuple[float, float]
+_Share = Annotated[float, Meta(ge=0, le=1)]
+Place = tuple[_Share, _Share]
 
 log = logging.getLogger(__name__)
+
+
+class StoredMap(Struct, frozen=True):
+    """A map as it is stored in the data directory."""
+
+    content: str
+    """Fingerprint of the pages and vectors that it shows."""
+    made: str
+    """When it was built, ISO 8601 in UTC."""
+    seconds: Annotated[float, Meta(ge=0)]
+    """How long that took."""
+    span: Annotated[float, Meta(gt=0)]
+    """What 1 stands for in the projection's own units."""
+    places: dict[str, Place]
+    """Positions by path, from 0 to 1 in both directions."""
+    clusters: dict[str, str]
+    """The names of the pages' groups by path."""
+
+    @property
+    def pause(self) -> float:
+        """Seconds to wait before the next map."""
+        return max(_MIN_PAUSE_SECONDS, _PAUSE_FACTOR * self.seconds)
 
 
 class WikiMapBuilder:
@@ -56,26 +82,22 @@ class WikiMapBuilder:
         self._file = file
         self._stable = stable
         self._schedule = schedule
-        self._map = read_map(file)
-        self._process = ProjectionProcess()
+        self._map = read_record(file, StoredMap, "the map is made again")
+        self._worker = WorkerProcess(_IDLE_SECONDS, _NICENESS, _MEMORY_BYTES)
         self._is_stopped = False
-        self._is_stored = True
         self._building = threading.Lock()
         self._answering = threading.Lock()
         self._points: tuple[tuple[object, ...], tuple[MapPoint, ...]] = (), ()
         self._seen: tuple[str, str | None] | None = None
         """The generation and revision that the map is known to show."""
         self._message: str | None = None
-        rested = _seconds_since(self._map.made) if self._map else 0.0
         self._cooldown = Cooldown(_DELAY_SECONDS)
-        self._cooldown.start(max(_DELAY_SECONDS, _pause_after(self._map) - rested))
+        self._cooldown.start(max(_DELAY_SECONDS, self._map.pause - _seconds_since(self._map.made)) if self._map else None)
 
     def stop(self) -> None:
         """Stop building, and build no other map."""
         self._is_stopped = True
-        self._process.stop()
-
-    # Building
+        self._worker.close()
 
     def refresh_if_due(self) -> None:
         """Build a map if the index has changed since the last one; schedule it if it is not due yet."""
@@ -89,43 +111,46 @@ class WikiMapBuilder:
             if self._cooldown.is_active:
                 self._schedule(self._cooldown.remaining, self.refresh_if_due)
             else:
-                self._build(generation)
+                self._refresh(generation)
         except Exception as error:  # noqa: BLE001 - the outermost frame of the job
             self._fail(error)
         finally:
             self._building.release()
 
-    def _build(self, generation: Generation) -> None:
+    def _refresh(self, generation: Generation) -> None:
         with generation.catalog.snapshot():
             state, blobs = _state_of(generation), generation.catalog.blobs()
             content = _content(generation.vector_fingerprint, blobs)
-            paths = sorted(blobs)
             is_other = self._map is None or self._map.content != content
-            vectors = _vectors(generation, paths) if is_other else None
             titles = {path: title for path, title, _ in generation.catalog.pages.labels()} if is_other else {}
+            vectors = _vectors(generation, list(titles)) if is_other else None
         if vectors is not None:
-            begin = time.monotonic()
-            places = self._process.project(vectors, _last_places(self._map, paths))
-            clusters = cluster_names(paths, titles, vectors)
-            made = _map_of(content, paths, places, clusters, time.monotonic() - begin)
+            self._map = made = self._build(content, titles, vectors)
             self._message = None
-            self._map, self._is_stored = made, False
-            self._cooldown.start(_pause_after(made))
-            log.info("a map of %d pages was made in %.1f s", len(paths), made.seconds)
-            self._schedule(_pause_after(made), self.refresh_if_due)
-        self._store()
+            self._cooldown.start(made.pause)
+            log.info("a map of %d pages was made in %.1f s", len(titles), made.seconds)
+            self._schedule(made.pause, self.refresh_if_due)
+        try:
+            write_atomically(self._file, json.dumps(to_builtins(self._map), separators=(",", ":")))
+        except OSError as error:
+            raise MapError(f"the map cannot be stored: {error}; {_FULL}") from error
         self._seen, self._message = state, None
 
-    def _store(self) -> None:
-        """Write the map, unless it is written already."""
-        if self._map is None or self._is_stored:
-            return
+    def _build(self, content: str, titles: dict[str, str], vectors: Matrix) -> StoredMap:
+        begin = time.monotonic()
         try:
-            write_map(self._file, self._map)
-        except OSError as error:
-            hint = "make room on the disk of the data directory, or let the wiki's user write to it"
-            raise MapError(f"the map cannot be stored: {error}; {hint}") from error
-        self._is_stored = True
+            found, groups = self._worker.call(
+                _TIMEOUT_SECONDS, project, vectors, _last_places(self._map, list(titles)), list(titles.values())
+            )
+        except ImportError as error:
+            raise MapError(f"the map cannot be made, because {_MISSING} ({error})") from error
+        except LimitExceededError as error:
+            raise MapError(f"making the map {error}; it is retried automatically") from error
+        inside, span = framed(found)
+        places = {path: (x, y) for path, (x, y) in zip(titles, inside.round(_DIGITS).tolist(), strict=True)}
+        clusters = {path: name for path, name in zip(titles, groups, strict=True) if name}
+        made = datetime.now(UTC).isoformat(timespec="seconds")
+        return StoredMap(content, made, round(time.monotonic() - begin, 3), span, places, clusters)
 
     def _fail(self, error: Exception) -> None:
         if self._is_stopped:
@@ -133,8 +158,6 @@ class WikiMapBuilder:
         self._message = str(error)
         self._cooldown.start(_RETRY_SECONDS)
         log.warning("%s", error, exc_info=None if isinstance(error, MapError) else error)
-
-    # Answering
 
     def answer(self, generation: Generation | None, index: Freshness, urls: PageUrls) -> WikiMap:
         """Return the map with the current pages of a generation; call it within `Catalog.snapshot`."""
@@ -189,30 +212,22 @@ def _last_places(last: StoredMap | None, paths: Sequence[str]) -> Places:
     return (places - MIDDLE) * last.span
 
 
-def _map_of(content: str, paths: Sequence[str], places: Places, clusters: dict[str, str], seconds: float) -> StoredMap:
-    inside, span = framed(places)
-    found = {path: (x, y) for path, (x, y) in zip(paths, inside.round(_DIGITS).tolist(), strict=True)}
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    return StoredMap(content, now, round(seconds, 3), span, found, clusters)
-
-
 def _points(generation: Generation, made: StoredMap, urls: PageUrls) -> list[MapPoint]:
     labels = generation.catalog.pages.labels()
-    missing = [path for path, _, _ in labels if path not in made.places]
-    new = _place_new_pages(generation, made, [path for path, _, _ in labels], missing) if missing else {}
+    new = _new_places(generation, made, [path for path, _, _ in labels])
     return [
         MapPoint(
-            path, title, page_name(path), *place, _folder(path), category, path in new, urls.of(path), made.clusters.get(path)
+            path, title, page_name(path), x, y, _folder(path), category, path in new, urls.of(path), made.clusters.get(path)
         )
         for path, title, category in labels
-        for place in [new.get(path) or made.places[path]]
+        for x, y in [new.get(path) or made.places[path]]
     ]
 
 
-def _place_new_pages(generation: Generation, made: StoredMap, paths: Sequence[str], missing: Sequence[str]) -> dict[str, Place]:
+def _new_places(generation: Generation, made: StoredMap, paths: Sequence[str]) -> dict[str, Place]:
     """Return positions for pages missing on the map: between the nearest pages on it, or the middle if it has none."""
-    known = [path for path in paths if path in made.places]
-    if not known:
+    missing, known = [path for path in paths if path not in made.places], [path for path in paths if path in made.places]
+    if not missing or not known:
         return dict.fromkeys(missing, (MIDDLE, MIDDLE))
     vectors = _vectors(generation, [*missing, *known])
     places = np.array([made.places[path] for path in known])
@@ -224,51 +239,8 @@ def _folder(path: str) -> str:
     return path.partition("/")[0] if "/" in path else ""
 
 
-def _pause_after(made: StoredMap | None) -> float:
-    return 0.0 if made is None else max(_MIN_PAUSE_SECONDS, _PAUSE_FACTOR * made.seconds)
-
-
 def _seconds_since(moment: str) -> float:
     try:
         return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(moment)).total_seconds())
     except (ValueError, TypeError):
         return 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class StoredMap:
-    """A map as it is stored in the data directory."""
-
-    content: str
-    """Fingerprint of the pages and vectors that it shows."""
-    made: str
-    """When it was built, ISO 8601 in UTC."""
-    seconds: float
-    """How long that took."""
-    span: float
-    """What 1 stands for in the projection's own units."""
-    places: dict[str, Place]
-    """Positions by path, from 0 to 1 in both directions."""
-    clusters: dict[str, str]
-    """The names of the pages' clusters by path."""
-
-
-def read_map(path: Path) -> StoredMap | None:
-    """Read the stored map; None if there is none or it is corrupt."""
-    try:
-        values = json.loads(path.read_bytes())
-        places = {page: (float(x), float(y)) for page, (x, y) in values.pop("places").items()}
-        found = StoredMap(**values, places=places)
-        is_sound = all(0 <= x <= 1 and 0 <= y <= 1 for x, y in places.values()) and 0 < found.span < float("inf")
-        has_names = all(isinstance(name, str) for name in found.clusters.values())
-        return found if is_sound and has_names and found.seconds >= 0 else None
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        log.warning("the map cannot be read and is built again: %s", error)
-        return None
-
-
-def write_map(path: Path, made: StoredMap) -> None:
-    """Store a map in place of the last one. Errors: `OSError`."""
-    write_atomically(path, json.dumps(asdict(made), separators=(",", ":")))

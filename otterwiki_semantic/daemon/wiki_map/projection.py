@@ -1,31 +1,26 @@
-"""Project vectors onto a plane, near ones near each other, in a process that lives for one map.
+"""Project vectors onto a plane, and group them, so that pages near in meaning are near each other and in one group.
 
-``python -m otterwiki_semantic.daemon.wiki_map.projection`` reads eight bytes from its standard input, the length of what
-follows, and then the arguments of `project` as NumPy's npz. It answers with the positions as npy. scikit-learn is imported
-here and nowhere else, so that its memory goes with the process. The process ends when its input is closed.
+Only `project` imports scikit-learn, and only a process that lives for one map calls it, so that its memory goes with it.
 """
 
 from __future__ import annotations
 
-import io
-import os
-import signal
-import sys
-import threading
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from otterwiki_semantic.daemon.wiki_map.names import group_names
+from otterwiki_semantic.embedding import Matrix
+
 Places = npt.NDArray[np.float64]
 """One position per row, in units of t-SNE; a row of NaN stands for no position."""
 
-LIBRARY_MISSING = 3
-"""Exit status if scikit-learn is not installed."""
-LENGTH_BYTES = 8
+MOST_GROUPS = 8
+"""As many as the map has colours."""
 MIDDLE = 0.5
-_TIMEOUT_SECONDS = 3600
-_NICE = 10
+_PAGES_PER_GROUP = 12
 _COMPONENTS = 50
 _PERPLEXITY = 30.0
 _FRESH_ITERATIONS, _FEWER_ITERATIONS, _MORE_ITERATIONS = 1000, 500, 250
@@ -42,27 +37,61 @@ _NEAREST = 3
 _BATCH_ROWS = 1_000
 
 
-def project(vectors: npt.NDArray[np.float32], last: Places) -> Places:
-    """Return a position for each vector by t-SNE (van der Maaten & Hinton, 2008; Barnes-Hut: van der Maaten, 2014).
+def project(vectors: Matrix, last: Places, titles: Sequence[str]) -> tuple[Places, list[str | None]]:
+    """Return for each vector its position, and the name of its group of vectors near in meaning.
 
-    Rows of `last` are the positions on the last map. With enough of them the map is continued and changes most where the
-    vectors did; a new one starts with principal components (Kobak & Berens, 2019). Deterministic on one machine; every
-    position is finite.
+    Rows of `last` are the positions on the last map. Zero vectors, and all of a very small wiki, have no group. Deterministic
+    on one machine; every position is finite. Errors: `ImportError` without scikit-learn.
+    """
+    return _places(vectors, last), _groups(vectors, titles)
+
+
+def _places(vectors: Matrix, last: Places) -> Places:
+    """Return positions by t-SNE (van der Maaten & Hinton, 2008; Barnes-Hut: van der Maaten, 2014).
+
+    With enough positions of the last map it is continued, and changes most where the vectors did; a new one starts with
+    principal components (Kobak & Berens, 2019).
     """
     count = len(vectors)
-    if count <= 1:
+    if count < 2:
         return np.zeros((count, 2))
-    components = _principal_components(vectors)
+    centred = vectors - vectors.mean(axis=0)
+    components = centred @ np.linalg.eigh(centred.T @ centred)[1][:, : -_COMPONENTS - 1 : -1]
+    plane: Places = components[:, :2].astype(np.float64)
     if count <= _EXACT:
-        return _first_two(components)
+        return plane
     is_known = np.isfinite(last).all(axis=1)
+    jitter = _JITTER * np.random.default_rng(0).standard_normal((count, 2))  # separates points at the same position
     if is_known.sum() <= max(_EXACT, _ENOUGH_KNOWN * count) or not np.ptp(last[is_known], axis=0).any():
-        iterations = _FRESH_ITERATIONS if count < _MANY else _FEWER_ITERATIONS
-        return _tsne(components, _initial_positions(components), max_iter=iterations)
+        start = _FIRST_SPREAD * (plane / max(plane[:, 0].std(), 1e-9) + jitter)
+        return _tsne(components, start, max_iter=_FRESH_ITERATIONS if count < _MANY else _FEWER_ITERATIONS)
     start = last.copy()
     start[~is_known] = near_places(components[~is_known], components[is_known], last[is_known])
     rate = _CONTINUED_LEARNING_RATE * max(count / 4, 50)
-    return _tsne(components, start + _jitter(count), early_exaggeration=1.0, learning_rate=rate, max_iter=_MORE_ITERATIONS)
+    return _tsne(components, start + jitter, early_exaggeration=1.0, learning_rate=rate, max_iter=_MORE_ITERATIONS)
+
+
+def _tsne(components: Matrix, start: Places, **how: Any) -> Places:
+    from sklearn.manifold import TSNE
+
+    perplexity = min(_PERPLEXITY, (len(components) - 1) / 3)
+    tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=0, n_jobs=1, **how)
+    return np.nan_to_num(np.asarray(tsne.fit_transform(components), dtype=np.float64))
+
+
+def _groups(vectors: Matrix, titles: Sequence[str]) -> list[str | None]:
+    """Return the name of each vector's group by k-means, which for unit vectors groups by cosine."""
+    rows = np.flatnonzero(vectors.any(axis=1))
+    number = min(MOST_GROUPS, len(rows) // _PAGES_PER_GROUP)
+    found: list[str | None] = [None] * len(vectors)
+    if number > 1:
+        from sklearn.cluster import KMeans
+
+        labels = KMeans(number, n_init=4, random_state=0).fit_predict(vectors[rows])
+        names = group_names([[titles[row] for row in rows[labels == label]] for label in range(number)])
+        for row, label in zip(rows, labels, strict=True):
+            found[row] = names[label]
+    return found
 
 
 def framed(places: Places) -> tuple[Places, float]:
@@ -74,7 +103,7 @@ def framed(places: Places) -> tuple[Places, float]:
     return np.clip((places - (low + high) / 2) / span + MIDDLE, 0, 1), span
 
 
-def near_places(vectors: npt.NDArray[np.float32], known: npt.NDArray[np.float32], places: Places) -> Places:
+def near_places(vectors: Matrix, known: Matrix, places: Places) -> Places:
     """Return for each vector the mean position of the three nearest known ones; at least one must be known."""
     lengths = np.einsum("ij,ij->i", known, known)
     found = np.empty((len(vectors), 2))
@@ -85,63 +114,3 @@ def near_places(vectors: npt.NDArray[np.float32], known: npt.NDArray[np.float32]
         nearest = np.argpartition(distances, count - 1, axis=1)[:, :count]
         found[start : start + _BATCH_ROWS] = places[nearest].mean(axis=1)
     return found
-
-
-def _principal_components(vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    from sklearn.decomposition import PCA
-
-    if not np.ptp(vectors, axis=0).any():  # all are the same
-        return np.zeros((len(vectors), 2), dtype=np.float32)
-    found: Any = PCA(min(_COMPONENTS, *vectors.shape), random_state=0).fit_transform(vectors)
-    return np.asarray(found, dtype=np.float32)
-
-
-def _first_two(components: npt.NDArray[np.float32]) -> Places:
-    places = np.zeros((len(components), 2))
-    places[:, : components.shape[1]] = components[:, :2]
-    return places
-
-
-def _initial_positions(components: npt.NDArray[np.float32]) -> Places:
-    places = _first_two(components)
-    return _FIRST_SPREAD * (places / max(float(places[:, 0].std()), 1e-9) + _jitter(len(places)))
-
-
-def _jitter(count: int) -> Places:
-    """Return small random offsets, so that points at the same position can separate."""
-    return _JITTER * np.random.default_rng(0).standard_normal((count, 2))
-
-
-def _tsne(components: npt.NDArray[np.float32], start: Places, **how: float) -> Places:
-    from sklearn.manifold import TSNE
-
-    perplexity = min(_PERPLEXITY, (len(components) - 1) / 3)
-    tsne = TSNE(perplexity=perplexity, init=start.astype(np.float32), random_state=0, n_jobs=1, **how)
-    return np.nan_to_num(np.asarray(tsne.fit_transform(components), dtype=np.float64))
-
-
-def _exit_with_parent() -> None:
-    os.read(0, 1)
-    os._exit(1)
-
-
-def main() -> int:
-    """Read the arguments of `project`, write its result, and return the exit status."""
-    os.nice(_NICE)
-    signal.alarm(_TIMEOUT_SECONDS)
-    length = int.from_bytes(sys.stdin.buffer.read(LENGTH_BYTES), "big")
-    given = np.load(io.BytesIO(sys.stdin.buffer.read(length)))
-    threading.Thread(target=_exit_with_parent, daemon=True).start()
-    try:
-        places = project(given["vectors"], given["last"])
-    except ImportError as error:
-        print(error, file=sys.stderr)
-        return LIBRARY_MISSING
-    answer = io.BytesIO()
-    np.save(answer, places)
-    sys.stdout.buffer.write(answer.getvalue())
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

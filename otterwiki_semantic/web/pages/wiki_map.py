@@ -1,27 +1,36 @@
-"""The map of the wiki: a canvas that a script fills, and the same pages as a table, a hundred at a time."""
+"""The map of the wiki: one picture with a link for each page, and the same pages as a table, a hundred at a time."""
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import nsmallest
 from typing import Annotated, Any
 
-from flask import render_template, request
+from flask import request
 from flask.typing import ResponseReturnValue
 from msgspec import Meta
 
 from otterwiki_semantic.core.errors import ParameterError, SemanticError
 from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.parameters import Request, parse_parameters
-from otterwiki_semantic.core.records import MapPoint, MapState, WikiMap
+from otterwiki_semantic.core.records import MapPoint, MapState
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.auth import has_permission
-from otterwiki_semantic.web.pages.layout import page_url, render_page, status_of
+from otterwiki_semantic.web.pages.layout import page_urls, render_page, status_of
 
 _ROWS = 100
 _NEIGHBOURS = 3
+_COLOURS = 8
+_FLAT = 0.5
+"""A wiki is coloured by meaning if at most this share of its pages is in a folder."""
+_SIDE, _MARGIN = 1000, 40
+"""Units of the picture for positions from 0 to 1, and the room around them."""
+COLOUR_BY = {"folder": "Top folder", "category": "Category", "cluster": "Meaning"}
+_NAMELESS = {"folder": "no folder", "category": "no category", "cluster": "no group"}
 
 
 class _PartRequest(Request, frozen=True):
@@ -32,97 +41,96 @@ class _PartRequest(Request, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A page of the table, and the pages nearest to it on the map, nearest first."""
+class Group:
+    """Pages of one colour: numbered from 1, or grey."""
 
-    page: MapPoint
-    near: tuple[MapPoint, ...]
+    name: str
+    colour: int | str
+    points: Sequence[MapPoint]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A part of the table."""
+    """A part of the table, by number from 1: its pages, each with those nearest to it on the map, nearest first."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[tuple[MapPoint, list[MapPoint]], ...]
     number: int
-    """Number of the part, from 1."""
     parts: int
-    total: int
-    """Number of pages in all parts."""
 
 
 def map_view(service: IndexService) -> ResponseReturnValue:
-    """Return the page of the map, or the part of it that its script loads once there is a map."""
-    values, status = _values(service)
-    if "part" in request.args:
-        return render_template("semantic_search/map_table.html", **values), status
+    """Return the page of the map."""
+    values: dict[str, Any] = {"query": request.args.get("q", "").strip()}
+    status = 200
+    try:
+        number = parse_parameters(_PartRequest, {"page": request.args.get("page")}).page
+        found = service.map(page_urls())
+        values["map"] = found
+        if found.state is MapState.READY:
+            choices = _choices(found.points)
+            by = request.args.get("by", "")
+            by = by if by in choices else _first_choice(found.points)
+            values |= {"by": by, "choices": choices, "table": table(found.points, number), **picture_of(found.points, by)}
+    except SemanticError as error:
+        hint = None if isinstance(error, ParameterError) or not has_permission("ADMIN") else problem(error).hint
+        values, status = {**values, "message": str(error), "hint": hint}, status_of(error)
     return render_page("semantic_search/map.html", title="Map of the wiki", **values), status
 
 
-def _values(service: IndexService) -> tuple[dict[str, Any], int]:
-    values = {"query": request.args.get("q", "").strip(), "map": None, "table": None, "page_url": page_url, "message": None}
-    try:
-        number = parse_parameters(_PartRequest, {"page": request.args.get("page")}).page
-        found = service.map()
-    except SemanticError as error:
-        return {**values, "message": str(error), "hint": _hint(error)}, status_of(error)
-    return {**values, "map": found, "table": table(found, number)}, 200
+def picture_of(points: Sequence[MapPoint], by: str) -> dict[str, Any]:
+    """Return the values of the picture's template."""
+    axes = [point.x for point in points], [point.y for point in points]
+    first = [_SIDE * min(axis) - _MARGIN for axis in axes]
+    sizes = [_SIDE * (max(axis) - min(axis)) + 2 * _MARGIN for axis in axes]
+    box = " ".join(f"{length:.1f}" for length in (*first, *sizes))
+    return {"groups": grouped(points, by), "box": box, "total": len(points), "place": _place}
 
 
-def _hint(error: SemanticError) -> str | None:
-    """Return what to do about an error, for administrators."""
-    return None if isinstance(error, ParameterError) or not has_permission("ADMIN") else problem(error).hint
+def _choices(points: Sequence[MapPoint]) -> dict[str, str]:
+    return {by: name for by, name in COLOUR_BY.items() if by != "cluster" or any(point.cluster for point in points)}
 
 
-def table(found: WikiMap, number: int) -> Table | None:
-    """Return a part of the table, the last one if `number` is too large; None without a map."""
-    if found.state is not MapState.READY:
-        return None
-    parts = max(1, -(-len(found.points) // _ROWS))
+def _first_choice(points: Sequence[MapPoint]) -> str:
+    """Return what to colour by: groups of meaning if there are some, and folders say little."""
+    folders = Counter(point.folder for point in points)
+    is_flat = len(points) - folders[""] <= _FLAT * len(points) or len(folders) == 1
+    return "cluster" if is_flat and any(point.cluster for point in points) else "folder"
+
+
+def grouped(points: Sequence[MapPoint], by: str) -> list[Group]:
+    """Return the groups, largest first. Groups beyond the colours, and pages without a group, are grey and come last."""
+    members: defaultdict[str, list[MapPoint]] = defaultdict(list)
+    for point in points:
+        members[getattr(point, by) or ""].append(point)
+    nameless = members.pop("", [])
+    named = sorted(members.items(), key=lambda each: (-len(each[1]), each[0]))
+    groups = [Group(name, number, found) for number, (name, found) in enumerate(named[:_COLOURS], 1)]
+    others = [point for _, found in named[_COLOURS:] for point in found]
+    grey = [Group(f"others ({len(named) - _COLOURS})", "others", others), Group(_NAMELESS[by], "none", nameless)]
+    return groups + [group for group in grey if group.points]
+
+
+def _place(point: MapPoint) -> str:
+    return f"M{_SIDE * point.x:.1f} {_SIDE * point.y:.1f}h0"  # a dot
+
+
+def table(points: Sequence[MapPoint], number: int) -> Table:
+    """Return a part of the table, the last one if `number` is too large."""
+    parts = max(1, -(-len(points) // _ROWS))
     number = min(number, parts)
-    return Table(_rows(found.points, (number - 1) * _ROWS), number, parts, len(found.points))
+    across = sorted(points, key=lambda point: point.x)
+    shown = points[(number - 1) * _ROWS : number * _ROWS]
+    return Table(tuple((point, nearest(point, across)) for point in shown), number, parts)
 
 
-def _rows(points: Sequence[MapPoint], first: int) -> tuple[Row, ...]:
-    grid = Grid([(point.x, point.y) for point in points])
-    shown = range(first, min(first + _ROWS, len(points)))
-    return tuple(Row(points[at], tuple(points[near] for near in grid.nearest(at, _NEIGHBOURS))) for at in shown)
-
-
-Point = tuple[float, float]
-
-_POINTS_PER_CELL = 2
-
-
-class Grid:
-    """A spatial grid of points with coordinates from 0 to 1."""
-
-    def __init__(self, points: Sequence[Point]) -> None:
-        self._points = points
-        self._cells_per_side = max(1, math.isqrt(len(points) // _POINTS_PER_CELL))
-        self._cells: dict[tuple[int, int], list[int]] = {}
-        for number, point in enumerate(points):
-            self._cells.setdefault(self._cell(point), []).append(number)
-
-    def nearest(self, number: int, n: int) -> list[int]:
-        """Return the `n` points nearest to another, by number; ties in the order of the points."""
-        place, near = self._points[number], list[tuple[float, int]]()
-        for ring in range(self._cells_per_side):
-            # Points in this ring and beyond are at least this far away.
-            if len(near) == n and near[-1][0] < (ring - 1) / self._cells_per_side:
-                break
-            found = ((math.dist(place, self._points[other]), other) for other in self._ring(place, ring) if other != number)
-            near = nsmallest(n, (*near, *found))
-        return [other for _, other in near]
-
-    def _cell(self, point: Point) -> tuple[int, int]:
-        column, row = (min(int(part * self._cells_per_side), self._cells_per_side - 1) for part in point)
-        return column, row
-
-    def _ring(self, place: Point, ring: int) -> Iterator[int]:
-        """Yield the points of the cells that are `ring` cells away."""
-        column, row = self._cell(place)
-        for x in range(column - ring, column + ring + 1):
-            is_edge = abs(x - column) == ring
-            for y in range(row - ring, row + ring + 1) if is_edge else {row - ring, row + ring}:
-                yield from self._cells.get((x, y), ())
+def nearest(point: MapPoint, across: Sequence[MapPoint]) -> list[MapPoint]:
+    """Return the three points nearest to one of `across`, which are in the order of `x`; ties in the order of paths."""
+    at = bisect_left(across, point.x, key=lambda other: other.x)
+    found: list[tuple[float, str, MapPoint]] = []
+    for other in heapq.merge(across[at:], reversed(across[:at]), key=lambda other: abs(other.x - point.x)):
+        if len(found) == _NEIGHBOURS and abs(other.x - point.x) > found[-1][0]:
+            break
+        if other.path != point.path:
+            away = math.dist((point.x, point.y), (other.x, other.y))
+            found = heapq.nsmallest(_NEIGHBOURS, [*found, (away, other.path, other)])
+    return [other for _, _, other in found]

@@ -1,20 +1,11 @@
-// The map of the wiki: loads its points after the page itself, and highlights search results as you type.
-import { Drawing } from "./map_drawing.js";
-import { firstChoice, groupsOf, isGrey, numeral, showLegend } from "./map_groups.js";
-import { moving } from "./map_moving.js";
-import { View } from "./map_view.js";
+// The map of the wiki: moves and labels the picture that is in the page, and highlights search results as you type.
+import { placeLabels } from "./map_labels.js";
 
-const TYPING_MS = 120, MAKING_MS = 2000, RESTING_MS = 10000, MOST_FOUND = 50;
-const page = document.getElementById("semantic-map");
-const form = document.getElementById("semantic-map-form");
-const field = document.getElementById("search-query");
-const list = document.getElementById("semantic-map-list");
-const status = document.getElementById("semantic-map-status");
-const part = document.getElementById("semantic-map-part");
-const inSight = document.getElementById("semantic-map-in-sight");
+const STEP = 1.5, MOST_ZOOM = 128, WHEEL = 0.0015, LINE_PX = 33, PAN_PX = 80, CLICK_PX = 4, REACH_PX = 14, MOST_DOT_PX = 14;
+const MANY = 2000, RESTING_MS = 120, TYPING_MS = 120, MAKING_MS = 2000, MOST_FOUND = 50;
 const LOST = "The wiki cannot be reached, or you are logged out. Reload the page to try again.";
-let asked = null; // aborts the search in progress
-let typing = 0;
+const DIRECTIONS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+const byId = (name) => document.getElementById(`semantic-map-${name}`);
 
 async function ask(address, options) {
   const reply = await fetch(address, { headers: { "X-Requested-With": "fetch" }, redirect: "error", ...options });
@@ -22,98 +13,211 @@ async function ask(address, options) {
   return reply;
 }
 
-function say(text) {
-  if (status.textContent !== text) status.textContent = text;
+function wait(address) {
+  setTimeout(async () => {
+    const state = document.hidden ? "making" : await ask(address).then(async (reply) => (await reply.json()).state).catch(() => "making");
+    if (state === "making") wait(address);
+    else location.reload();
+  }, MAKING_MS);
 }
 
-let state = null; // of the map when it was last loaded
-
-async function load() {
-  const reply = await ask(page.dataset.map);
-  if (!reply.ok) throw new Error(`the map cannot be loaded: ${reply.status}`);
-  const map = await reply.json();
-  const isReady = map.state === "ready";
-  if (isReady !== Boolean(part.querySelector("table")) || (state && map.state !== state)) await loadPart();
-  state = map.state;
-  say("");
-  if (isReady && map.points.length) show(map.points);
-  else setTimeout(begin, map.state === "making" ? MAKING_MS : RESTING_MS);
+function leastOf(among, cost) {
+  let best = null, least = Infinity;
+  for (const each of among) {
+    const its = cost(each);
+    if (its < least) [best, least] = [each, its];
+  }
+  return best;
 }
 
-async function loadPart() {
-  const source = new URL(location.href);
-  source.searchParams.set("part", "table");
-  const reply = await ask(source);
-  if (reply.ok) part.innerHTML = await reply.text();
-}
+function show(plot, points) {
+  const layer = plot.firstElementChild, svg = layer.firstElementChild;
+  const { x: left, y: top, width, height } = svg.viewBox.baseVal, dot = parseFloat(getComputedStyle(svg).getPropertyValue("--semantic-map-dot"));
+  const ring = svg.querySelector(".semantic-map-here"), labels = svg.querySelector(".semantic-map-labels");
+  let box = { x: left, y: top, width, height }, drawn = box, here = null, found = null, frame = 0, resting = 0;
 
-function begin() {
-  if (document.hidden) return void setTimeout(begin, MAKING_MS);
-  load().catch(() => {
-    say("The map cannot be loaded now. Retrying …");
-    setTimeout(begin, RESTING_MS);
-  });
-}
-
-function show(points) {
-  page.hidden = form.hidden = false;
-  const canvas = document.getElementById("semantic-map-canvas");
-  const tip = document.getElementById("semantic-map-tip");
-  const view = new View(points);
-  const buttonsPlace = page.querySelector(".semantic-map-buttons");
-  const drawing = new Drawing(canvas, points, view, buttonsPlace, (seen) => (inSight.textContent = `${numeral(seen)} of ${numeral(points.length)} pages visible`));
-  const buttons = { in: document.getElementById("semantic-map-in"), out: document.getElementById("semantic-map-out"), reset: document.getElementById("semantic-map-reset") };
-  moving({ canvas, tip, buttons, points, view, drawing });
-  colouring(points, drawing);
-  searching(points, drawing);
-}
-
-function colouring(points, drawing) {
-  const colour = () => {
-    const groups = groupsOf(points, form.elements.by.value);
-    showLegend(document.getElementById("semantic-map-legend"), groups);
-    drawing.set({ groups: [...groups.filter(isGrey), ...groups.filter((group) => !isGrey(group))] }); // the last ones are drawn on top
-  };
-  form.elements.by.value = firstChoice(points);
-  document.getElementById("semantic-map-clusters").hidden = !points.some((point) => point.cluster);
-  form.addEventListener("change", (event) => event.target.name === "by" && colour());
-  colour();
-}
-
-// Searching
-
-function searching(points, drawing) {
-  const numbers = new Map(points.map((point, at) => [point.path, at]));
-
-  async function find(query, { draft }) {
-    asked?.abort();
-    const mine = (asked = new AbortController());
-    keep(query);
-    if (!query) return light(null, "");
-    const source = new URL(page.dataset.search, location.href);
-    source.search = new URLSearchParams({ q: query, n: MOST_FOUND, max_chunks_per_page: 1, ...(draft ? { draft: 1 } : {}) });
-    const reply = await ask(source, { signal: mine.signal });
-    const answer = await reply.json();
-    if (mine.signal.aborted) return;
-    if (!reply.ok) return light(null, answer.error?.message ?? "The wiki could not answer. Try again in a moment.");
-    const paths = answer.results.filter((each) => each.relevant).map((each) => each.path);
-    const found = new Set(paths.map((path) => numbers.get(path)).filter((at) => at !== undefined));
-    light(found, found.size ? summary(found.size) : "Nothing relevant was found.");
+  // Returns how the picture lies on the screen: what one unit and a place are in pixels, and the other way round.
+  function projection() {
+    const view = plot.getBoundingClientRect(), scale = Math.min(view.width / box.width, view.height / box.height);
+    const x = view.left + view.width / 2 - (box.x + box.width / 2) * scale, y = view.top + view.height / 2 - (box.y + box.height / 2) * scale;
+    return { view, scale, pixel: (at) => [at.x * scale + x, at.y * scale + y], place: ([across, down]) => ({ x: (across - x) / scale, y: (down - y) / scale }) };
   }
 
+  function change() {
+    plot.classList.toggle("semantic-map-whole", box.width === width);
+    clearTimeout(resting);
+    frame ||= requestAnimationFrame(() => {
+      frame = 0;
+      if (points.length <= MANY) return draw();
+      const { scale } = projection(), x = drawn.x + drawn.width / 2 - box.x - box.width / 2, y = drawn.y + drawn.height / 2 - box.y - box.height / 2;
+      layer.style.transform = `translate(${x * scale}px, ${y * scale}px) scale(${drawn.width / box.width})`; // which the browser has drawn already
+      resting = setTimeout(draw, RESTING_MS);
+    });
+  }
+
+  function draw() {
+    resting = 0;
+    drawn = box;
+    svg.setAttribute("viewBox", `${box.x} ${box.y} ${box.width} ${box.height}`);
+    layer.style.transform = "";
+    svg.style.setProperty("--semantic-map-dot", dotPx() / projection().scale);
+    label();
+  }
+
+  const dotPx = () => Math.min(MOST_DOT_PX, dot * Math.sqrt(width / box.width));
+  const label = () => resting || placeLabels(labels, points, projection(), { here, found, radius: dotPx() / 2 });
+
+  function pointAt(point) {
+    if (point === here) return;
+    here = point;
+    ring.setAttribute("d", here ? here.link.lastElementChild.getAttribute("d") : "");
+    plot.classList.toggle("semantic-map-on-page", Boolean(here));
+    label();
+  }
+
+  function moveTo(x, y) {
+    const within = (least, size, middle) => Math.min(least + size, Math.max(least, middle));
+    box = { ...box, x: within(left, width, x + box.width / 2) - box.width / 2, y: within(top, height, y + box.height / 2) - box.height / 2 };
+    change();
+  }
+
+  function reset() {
+    box = { x: left, y: top, width, height };
+    change();
+  }
+
+  // Zooms around a place, which stays where it is; returns whether anything changed.
+  function zoomBy(factor, around = here ?? { x: box.x + box.width / 2, y: box.y + box.height / 2 }) {
+    const share = Math.max(1 / MOST_ZOOM, Math.min(1, box.width / factor / width)), by = (share * width) / box.width;
+    if (by === 1) return false;
+    if (share === 1) return reset(), true;
+    box = { ...box, width: width * share, height: height * share };
+    moveTo(around.x - (around.x - box.x) * by, around.y - (around.y - box.y) * by);
+    return true;
+  }
+
+  const placeOf = (event) => projection().place([event.clientX, event.clientY]);
+
+  function under(event) {
+    const { x, y } = placeOf(event), reach = REACH_PX / projection().scale;
+    return leastOf(points, (point) => {
+      const away = Math.hypot(point.x - x, point.y - y);
+      return away <= reach ? away : Infinity;
+    });
+  }
+
+  // Goes to the next page in a direction: within 45 degrees, preferably near and straight ahead.
+  function step([right, down]) {
+    const from = here ?? { x: box.x + box.width / 2, y: box.y + box.height / 2 };
+    const next = leastOf(found?.size ? found : points, (point) => {
+      const x = point.x - from.x, y = point.y - from.y, along = x * right + y * down, aside = Math.abs(x * down) + Math.abs(y * right);
+      return here && (along <= 0 || aside > along) ? Infinity : Math.abs(along) + 2 * aside;
+    });
+    if (!next) return;
+    const isSeen = next.x > box.x && next.y > box.y && next.x < box.x + box.width && next.y < box.y + box.height;
+    if (!isSeen) moveTo(next.x - box.width / 2, next.y - box.height / 2);
+    next.link.focus({ preventScroll: true });
+  }
+
+  // With the pointer: one drags, two zoom
+
+  const held = new Map();
+  let travelled = 0, isTouch = false;
+
+  plot.addEventListener("pointerdown", (event) => {
+    if (event.button) return;
+    if (!held.size) [travelled, isTouch] = [0, event.pointerType === "touch"];
+    held.set(event.pointerId, event);
+  });
+  plot.addEventListener("pointermove", (event) => {
+    const before = held.get(event.pointerId), { scale } = projection();
+    if (!before) return void (event.pointerType !== "touch" && pointAt(under(event)));
+    const other = [...held.values()].find((each) => each !== before);
+    travelled += Math.hypot(event.clientX - before.clientX, event.clientY - before.clientY);
+    held.set(event.pointerId, event);
+    if (travelled > CLICK_PX) plot.setPointerCapture(event.pointerId);
+    const apart = (each) => Math.hypot(each.clientX - other.clientX, each.clientY - other.clientY);
+    if (other) zoomBy(apart(event) / Math.max(1, apart(before)), placeOf(other));
+    else if (travelled > CLICK_PX) moveTo(box.x - (event.clientX - before.clientX) / scale, box.y - (event.clientY - before.clientY) / scale);
+  });
+  for (const name of ["pointerup", "pointercancel"]) plot.addEventListener(name, (event) => held.delete(event.pointerId));
+  plot.addEventListener("pointerleave", (event) => event.pointerType === "touch" || plot.contains(document.activeElement) || pointAt(null));
+  plot.addEventListener("dragstart", (event) => event.preventDefault());
+  plot.addEventListener("click", (event) => {
+    if (!event.detail) return; // a key opens the page
+    const point = travelled > CLICK_PX ? null : under(event), isFirstTouch = isTouch && point !== here;
+    if (travelled <= CLICK_PX) pointAt(point);
+    if (point && !isFirstTouch && point.link.contains(event.target)) return; // the link opens it
+    event.preventDefault();
+    if (point && !isFirstTouch && point.link.href.baseVal) location.assign(point.link.href.baseVal);
+  });
+  plot.addEventListener("wheel", (event) => {
+    if (event.shiftKey) return;
+    const pixels = event.deltaY * (event.deltaMode ? LINE_PX : 1) * (event.ctrlKey ? 5 : 1);
+    if (zoomBy(Math.exp(-pixels * WHEEL), placeOf(event))) event.preventDefault(); // at the limit the page scrolls
+  }, { passive: false });
+
+  // With keys and buttons
+
+  const keys = { "+": () => zoomBy(STEP), "=": () => zoomBy(STEP), "-": () => zoomBy(1 / STEP), 0: reset, Home: reset, Escape: () => pointAt(null) };
+  plot.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey) return;
+    const direction = DIRECTIONS[event.key], pan = PAN_PX / projection().scale;
+    if (direction && event.shiftKey) moveTo(box.x + direction[0] * pan, box.y + direction[1] * pan);
+    else if (direction) step(direction);
+    else if (keys[event.key]) keys[event.key]();
+    else return;
+    event.preventDefault();
+  });
+  plot.addEventListener("focusin", (event) => event.target.matches(":focus-visible") && pointAt(points.find(({ link }) => link === event.target) ?? null));
+  plot.addEventListener("focusout", () => pointAt(null));
+  const buttons = byId("buttons");
+  [() => zoomBy(STEP), () => zoomBy(1 / STEP), reset].forEach((act, at) => buttons.children[at].addEventListener("click", act));
+  buttons.hidden = false;
+  points[0].link.setAttribute("tabindex", 0);
+  new ResizeObserver(draw).observe(plot);
+
+  return (those) => {
+    found = those;
+    svg.classList.toggle("semantic-map-searched", Boolean(found));
+    for (const point of points) point.link.classList.toggle("semantic-map-found", Boolean(found?.has(point)));
+    label();
+  };
+}
+
+function searching(points, highlight) {
+  const form = byId("form"), field = form.elements.q, status = byId("status"), pages = new Map(points.map((point) => [point.link.getAttribute("href"), point]));
+  let asked = null, typing = 0;
+
   function light(found, text) {
-    drawing.set({ found });
-    say(text);
+    highlight(found);
+    status.textContent = text;
+  }
+
+  async function find(query, draft) {
+    const mine = (asked = new AbortController()), source = new URL(form.dataset.search, location.href);
+    for (const link of document.querySelectorAll(".semantic-map-page a[data-query]")) link.href = withQuery(link.href, query);
+    byId("list").hidden = !query;
+    history.replaceState(null, "", withQuery(location.href, query));
+    if (!query) return light(null, "");
+    source.search = new URLSearchParams({ q: query, n: MOST_FOUND, max_chunks_per_page: 1, ...(draft ? { draft: 1 } : {}) });
+    const reply = await ask(source, { signal: mine.signal }), answer = await reply.json();
+    if (mine.signal.aborted) return;
+    if (!reply.ok) return light(null, answer.error?.message ?? "The wiki could not answer. Try again in a moment.");
+    const relevant = answer.results.filter((each) => each.relevant).map((each) => pages.get(each.url?.split("#")[0]));
+    const found = new Set(relevant.filter(Boolean)), count = found.size;
+    light(found, count ? (count < MOST_FOUND ? `${count} ${count === 1 ? "page" : "pages"} found.` : `The ${count} best pages found.`) : "Nothing relevant was found.");
   }
 
   function search(draft) {
     clearTimeout(typing);
-    find(field.value.trim(), { draft }).catch((error) => error.name !== "AbortError" && say(LOST));
+    asked?.abort();
+    find(field.value.trim(), draft).catch((error) => error.name !== "AbortError" && (status.textContent = LOST));
   }
 
   field.addEventListener("input", () => {
     clearTimeout(typing);
-    typing = setTimeout(() => search(true), TYPING_MS);
+    typing = setTimeout(search, TYPING_MS, true);
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -122,19 +226,24 @@ function searching(points, drawing) {
   if (field.value.trim()) search(true);
 }
 
-function summary(count) {
-  if (count === 1) return "1 page found.";
-  return count < MOST_FOUND ? `${count} pages found.` : `The ${count} best pages found.`;
+// Pages higher up in the wiki get a label first; neighbours in the document, which are often neighbours on the map, not one after the other.
+function byImportance(points) {
+  const mixed = new Map(points.map((point, at) => [point, Math.imul(at + 1, 0x9e3779b1) >>> 0]));
+  return points.sort((one, other) => one.depth - other.depth || mixed.get(one) - mixed.get(other));
 }
 
-function keep(query) {
-  for (const [link, base] of [[list, form.action], [null, location.href]]) {
-    const url = new URL(base);
-    if (query) url.searchParams.set("q", query);
-    else url.searchParams.delete("q");
-    if (link) Object.assign(link, { href: url, hidden: !query });
-    else if (url.href !== location.href) history.replaceState(null, "", url);
-  }
+function withQuery(address, query) {
+  const url = new URL(address);
+  if (query) url.searchParams.set("q", query);
+  else url.searchParams.delete("q");
+  return url.href;
 }
 
-begin();
+if (byId("making")) wait(byId("making").dataset.map);
+if (byId("plot")) {
+  const points = [...byId("plot").querySelectorAll("a")].map((link) => {
+    const [x, y] = link.lastElementChild.getAttribute("d").match(/-?[\d.]+/g).map(Number), [title, path] = link.textContent.split("\n");
+    return { link, x, y, title, depth: path.split("/").length };
+  });
+  searching(points, show(byId("plot"), byImportance(points)));
+}

@@ -1,50 +1,49 @@
 // Labels: as many titles as fit next to their points, those of pages higher up in the wiki first.
-const ROOM_PX = 11_000, ROOM_AMID_MANY_PX = 24_000, TRIED = 500, OBSTACLES = 300, LONGEST = 32, HEIGHT = 15;
+const ROOM_PX = 11_000, TRIED = 500, OBSTACLES = 300, LONGEST = 32, FONT_PX = 12, HEIGHT = 15, DESCENT = 3.5, EDGE = 4, FOUND_LARGER = 1.5;
+const pen = document.createElement("canvas").getContext("2d");
+const overlaps = (one, other) => one.left < other.right && other.left < one.right && one.top < other.bottom && other.top < one.bottom;
+const within = (one, other) => one.left >= other.left && one.right <= other.right && one.top >= other.top && one.bottom <= other.bottom;
 
-export function labelOrder(points) {
-  const depth = points.map((point) => point.path.split("/").length);
-  const spread = (at) => Math.imul(at + 1, 0x9e3779b1) >>> 0; // neighbours in the alphabet are often neighbours on the map
-  return points.map((_, at) => at).sort((a, b) => depth[a] - depth[b] || spread(a) - spread(b));
+function around(x, y, radius) {
+  return { left: x - radius, right: x + radius, top: y - radius, bottom: y + radius };
 }
 
-function overlaps(a, b) {
-  return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
-}
-
-function spots(left, top, width, radius) {
-  const gap = radius + 4, half = HEIGHT / 2;
-  const corners = [[left + gap, top - half], [left - gap - width, top - half], [left - width / 2, top - gap - HEIGHT], [left - width / 2, top + gap]];
-  return corners.map(([x, y]) => ({ left: x, top: y, right: x + width, bottom: y + HEIGHT }));
+// Returns where a text may be: right and left of a point, above and below it.
+function spots(x, y, width, gap) {
+  const corners = [[x + gap, y - HEIGHT / 2], [x - gap - width, y - HEIGHT / 2], [x - width / 2, y - gap - HEIGHT], [x - width / 2, y + gap]];
+  return corners.map(([left, top]) => ({ left, top, right: left + width, bottom: top + HEIGHT }));
 }
 
 // Returns a title that fits, cut between words if there are any.
 function shortened(title) {
-  if (title.length <= LONGEST) return title;
-  const cut = title.slice(0, LONGEST - 1);
-  const space = /\s/.test(title[LONGEST - 1]) ? cut.length : cut.search(/\s\S*$/);
-  return `${cut.slice(0, space > 0 ? space : cut.length).trimEnd()}…`;
+  return title.length <= LONGEST ? title : `${title.slice(0, LONGEST).replace(/\s+\S*$/, "")}…`;
 }
 
-// Returns titles with their positions. `seen` are the indices of visible points, most important first; `pixelOf` returns a position.
-export function labels(context, points, seen, { pixelOf, radius, width, height, covered }) {
-  const taken = [covered], placed = [], isSparse = seen.length <= OBSTACLES;
-  const most = Math.ceil((width * height) / (isSparse ? ROOM_PX : ROOM_AMID_MANY_PX));
-  if (isSparse) {
-    for (const at of seen) {
-      const [x, y] = pixelOf(at);
-      taken.push({ left: x - radius, right: x + radius, top: y - radius, bottom: y + radius });
-    }
-  }
-  for (const at of seen.slice(0, TRIED)) {
-    if (placed.length >= most) break;
-    const text = shortened(points[at].title);
-    const around = spots(...pixelOf(at), context.measureText(text).width, radius);
-    const spot = around.find((each) => (
-      each.left >= 0 && each.top >= 0 && each.right <= width && each.bottom <= height && !taken.some((other) => overlaps(each, other))
-    ));
+// Puts labels into a group of the picture: of the selected point in any case, and of those found, or of all, as far as there is room.
+export function placeLabels(labels, points, { view, scale, pixel, place }, { here, found, radius }) {
+  const room = { left: view.left + EDGE, right: view.right - EDGE, top: view.top + EDGE, bottom: view.bottom - EDGE };
+  const seen = points.filter((point) => within(around(...pixel(point), 0), view));
+  const taken = seen.length > OBSTACLES ? [] : seen.map((point) => around(...pixel(point), radius));
+  const most = Math.ceil((view.width * view.height) / ROOM_PX / (seen.length > OBSTACLES ? 2 : 1));
+  const gap = (found ? FOUND_LARGER : 1) * radius + 4;
+  const chosen = found ? seen.filter((point) => found.has(point)) : seen;
+  const texts = [];
+  pen.font = `${FONT_PX}px ${getComputedStyle(labels).fontFamily}`;
+  for (const point of new Set([...(here ? [here] : []), ...chosen.slice(0, TRIED)])) {
+    if (texts.length >= most) break;
+    const text = shortened(point.title), width = pen.measureText(text).width * (point === here ? 1.1 : 1);
+    const free = spots(...pixel(point), width, point === here ? gap + 3 : gap).filter((spot) => within(spot, room));
+    const spot = free.find((each) => !taken.some((other) => overlaps(each, other))) ?? (point === here ? free[0] : null);
     if (!spot) continue;
     taken.push(spot);
-    placed.push({ text, left: spot.left, top: spot.top + HEIGHT / 2 });
+    const label = document.createElementNS(labels.namespaceURI, "text");
+    const { x, y } = place([spot.left, spot.bottom - DESCENT]);
+    label.textContent = text;
+    label.setAttribute("x", x);
+    label.setAttribute("y", y);
+    label.classList.toggle("semantic-map-chosen", point === here);
+    texts.push(label);
   }
-  return placed;
+  labels.setAttribute("font-size", FONT_PX / scale);
+  labels.replaceChildren(...texts.reverse()); // the selected one last, on top
 }

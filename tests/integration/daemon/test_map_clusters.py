@@ -1,11 +1,12 @@
-"""Clusters of the map: pages about the same are in one, and its name says what they are about."""
+"""Groups of the map: pages about the same are in one, and its name says what they are about."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from otterwiki_semantic.daemon.wiki_map.clusters import cluster_names
+from otterwiki_semantic.daemon.wiki_map.names import group_names
+from otterwiki_semantic.daemon.wiki_map.projection import project
 from otterwiki_semantic.embedding import BundledModel
 
 SUBJECTS = {
@@ -26,36 +27,31 @@ def pages() -> dict[str, tuple[str, str]]:
     }
 
 
-def named(pages: dict[str, tuple[str, str]]) -> dict[str, str]:
+def named(pages: dict[str, tuple[str, str]], without: int | None = None) -> dict[str, str | None]:
+    """Return the name of each page's group, by path."""
     vectors = BundledModel().embed([text for _, text in pages.values()])
-    return cluster_names(list(pages), {path: title for path, (title, _) in pages.items()}, vectors)
+    if without is not None:
+        vectors[without] = 0
+    _, names = project(vectors, np.full((len(pages), 2), np.nan), [title for title, _ in pages.values()])
+    return dict(zip(pages, names, strict=True))
 
 
-def test_pages_about_the_same_are_in_a_cluster_with_their_word(pages: dict[str, tuple[str, str]]) -> None:
+def test_pages_about_the_same_are_in_a_group_with_their_word(pages: dict[str, tuple[str, str]]) -> None:
     names = named(pages)
     for at, subject in enumerate(SUBJECTS):
-        found = {name for path, name in names.items() if path.endswith(f"-{at}")}
-        assert len(found) == 1
-        assert subject in found.pop()
+        (name,) = {name for path, name in names.items() if path.endswith(f"-{at}")}
+        assert name
+        assert subject in name
     assert len(set(names.values())) == len(SUBJECTS)
-
-
-def test_the_same_pages_have_the_same_clusters(pages: dict[str, tuple[str, str]]) -> None:
-    assert named(pages) == named(pages)
+    assert named(pages) == names, "the same pages have the same groups"
 
 
 def test_a_small_wiki_has_none_and_neither_has_a_page_without_vectors(pages: dict[str, tuple[str, str]]) -> None:
-    few = dict(list(pages.items())[:20])
-    assert named(few) == {}
-    vectors = BundledModel().embed([text for _, text in pages.values()])
-    vectors[0] = 0
-    paths = list(pages)
-    names = cluster_names(paths, {}, vectors)
-    assert paths[0] not in names
-    assert set(names) == set(paths[1:])
+    assert set(named(dict(list(pages.items())[:20])).values()) == {None}
+    names = named(pages, without=0)
+    assert [path for path, name in names.items() if name is None] == [next(iter(pages))]
 
 
-def test_pages_without_a_difference_are_no_error() -> None:
-    vectors = np.ones((40, 8), dtype=np.float32)
-    names = cluster_names([f"p{at}" for at in range(40)], {}, vectors)
-    assert len(names) == 40
+def test_names_share_no_word_and_prefer_the_usual_spelling() -> None:
+    groups = [["Backups of the DNS", "Backups", "Backups of mail"], ["Backup plan", "The plan"], ["2024", "of the"]]
+    assert group_names(groups) == ["Backups, DNS, mail", "plan", "group 3"]

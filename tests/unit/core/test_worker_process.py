@@ -5,14 +5,18 @@ from __future__ import annotations
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from otterwiki_semantic.core.errors import AmbiguousSectionError, LimitExceededError
 from otterwiki_semantic.core.worker_process import MEMORY_BYTES, WorkerProcess
 from tests.support.live_wiki import eventually
+from tests.support.paths import ROOT
 from tests.support.processes import is_running
 
 _SAMPLED = -8
@@ -111,3 +115,18 @@ def test_a_closed_one_answers_nothing_and_leaves_no_process() -> None:
     assert not is_running(process)
     with pytest.raises(LimitExceededError):
         worker.call(5, len, "abc")
+
+
+def hold(file: Path) -> None:
+    file.write_text(str(os.getpid()))
+    signal.pause()
+
+
+def test_it_ends_with_its_caller_even_during_a_call(tmp_path: Path) -> None:
+    file = tmp_path / "process"
+    code = "from pathlib import Path; from tests.unit.core.test_worker_process import WorkerProcess, hold; WorkerProcess().call"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "-c", f"{code}(60, hold, Path({str(file)!r}))"], env=environment) as caller:
+        process = int(eventually(lambda: file.exists() and file.read_text()))
+        caller.kill()
+    eventually(lambda: not is_running(process))

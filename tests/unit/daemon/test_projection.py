@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from sklearn.manifold import trustworthiness
 from threadpoolctl import threadpool_limits
 
-from otterwiki_semantic.daemon.wiki_map.projection import Places, framed, near_places, project
+from otterwiki_semantic.daemon.wiki_map.projection import Places, framed, near_places
+from otterwiki_semantic.daemon.wiki_map.projection import project as project_named
 from otterwiki_semantic.embedding.base import Matrix
 
 DIMENSION = 64
@@ -26,6 +27,10 @@ def one_thread() -> Iterator[None]:
 
 def none_of(count: int) -> Places:
     return np.full((count, 2), np.nan)
+
+
+def project(vectors: Matrix, last: Places) -> Places:
+    return project_named(vectors, last, [f"Page {number}" for number in range(len(vectors))])[0]
 
 
 def clusters(sizes: list[int], spread: float = 1.0) -> tuple[Matrix, npt.NDArray[np.intp]]:
@@ -46,6 +51,7 @@ ZERO, ONE, OTHER = 0, 1, 2
 """Kinds of a page: without text, one text, another text; every other number is a text of its own."""
 
 
+@pytest.mark.filterwarnings("ignore:Number of distinct clusters")
 @settings(max_examples=12)
 @given(st.lists(st.tuples(st.integers(ZERO, 12), st.booleans()), max_size=14))
 @example([])

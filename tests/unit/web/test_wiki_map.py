@@ -1,18 +1,48 @@
+"""The page of the map: its groups, its picture, and the table with the points nearest to each."""
+
 from __future__ import annotations
 
-from otterwiki_semantic.core.records import Freshness, MapPoint, MapState, WikiMap
-from otterwiki_semantic.web.pages.wiki_map import table
+import math
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from otterwiki_semantic.core.records import MapPoint
+from otterwiki_semantic.web.pages.wiki_map import Group, grouped, nearest, table
+
+PARTS = st.sampled_from([0.0, 0.25, 0.5, 1.0]) | st.floats(0, 1)
+
+
+def point(number: int, x: float = 0.5, y: float = 0.5, folder: str = "", category: str | None = None) -> MapPoint:
+    return MapPoint(f"p{number:03}", f"Page {number}", f"p{number:03}", x, y, folder, category, False)
+
+
+@given(st.lists(st.tuples(PARTS, PARTS), min_size=1, max_size=60))
+@example([(0.5, 0.5)] * 40)
+@example([(0.0, 0.0)] * 20 + [(1.0, 1.0)])
+def test_the_nearest_points_are_those_that_looking_at_all_finds(places: list[tuple[float, float]]) -> None:
+    points = [point(number, *place) for number, place in enumerate(places)]
+    across = sorted(points, key=lambda each: each.x)
+    for here in points:
+        others = sorted((math.dist((here.x, here.y), (other.x, other.y)), other.path) for other in points if other is not here)
+        assert [found.path for found in nearest(here, across)] == [path for _, path in others[:3]]
 
 
 def test_a_long_table_comes_in_parts() -> None:
-    points = tuple(MapPoint(f"p{at:03}", f"Page {at}", f"p{at:03}", at / 250, 0.5, "", None, False) for at in range(250))
-    found = WikiMap(points, 250, MapState.READY, "2026-01-01T00:00:00+00:00", Freshness("a", "a", 0))
+    points = tuple(point(at, at / 250) for at in range(250))
     for number, expected in ((1, points[:100]), (3, points[200:]), (9, points[200:])):
-        part = table(found, number)
-        assert part
-        assert tuple(row.page for row in part.rows) == expected
-        assert (part.number, part.parts, part.total) == (min(number, 3), 3, 250)
-        for row in part.rows[1:-1]:
-            at = points.index(row.page)
-            assert points[at - 1] in row.near
-            assert points[at + 1] in row.near
+        part = table(points, number)
+        assert tuple(page for page, _ in part.rows) == expected
+        assert (part.number, part.parts) == (min(number, 3), 3)
+
+
+def test_the_largest_groups_have_colours_and_the_small_ones_are_together() -> None:
+    points = [point(folder, folder=f"f{folder:02}") for folder in range(12) for _ in range(12 - folder)]
+    points += [point(99), point(98, category="x")]
+    groups = grouped(points, "folder")
+    assert [(group.name, group.colour, len(group.points)) for group in groups] == [
+        *((f"f{number:02}", number + 1, 12 - number) for number in range(8)),
+        ("others (4)", "others", 4 + 3 + 2 + 1),
+        ("no folder", "none", 2),
+    ]
+    assert grouped(points[-1:], "category") == [Group("x", 1, [points[-1]])]
