@@ -7,6 +7,7 @@ right.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from heapq import nlargest
@@ -20,12 +21,14 @@ from otterwiki_semantic.search.answer_type import AnswerType, answer_type, has_a
 from otterwiki_semantic.search.answering.statements import StatementKind
 
 _MAX_MORE = 3
-_MAX_WORDS = 60
-"""Of an answer; a longer lead stands alone."""
+_MAX_WORDS = 64
+"""Of an answer, which then has up to 60 in the median; a longer lead stands alone."""
 _MAX_ITEMS = 20
 """Of the list that is an answer."""
-_FALL = 2.0
+_FALL = 3.0
 """How much worse than the lead a further unit may be."""
+_BREVITY = 0.5
+"""How much less the length of a further unit counts than that of a lead, since there is room for few words."""
 _PASSAGE_WEIGHT = 0.5
 """What a point of the passage's score adds to the score of a unit."""
 _NEAREST = 3
@@ -66,7 +69,7 @@ def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str])
     extracts = [lead.whole_list() if kind is AnswerType.STEPS and lead.unit.items else lead.extract()]
     shown = " ".join(extracts[0].texts).casefold()
     words = len(shown.split())
-    for each in ranked:
+    for each in sorted(ranked, key=lambda each: _BREVITY * math.log1p(len(each.text.split())) - each.score):
         text = each.text
         is_new = each is not lead and text.casefold() not in shown and not text.endswith(_UNFINISHED)
         if is_new and each.score >= lead.score - _FALL and words + len(text.split()) <= _MAX_WORDS:
