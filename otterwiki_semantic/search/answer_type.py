@@ -144,7 +144,7 @@ _INTERROGATIVES = {
 
 
 def is_question(text: str, languages: Sequence[str]) -> bool:
-    """Return whether a query is a question: it ends like one, begins like one in one of some languages, or has over four words."""
+    """Return whether a query is a question: by its end, by its beginning in one of some languages, or by over four words."""
     words = len(text.split())
     if text.rstrip().endswith(_QUESTION_MARKS) or words > _MOST_KEYWORDS:
         return True
