@@ -314,9 +314,14 @@ class Settings:
     metrics: bool = setting(_FLAG, True, "Keep metrics for Prometheus.")
 
     @property
+    def has_chat_model(self) -> bool:
+        """Whether there is a model that answers questions."""
+        return self.answers not in {None, EXTRACTIVE}
+
+    @property
     def may_rewrite_questions(self) -> bool:
         """Whether there is a model that may reword questions."""
-        return self.answers_rewrite and self.answers not in {None, EXTRACTIVE}
+        return self.answers_rewrite and self.has_chat_model
 
 
 EXCLUDE = f"{PREFIX}EXCLUDE"

@@ -1,4 +1,4 @@
-"""What kind of answer a question asks for, and whether a text has one: a number, a time, a person and so on.
+"""Whether a text is a question, what kind of answer it asks for, and whether another text has one: a number, a time and so on.
 
 The expected answer type is an old and cheap piece of evidence of question answering (Li and Roth, 2002). What it needs of a
 language is one table.
@@ -28,6 +28,8 @@ class AnswerType(StrEnum):
 class _Language(NamedTuple):
     """What questions and answers of a language look like, as regular expressions of words."""
 
+    interrogatives: str
+    """Words that a question begins with, beside those of yes-no questions."""
     questions: Mapping[AnswerType, str]
     """The first that is found in a question tells its type."""
     answers: Mapping[AnswerType, str]
@@ -36,6 +38,7 @@ class _Language(NamedTuple):
 
 _LANGUAGES = {
     "en": _Language(
+        interrogatives=r"how|what|when|where|which|who|whom|whose|why",
         questions={
             AnswerType.NUMBER: r"how (?:many|much|long|often|big|large|far|old|fast|high|small)|limit|maximum|minimum|max|min"
             r"|size|length|number of|rate|cost|price|default",
@@ -60,6 +63,7 @@ _LANGUAGES = {
         },
     ),
     "de": _Language(
+        interrogatives=r"wie|was|wann|wo|wohin|woher|welche[mnrs]?|wer|wen|wem|wessen|warum|wieso|weshalb",
         questions={
             AnswerType.NUMBER: r"wie ?(?:viele?|lange?|oft|groß|weit|alt|schnell|hoch|klein)|grenze|maximal|minimal|größe|länge"
             r"|anzahl|preis|kosten|kostet",
@@ -83,6 +87,7 @@ _LANGUAGES = {
         },
     ),
     "fr": _Language(
+        interrogatives=r"combien|comment|où|pourquoi|quand|que|quel(?:le)?s?|qu'est-ce|qui|quoi",
         questions={
             AnswerType.NUMBER: r"combien|quelle (?:taille|longueur|durée|limite)|maximum|minimum|nombre|prix|coût",
             AnswerType.TIME: r"quand|à quelle heure|date|délai",
@@ -106,6 +111,8 @@ _LANGUAGES = {
     ),
 }
 _AT_START, _EDGE = r"\A", r"\b"
+_QUESTION_MARKS = ("?", "？", "؟")
+_MOST_KEYWORDS = 4
 _CODE = r"`[^`]+`|\$ |--\w"
 _SIGNS = {
     AnswerType.NUMBER: re.compile(r"\d"),
@@ -129,6 +136,21 @@ _ANSWERS = {
     language: {kind: re.compile(_whole_words(pattern), re.IGNORECASE) for kind, pattern in table.answers.items()}
     for language, table in _LANGUAGES.items()
 }
+
+
+_INTERROGATIVES = {
+    language: re.compile(rf"\A(?:{table.interrogatives})\s", re.IGNORECASE) for language, table in _LANGUAGES.items()
+}
+
+
+def is_question(text: str, languages: Sequence[str]) -> bool:
+    """Return whether a query is a question: by its end, by its beginning in one of some languages, or by over four words."""
+    words = len(text.split())
+    if text.rstrip().endswith(_QUESTION_MARKS) or words > _MOST_KEYWORDS:
+        return True
+    known = [each for each in languages if each in _LANGUAGES]
+    beginnings = (pattern for each in known for pattern in (_INTERROGATIVES[each], _QUESTIONS[each][AnswerType.YES_NO]))
+    return words > 1 and any(pattern.search(text) for pattern in beginnings)
 
 
 def answer_type(question: str, languages: Sequence[str]) -> AnswerType | None:

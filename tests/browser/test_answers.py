@@ -108,6 +108,7 @@ def test_the_button_shows_sentences_whose_notes_lead_to_their_page(chromium: Bro
         expect(answer(page)).to_contain_text("From these pages, word for word.")
         expect(page.locator("a.semantic-passage").first).to_be_visible()
         expect(answer(page).locator("[aria-busy]")).to_have_count(0)
+        expect(page.get_by_role("button", name="Answer this")).to_be_hidden()
         assert not is_scrolling_sideways(page)
         assert look == "plain" or violations(page, "#semantic-search") == []
         picture(page, f"answer-{look}")
@@ -142,14 +143,108 @@ def test_ctrl_enter_answers_what_was_just_typed(chromium: Browser, demo: LiveWik
         assert len(asked) == 1
 
 
-def test_the_palette_asks(chromium: Browser, demo: LiveWiki) -> None:
+def open_palette(page: Page, wiki: LiveWiki, question: str) -> Locator:
+    """Type a question into the palette; return the palette."""
+    page.goto(wiki.url)
+    page.keyboard.press("Control+k")
+    page.keyboard.type(question)
+    return page.locator("#semantic-palette")
+
+
+def passages(palette: Locator) -> Locator:
+    return palette.get_by_role("group", name="Passages").get_by_role("option")
+
+
+@pytest.mark.parametrize("is_by_key", [True, False])
+def test_the_palette_asks(chromium: Browser, demo: LiveWiki, is_by_key: bool) -> None:
     with opened(chromium, demo) as page:
-        page.goto(demo.url)
-        page.keyboard.press("Control+k")
-        page.keyboard.type(FROST)
-        page.get_by_role("option", name=f"Answer “{FROST}”").click()
-        expect(answer(page)).to_contain_text("frost guard")
-        expect(page.get_by_label("Question or words")).to_have_value(FROST)
+        palette = open_palette(page, demo, BACKUPS)
+        expect(palette.locator("[data-key=ctrl-enter]")).to_have_text("answer")
+        if is_by_key:
+            page.keyboard.press("Control+Enter")
+        else:
+            page.get_by_role("option", name=f"Answer “{BACKUPS}”").click()
+        expect(answer(page)).to_contain_text("14")
+        expect(page.get_by_label("Question or words")).to_have_value(BACKUPS)
+
+
+@pytest.mark.parametrize("look", [look for look in LOOKS if look != "plain"])
+def test_the_palette_shows_what_answers_a_question(chromium: Browser, demo: LiveWiki, look: str) -> None:
+    with opened(chromium, demo, look) as page:
+        palette = open_palette(page, demo, "how long are nightly backups kept")
+        lead = palette.get_by_role("group", name="Answer").get_by_role("option")
+        expect(lead).to_contain_text("nightly: 14")
+        expect(lead).to_have_attribute("aria-selected", "true")
+        expect(passages(palette).first).to_be_visible()
+        assert not is_scrolling_sideways(page)
+        assert violations(page, "#semantic-palette") == []
+        picture(page, f"palette-answer-{look}")
+        page.keyboard.press("ArrowRight")
+        expect(lead.locator(".semantic-whole")).to_be_visible()
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile("/procedures/backup#"))
+
+
+def test_only_questions_have_an_answer_in_the_palette(chromium: Browser, demo: LiveWiki) -> None:
+    with opened(chromium, demo) as page:
+        palette = open_palette(page, demo, "nightly backups")
+        expect(passages(palette).first).to_be_visible()
+        expect(palette.get_by_role("group", name="Answer")).to_have_count(0)
+        page.keyboard.type("?")
+        expect(palette.get_by_role("group", name="Answer")).to_have_count(1)
+
+
+@pytest.mark.parametrize("look", ["light", "phone"])
+def test_a_model_answers_in_the_palette(chromium: Browser, site: LiveWiki, server: ChatServer, look: str) -> None:
+    server.script = citing(FIRST, SECOND)
+    with opened(chromium, site, look) as page:
+        palette = open_palette(page, site, BACKUPS)
+        lead = palette.locator(".semantic-palette-lead")
+        expect(lead).to_be_visible()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url) if is_question(request.url) else None)
+        for _ in range(2):
+            page.keyboard.press("Control+Enter")
+        written = palette.locator(".semantic-answer")
+        expect(written).to_contain_text(SECOND)
+        expect(written).not_to_contain_text("Writing …")
+        assert len(asked) == 1
+        assert page.url == f"{site.url}/"
+        expect(lead).to_be_hidden()
+        expect(passages(palette).first).to_have_attribute("aria-selected", "true")
+        assert not is_scrolling_sideways(page)
+        assert violations(page, "#semantic-palette") == []
+        picture(page, f"palette-model-{look}")
+        page.keyboard.press("Tab")  # to the button that closes
+        page.keyboard.press("Tab")
+        expect(written.locator("a").first).to_be_focused()
+        page.keyboard.press("Enter")
+        expect(page).to_have_url(re.compile(f"^{site.url}/backups#"))
+        expect(palette).to_be_hidden()
+
+
+@pytest.mark.parametrize("leaving", ["Escape", "s"])
+def test_closing_the_palette_or_typing_on_ends_the_answer(page: Page, site: LiveWiki, server: ChatServer, leaving: str) -> None:
+    server.hung_up.clear()
+    server.script = dripping("Nightly backups are kept 14 days on the tape [1]. ", 0.01)
+    palette = open_palette(page, site, BACKUPS)
+    page.keyboard.press("Control+Enter")
+    expect(palette.locator(".semantic-answer")).to_contain_text(FIRST)
+    page.keyboard.press(leaving)
+    assert server.hung_up.wait(30)
+    expect(palette.locator(".semantic-answer")).to_have_count(0)
+
+
+def test_who_has_moved_to_an_option_opens_it_in_a_new_tab(page: Page, site: LiveWiki, server: ChatServer) -> None:
+    before = len(server.requests)
+    palette = open_palette(page, site, BACKUPS)
+    expect(passages(palette).first).to_be_visible()
+    page.keyboard.press("ArrowDown")
+    expect(palette.locator("[data-key=ctrl-enter]")).to_have_text("in a new tab")
+    with page.context.expect_page() as tab:
+        page.keyboard.press("Control+Enter")
+    assert tab.value.url.startswith(site.url)
+    assert len(server.requests) == before
 
 
 def test_another_site_cannot_ask(page: Page, site: LiveWiki, server: ChatServer) -> None:
@@ -214,6 +309,7 @@ def test_a_new_query_takes_the_answer_away_and_ends_it(page: Page, site: LiveWik
     expect(answer(page)).to_contain_text(FIRST)
     page.get_by_label("Question or words").fill("tomatoes")
     expect(answer(page)).to_be_empty()
+    expect(page.get_by_role("button", name="Answer this")).to_be_visible()
     assert server.hung_up.wait(30)
     expect(page.locator("#semantic-results")).to_contain_text("middle of May")
     expect(answer(page)).to_be_empty()

@@ -46,6 +46,7 @@ def test_passages_are_found_while_typing(chromium: Browser, site: LiveWiki, look
         page.keyboard.type(QUESTION)
         expect(options(page, "passages").first).to_be_visible()
         expect(options(page, "actions")).to_have_count(3)
+        expect(page.get_by_role("group", name="Answer")).to_have_count(0)
         assert not is_scrolling_sideways(page)
         assert violations(page, "#semantic-palette") == []
         picture(page, f"palette-{look}")

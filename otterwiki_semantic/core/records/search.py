@@ -196,7 +196,7 @@ class Lead(Struct, frozen=True):
     """What answers a query by itself."""
 
     text: str
-    """Of the unit, as it is read by itself: a row as `nightly: 14`."""
+    """Of the unit, as it is read by itself: a row as `nightly: 14`, steps as the lines of their list."""
     result: int
     """Which of the `results` it is from, from 0."""
     unit: HitUnit
@@ -224,7 +224,7 @@ class Answer(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Only if a reranker has ordered the best candidates: which one."""
     index: Freshness
     lead: Lead | None = None
-    """With `units`: what answers the query by itself, if anything does."""
+    """With `units`, if the query is a question: what answers it by itself, if anything does."""
     results: tuple[Hit, ...]
     facets: Facets | None = None
     """With `facets`."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from otterwiki_semantic.core.records import Hit, HitUnit, Lead, UnitKind
-from otterwiki_semantic.search.answer_type import AnswerType, answer_type, has_answer
+from otterwiki_semantic.search.answer_type import AnswerType, answer_type, has_answer, is_question
 from otterwiki_semantic.search.answering.statements import StatementKind
 
 _MAX_MORE = 3
@@ -66,7 +66,7 @@ def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str])
     lead = _lead(ranked, kind, languages)
     if lead is None:
         return []
-    extracts = [lead.whole_list() if kind is AnswerType.STEPS and lead.unit.items else lead.extract()]
+    extracts = [lead.answer(kind)]
     shown = " ".join(extracts[0].texts).casefold()
     words = len(shown.split())
     for each in sorted(ranked, key=lambda each: _BREVITY * math.log1p(len(each.text.split())) - each.score):
@@ -82,9 +82,13 @@ def extract_answer(question: str, hits: Sequence[Hit], languages: Sequence[str])
 
 
 def find_lead(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> Lead | None:
-    """Return what answers a question by itself, of the relevant of some results, which list their `units`."""
-    lead = _lead(_ranked(hits), answer_type(question, languages), languages)
-    return lead and Lead(lead.text, hits.index(lead.hit), lead.unit)
+    """Return what answers a question by itself, of the relevant of some results, which list their `units`.
+
+    Other queries have no answer.
+    """
+    kind = answer_type(question, languages)
+    lead = _lead(_ranked(hits), kind, languages) if is_question(question, languages) else None
+    return lead and Lead("\n".join(lead.answer(kind).texts), hits.index(lead.hit), lead.unit)
 
 
 def _ranked(hits: Iterable[Hit]) -> list[_Candidate]:
@@ -122,6 +126,10 @@ class _Candidate(NamedTuple):
         if kind is AnswerType.STEPS and self.unit.items:
             return True
         return not self.text.endswith(_UNFINISHED) and (kind not in _REQUIRED or has_answer(kind, self.text, languages))
+
+    def answer(self, kind: AnswerType | None) -> Extract:
+        """Return what answers a question of a type: the unit, or the list that has the steps."""
+        return self.whole_list() if kind is AnswerType.STEPS and self.unit.items else self.extract()
 
     def extract(self) -> Extract:
         """Return the unit alone."""

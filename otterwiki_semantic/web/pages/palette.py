@@ -1,9 +1,10 @@
-"""What the palette shows while somebody types: pages and headings by name at once, passages by meaning a moment later."""
+"""What the palette shows while somebody types: pages and headings by name at once, an answer and passages a moment later."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from flask import render_template, request
@@ -12,25 +13,27 @@ from msgspec import structs
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameters import parse_parameters
-from otterwiki_semantic.core.records import Filters, Hit, SearchOptions, SuggestedLabel, SuggestRequest, query_text
+from otterwiki_semantic.core.records import Answer, Filters, Hit, SearchOptions, SuggestedLabel, SuggestRequest, query_text
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.pages.excerpts import Span, excerpt
 from otterwiki_semantic.web.pages.layout import page_url, status_of
 from otterwiki_semantic.web.pages.results import own_start, passage_url, trail
 
 _NAMES, _PASSAGES, _PASSAGES_PER_PAGE = 7, 6, 2
+_UNITS = 6
+"""Of each passage, of which one may answer a question."""
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A page, a heading or a passage that can be opened."""
+    """A page, a heading, a passage or an answer that can be opened."""
 
     url: str
     title: str
     """That of the page."""
     label: tuple[Span, ...]
     trail: str
-    """Where it is: the path of a page, the headings above a passage."""
+    """Where it is: the path of a page, the headings above a passage, the page and headings of an answer."""
     path: str
     anchor: str
     folder: str
@@ -41,9 +44,9 @@ class Option:
     """The whole passage."""
 
 
-def palette_view(service: IndexService) -> ResponseReturnValue:
-    """Return the options of one part of the palette: `names` or `passages`."""
-    part = _names if request.args.get("part") == "names" else _passages
+def palette_view(service: IndexService, *, has_answers: bool) -> ResponseReturnValue:
+    """Return the options of one part of the palette: `names`, or `passages` and, if it has answers, what answers a question."""
+    part = _names if request.args.get("part") == "names" else partial(_passages, units=_UNITS if has_answers else 0)
     query = request.args.get("q", "").strip()
     try:
         filters = parse_parameters(Filters, {"path": request.args.get("path") or None, "tag": request.args.getlist("tag")})
@@ -77,28 +80,45 @@ def _spans(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Span]:
     yield Span(text[at:])
 
 
-def _passages(service: IndexService, query: str, filters: Filters) -> dict[str, Any]:
+def _passages(service: IndexService, query: str, filters: Filters, *, units: int) -> dict[str, Any]:
     if not query:
         return {"label": "", "options": (), "summary": ""}
     text = query_text(query)
     options = SearchOptions(
-        n=_PASSAGES, max_chunks_per_page=_PASSAGES_PER_PAGE, filters=filters, draft=True, best_sentence=True
+        n=_PASSAGES, max_chunks_per_page=_PASSAGES_PER_PAGE, filters=filters, draft=True, best_sentence=True, units=units
     )
-    found = service.search([text], options)[0].results
+    answer = service.search([text], options)[0]
     is_paused = request.args.get("draft") != "typing"
     if is_paused:
         # A word that is found may still be the beginning of another one, which is no search to be counted.
-        is_counted = not any(hit.relevant for hit in found) or " " in text
+        is_counted = not _relevant(answer) or " " in text
         is_counted &= request.headers.get("Sec-Fetch-Site") == "same-origin"  # else another site could fill the log
-        whole = service.search([text], structs.replace(options, draft=False, is_logged=is_counted))[0].results
-        found = whole if any(hit.relevant for hit in whole) else found
-    relevant = [hit for hit in found if hit.relevant]
-    if relevant:
-        return {"label": "Passages", "options": tuple(_shown(map(_passage, relevant))), "summary": ""}
+        whole = service.search([text], structs.replace(options, draft=False, is_logged=is_counted))[0]
+        answer = whole if _relevant(whole) else answer
+    if relevant := _relevant(answer):
+        passages = tuple(_shown(map(_passage, relevant)))
+        return {"label": "Passages", "options": passages, "lead": _lead(answer), "summary": ""}
     if not is_paused:
         return {"label": "", "options": (), "summary": ""}
-    nearest = tuple(_shown(map(_passage, found)))
+    nearest = tuple(_shown(map(_passage, answer.results)))
     return {"label": "Nearest passages", "options": nearest, "summary": "Nothing in this wiki seems to be about this."}
+
+
+def _relevant(answer: Answer) -> list[Hit]:
+    return [hit for hit in answer.results if hit.relevant]
+
+
+def _lead(answer: Answer) -> Option | None:
+    """Return what answers a question by itself; it opens its page at its heading, and is marked there."""
+    if answer.lead is None:
+        return None
+    unit = answer.lead.unit
+    hit = structs.replace(
+        answer.results[answer.lead.result], section_path=unit.section_path, anchor=unit.anchor, best_sentence=unit.range
+    )
+    passage = _passage(hit)
+    place = " › ".join((hit.title, *trail(hit)))
+    return passage and replace(passage, label=(Span(answer.lead.text),), trail=place, excerpt=())
 
 
 def _passage(hit: Hit) -> Option | None:

@@ -44,6 +44,7 @@ class _Pages(Blueprint):
 def make_pages(service: IndexService, settings: Settings) -> Blueprint:
     """Return the pages; the wiki's CSRF protection applies to them."""
     views = _Views(service, PageReader(service, Repository(settings.repository, settings.exclude)))
+    has_answers = settings.answers is not None
     pages = _Pages(
         "semantic_pages",
         "otterwiki_semantic.web",
@@ -55,11 +56,11 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
     for rule, name, view in (
         ("", "search", views.search),
         ("/results", "results", views.results),
-        *((("/answer", "answer", views.answer),) if settings.answers else ()),
+        *((("/answer", "answer", views.answer),) if has_answers else ()),
         ("/passage", "passage", views.passage),
         ("/preview", "preview", views.preview),
         ("/likely", "likely", views.likely),
-        *((("/palette", "palette", partial(palette_view, service)),) if settings.palette else ()),
+        *((("/palette", "palette", partial(palette_view, service, has_answers=has_answers)),) if settings.palette else ()),
         *((("/related", "related", views.related),) if settings.related else ()),
         ("/map", "map", partial(map_view, service)),
         ("/opensearch.xml", "opensearch", opensearch.description),
@@ -70,7 +71,8 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
     has_map = settings.map and find_spec("sklearn") is not None  # else it cannot be made
     pages.add_app_template_global(lambda: has_map, "semantic_has_map")
     pages.add_app_template_global(lambda: settings.palette, "semantic_has_palette")
-    pages.add_app_template_global(lambda: settings.answers is not None, "semantic_has_answers")
+    pages.add_app_template_global(lambda: has_answers, "semantic_has_answers")
+    pages.add_app_template_global(lambda: settings.has_chat_model, "semantic_has_chat_model")
     pages.add_app_template_global(lambda: settings.may_rewrite_questions, "semantic_rewrites_questions")
     return pages
 

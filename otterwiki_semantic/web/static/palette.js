@@ -1,4 +1,6 @@
-// The palette: one field for pages, headings and passages, opened from every page of the wiki.
+// The palette: one field for pages, headings, answers and passages, opened from every page of the wiki.
+import { asking } from "./asking.js";
+
 const PASSAGES_MS = 120, SETTLED_MS = 1200, RECENT = 5, PREVIEW = 1500;
 const BLOCKS = "h1, h2, h3, h4, h5, h6, p, li, pre, tr, dt, dd";
 const SEARCH = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
@@ -9,11 +11,14 @@ const options = dialog.querySelector("[role=listbox]");
 const status = dialog.querySelector("[role=status]");
 const chip = dialog.querySelector(".semantic-chip");
 const parts = Object.fromEntries([...options.children].map((part) => [part.dataset.part, part]));
+const place = dialog.querySelector(".semantic-palette-answer"); // none without a model
+const writer = place && asking(place);
 const STORE = `semantic-recent:${SEARCH}`;
 let active = null; // the option that Enter opens
 let isChosen = false; // whether somebody moved to it
 let scope = {}; // what the search is narrowed to: a `path` or a `tag`
 let waiting = 0, settling = 0; // timers
+let answered = ""; // the URL of the model's answer
 const asked = {}; // aborts the request of a part
 
 /** Return what this browser remembers: `searches` are texts, `pages` have a title and a URL. */
@@ -80,9 +85,9 @@ function showActions() {
   const name = text.replace(/^\/+|\/+$/g, "").split("/").map(encodeURIComponent).join("/");
   fill(
     "actions",
-    made(`All results for “${text}”`, `${SEARCH}?${new URLSearchParams({ q: text, ...scope })}`, { keep: "" }),
-    ...("answers" in here ? [made(`Answer “${text}”`, `${SEARCH}?${new URLSearchParams({ q: text, ...scope })}#answer`, { keep: "" })] : []),
-    made(`Exact words: “${text}”`, text.includes("/") ? here.wikiSearch : `${here.wikiSearch}/${encodeURIComponent(text)}`, { keep: "", exact: "" }),
+    made(`All results for “${text}”`, `${SEARCH}?${new URLSearchParams({ q: text, ...scope })}`),
+    ...("answers" in here ? [made(`Answer “${text}”`, `${SEARCH}?${new URLSearchParams({ q: text, ...scope })}#answer`, { answer: "" })] : []),
+    made(`Exact words: “${text}”`, text.includes("/") ? here.wikiSearch : `${here.wikiSearch}/${encodeURIComponent(text)}`, { exact: "" }),
     ...(here.edit && name && !named ? [made(`Create page “${text}”`, here.edit.replace("NAME", name))] : []),
   );
 }
@@ -101,6 +106,28 @@ function activate(option, { isMoved = false } = {}) {
     active.scrollIntoView({ block: "nearest" });
     field.setAttribute("aria-activedescendant", active.id);
   } else field.removeAttribute("aria-activedescendant");
+  dialog.querySelector("[data-key=ctrl-enter]").textContent = isAsking() ? "answer" : "in a new tab";
+  dialog.querySelector("[data-key=tab]").textContent = isToRead() ? "to the answer" : "only this folder or tag";
+}
+
+/** Return whether Ctrl+Enter asks for an answer: until somebody moves to an option. */
+const isAsking = () => "answers" in here && !isChosen && query() !== "";
+
+/** Return whether Tab goes to the answer of the model. */
+const isToRead = () => Boolean(place?.childElementCount) && !isChosen;
+
+/** Have the model answer here, in the place of what answers without one; without a model, open the answer on the search page. */
+function answer() {
+  const token = document.querySelector("meta[name=csrf-token]");
+  if (!writer || !token) return follow(options.querySelector("[data-answer]"));
+  const url = `${SEARCH}/answer?${new URLSearchParams({ q: query(), ...scope })}`;
+  if (url === answered && writer.isThere()) return;
+  answered = url;
+  const form = new FormData();
+  form.set("csrf_token", token.content);
+  writer.ask(url, form);
+  rememberSearch();
+  settle();
 }
 
 /** Number the options, and keep the one that somebody moved to, with its preview; else the first is active. */
@@ -140,6 +167,7 @@ async function load(name, parameters) {
 function search() {
   clearTimeout(waiting);
   clearTimeout(settling);
+  writer?.clear();
   showRecent();
   showActions();
   load("names");
@@ -226,16 +254,18 @@ async function loadPreview(option) {
 
 dialog.addEventListener("keydown", (event) => {
   if (event.isComposing || event.keyCode === 229) return; // an input method is active
+  if (place?.contains(event.target) || (event.key === "Enter" && event.target.matches("button"))) return; // they have keys of their own
   const shown = all();
   const at = shown.indexOf(active);
   const isAtEnd = field.selectionStart === field.value.length && field.selectionEnd === field.value.length;
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step && !event.altKey) activate(shown[(at + step + shown.length) % shown.length], { isMoved: true });
   else if (event.key === "Enter" && event.shiftKey) follow(options.querySelector("[data-exact]"));
+  else if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && isAsking()) answer();
   else if (event.key === "Enter") follow(active, { isNewTab: event.ctrlKey || event.metaKey });
   else if (event.key === "ArrowRight" && isAtEnd && preview(active, true)) isChosen = true;
   else if (event.key === "ArrowLeft" && preview(active, false)) isChosen = true;
-  else if (event.key === "Tab" && !event.shiftKey && document.activeElement === field && narrowBy(active?.dataset)) isChosen = false;
+  else if (event.key === "Tab" && !event.shiftKey && document.activeElement === field && !isToRead() && narrowBy(active?.dataset)) isChosen = false;
   else if (event.key === "Backspace" && isNarrowed() && !field.selectionEnd) narrow({});
   else if (event.key === "Escape" && preview(active, false)) isChosen = true;
   else return;
@@ -258,6 +288,9 @@ options.addEventListener("click", (event) => {
 dialog.addEventListener("click", (event) => {
   if (event.target === dialog || event.target.closest("[data-close]")) dialog.close(); // beside it, or its button
 });
+place?.addEventListener("click", (event) => {
+  if (event.target.closest("a") && !event.ctrlKey && !event.metaKey && !event.shiftKey) dialog.close();
+});
 chip.addEventListener("click", () => {
   narrow({});
   field.focus();
@@ -266,6 +299,7 @@ dialog.addEventListener("close", () => {
   for (const request of Object.values(asked)) request.abort();
   clearTimeout(waiting);
   clearTimeout(settling);
+  writer?.clear();
 });
 
 window.addEventListener("keydown", (event) => {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode
@@ -28,13 +29,24 @@ Visitors of the yard open the gate with the code 4711.
 
 - [ ] The gate of the yard is painted
 """
+_LAUNDRY = """\
+# Laundry
+
+## Washing
+
+The washing machine of the house stands in the cellar. Wool is washed cold.
+
+## Drying
+
+The dryer of the house is in the attic. It may run until ten in the evening. Empty its filter.
+"""
 FROST = "What should I do with the pipes before a frost?"
 
 
 @pytest.fixture(scope="module")
 def wiki(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     place = tmp_path_factory.mktemp("ask")
-    repository = make_repository(place / "repository", HANDBOOK | {"gate.md": _GATE})
+    repository = make_repository(place / "repository", HANDBOOK | {"gate.md": _GATE, "laundry.md": _LAUNDRY})
     with LiveWiki(repository, place / "index", SEMANTIC_ANSWERS="extractive", SEMANTIC_ANSWERS_PER_HOUR="5") as live:
         live.wait_until_indexed()
         yield live
@@ -76,6 +88,22 @@ def test_what_the_page_hides_or_takes_back_is_no_answer(wiki: LiveWiki, question
     assert said in texts, answer["message"]
     assert "4711" not in texts
     assert "nine" not in texts
+
+
+def palette_answer(wiki: LiveWiki, query: str) -> str | None:
+    """Return the link of what answers in the palette."""
+    shown = wiki.get("/-/semantic-search/palette", part="passages", q=query, draft="typing")
+    assert 'aria-label="Passages"' in shown.text
+    found = re.search(r'class="semantic-palette-lead">.*?href="([^"]*)"', shown.text, re.DOTALL)
+    return found and found[1]
+
+
+def test_the_palette_links_to_exactly_what_answers_below_its_own_heading(wiki: LiveWiki) -> None:
+    passages = wiki.api("GET", "/semantic-search", q="dryer of the house").json["results"]
+    assert passages[0]["headings"] == ["Laundry", "Washing", "Drying"], "one passage has all"
+    unit = "It%20may%20run%20until%20ten%20in%20the%20evening."
+    assert palette_answer(wiki, "until when may the dryer run?") == f"/laundry#drying:~:text={unit}"
+    assert palette_answer(wiki, "dryer of the house") is None
 
 
 def test_a_question_about_nothing_in_the_wiki_gets_no_answer(wiki: LiveWiki) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from otterwiki_semantic.search.answer_type import AnswerType, answer_type, has_answer
+from otterwiki_semantic.search.answer_type import AnswerType, answer_type, has_answer, is_question
 
 ALL = ("en", "de", "fr")
 NUMBER, TIME, PERSON, PLACE = AnswerType.NUMBER, AnswerType.TIME, AnswerType.PERSON, AnswerType.PLACE
@@ -38,6 +38,22 @@ def test_the_type_of_answer_that_a_question_asks_for(question: str, expected: An
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        *("backups kept?", "バックアップはいつ？", "how long", "Can I smoke", "password of the guest network"),
+        *("wie lange", "Darf ich rauchen", "où est", "peut-on fumer"),
+    ],
+)
+def test_questions(text: str) -> None:
+    assert is_question(text, ALL)
+
+
+@pytest.mark.parametrize("text", ["", "how", "may", "whatsapp", "password minimum length", "what-if analysis", "the who"])
+def test_other_queries(text: str) -> None:
+    assert not is_question(text, ALL)
+
+
+@pytest.mark.parametrize(
     ("kind", "has", "has_not"),
     [
         (NUMBER, "nightly: 14", "They are kept on the shelf."),
@@ -60,5 +76,7 @@ def test_what_a_text_has(kind: AnswerType, has: str, has_not: str) -> None:
 
 def test_a_language_without_a_table_has_no_types_but_signs() -> None:
     assert answer_type("How long are backups kept?", ("sv",)) is None
+    assert is_question("Hur länge?", ("sv",))
+    assert not is_question("how long", ("sv",))
     assert has_answer(NUMBER, "14 dagar", ("sv",))
     assert not has_answer(NUMBER, "two days", ("sv",))

@@ -74,7 +74,7 @@ def test_units_that_are_not_near_the_question_are_no_answer(similarity: float | 
     page = hit(KEPT, (KEPT, 9.0))
     far = structs.replace(page.units[0], similarity=similarity, coverage=0.3)
     assert answered("backups", structs.replace(page, units=(far,))) == []
-    assert find_lead("backups", [structs.replace(page, units=(far,))], ["en"]) is None
+    assert find_lead("backups?", [structs.replace(page, units=(far,))], ["en"]) is None
 
 
 def test_words_decide_where_nothing_is_embedded() -> None:
@@ -93,6 +93,9 @@ def test_steps_are_the_whole_list() -> None:
     text = "Nothing easier:\n\n" + "\n".join(steps)
     page = hit(text, (steps[1], 9.0), ("Nothing easier:", 8.0), kind=UnitKind.ITEM, items=steps)
     assert answered("how do I get a folder back", page)[0] == ("List the nights.", "Fetch the folder.", "Compare it.")
+    lead = find_lead("how do I get a folder back", [page], ["en"])
+    assert lead is not None
+    assert lead.text == "List the nights.\nFetch the folder.\nCompare it."
     assert answered("folder fetch", page)[0] == ("Fetch the folder.",)
 
 
@@ -106,9 +109,13 @@ def test_steps_are_the_whole_list() -> None:
 def test_a_row_reads_by_itself(header: str, row: str, text: str) -> None:
     page = hit(f"{header}\n{row}", (row, 9.0), kind=UnitKind.ROW, header=header)
     assert answered("retention", page) == [(text,)]
-    lead = find_lead("retention", [page], ["en"])
+    lead = find_lead("retention?", [page], ["en"])
     assert lead is not None
     assert (lead.text, lead.result, lead.unit.range) == (text, 0, page.units[0].range)
+
+
+def test_only_a_question_has_a_lead() -> None:
+    assert find_lead("nightly backups", [hit(KEPT, (KEPT, 9.0))], ["en"]) is None
 
 
 def test_a_unit_that_needs_what_follows_does_not_lead() -> None:
