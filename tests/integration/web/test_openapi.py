@@ -294,7 +294,14 @@ def test_points_of_the_map_have_every_documented_field(wiki: LiveWiki, document:
 
 def test_results_of_a_full_search_have_every_documented_field(wiki: LiveWiki, document: Schema) -> None:
     found = wiki.search(
-        "bleeding a radiator", n=50, max_chunks_per_page=5, context=3, explain="true", best_sentence="true", markdown="true"
+        "bleeding a radiator",
+        n=50,
+        max_chunks_per_page=5,
+        context=3,
+        units=3,
+        explain="true",
+        best_sentence="true",
+        markdown="true",
     )
     found += [hit for highlight in ("html", "ranges") for hit in wiki.search("radiator", highlight=highlight)]
     shown = set().union(*found)
