@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from otterwiki_semantic.web.api.routes import make_blueprint
 from otterwiki_semantic.web.auth import CONNECTIONS
-from otterwiki_semantic.web.connections import ConnectionStore
+from otterwiki_semantic.web.oauth_grants import ConnectionStore
 from otterwiki_semantic.web.pages.admin import make_admin_pages
 from otterwiki_semantic.web.pages.connect import make_connect_pages, make_connection_routes
 from otterwiki_semantic.web.pages.health import make_health_pages

@@ -14,8 +14,8 @@ from flask_wtf.csrf import CSRFError
 from otterwiki_semantic.core.loopback import is_loopback_address, is_loopback_host
 from otterwiki_semantic.core.records import BEARER_PREFIX, Purpose
 from otterwiki_semantic.core.signing import Signer
-from otterwiki_semantic.web.connections import Connection, ConnectionStore
 from otterwiki_semantic.web.errors import ApiError
+from otterwiki_semantic.web.oauth_grants import Connection, ConnectionStore
 
 CONNECTIONS = "otterwiki_semantic.connections"
 """The extension of the Flask application that holds its `ConnectionStore`."""

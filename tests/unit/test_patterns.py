@@ -14,8 +14,8 @@ import pytest
 from tests.support.pumps import Expression, Slow, calls, expressions, modules, slow
 
 _QUICK_SIZE, _QUICK_SECONDS = 10_000, 0.025
-_SIZE, _SECONDS = 30_000, 0.25
-"""Of processor time. Linear expressions take up to 0.02 s and 0.06 s for such texts, quadratic ones 0.05 s and 0.5 s."""
+_SIZE, _SECONDS = 60_000, 1.0
+"""Of processor time. Linear expressions take up to 0.02 s and 0.12 s for such texts, quadratic ones 0.05 s and 2 s."""
 _PARTS = 2
 """One for each of two processors. `make chaos PARTS=fuzz` tries more texts, of 100 KB."""
 _MADE_IN_FUNCTIONS = {

@@ -27,8 +27,8 @@ from otterwiki_semantic.web.auth import (
     require_key,
     require_same_site,
 )
-from otterwiki_semantic.web.connections import REFRESH_SECONDS, Connection
 from otterwiki_semantic.web.errors import ERRORS, ApiError, handle_errors
+from otterwiki_semantic.web.oauth_grants import REFRESH_SECONDS, Connection
 from otterwiki_semantic.web.pages.layout import guarded, keep_private, render_page
 
 _HEADERS = {"Content-Security-Policy": "frame-ancestors 'none'", "Referrer-Policy": "same-origin"}

@@ -9,7 +9,7 @@ import pytest
 
 from otterwiki_semantic.core.records import ConsentRequest, SecretKind
 from otterwiki_semantic.web import connections
-from otterwiki_semantic.web.connections import (
+from otterwiki_semantic.web.oauth_grants import (
     ACCESS_SECONDS,
     CODE_SECONDS,
     MAX_PER_ACCOUNT,
