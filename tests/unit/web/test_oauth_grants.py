@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.core.records import ConsentRequest, SecretKind
-from otterwiki_semantic.web import connections
+from otterwiki_semantic.web import oauth_grants
 from otterwiki_semantic.web.oauth_grants import (
     ACCESS_SECONDS,
     CODE_SECONDS,
@@ -88,7 +88,7 @@ def test_the_least_used_connection_of_an_account_gives_way(store: ConnectionStor
 
 
 def test_a_wiki_with_too_many_connections_takes_no_more(store: ConnectionStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(oauth_grants, "MAX_CONNECTIONS", 2)
     approve(store, "1:a")
     approve(store, "2:b")
     with pytest.raises(TooManyConnectionsError, match="disconnect some"):
@@ -118,7 +118,7 @@ def test_only_its_client_ends_a_connection_by_sending_a_spent_code_again(store: 
 def test_a_lock_that_somebody_holds_delays_changes_and_stops_no_reading(
     store: ConnectionStore, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "_LOCK_SECONDS", 0.2)
+    monkeypatch.setattr(oauth_grants, "_LOCK_SECONDS", 0.2)
     tokens = store.exchange(approve(store))
     assert tokens is not None
     clock.now += ACCESS_SECONDS
