@@ -106,6 +106,7 @@ def _add_reading(reads: Callable[..., Callable[[Tool], None]], wiki: WikiBackend
             "facets",
             "explain",
             "best_sentence",
+            "units",
             "markdown",
             "wait_seconds",
             "draft",
