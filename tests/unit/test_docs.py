@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from pathlib import Path
 
 import pytest
 
@@ -27,3 +29,23 @@ def test_the_table_of_a_record_replaces_what_was_there() -> None:
 def test_every_setting_is_documented() -> None:
     documented = set(re.findall(r"`([A-Z_]+)`", (DOCS / "configuration.md").read_text(encoding="utf-8")))
     assert set(SETTING_NAMES) <= documented
+
+
+@pytest.mark.parametrize("page", [*DOCS.rglob("*.md"), *DOCS.parent.glob("*.md")], ids=lambda page: page.stem)
+def test_links_lead_to_pages_and_headings(page: Path) -> None:
+    links = re.findall(r"\]\((?!\w+:)([^)#\s]*)#?([^)\s]*)\)", without_code(page))
+    targets = [((page.parent / path).resolve() if path else page, anchor) for path, anchor in links]
+    assert [str(path) for path, _ in targets if not path.exists()] == []
+    assert [(path.name, anchor) for path, anchor in targets if anchor and anchor not in anchors(path)] == []
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", without_code(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def without_code(page: Path) -> str:
+    """Return the text of a page without its blocks of code."""
+    return re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
