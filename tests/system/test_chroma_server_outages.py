@@ -147,7 +147,7 @@ def test_a_server_that_does_not_answer_delays_no_more_than_one_search(
     os.kill(server.pid, signal.SIGSTOP)
     try:
         assert best(index, "vegetables") == "garden"
-        assert index.status().problems
+        eventually(lambda: index.status().problems, why="the server that does not answer is a problem")
         rest = mirror_of(index)._rest = Cooldown(3600)
         rest.start()
         start = time.monotonic()

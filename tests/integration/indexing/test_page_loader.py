@@ -98,7 +98,7 @@ def test_a_page_that_takes_too_long_only_concerns_itself(tmp_path: Path, monkeyp
     found = {page.path: page for page in loader.load(files, PROFILE)}
     loader.close()
     assert [path for path, page in found.items() if page.problem] == ["p050"]
-    assert "took longer than 1 s of processor time" in (found["p050"].problem or "")
+    assert "took longer than" in (found["p050"].problem or "")
     assert any("quokka" in chunk.text for chunk in found["p050"].chunks)
 
 
