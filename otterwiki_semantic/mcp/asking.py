@@ -8,6 +8,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult
 from pydantic import Field
 
+from otterwiki_semantic.core.records import numbered_sources
 from otterwiki_semantic.mcp.answers.base import ToolResponse
 from otterwiki_semantic.mcp.backend import Json, WikiBackend
 from otterwiki_semantic.mcp.errors import tool_errors
@@ -40,8 +41,7 @@ def add_asking(server: MCPServer[None], wiki: WikiBackend) -> None:
 
 
 def _answer(body: Json) -> AskAnswer:
-    named = [place for sentence in body["answer"] for place in sentence["sources"]]
-    numbers = {place: number for number, place in enumerate(dict.fromkeys(named or range(len(body["sources"]))), 1)}
+    numbers = numbered_sources([sentence["sources"] for sentence in body["answer"]], len(body["sources"]))
     sources = [f"[{number}] {_named(body['sources'][place])}" for place, number in numbers.items()]
     sentences = [_sentence(sentence, numbers) for sentence in body["answer"]]
     return AskAnswer(sentences=sentences, sources=sources, notice=body.get("message"))

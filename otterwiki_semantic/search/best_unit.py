@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from itertools import groupby
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from otterwiki_semantic.content.analysis import words
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import StoredChunk, Unit, UnitKind
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.search.answer_type import answer_type, has_answer
+from otterwiki_semantic.search.answer_type import AnswerType, answer_type, has_answer
 from otterwiki_semantic.search.candidates import QueryWords
 from otterwiki_semantic.search.query import Query
 from otterwiki_semantic.search.similarity_scale import Scale
@@ -85,7 +86,7 @@ class UnitChooser:
         scale: Scale = _SAME_SCALE,
     ) -> None:
         self._languages = query.languages
-        self._answer_type = answer_type(query.text, query.languages)
+        self._text = query.text
         self._weights: dict[str, float] = {}
         for each in query_words:
             for word, weight in each.names.items():
@@ -131,6 +132,10 @@ class UnitChooser:
             text = f"{names} {columns}: {own}" if columns else f"{names} {own}"
             scored.append(ScoredUnit(unit, text, self._prior(unit, own), covered, header, items))
         return sorted(scored, key=_best_first)
+
+    @cached_property
+    def _answer_type(self) -> AnswerType | None:
+        return answer_type(self._text, self._languages)
 
     def _prior(self, unit: Unit, text: str) -> float:
         is_answer = self._answer_type is not None and has_answer(self._answer_type, text, self._languages)

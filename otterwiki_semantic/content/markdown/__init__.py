@@ -10,4 +10,5 @@ from otterwiki_semantic.content.markdown.passage import PassageMarkdown as Passa
 from otterwiki_semantic.content.markdown.passage import is_table_rule as is_table_rule
 from otterwiki_semantic.content.markdown.passage import passage_markdown as passage_markdown
 from otterwiki_semantic.content.markdown.passage import truncate_markdown as truncate_markdown
+from otterwiki_semantic.content.markdown.plain_text import STRUCK as STRUCK
 from otterwiki_semantic.content.markdown.plain_text import slug as slug

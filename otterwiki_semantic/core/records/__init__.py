@@ -5,6 +5,7 @@ from otterwiki_semantic.core.records.ask import AskProgress as AskProgress
 from otterwiki_semantic.core.records.ask import GroundedAnswer as GroundedAnswer
 from otterwiki_semantic.core.records.ask import SourceConflict as SourceConflict
 from otterwiki_semantic.core.records.ask import UnsupportedSentence as UnsupportedSentence
+from otterwiki_semantic.core.records.ask import numbered_sources as numbered_sources
 from otterwiki_semantic.core.records.connections import BEARER_PREFIX as BEARER_PREFIX
 from otterwiki_semantic.core.records.connections import CONNECTIONS_PATH as CONNECTIONS_PATH
 from otterwiki_semantic.core.records.connections import CONSENT_PATH as CONSENT_PATH

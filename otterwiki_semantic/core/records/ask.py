@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -40,6 +41,12 @@ class SourceConflict(Struct, frozen=True):
     """Both statements, for people."""
 
 
+def numbered_sources(named: Sequence[Sequence[int]], total: int) -> dict[int, int]:
+    """Return the numbers of sources by their places, from 1 in the order in which sentences name them; without any, of all."""
+    places = [place for of_sentence in named for place in of_sentence] if named else range(total)
+    return {place: number for number, place in enumerate(dict.fromkeys(places), 1)}
+
+
 class GroundedAnswer(Struct, frozen=True, omit_defaults=True):
     """An answer to a question, and what it rests on."""
 
@@ -75,8 +82,7 @@ class GroundedAnswer(Struct, frozen=True, omit_defaults=True):
     @property
     def source_numbers(self) -> dict[int, int]:
         """The numbers, from 1 in the order of the text, of the sources that it names, by their places; without text, of all."""
-        named = (place for sentence in self.answer for place in sentence.sources) if self.answer else range(len(self.sources))
-        return {place: number for number, place in enumerate(dict.fromkeys(named), 1)}
+        return numbered_sources([sentence.sources for sentence in self.answer], len(self.sources))
 
 
 class AskProgress(Struct, frozen=True, omit_defaults=True):

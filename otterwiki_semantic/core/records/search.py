@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from otterwiki_semantic.core.records.document import UnitKind
 from otterwiki_semantic.core.records.pages import NamedPage
@@ -161,6 +161,19 @@ class Hit(Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Words of the page."""
     explain: Explanation | None = None
     """With `explain`: why the result has its place."""
+
+    def at(self, unit: HitUnit) -> Hit:
+        """Return the result as one of its units has it: named after the unit's section, and with it as its `best_sentence`."""
+        return structs.replace(
+            self,
+            section=unit.section,
+            section_path=unit.section_path,
+            breadcrumb=" > ".join(unit.section_path),
+            anchor=unit.anchor,
+            url=self.url and self.url.partition("#")[0] + (f"#{unit.anchor}" if unit.anchor else ""),
+            best_sentence=unit.range,
+            units=(),
+        )
 
 
 class Correction(Struct, frozen=True):

@@ -14,8 +14,7 @@ from heapq import nlargest
 from statistics import fmean
 from typing import NamedTuple
 
-from msgspec import structs
-
+from otterwiki_semantic.content.markdown import STRUCK
 from otterwiki_semantic.core.records import Hit, HitUnit, Lead, UnitKind
 from otterwiki_semantic.search.answer_type import AnswerType, answer_type, has_answer, is_question
 from otterwiki_semantic.search.answering.statements import StatementKind
@@ -40,7 +39,7 @@ _REQUIRED = frozenset({AnswerType.NUMBER, AnswerType.TIME, AnswerType.PERSON, An
 """Types that a lead has to have. The signs of the others are too uncertain: they only count for a unit."""
 _CELL = " | "
 _MARKER = re.compile(r"\A\s*+(?:[-*+•]|\d{1,9}[.)])\s++")
-_STRUCK_OUT = re.compile(r"~~[^~]++(?:~~|\Z)")
+_STRUCK_OUT = re.compile(r"~~(?:[^~\n]|~(?!~)|\n(?!\n))++(?:~~|\Z)")
 _UNTICKED, _TICKED = re.compile(r"\A\[ \]"), re.compile(r"\A\[[xX]\] ")
 _UNFINISHED = (":", "：", "?", "？")
 """Ends of units that answer nothing without what follows."""
@@ -86,14 +85,23 @@ def find_lead(question: str, hits: Sequence[Hit], languages: Sequence[str]) -> L
 
     Other queries have no answer.
     """
+    ranked = _ranked(hits)
+    if not ranked or not is_question(question, languages):
+        return None
     kind = answer_type(question, languages)
-    lead = _lead(_ranked(hits), kind, languages) if is_question(question, languages) else None
+    lead = _lead(ranked, kind, languages)
     return lead and Lead("\n".join(lead.answer(kind).texts), hits.index(lead.hit), lead.unit)
 
 
 def _ranked(hits: Iterable[Hit]) -> list[_Candidate]:
-    found = (_Candidate(hit, unit) for hit in hits if hit.relevant for unit in hit.units)
+    listing = (hit for hit in hits if hit.relevant and hit.units)
+    found = (_Candidate(hit, unit, visible) for hit in listing for visible in [_visible(hit.snippet)] for unit in hit.units)
     return sorted((each for each in found if any(map(str.isalnum, each.text))), key=lambda each: -each.score)
+
+
+def _visible(snippet: str) -> str:
+    """Return a passage with spaces in the place of what is struck out."""
+    return _STRUCK_OUT.sub(lambda match: " " * len(match[0]), snippet) if STRUCK in snippet else snippet
 
 
 def _lead(ranked: Sequence[_Candidate], kind: AnswerType | None, languages: Sequence[str]) -> _Candidate | None:
@@ -111,6 +119,8 @@ def _is_near(lead: _Candidate, candidates: Iterable[_Candidate]) -> bool:
 class _Candidate(NamedTuple):
     hit: Hit
     unit: HitUnit
+    visible: str
+    """The passage without what is struck out."""
 
     @property
     def score(self) -> float:
@@ -134,37 +144,21 @@ class _Candidate(NamedTuple):
     def extract(self) -> Extract:
         """Return the unit alone."""
         kind = StatementKind.CODE if self.unit.kind is UnitKind.CODE else StatementKind.SENTENCE
-        return Extract(self._as_source(), (self.text,), kind)
+        return Extract(self.hit.at(self.unit), (self.text,), kind)
 
     def whole_list(self) -> Extract:
         """Return the list that the unit is an item of, or announces."""
-        return Extract(self._as_source(), tuple(map(self._text, self.unit.items[:_MAX_ITEMS])), StatementKind.ITEM)
-
-    def _as_source(self) -> Hit:
-        unit, path = self.unit, self.unit.section_path
-        url = self.hit.url
-        return structs.replace(
-            self.hit,
-            section=unit.section,
-            section_path=path,
-            breadcrumb=" > ".join(path),
-            anchor=unit.anchor,
-            url=url and url.partition("#")[0] + (f"#{unit.anchor}" if unit.anchor else ""),
-            best_sentence=unit.range,
-            units=(),
-        )
+        return Extract(self.hit.at(self.unit), tuple(map(self._text, self.unit.items[:_MAX_ITEMS])), StatementKind.ITEM)
 
     def _text(self, place: tuple[int, int]) -> str:
         """Return a unit as it is read by itself: a row as "nightly: 14", or with the names of its columns."""
-        text = self.hit.snippet[slice(*place)]
         if self.unit.kind is UnitKind.CODE:
-            return text
+            return self.hit.snippet[slice(*place)]
+        text = self.visible[slice(*place)]
         if self.unit.kind is not UnitKind.ROW:
-            text = _STRUCK_OUT.sub("", _MARKER.sub("", text))
-            return " ".join(_TICKED.sub("", _UNTICKED.sub("☐", text)).split())
+            return " ".join(_TICKED.sub("", _UNTICKED.sub("☐", _MARKER.sub("", text))).split())
         cells = text.split(_CELL)
-        names = self.hit.snippet[slice(*self.unit.header)].split(_CELL) if self.unit.header else []
+        names = self.visible[slice(*self.unit.header)].split(_CELL) if self.unit.header else []
         if len(cells) > 2 and len(names) == len(cells):
-            cells = [f"{name}: {cell}" for name, cell in zip(names, cells, strict=True) if cell.strip()]
-            return "; ".join(cells)
+            return "; ".join(f"{name}: {cell}" for name, cell in zip(names, cells, strict=True) if cell.strip())
         return ": ".join(cell.strip() for cell in cells if cell.strip())

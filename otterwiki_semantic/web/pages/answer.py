@@ -114,11 +114,13 @@ def _rendered(answer: GroundedAnswer | None, message: str | None = None, *, is_w
 
 
 def _view(answer: GroundedAnswer) -> AnswerView:
+    doubts = {each.text: each.reason for each in answer.unsupported}
+    numbered = {place: (number, answer.sources[place]) for place, number in answer.source_numbers.items()}
     blocks = tuple(
-        BlockView(kind, tuple(_sentence(each, answer) for each in sentences))
+        BlockView(kind, tuple(_sentence(each, numbered, doubts) for each in sentences))
         for (_, kind), sentences in groupby(answer.answer, key=lambda each: (each.block, each.kind))
     )
-    used = tuple(_note(number, answer.sources[place]) for place, number in answer.source_numbers.items()) if blocks else ()
+    used = tuple(_note(number, hit) for number, hit in numbered.values()) if blocks else ()
     return AnswerView(blocks, used, _markdown(blocks, used))
 
 
@@ -129,11 +131,9 @@ def _note(number: int, hit: Hit, sentence: str = "") -> Note:
     return Note(number, " › ".join((hit.title, *trail(hit))), passage_url(linked))
 
 
-def _sentence(sentence: AnswerSentence, answer: GroundedAnswer) -> SentenceView:
-    doubts = {each.text: each.reason for each in answer.unsupported}
+def _sentence(sentence: AnswerSentence, numbered: dict[int, tuple[int, Hit]], doubts: dict[str, str]) -> SentenceView:
     doubt = None if sentence.supported else doubts.get(sentence.text, "its sources do not say so")
-    numbers = answer.source_numbers
-    notes = tuple(_note(numbers[place], answer.sources[place], sentence.text) for place in sentence.sources)
+    notes = tuple(_note(*numbered[place], sentence.text) for place in sentence.sources)
     return SentenceView(sentence.text, notes, doubt)
 
 

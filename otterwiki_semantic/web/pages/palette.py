@@ -112,10 +112,7 @@ def _lead(answer: Answer) -> Option | None:
     """Return what answers a question by itself; it opens its page at its heading, and is marked there."""
     if answer.lead is None:
         return None
-    unit = answer.lead.unit
-    hit = structs.replace(
-        answer.results[answer.lead.result], section_path=unit.section_path, anchor=unit.anchor, best_sentence=unit.range
-    )
+    hit = answer.results[answer.lead.result].at(answer.lead.unit)
     passage = _passage(hit)
     place = " › ".join((hit.title, *trail(hit)))
     return passage and replace(passage, label=(Span(answer.lead.text),), trail=place, excerpt=())

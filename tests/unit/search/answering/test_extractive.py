@@ -129,6 +129,13 @@ def test_what_is_struck_out_answers_nothing_and_open_tasks_are_seen_to_be_open()
     assert answered("backups", page) == [(KEPT,), ("Backups fly",), ("☐ Backups are painted",)]
 
 
+def test_a_run_that_is_struck_out_answers_nothing_in_any_of_its_sentences_or_cells() -> None:
+    page = hit(f"~~{HOPE} {TESTED}~~ {KEPT}", (TESTED, 9.0), (HOPE, 8.9), (KEPT, 8.8))
+    assert answered("backups", page) == [(KEPT,)]
+    row = "~~nightly~~ | ~~9~~"
+    assert answered("retention", hit(f"kind | kept\n{row}", (row, 9.0), kind=UnitKind.ROW, header="kind | kept")) == []
+
+
 def test_an_answer_has_up_to_sixty_words_and_says_nothing_twice() -> None:
     long = " ".join(["many"] * 40) + "."
     longer = " ".join(["more"] * 40) + "."
