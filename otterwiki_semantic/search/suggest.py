@@ -113,7 +113,8 @@ def suggest(catalog: Catalog, request: SuggestRequest, urls: PageUrls = NO_URLS)
         if not request.query:
             newest, _ = catalog.pages.select(request.filters, request.n, 0, PageSort.UPDATED)
             return _labels(catalog, [_Match(_Tier.NAME, 0, 0, page.path, 0, 0, False) for page in newest], typed, (), urls)
-        search, corrected = _Search(catalog, page_filter(request.filters), request.n), ()
+        search = _Search(catalog, page_filter(request.filters), request.n)
+        corrected: tuple[str, ...] = ()
         search.add_spelled(typed)
         if search.found_few and len(typed.words) <= _MAX_CORRECTED:
             corrected = search.add_corrected(typed.words)

@@ -64,6 +64,8 @@ class Catalog(SqliteFile):
             with self.write() as connection:  # of a new file, or of one of an earlier version
                 for statement in LABEL_TABLES:
                     connection.execute(statement)
+                if self.is_current:
+                    connection.execute("CREATE INDEX pages_by_change ON pages (updated DESC, path)")
 
     def check(self) -> None:
         """Read all of it; `CatalogCorruptError` if the file, a vector or a text is not sound."""

@@ -43,7 +43,6 @@ _OPTIONS = f"tokenize = {_quoted(_TOKENIZER)}, prefix = '1 2', detail = column, 
 TABLES = (
     f"CREATE VIRTUAL TABLE labels USING fts5 (key, path_key, words, page_words, {_OPTIONS})",
     "CREATE TABLE label_words (word TEXT PRIMARY KEY, pages INTEGER NOT NULL) WITHOUT ROWID",
-    "CREATE INDEX pages_by_change ON pages (updated DESC, path)",
 )
 """They are derived from the other tables, so that an index of an earlier version gets them without being rebuilt.
 

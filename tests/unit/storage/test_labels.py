@@ -68,10 +68,9 @@ def test_an_index_of_an_earlier_version_gets_its_labels_from_its_pages(catalog: 
     put(catalog, "a/b", "Title", "Part one", "Part two", aliases=("Other name",))
     put(catalog, "c", "Third")
     expected = stored(catalog)
-    for table in ("labels", "label_words"):
+    for created in ("TABLE labels", "TABLE label_words", "INDEX pages_by_change"):
         with catalog.write() as connection:
-            connection.execute(f"DROP TABLE {table}")
-            connection.execute("DROP INDEX IF EXISTS pages_by_change")
+            connection.execute(f"DROP {created}")
     catalog.close()
     with closing(Catalog(catalog.path)) as again:
         assert suggested(again, "part") == []
