@@ -259,7 +259,7 @@ class IndexEngine:
     def _load(self) -> None:
         """Load what searches and suggestions need."""
         self._warm_up()
-        self._refresh_labels()
+        self._refresh_names()
 
     def _warm_up(self) -> None:
         """Search a generation that has just begun to serve, so that the first search does not wait for what it loads.
@@ -290,15 +290,15 @@ class IndexEngine:
         if self._map is not None:
             self._map.refresh_if_due()
 
-    def _refresh_labels(self) -> None:
-        """Load what suggestions need, so that they do not wait for it."""
+    def _refresh_names(self) -> None:
+        """Load names that searches need, and add those that suggestions need to an index of an earlier version."""
         serving = self._manager.serving
         if serving is not None:
             try:
-                serving.catalog.labels.refresh()
                 serving.catalog.reader.page_names()
+                serving.catalog.labels.refresh()
             except CatalogError as error:
-                log.info("the first suggestion loads what it needs: %s", error)
+                log.info("names are loaded by the first search, and some are not suggested: %s", error)
 
     # Searches
 

@@ -19,7 +19,7 @@ from otterwiki_semantic.embedding import Matrix, is_common_word
 from otterwiki_semantic.search.related import PageVectors, pages_near
 from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.search.suggest import suggest
-from otterwiki_semantic.storage import Catalog, Generation, LabelIndex
+from otterwiki_semantic.storage import Catalog, Generation, LabelTable
 
 _WORD = re.compile(r"\w+(?:['’.]\w+)*")
 _BETWEEN_WORDS = re.compile(r"[ \t]*+(?:[^\S \t]|[&/'’-])[ \t]*+|[ \t]++")
@@ -64,10 +64,10 @@ def find_mentions(catalog: Catalog, text: str, path: str, languages: Sequence[st
     catalog.
     """
     markdown = _with_line_feeds(text)
-    phrases = list(_phrases(catalog.labels.get(), markdown, languages))
-    numbers = list({phrase.page for phrase in phrases})
-    path_of = dict(zip(numbers, catalog.pages.paths(numbers), strict=True))
-    titles = catalog.pages.titles(path_of.values())
+    with catalog.snapshot():
+        phrases = list(_phrases(catalog.labels, markdown, languages))
+        path_of = catalog.pages.paths({phrase.page for phrase in phrases})
+        titles = catalog.pages.titles(path_of.values())
     known = {page_key(path), *find_links(markdown, path, {page_key(each) for each in path_of.values()})}
     found: dict[str, Mention] = {}
     for start, end, page in phrases:
@@ -93,7 +93,7 @@ def _is_meant(phrase: str, title: str) -> bool:
     return (phrase == title and phrase != phrase.lower()) or not is_common_word(phrase.casefold())
 
 
-def _phrases(labels: LabelIndex, text: str, languages: Sequence[str]) -> Iterator[_Phrase]:
+def _phrases(labels: LabelTable, text: str, languages: Sequence[str]) -> Iterator[_Phrase]:
     """Yield the longest names in a text, from its beginning, that are those of one page."""
     words = list(_WORD.finditer(prose(text)))
     # A text may repeat its words thousands of times.
@@ -133,7 +133,7 @@ def _keys(begins_name: Callable[[str], bool], text: str, run: Sequence[re.Match[
     return keys
 
 
-def _pages_inflected(labels: LabelIndex, languages: Sequence[str], before: str, key: str) -> set[int]:
+def _pages_inflected(labels: LabelTable, languages: Sequence[str], before: str, key: str) -> set[int]:
     """Return the numbers of the pages whose name differs from a key by the ending of the last word, which follows `before`."""
     pages: set[int] = set()
     for language in languages:

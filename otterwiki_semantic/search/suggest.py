@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import unicodedata
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property, partial
 from itertools import chain, islice
 from typing import Literal, NamedTuple
 
-import numpy as np
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
 
 from otterwiki_semantic.content.analysis import NamePart, fold, name_key, name_parts
-from otterwiki_semantic.core.records import NO_URLS, PageUrls, SuggestedLabel, SuggestedTag, SuggestRequest
-from otterwiki_semantic.storage import Catalog, LabelSegment, Mask, SectionLabel, page_filter
+from otterwiki_semantic.core.records import NO_URLS, PageSort, PageUrls, SuggestedLabel, SuggestedTag, SuggestRequest
+from otterwiki_semantic.storage import Catalog, Filter, LabelId, SectionLabel, page_filter, with_key, with_words
 
 _MAX_WORDS = 16
 """Words that are looked up; the others of a longer text have no effect."""
-_MAX_EQUALS = 1_000
+_MAX_EQUALS = 100
 """Names of one tier and length that are ordered by the number of links."""
 _FEW = 3
 """Misspelled words are corrected if fewer suggestions were found."""
@@ -58,34 +57,23 @@ class _Tier(IntEnum):
     CORRECTED_SECTION = 9
 
 
+_OF_SECTIONS = {_Tier.HEADING, _Tier.HEADING_BEGINS, _Tier.HEADING_WORDS, _Tier.SECTION_WORDS, _Tier.CORRECTED_SECTION}
+
+
 class _Match(NamedTuple):
-    """A page or a section that fits."""
+    """A page or a section that fits, in the order of suggestions."""
 
-    order: tuple[int, int, int, str, int, int]
-    """The tier, the length of the name, minus the number of links, the path, and for a section its chunk and place in that."""
-    is_page: bool
-    words: tuple[str, ...]
-    """What the words of the name were found by, if those that were typed are misspelled."""
-
-    @property
-    def path(self) -> str:
-        """The page's path."""
-        return self.order[3]
-
-    @property
-    def chunk(self) -> int:
-        """The first chunk with the section's heading."""
-        return self.order[4]
-
-    @property
-    def number(self) -> int:
-        """Which of the chunk's headings it is."""
-        return self.order[5]
-
-    @property
-    def identity(self) -> tuple[object, ...]:
-        """What no two suggestions have in common."""
-        return self.is_page, *self.order[3:]
+    tier: _Tier
+    length: int
+    """That of the title or heading."""
+    links: int
+    """Minus the number of pages that link to the page."""
+    path: str
+    chunk: int
+    """The first chunk with the section's heading."""
+    place: int
+    """Which of the chunk's headings it is."""
+    is_section: bool
 
 
 @dataclass(frozen=True)
@@ -120,18 +108,17 @@ def suggest(catalog: Catalog, request: SuggestRequest, urls: PageUrls = NO_URLS)
 
     Errors: those of the catalog.
     """
-    where = page_filter(request.filters)
-    index, typed = catalog.labels.get(), _Typed(request.query)
-    if not request.query:
-        newest = catalog.pages.paths(catalog.labels.last_changed(index, where, request.n))
-        return _labels(catalog, [_Match((0, 0, 0, path, 0, 0), True, ()) for path in newest], typed, urls)
-    names = catalog.reader.page_names()
-    passing = catalog.labels.passing(index, where)
-    searches = [_Search(*each, request.n, names.incoming_links) for each in zip(index.segments, passing, strict=True)]
-    found = sorted(match for search in searches for match in search.matches(typed))[: request.n]
-    if len(found) < min(_FEW, request.n) and len(typed.words) <= _MAX_CORRECTED:
-        found = _with_corrected(searches, typed, found, request.n)
-    return _labels(catalog, found, typed, urls)
+    typed = _Typed(request.query)
+    with catalog.snapshot():
+        if not request.query:
+            newest, _ = catalog.pages.select(request.filters, request.n, 0, PageSort.UPDATED)
+            return _labels(catalog, [_Match(_Tier.NAME, 0, 0, page.path, 0, 0, False) for page in newest], typed, (), urls)
+        search = _Search(catalog, page_filter(request.filters), request.n)
+        corrected: tuple[str, ...] = ()
+        search.add_spelled(typed)
+        if search.found_few and len(typed.words) <= _MAX_CORRECTED:
+            corrected = search.add_corrected(typed.words)
+        return _labels(catalog, search.best(), typed, corrected, urls)
 
 
 def suggest_tags(catalog: Catalog, request: SuggestRequest) -> tuple[SuggestedTag, ...]:
@@ -142,146 +129,100 @@ def suggest_tags(catalog: Catalog, request: SuggestRequest) -> tuple[SuggestedTa
     return tuple(SuggestedTag(tag, pages) for tag, pages in catalog.pages.tags_beginning_with(text, _MAX_TAGS))
 
 
-def _with_corrected(searches: Sequence[_Search], typed: _Typed, found: Sequence[_Match], n: int) -> list[_Match]:
-    """Return what was found, and names with one error in each word that begins none; if there are none at all, with two."""
-    known = {word for word in typed.words if any(search.has_word(word) for search in searches)}
-    all_found = {match.identity: match for match in found}
-    for errors in (1, 2) if len(known) < len(typed.words) else ():
-        for match in sorted(match for search in searches for match in search.corrected(typed.words, known, errors)):
-            all_found.setdefault(match.identity, match)
-        if all_found:
-            break
-    return list(all_found.values())[:n]
-
-
 class _Search:
-    """Looks for names in one segment."""
+    """Looks for names, tier by tier, until there are enough."""
 
-    def __init__(self, segment: LabelSegment, passing: Mask, count: int, links: Callable[[str], int]) -> None:
-        self._segment = segment
-        self._passing = passing
-        self._passing_headings: Mask = passing[segment.pages_of_headings]
+    def __init__(self, catalog: Catalog, where: Filter, count: int) -> None:
+        self._catalog = catalog
+        self._where = where
         self._count = count
-        self._links = links
+        self._found: dict[LabelId, _Tier] = {}
 
-    def has_word(self, word: str) -> bool:
-        """Return whether a word begins so."""
-        return len(self._segment.words.find(word)) > 0
+    @property
+    def found_few(self) -> bool:
+        """Whether so little was found that words may be misspelled."""
+        return len(self._found) < min(_FEW, self._count)
 
-    def matches(self, typed: _Typed) -> Iterator[_Match]:
-        """Yield the best names, at least as many as are wanted if there are."""
-        left, pages, headings = self._count, self._passing, self._passing_headings
-        for tier, is_page, mask in self._tiers(typed):
-            found = list(self._best(tier, mask & (pages if is_page else headings), is_page=is_page))
-            yield from found
-            left -= len(found)
-            if left <= 0:
-                return
-            if is_page:
-                pages = pages & ~mask
-            else:
-                headings = headings & ~mask
+    def add_spelled(self, typed: _Typed) -> None:
+        """Find the names that begin with what was typed, or have words that begin with its words."""
+        words = [[word] for word in typed.words]
+        self._add(_Tier.NAME, with_key("key path_key", typed.text))
+        self._add(_Tier.TITLE_BEGINS, with_key("key", typed.text, is_beginning=True))
+        self._add(_Tier.TITLE_WORDS, with_words("words", words))
+        self._add(_Tier.PATH_WORDS, with_key("path_key", typed.text, is_beginning=True))
+        self._add(_Tier.PATH_WORDS, with_words("words page_words", words))
+        self._add(_Tier.HEADING, with_key("key", typed.text))
+        self._add(_Tier.HEADING_BEGINS, with_key("key", typed.text, is_beginning=True))
+        self._add(_Tier.HEADING_WORDS, with_words("words", words))
+        if len(words) > 1:
+            self._add(_Tier.SECTION_WORDS, _in_section(words))
 
-    def _tiers(self, typed: _Typed) -> Iterator[tuple[_Tier, bool, Mask]]:
-        """Yield each tier, whether it is one of pages, and what is in it."""
-        if not typed.key:  # accents alone, which begin every name
-            return
-        whole, begun = self._segment.with_key(typed.key), self._segment.with_key(typed.key, is_beginning=True)
-        words = self._with_all([[word] for word in typed.words])
-        yield _Tier.NAME, True, whole.titles | whole.paths
-        yield _Tier.TITLE_BEGINS, True, begun.titles
-        yield _Tier.TITLE_WORDS, True, words.titles
-        yield _Tier.PATH_WORDS, True, begun.paths | words.paths
-        yield _Tier.HEADING, False, whole.headings
-        yield _Tier.HEADING_BEGINS, False, begun.headings
-        yield _Tier.HEADING_WORDS, False, words.headings
-        yield _Tier.SECTION_WORDS, False, words.sections
+    def add_corrected(self, words: Sequence[str]) -> tuple[str, ...]:
+        """Find names with one error in each word that begins none; if there are none at all, with two.
 
-    def corrected(self, words: Sequence[str], known: Container[str], errors: int) -> Iterator[_Match]:
-        """Yield the best names with words that begin like these, with up to so many errors in each that is not known."""
-        alternatives = [[word] if word in known else self._spelled_like(word, errors) for word in words]
-        if all(alternatives):
-            found, marked = self._with_all(alternatives), tuple(chain.from_iterable(alternatives))
-            yield from self._best(_Tier.CORRECTED_PAGE, found.paths & self._passing, marked, is_page=True)
-            yield from self._best(_Tier.CORRECTED_SECTION, found.sections & self._passing_headings, marked, is_page=False)
+        Returns what the words of these names begin with.
+        """
+        known = {word for word in words if self._catalog.labels.has_word(word)}
+        for errors in (1, 2) if len(known) < len(words) else ():
+            alternatives = [[word] if word in known else self._spelled_like(word, errors) for word in words]
+            if all(alternatives):
+                self._add(_Tier.CORRECTED_PAGE, with_words("words page_words", alternatives))
+                self._add(_Tier.CORRECTED_SECTION, _in_section(alternatives))
+            if self._found:
+                return tuple(chain.from_iterable(alternatives))
+        return ()
+
+    def _add(self, tier: _Tier, expression: str) -> None:
+        if len(self._found) < self._count:
+            limit = self._count + len(self._found) + _MAX_EQUALS
+            found = self._catalog.labels.find(expression, self._where, limit, is_section=tier in _OF_SECTIONS)
+            self._found = dict.fromkeys(found, tier) | self._found
 
     def _spelled_like(self, word: str, errors: int) -> list[str]:
-        """Return how words begin that are a word's but for up to so many errors; the first letter is one of its first two."""
+        """Return the beginnings of names' words within `errors` edits. The first letter must match one of its first two."""
         allowed = min(errors, (len(word) >= _ONE_ERROR) + (len(word) >= _TWO_ERRORS))
         if not allowed:
             return []
-        known = self._segment.words.texts
         lengths = range(len(word) - allowed, len(word) + allowed + 1)
-        beginnings: dict[str, None] = {}
-        for other in chain.from_iterable(known.part(known.range_of(letter)) for letter in dict.fromkeys(word[:2])):
-            beginnings.update((other[:length], None) for length in lengths if length <= len(other))
+        known = [self._catalog.labels.words(letter, lengths[0]) for letter in dict.fromkeys(word[:2])]
+        beginnings = dict.fromkeys(other[:length] for length in lengths for other in chain.from_iterable(known))
         near = extract(word, beginnings.keys(), scorer=OSA.distance, score_cutoff=allowed, limit=_MAX_NEAREST)
         return [beginning for beginning, _, _ in near]
 
-    def _with_all(self, words: Sequence[Sequence[str]]) -> _Found:
-        """Return the names that have one of each of these."""
-        segment = self._segment
-        if not words:
-            nothing = segment.with_words(())
-            return _Found(*nothing, nothing.headings)
-        titles, paths, headings = segment.with_words(words[0])
-        pages, has_any = titles | paths, headings
-        sections = headings | pages[segment.pages_of_headings]
-        for each in words[1:]:
-            if not (pages.any() or sections.any()):
-                break
-            found = segment.with_words(each)
-            on_page = found.titles | found.paths
-            titles, pages, headings = titles & found.titles, pages & on_page, headings & found.headings
-            sections = sections & (found.headings | on_page[segment.pages_of_headings])
-            has_any = has_any | found.headings
-        return _Found(titles, pages, headings, sections & has_any)
-
-    def _best(self, tier: _Tier, mask: Mask, words: tuple[str, ...] = (), *, is_page: bool) -> Iterator[_Match]:
-        """Yield the best names of a mask in one tier, in order."""
-        all_lengths = self._segment.title_lengths if is_page else self._segment.heading_lengths
-        found = np.flatnonzero(mask)
-        if len(found) > self._count:
-            lengths = all_lengths[found]
-            found = found[lengths <= np.partition(lengths, self._count - 1)[self._count - 1]]
-            found = found[np.argsort(all_lengths[found], kind="stable")][: self._count + _MAX_EQUALS]
-        yield from sorted(self._match(tier, place, words, is_page=is_page) for place in found.tolist())[: self._count]
-
-    def _match(self, tier: _Tier, place: int, words: tuple[str, ...], *, is_page: bool) -> _Match:
-        segment = self._segment
-        if is_page:
-            path = segment.paths[place]
-            return _Match((tier, int(segment.title_lengths[place]), -self._links(path), path, 0, 0), True, words)
-        path = segment.paths[segment.pages_of_headings[place]]
-        length, chunk, number = (
-            int(of_all[place]) for of_all in (segment.heading_lengths, segment.ordinals, segment.numbers_in_chunk)
-        )
-        return _Match((tier, length, -self._links(path), path, chunk, number), False, words)
+    def best(self) -> list[_Match]:
+        """Return the best of what was found, in order."""
+        ranks = sorted((tier, label.length) for label, tier in self._found.items())[: self._count]
+        found = [(label, tier) for label, tier in self._found.items() if (tier, label.length) <= ranks[-1]]
+        paths = self._catalog.pages.paths({label.page for label, _ in found})
+        links = self._catalog.pages.count_links(paths.values())
+        matches = [
+            _Match(tier, label.length, -links.get(path, 0), path, label.chunk, label.place, label.is_section)
+            for label, tier in found
+            if (path := paths.get(label.page)) is not None
+        ]
+        return sorted(matches)[: self._count]
 
 
-class _Found(NamedTuple):
-    """Labels that have all words."""
-
-    titles: Mask
-    paths: Mask
-    """With those of the titles."""
-    headings: Mask
-    sections: Mask
-    """Headings with those of the page's title and path; at least one word is the heading's."""
+def _in_section(words: Sequence[Sequence[str]]) -> str:
+    """Return the expression for headings that have all words together with their page, and at least one on their own."""
+    return f"({with_words('words page_words', words)}) AND ({with_words('words', [list(chain.from_iterable(words))])})"
 
 
-def _labels(catalog: Catalog, matches: Sequence[_Match], typed: _Typed, urls: PageUrls) -> tuple[SuggestedLabel, ...]:
+def _labels(
+    catalog: Catalog, matches: Sequence[_Match], typed: _Typed, corrected: Collection[str], urls: PageUrls
+) -> tuple[SuggestedLabel, ...]:
     """Return what is shown of pages and sections."""
     pages = catalog.pages.titles({match.path for match in matches})
     found = []
     for match in matches:
         title, updated = pages[match.path]
         section = _PAGE
-        if not match.is_page:
-            section = catalog.reader.section_labels(match.path, match.chunk, title)[match.number]
+        if match.is_section:
+            section = catalog.reader.section_labels(match.path, match.chunk, title)[match.place]
         label = section.heading or title
-        ranges = marked_ranges(label, match.words) if match.words else marked_ranges(label, typed.beginnings, typed.key)
-        kind: Literal["page", "section"] = "page" if match.is_page else "section"
+        is_corrected = match.tier >= _Tier.CORRECTED_PAGE
+        ranges = marked_ranges(label, corrected) if is_corrected else marked_ranges(label, typed.beginnings, typed.key)
+        kind: Literal["page", "section"] = "section" if match.is_section else "page"
         url = urls.of(match.path, section.anchor)
         found.append(SuggestedLabel(kind, match.path, title, *section, ranges, updated, url))
     return tuple(found)

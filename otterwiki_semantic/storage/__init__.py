@@ -24,9 +24,11 @@ from otterwiki_semantic.storage.generation import Generation as Generation
 from otterwiki_semantic.storage.generation import GenerationStore as GenerationStore
 from otterwiki_semantic.storage.generation import index_fingerprint as index_fingerprint
 from otterwiki_semantic.storage.keyword_index import KeywordIndex as KeywordIndex
-from otterwiki_semantic.storage.label_index import LabelIndex as LabelIndex
-from otterwiki_semantic.storage.label_index import LabelSegment as LabelSegment
+from otterwiki_semantic.storage.labels import LabelId as LabelId
+from otterwiki_semantic.storage.labels import LabelTable as LabelTable
 from otterwiki_semantic.storage.labels import SectionLabel as SectionLabel
+from otterwiki_semantic.storage.labels import with_key as with_key
+from otterwiki_semantic.storage.labels import with_words as with_words
 from otterwiki_semantic.storage.page_names import HeadingWords as HeadingWords
 from otterwiki_semantic.storage.page_names import PageNames as PageNames
 from otterwiki_semantic.storage.page_table import PageFacts as PageFacts

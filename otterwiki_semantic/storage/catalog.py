@@ -18,7 +18,8 @@ from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage import garbage_collection, schema
 from otterwiki_semantic.storage.catalog_reader import CatalogReader
 from otterwiki_semantic.storage.keyword_index import KeywordIndex
-from otterwiki_semantic.storage.label_index import LabelIndexCache
+from otterwiki_semantic.storage.labels import TABLES as LABEL_TABLES
+from otterwiki_semantic.storage.labels import LabelTable, add_labels, delete_labels
 from otterwiki_semantic.storage.outbox import Outbox
 from otterwiki_semantic.storage.page_table import PageTable
 from otterwiki_semantic.storage.pending import PendingVectors, expect_vectors, fill_vector, forget_vectors, shorten_log
@@ -58,7 +59,13 @@ class Catalog(SqliteFile):
         """Whether its tables are those of this version; otherwise it is only read."""
         self.keywords = KeywordIndex(self, is_current=self.is_current)
         self.reader = CatalogReader(self, is_current=self.is_current, vectors=vectors)
-        self.labels = LabelIndexCache(self, is_current=self.is_current)
+        self.labels = LabelTable(self)
+        if not self.select("SELECT 1 FROM sqlite_master WHERE name = 'label_words'"):
+            with self.write() as connection:  # of a new file, or of one of an earlier version
+                for statement in LABEL_TABLES:
+                    connection.execute(statement)
+                if self.is_current:
+                    connection.execute("CREATE INDEX pages_by_change ON pages (updated DESC, path)")
 
     def check(self) -> None:
         """Read all of it; `CatalogCorruptError` if the file, a vector or a text is not sound."""
@@ -73,6 +80,7 @@ class Catalog(SqliteFile):
         self.check()
         with self.write() as connection:
             connection.execute("INSERT INTO keywords (keywords) VALUES ('integrity-check')")
+            connection.execute("INSERT INTO labels (labels) VALUES ('integrity-check')")
             inconsistency = connection.execute(schema.FIND_INCONSISTENCY).fetchone()[0]
         if inconsistency:
             raise CatalogCorruptError(f"the catalog {self.path} is damaged: {inconsistency}")
@@ -214,6 +222,7 @@ class Catalog(SqliteFile):
             for page, vectors in pages:
                 self._delete(connection, page.path)
                 schema.insert_page(connection, page, vectors)
+                add_labels(connection, page.path, page.aliases)
                 expect_vectors(connection, page.path)
             connection.execute(schema.NEXT_REVISION)
 
@@ -226,6 +235,7 @@ class Catalog(SqliteFile):
 
     def _delete(self, connection: sqlite3.Connection, path: str) -> None:
         forget_vectors(connection, path)
+        delete_labels(connection, path)
         self._pages_to_merge += _MERGED_PER_CHUNK * schema.delete_page(connection, path)
 
     def invalidate_pages(self, paths: Sequence[str]) -> None:

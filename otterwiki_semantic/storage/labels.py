@@ -1,17 +1,54 @@
-"""The labels of pages and sections, titles and headings, as a chunk's row has them."""
+"""The labels of pages and sections, titles, aliases, paths and headings, by the beginnings of their words and as a whole.
+
+They are an FTS5 table with prefix indexes. FTS5 returns rows in the order of their ids, and the id of a label begins with its
+length: the shortest labels come first, and a lookup ends as soon as it has enough of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sqlite3
+import string
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import NamedTuple
 
-from otterwiki_semantic.content.analysis import name_key
+from otterwiki_semantic.content.analysis import name_key, name_parts
 from otterwiki_semantic.content.markdown import slug
-from otterwiki_semantic.storage.schema import decode_list
+from otterwiki_semantic.content.pages import page_name
+from otterwiki_semantic.storage.filters import Filter
+from otterwiki_semantic.storage.page_names import name_words
+from otterwiki_semantic.storage.schema import count_words, decode_list, read_revision
+from otterwiki_semantic.storage.sqlite import SqliteFile
 
 _CUT = "…"
-_decode = decode_list.__wrapped__
-"""Without its cache: all chunks are read, each once."""
+_LAST_CHARACTER = "\U0010ffff"
+_CONTROLS = dict.fromkeys((*range(33), 127))
+"""What divides tokens: all that `_TOKENIZER` does not count as part of one."""
+_MAX_KEY = 200
+"""Characters of a whole name that are compared."""
+_MAX_KEYS = 1_000
+_MAX_CACHED_FILTERS = 16
+_PAGES_AT_ONCE = 100
+_PLACE_BITS, _CHUNK_BITS, _PAGE_BITS, _LENGTH_BITS = 8, 16, 30, 8
+_SECTIONS = 1 << _PLACE_BITS + _CHUNK_BITS + _PAGE_BITS + _LENGTH_BITS
+"""The least id of a section's label."""
+
+
+def _quoted(text: str, mark: str = '"') -> str:
+    return mark + text.replace(mark, mark * 2) + mark
+
+
+_TOKENIZER = f"ascii tokenchars {_quoted(string.punctuation, chr(39))}"
+_OPTIONS = f"tokenize = {_quoted(_TOKENIZER)}, prefix = '1 2', detail = column, columnsize = 0"
+TABLES = (
+    f"CREATE VIRTUAL TABLE labels USING fts5 (key, path_key, words, page_words, {_OPTIONS})",
+    "CREATE TABLE label_words (word TEXT PRIMARY KEY, pages INTEGER NOT NULL) WITHOUT ROWID",
+)
+"""They are derived from the other tables, so that an index of an earlier version gets them without being rebuilt.
+
+`key` is the whole title or heading without spaces, `path_key` the whole path and its last part, `words` are those of the title
+or heading, and `page_words` those of a page's path, or of a section's page. Aliases count as titles.
+"""
 
 
 class SectionLabel(NamedTuple):
@@ -24,15 +61,228 @@ class SectionLabel(NamedTuple):
     """Its id in the page; empty if it cannot be told."""
 
 
+class LabelId(NamedTuple):
+    """What the id of a label says."""
+
+    is_section: bool
+    length: int
+    """The number of characters of the title or heading; at most 255."""
+    page: int
+    """The page's number."""
+    chunk: int
+    """The ordinal of the first chunk with the heading."""
+    place: int
+    """Which of the chunk's `section_labels` it is."""
+
+    def encode(self) -> int:
+        """Return the id."""
+        length = min(self.length, (1 << _LENGTH_BITS) - 1)
+        place = ((length << _PAGE_BITS | self.page) << _CHUNK_BITS | self.chunk) << _PLACE_BITS | self.place
+        return _SECTIONS * self.is_section | place
+
+    @classmethod
+    def decode(cls, encoded: int) -> LabelId:
+        """Return what an id says."""
+        fields = []
+        for bits in (_PLACE_BITS, _CHUNK_BITS, _PAGE_BITS, _LENGTH_BITS):
+            fields.append(encoded & (1 << bits) - 1)
+            encoded >>= bits
+        return cls(bool(encoded), *reversed(fields))
+
+
+def _page_of(encoded: int) -> int:
+    return encoded >> _PLACE_BITS + _CHUNK_BITS & (1 << _PAGE_BITS) - 1
+
+
 def section_labels(title: str, section_path: str, headings: str, anchor: str) -> Iterator[SectionLabel]:
     """Yield the headings above a chunk and in it, in order, without those that are the page's title.
 
     Of its section the path and the anchor are stored. Of those that were merged with it the anchor follows from the heading,
     and of the path only the outermost heading is known.
     """
-    path, page = _decode(section_path), name_key(title)
+    path, page = decode_list(section_path), name_key(title)
     above = {heading: path[: depth + 1] for depth, heading in enumerate(path)}
-    for heading in dict.fromkeys((*path, *_decode(headings))):
+    for heading in dict.fromkeys((*path, *decode_list(headings))):
         if name_key(heading) != page:
             known = above.get(heading) or (*path[:1], heading)
             yield SectionLabel(heading, known, anchor if known == path else "" if heading.endswith(_CUT) else slug(heading))
+
+
+def add_labels(connection: sqlite3.Connection, path: str, aliases: Sequence[str]) -> None:
+    """Add the labels of a page that was inserted; none if it is excluded."""
+    _add(connection, path, {_key(alias) for alias in aliases}, _words(*aliases))
+
+
+def _add(connection: sqlite3.Connection, path: str, alias_keys: Iterable[str], alias_words: set[str]) -> None:
+    page = _page(connection, path)
+    if page is None:
+        return
+    number, title = page
+    named, of_path = _words(title) | alias_words, _words(path)
+    keys, path_keys = {_key(title), *alias_keys}, {_key(path), _key(page_name(path))}
+    rows = [(LabelId(False, len(title), number, 0, 0).encode(), *map(" ".join, (keys, path_keys, named, of_path)))]
+    words, page_words = named | of_path, " ".join(named | of_path)
+    for label, heading in _sections(connection, path, number, title):
+        own = _words(heading)
+        words |= own
+        rows.append((label, _key(heading), "", " ".join(own), page_words))
+    statement = "INSERT INTO labels (rowid, key, path_key, words, page_words) VALUES (?, ?, ?, ?, ?)"
+    connection.executemany(statement, rows)
+    count_words(connection, "label_words", words, 1)
+
+
+def delete_labels(connection: sqlite3.Connection, path: str) -> None:
+    """Delete the labels of a page that is about to be deleted."""
+    page = _page(connection, path)
+    if page is None:
+        return
+    number, title = page
+    labels = [(LabelId(False, len(title), number, 0, 0).encode(),)]
+    labels += [(label,) for label, _ in _sections(connection, path, number, title)]
+    words: set[str] = set()
+    for label in labels:
+        for row in connection.execute("SELECT words, page_words FROM labels WHERE rowid = ?", label):
+            words.update(*map(str.split, row))
+    connection.executemany("DELETE FROM labels WHERE rowid = ?", labels)
+    count_words(connection, "label_words", words, -1)
+
+
+def _page(connection: sqlite3.Connection, path: str) -> tuple[int, str] | None:
+    row = connection.execute("SELECT number, title FROM pages WHERE path = ?", (path,)).fetchone()
+    return row and tuple(row)
+
+
+def _sections(connection: sqlite3.Connection, path: str, page: int, title: str) -> Iterator[tuple[int, str]]:
+    """Yield the ids of a page's headings and their texts; each anchor once."""
+    known = set()
+    statement = "SELECT ordinal, section_path, headings, anchor FROM chunks WHERE path = ? AND ordinal < ? ORDER BY ordinal"
+    for ordinal, *columns in connection.execute(statement, (path, 1 << _CHUNK_BITS)):
+        for place, label in enumerate(islice(section_labels(title, *columns), 1 << _PLACE_BITS)):
+            identity = label.anchor, "" if label.anchor else label.heading
+            if identity not in known:
+                known.add(identity)
+                yield LabelId(True, len(label.heading), page, ordinal, place).encode(), label.heading
+
+
+def _key(name: str) -> str:
+    """Return a whole name as one token."""
+    return name_key(name).translate(_CONTROLS)[:_MAX_KEY]
+
+
+def _words(*names: str) -> set[str]:
+    return {word for name in names for part in name_parts(name) for word in part.beginnings}
+
+
+def with_key(columns: str, name: str, *, is_beginning: bool = False) -> str:
+    """Return the FTS5 expression for labels that are a name, or begin with it; empty if no label can be."""
+    key = _key(name)
+    return f"{{{columns}}}: {_quoted(key)}{'*' * is_beginning}" if key else ""
+
+
+def with_words(columns: str, words: Iterable[Collection[str]]) -> str:
+    """Return the FTS5 expression for labels with a word that begins with one of these, for each of some; empty without any."""
+    alternatives = (" OR ".join(f"{_quoted(beginning)}*" for beginning in each) for each in words)
+    expression = " AND ".join(f"({each})" for each in alternatives)
+    return expression and f"{{{columns}}}: ({expression})"
+
+
+class LabelTable:
+    """Finds the labels of a catalog. Errors: those of `SqliteFile`."""
+
+    def __init__(self, database: SqliteFile) -> None:
+        self._database = database
+        self._is_complete = False
+        self._passing: tuple[int, dict[Filter, frozenset[int]]] = -1, {}
+        """The numbers of the pages that pass the last filters, of one revision."""
+
+    def find(self, expression: str, where: Filter, limit: int, *, is_section: bool) -> list[LabelId]:
+        """Return the first labels of pages or sections that match an expression and whose pages pass, the shortest first."""
+        if not expression:
+            return []
+        statement = (
+            f"SELECT rowid FROM labels WHERE labels MATCH ? AND rowid {'>=' if is_section else '<'} {_SECTIONS} ORDER BY rowid"
+        )
+        with self._database.snapshot(), self._database.read() as connection:
+            passing = self._pages_passing(where) if where else None
+            rows = connection.execute(statement, (expression,))
+            ids = (row[0] for row in rows)
+            found = list(islice((each for each in ids if passing is None or _page_of(each) in passing), limit))
+            rows.close()
+        return list(map(LabelId.decode, found))
+
+    def _pages_passing(self, where: Filter) -> frozenset[int]:
+        revision, known = read_revision(self._database), self._passing
+        if known[0] != revision or len(known[1]) > _MAX_CACHED_FILTERS:
+            known = self._passing = revision, {}
+        if where not in known[1]:
+            rows = self._database.select(f"SELECT number FROM pages WHERE {where.sql}", *where.values)
+            known[1][where] = frozenset(row[0] for row in rows)
+        return known[1][where]
+
+    def has_word(self, beginning: str) -> bool:
+        """Return whether a label has a word that begins so."""
+        return bool(self._begun("SELECT 1 FROM label_words WHERE word", beginning, 1))
+
+    def words(self, beginning: str, shortest: int) -> list[str]:
+        """Return the words of labels that begin so, with at least so many letters."""
+        return self._begun(f"SELECT word FROM label_words WHERE length(word) >= {shortest} AND word", beginning)
+
+    def begins_name(self, key: str) -> bool:
+        """Return whether the key of a label begins with this one."""
+        return bool(self._begun("SELECT 1 FROM names WHERE key", key, 1))
+
+    def keys_beginning(self, key: str) -> list[str]:
+        """Return the keys of labels that begin with this one; none if there are more than 1,000."""
+        found = self._begun("SELECT DISTINCT key FROM names WHERE key", key, _MAX_KEYS + 1)
+        return found if len(found) <= _MAX_KEYS else []
+
+    def _begun(self, statement: str, beginning: str, limit: int = -1) -> list[str]:
+        rows = self._database.select(f"{statement} BETWEEN ? AND ? LIMIT ?", beginning, beginning + _LAST_CHARACTER, limit)
+        return [row[0] for row in rows]
+
+    def pages_named(self, key: str) -> set[int]:
+        """Return the numbers of the pages whose title or alias has this key."""
+        rows = self._database.select(
+            "SELECT number, path, title FROM names JOIN pages USING (path) WHERE key = ? AND names.ordinal < 0", key
+        )
+        return {
+            number
+            for number, path, title in rows
+            if key == name_key(title) or key not in (name_key(path), name_key(page_name(path)))
+        }
+
+    def refresh(self) -> None:
+        """Add the labels of pages that lack them: all, if an earlier version made the index."""
+        if self._is_complete:
+            return
+        path_of = dict(map(tuple, self._database.select("SELECT number, path FROM pages")))
+        rows = self._database.select(f"SELECT rowid FROM labels WHERE rowid < {_SECTIONS}")
+        labelled = {_page_of(row[0]) for row in rows}
+        if not labelled <= path_of.keys():  # an earlier version has changed it since
+            with self._database.write() as connection:
+                for table in ("labels", "label_words"):
+                    connection.execute(f"DELETE FROM {table}")
+            labelled = set()
+        missing = iter(sorted(path_of.keys() - labelled))
+        while numbers := list(islice(missing, _PAGES_AT_ONCE)):
+            with self._database.write() as connection:
+                for number in numbers:
+                    _add_stored(connection, number)
+        self._is_complete = True
+
+
+def _add_stored(connection: sqlite3.Connection, number: int) -> None:
+    """Add the labels of a stored page, if it is still there. Of the words of its aliases, only the stems are stored."""
+    page = connection.execute("SELECT * FROM pages WHERE number = ?", (number,)).fetchone()
+    if page is None:
+        return
+    path, title = page["path"], page["title"]
+    rows = connection.execute("SELECT key FROM names WHERE path = ? AND ordinal < 0", (path,))
+    aliases = {row[0] for row in rows} - set(map(name_key, (title, path, page_name(path))))
+    stems: set[str] = set()
+    if aliases and "language" in page.keys():  # noqa: SIM118 - a row contains its values
+        statement = "SELECT k.title FROM keywords AS k JOIN chunks ON chunks.id = k.rowid WHERE path = ? AND ordinal = 0"
+        for row in connection.execute(statement, (path,)):
+            stems.update(row[0].split())
+        stems -= name_words(title, page["language"]) | name_words(path.replace("/", " "), page["language"])
+    _add(connection, path, {_key(alias) for alias in aliases}, stems)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from otterwiki_semantic.content.analysis import fold
@@ -67,11 +67,16 @@ class PageTable:
         rows = self._database.select(f"SELECT path, blob FROM pages WHERE path {IN_LIST}", paths)
         return dict(map(tuple, rows))
 
-    def paths(self, numbers: Sequence[int]) -> list[str]:
-        """Return the paths of pages, in this order."""
+    def paths(self, numbers: Iterable[int]) -> dict[int, str]:
+        """Return the paths of pages, by number."""
         rows = self._database.select(f"SELECT number, path FROM pages WHERE number {IN_LIST}", numbers)
-        path_of = dict(map(tuple, rows))
-        return [path_of[number] for number in numbers]
+        return dict(map(tuple, rows))
+
+    def count_links(self, paths: Iterable[str]) -> dict[str, int]:
+        """Return the number of pages that link to each of these pages, by path."""
+        count = "SELECT COUNT(*) FROM links WHERE target = path_key"
+        rows = self._database.select(f"SELECT path, ({count}) FROM pages WHERE path {IN_LIST}", paths)
+        return dict(map(tuple, rows))
 
     def problems(self) -> list[tuple[str, str]]:
         """Return the pages that are not indexed as they should be, each with the reason, by path."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 
@@ -116,7 +116,7 @@ def insert_page(connection: sqlite3.Connection, page: Page, vectors: Sequence[st
     words = page.words or page_words(page)
     connection.executemany("INSERT INTO names VALUES (?, ?, ?)", ((key, page.path, ordinal) for key, ordinal in words.names))
     connection.executemany("INSERT INTO answers VALUES (?, ?)", ((page.path, question) for question in page.answers))
-    _count_words(connection, words.spelled, 1)
+    count_words(connection, "words", words.spelled, 1)
     for ordinal, (chunk, vector, (headings, body)) in enumerate(zip(page.chunks, vectors, words.chunks, strict=True)):
         signature = minhash_signature(comparison_text(f"{words.title} {headings}", body))
         chunk_row = (
@@ -142,7 +142,7 @@ def delete_page(connection: sqlite3.Connection, path: str) -> int:
     suspect_page(connection, path)
     mark_stale(connection, path)
     texts = [row["text"] for row in connection.execute("SELECT text FROM chunks WHERE path = ?", (path,))]
-    _count_words(connection, sorted(spelled_words(*texts)), -1)
+    count_words(connection, "words", sorted(spelled_words(*texts)), -1)
     connection.execute("DELETE FROM keywords WHERE rowid IN (SELECT id FROM chunks WHERE path = ?)", (path,))
     chunks = connection.execute("DELETE FROM chunks WHERE path = ?", (path,)).rowcount
     for table in ("pages", "excluded_pages", "page_tags", "links", "names", "answers"):
@@ -155,12 +155,12 @@ def mark_stale(connection: sqlite3.Connection, path: str) -> None:
     connection.execute(f"INSERT OR IGNORE INTO stale SELECT vector FROM chunks WHERE path = ? AND {IS_EMBEDDED}", (path,))
 
 
-def _count_words(connection: sqlite3.Connection, words: Sequence[str], count: int) -> None:
-    """Add a page's words to the vocabulary, or with a `count` of -1 take them away."""
-    upsert = "INSERT INTO words VALUES (?, ?) ON CONFLICT (word) DO UPDATE SET pages = pages + excluded.pages"
+def count_words(connection: sqlite3.Connection, table: str, words: Collection[str], count: int) -> None:
+    """Add a page's words to a vocabulary, or with a `count` of -1 take them away."""
+    upsert = f"INSERT INTO {table} VALUES (?, ?) ON CONFLICT (word) DO UPDATE SET pages = pages + excluded.pages"
     connection.executemany(upsert, ((word, count) for word in words))
     if count < 0:
-        connection.executemany("DELETE FROM words WHERE word = ? AND pages <= 0", ((word,) for word in words))
+        connection.executemany(f"DELETE FROM {table} WHERE word = ? AND pages <= 0", ((word,) for word in words))
 
 
 def _encode_list(values: tuple[str, ...]) -> str:

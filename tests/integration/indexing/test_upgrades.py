@@ -12,7 +12,7 @@ from threading import Event
 
 import pytest
 
-from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOptions
+from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOptions, SuggestRequest
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.embedding.local.bundled import BundledModel
@@ -80,6 +80,7 @@ def test_an_index_of_this_way_is_used_as_it_is(settings: Settings, opened: Open)
     eventually(lambda: is_whole(index))
     status = index.status()
     assert (status.generation, status.embedded_texts, status.rebuild.state) == (old, 0, RebuildState.IDLE)
+    eventually(lambda: index.suggest(SuggestRequest("heating")).suggestions)
     assert generations(settings) == {serving(settings)} == {old}
 
 
