@@ -24,7 +24,6 @@ from otterwiki_semantic.content.pages import page_excluded, page_key, page_not_f
 from otterwiki_semantic.core.errors import (
     CatalogCorruptError,
     CatalogError,
-    ConfigError,
     IndexUnavailableError,
     ModelError,
     PageNotFoundError,
@@ -78,7 +77,6 @@ from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.daemon.reports.quality import QualityMonitor
 from otterwiki_semantic.daemon.rollback import RollbackFile, SwapWatch, begin_watch, end_watch
-from otterwiki_semantic.daemon.shadow import ShadowComparison, remove_shadow
 from otterwiki_semantic.daemon.status import StatusReport
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
 from otterwiki_semantic.embedding import CachedEmbedder, Matrix, QueryEmbedder, mean_vector, model_config, open_embedder
@@ -183,10 +181,7 @@ class IndexEngine:
         self._quality = (
             QualityMonitor(settings.data_dir / "quality.json", gate, self._manager) if settings.eval_queries else None
         )
-        self._shadow = self._shadow_of(settings, repository, gate)
-        self._insights = Insights(
-            settings.data_dir, self._manager.history, self._quality, self._shadow, keeps_searches=settings.search_log
-        )
+        self._insights = Insights(settings.data_dir, self._manager.history, self._quality, keeps_searches=settings.search_log)
         self._health = HealthReporter(
             settings.data_dir,
             repository,
@@ -220,30 +215,17 @@ class IndexEngine:
         has_same_model = replace(own, chunks=settings.chunks, languages=settings.languages) == settings
         return IndexRecipe(self.embedder if has_same_model else open_embedder(own), own.chunks, own.languages)
 
-    def _shadow_of(self, settings: Settings, repository: Repository, gate: RecallGate) -> ShadowComparison | None:
-        """Return the comparison with another model; without one, remove what an earlier one left."""
-        if settings.shadow_model is None:
-            remove_shadow(settings.data_dir)
-            return None
-        return ShadowComparison(
-            settings, repository, self._manager, gate, self._search_as_user, self._parse, self._search_slots
-        )
-
     def start(self) -> None:
         """Open the serving generation, if there is one, and begin to keep it equal to HEAD, in the background."""
         self._manager.start()
         threading.Thread(target=self._load, name="warm-up", daemon=True).start()
         self._insights.start()
         self._reranking.start()
-        if self._shadow is not None:
-            self._shadow.start()
 
     def close(self, timeout: float = _CLOSE_SECONDS) -> None:
         """Stop the work between two steps, for which it waits up to `timeout` seconds twice, and close the files."""
         if self._map is not None:
             self._map.stop()
-        if self._shadow is not None:
-            self._shadow.close()
         self._questions.close()
         self._manager.stop(timeout)
         self._insights.close()
@@ -303,8 +285,6 @@ class IndexEngine:
     # Searches
 
     def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
-        if options.asks_shadow:
-            return [self._search_shadow(query, options) for query in queries]
         if options.wait:
             self._manager.wait_until_head(options.wait_seconds)
         serving = self._manager.serving
@@ -326,18 +306,7 @@ class IndexEngine:
         is_whole = serving is not None and not any(answer.index.progress for answer in answers)
         if serving is not None and is_whole and options.counts and not self._model.why_keywords_only(serving):
             self._watch.record(serving, answers, seconds)
-        if self._shadow is not None:
-            self._shadow.record(queries, options, answers)
         return answers
-
-    def _search_shadow(self, text: str, options: SearchOptions) -> Answer:
-        """Search the index of `SEMANTIC_SHADOW_MODEL`. Errors: those of `ShadowComparison.search`."""
-        if self._shadow is None:
-            raise ConfigError("SEMANTIC_SHADOW_MODEL is not set")
-        start = time.perf_counter()
-        found, commit = self._shadow.search(text, options)
-        query = query_in_languages(text, self._recipe.languages)
-        return _page(text, _answer(query, found, Freshness(commit, commit, 0)), options, time.perf_counter() - start)
 
     def _parse(self, query: str, options: SearchOptions, generation: Generation | None) -> Query:
         """Parse a query, with its variants unless the catalog is of another version or fails, or git does."""

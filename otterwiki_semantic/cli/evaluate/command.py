@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from msgspec import structs
 
 from otterwiki_semantic.cli.common import (
     DIRECTORY,
@@ -32,7 +31,6 @@ from otterwiki_semantic.cli.evaluate.runs import (
     Run,
     comparison,
     failures,
-    live_comparison,
     measure,
     plotter,
     read_run,
@@ -43,16 +41,11 @@ from otterwiki_semantic.content.markdown import parse_markdown
 from otterwiki_semantic.content.pages import page_indexing
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.records import MAX_RESULTS, Fusion, Indexed, Mode, SearchOptions
-from otterwiki_semantic.core.serialization import encode
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.search.evaluation import GAINS, QUESTION_LOSSES, QUESTION_METRICS, JudgedQuery, read_query_file
 
 _RANKED = 20
 _POLL_SECONDS = 0.1
-_SHADOW = ""
-"""The file of --compare without one."""
-_SHADOW_RUN = " shadow"
-"""What the name of the compared model's run ends with."""
 _MINIMA = (*GAINS, *(f"{QUESTIONS}{metric}" for metric in QUESTION_METRICS if metric not in QUESTION_LOSSES))
 """Metrics of which --fail-under takes a minimum."""
 _file = click.Path(dir_okay=False, path_type=Path)
@@ -121,13 +114,7 @@ def evaluate() -> None:
     type=_ChunkProfile(),
     help="Build an index with this chunk profile, such as long or long:target=400, and use it; repeat to compare profiles.",
 )
-@click.option(
-    "--compare",
-    metavar="[FILE]",
-    is_flag=False,
-    flag_value=_SHADOW,
-    help="Compare with an earlier run's file (see --output); without one, with the model of SEMANTIC_SHADOW_MODEL.",
-)
+@click.option("--compare", type=_file, help="Compare with an earlier run's file (see --output).")
 @click.option(
     "--fail-under",
     "least",
@@ -137,15 +124,15 @@ def evaluate() -> None:
 )
 @click.option("--output", type=_file, help="Write the run to a file, to compare others with it.")
 @click.option("--plot", type=_file, help="Plot the metrics to a .png or .svg file.")
-@click.argument("queries", type=_file, required=False)
+@click.argument("queries", type=_file)
 def run_command(
     repository: Path | None,
     data_dir: Path | None,
-    queries: Path | None,
+    queries: Path,
     modes: tuple[str, ...],
     fusions: tuple[str, ...],
     profiles: tuple[str, ...],
-    compare: str | None,
+    compare: Path | None,
     least: tuple[tuple[str, float], ...],
     output: Path | None,
     plot: Path | None,
@@ -158,69 +145,37 @@ def run_command(
     QUERIES is a list of {"query": "…", "relevant": ["page", …], "exclude": ["page", …]}. Questions as readers type them
     also have a "kind" (question, keywords, situation or unanswerable), and may have the "page", "section" and "answer" that
     results are compared with. --chunks builds a temporary index for each profile.
-
-    --compare without a file shows how the serving model and the one of SEMANTIC_SHADOW_MODEL answered users' searches and
-    the judged queries of SEMANTIC_EVAL_QUERIES so far, and asks both the QUERIES, if there are any.
     """
-    if compare and queries is None:  # an option with an optional value takes what follows
-        queries, compare = Path(compare), _SHADOW
-    asks_shadow = compare == _SHADOW
-    _check_combinations(queries, profiles, data_dir, asks_shadow=asks_shadow, rerank=rerank)
-    if asks_shadow and not (as_json and queries):
-        _show_live_comparison(repository, data_dir, as_json=as_json)
-    if queries is not None:
-        judged, rankings = read_query_file(queries), _rankings(modes, fusions)
-        indexes: list[str | None] = [*dict.fromkeys(profiles)] or [None]
-        names = {(chunks, label): _run_name(chunks, label, len(rankings)) for chunks in indexes for label in rankings}
-        earlier = {name: read_run(Path(compare), name) for name in names.values()} if compare else {}
-        draw = plotter(plot) if plot else None
-        for path in filter(None, (output, plot)):
-            _check_writable(path)
-        runs: list[Run] = []
-        for chunks in indexes:
-            with _index_to_evaluate(repository, data_dir, chunks) as (index, facts):
-                own = {names[chunks, label]: ranking for label, ranking in rankings.items()}
-                runs += [run | facts for run in _measure_rankings(index, own, judged, rerank=rerank, asks_shadow=asks_shadow)]
-        _report(runs, earlier | (_serving_runs(runs) if asks_shadow else {}), output, as_json=as_json)
-        if draw:
-            draw(runs)
-        if failed := failures(runs, dict(least)):
-            raise click.ClickException("; ".join(failed))
-
-
-def _check_combinations(
-    queries: Path | None, profiles: Sequence[str], data_dir: Path | None, *, asks_shadow: bool, rerank: bool
-) -> None:
-    if queries is None and not asks_shadow:
-        raise click.UsageError("Missing argument 'QUERIES'.")
     if profiles and data_dir:
         raise click.UsageError("--chunks and --data-dir cannot be combined: --chunks builds its own indexes")
-    if asks_shadow and (profiles or rerank):
-        raise click.UsageError("--compare without a file cannot be combined with --chunks or --rerank")
+    judged, rankings = read_query_file(queries), _rankings(modes, fusions)
+    indexes: list[str | None] = [*dict.fromkeys(profiles)] or [None]
+    names = {(chunks, label): _run_name(chunks, label, len(rankings)) for chunks in indexes for label in rankings}
+    earlier = {name: read_run(compare, name) for name in names.values()} if compare else {}
+    draw = plotter(plot) if plot else None
+    for path in filter(None, (output, plot)):
+        _check_writable(path)
+    runs: list[Run] = []
+    for chunks in indexes:
+        with _index_to_evaluate(repository, data_dir, chunks) as (index, facts):
+            own = {names[chunks, label]: ranking for label, ranking in rankings.items()}
+            runs += [run | facts for run in _measure_rankings(index, own, judged, rerank=rerank)]
+    _report(runs, earlier, output, as_json=as_json)
+    if draw:
+        draw(runs)
+    if failed := failures(runs, dict(least)):
+        raise click.ClickException("; ".join(failed))
 
 
 def _measure_rankings(
-    index: IndexService,
-    rankings: Mapping[str, tuple[Mode, Fusion]],
-    judged: Sequence[JudgedQuery],
-    *,
-    rerank: bool,
-    asks_shadow: bool,
+    index: IndexService, rankings: Mapping[str, tuple[Mode, Fusion]], judged: Sequence[JudgedQuery], *, rerank: bool
 ) -> Iterator[Run]:
-    """Yield the run of each ranking by name; with `asks_shadow` followed by that of the compared model."""
+    """Yield the run of each ranking by name."""
     if rerank:
         wait_for_reranker(index)
     ranked = min(MAX_RESULTS, _RANKED + max(len(query.exclude) for query in judged))
     for name, (mode, fusion) in rankings.items():
-        options = SearchOptions(ranked, 1, mode, fusion=fusion, rerank=rerank)
-        yield measure(index, name, judged, options)
-        if asks_shadow:
-            yield measure(index, f"{name}{_SHADOW_RUN}", judged, structs.replace(options, asks_shadow=True))
-
-
-def _serving_runs(runs: Sequence[Run]) -> dict[str, Run]:
-    """Return the run of the serving model for each of the compared one, by the name of the latter."""
-    return {f"{run['name']}{_SHADOW_RUN}": run for run in runs}
+        yield measure(index, name, judged, SearchOptions(ranked, 1, mode, fusion=fusion, rerank=rerank))
 
 
 def _report(runs: Sequence[Run], earlier: Mapping[str, Run], output: Path | None, *, as_json: bool) -> None:
@@ -295,14 +250,6 @@ def make_command(repository: Path | None, output: Path | None) -> None:
     else:
         click.echo(written)
     click.echo(f"{len(drafts)} queries from the links of {len(files)} pages", err=True)
-
-
-def _show_live_comparison(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
-    with open_index(repository, data_dir) as index:
-        found = index.insight().comparison
-    if found is None:
-        raise click.ClickException("no model is compared; set SEMANTIC_SHADOW_MODEL and restart the wiki")
-    click.echo(encode(found).decode() if as_json else live_comparison(found))
 
 
 def _check_writable(path: Path) -> None:

@@ -12,7 +12,7 @@ import click
 from msgspec import structs
 
 from otterwiki_semantic.core.errors import ConfigError, ParameterError
-from otterwiki_semantic.core.records import MAX_RESULTS, ModelComparison, SearchOptions
+from otterwiki_semantic.core.records import MAX_RESULTS, SearchOptions
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.search.evaluation import (
     LOSSES,
@@ -162,27 +162,6 @@ def _changes(labels: Mapping[str, str], before: Sequence[Run], after: Sequence[R
         verdict = "no difference that is more than noise" if change.is_noise else "better" if is_better else "worse"
         lines.append(f"  {label:{width}} {change.mean:+.3f}  [{change.low:+.3f}, {change.high:+.3f}]  {verdict}")
     return lines
-
-
-def live_comparison(found: ModelComparison) -> str:
-    """Describe how two models answered users' searches and the configured judged queries, as a table of the two."""
-    if not found.is_ready:
-        done = f": {found.progress.pages_done:,} of {found.progress.pages_total:,} pages" if found.progress else ""
-        return f"the index of {found.shadow.model} is being built{done}"
-    models = {"serving": found.serving, "shadow": found.shadow}
-    names = [f"{kind}: {each.model}" for kind, each in models.items()]
-    width = max(map(len, names))
-    overlap = "" if found.overlap_at_10 is None else f"; of the first 10 pages both have {found.overlap_at_10:.0%}"
-    judged = "" if not found.judged_queries else f"; judged queries: {found.judged_queries}"
-    lines = [
-        f"{found.searches:,} searches since {found.since}{overlap}{judged}",
-        f"{'':{width}} {_row(('p50 ms', 'p95 ms', 'recall@10', 'precision@10', 'mrr'))}",
-    ]
-    for name, each in zip(names, models.values(), strict=True):
-        times = ["-" if value is None else f"{value:.1f}" for value in (each.p50_ms, each.p95_ms)]
-        figures = ["-" if value is None else f"{value:.3f}" for value in (each.recall_at_10, each.precision_at_10, each.mrr)]
-        lines.append(f"{name:{width}} {_row(times + figures)}")
-    return "\n".join(lines)
 
 
 def _questions_of(run: Run) -> list[tuple[Any, ...]]:

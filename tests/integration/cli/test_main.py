@@ -458,12 +458,6 @@ def test_two_runs_are_compared(repository: Path, judged: Path) -> None:
     assert "has other queries" in answer.stderr
 
 
-def test_without_another_model_there_is_nothing_to_compare(repository: Path) -> None:
-    answer = evaluate(repository, "--compare")
-    assert answer.returncode == 1
-    assert "no model is compared; set SEMANTIC_SHADOW_MODEL and restart the wiki" in answer.stderr
-
-
 @pytest.mark.parametrize(
     "content",
     [
