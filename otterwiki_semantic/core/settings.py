@@ -407,6 +407,25 @@ def _own_prompts(values: Mapping[str, Any]) -> dict[str, str]:
     return _E5_PROMPTS if found and "instruct" not in variant else {}
 
 
+def settings_with_model(
+    settings: Settings, model: str, wiki_config: Mapping[str, Any], environment: Mapping[str, str] = os.environ
+) -> Settings:
+    """Return the settings of an index with this embedding model; `ConfigError` if there is no such model.
+
+    Another model than the configured one keeps address, key and options if it is of the same provider; its window and prompts
+    are its own.
+    """
+    name = f"{PREFIX}MODEL"
+    other = SETTINGS[name].read(name, model)
+    if other == settings.model:
+        return settings
+    is_same_provider = other.partition(":")[0] == settings.model.partition(":")[0]
+    own = ("WINDOW",) if is_same_provider else ("WINDOW", "KEY", "URL", "OPTIONS")
+    dropped = {*(f"{name}_{each}" for each in own), f"{PREFIX}QUERY_PROMPT", f"{PREFIX}PASSAGE_PROMPT"}
+    given = {key: value for key, value in _given(wiki_config, environment).items() if key not in dropped}
+    return read_settings(given | {name: model}, {}, settings.repository, settings.data_dir)
+
+
 def fallback_settings(
     wiki_config: Mapping[str, Any], repository: Path, environment: Mapping[str, str] = os.environ
 ) -> Settings:

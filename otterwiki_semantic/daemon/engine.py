@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
@@ -80,7 +80,7 @@ from otterwiki_semantic.daemon.rollback import RollbackFile, SwapWatch, begin_wa
 from otterwiki_semantic.daemon.status import StatusReport
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
 from otterwiki_semantic.embedding import CachedEmbedder, Matrix, QueryEmbedder, mean_vector, model_config, open_embedder
-from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, RecallGate
+from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, QualityGate
 from otterwiki_semantic.search import (
     NO_RESULT,
     PassageSources,
@@ -105,6 +105,7 @@ from otterwiki_semantic.search import (
 )
 from otterwiki_semantic.search.answering import find_lead
 from otterwiki_semantic.search.evaluation import RANKED_PAGES, JudgedQuery, read_judged_queries
+from otterwiki_semantic.search.judge import Ask
 from otterwiki_semantic.search.reranking import RerankStage, open_reranker
 from otterwiki_semantic.storage import (
     EXACT,
@@ -157,7 +158,7 @@ class IndexEngine:
         self._paragraphs = CachedEmbedder(self.embedder)
         self._recipe = IndexRecipe(self.embedder, settings.chunks, settings.languages)
         self._model = ModelStatus(self._recipe)
-        gate = RecallGate(self._recipe, partial(_judged_queries, settings.eval_queries), self._search_in_background)
+        gate = QualityGate(self._recipe, partial(_judged_queries, settings.eval_queries), self._asking_in_background)
         self._manager = IndexManager(
             repository,
             _generations(settings, self._telemetry),
@@ -256,7 +257,9 @@ class IndexEngine:
         try:
             words = serving.catalog.keywords.common_words(_WARM_UP_WORDS)
             for query in (" ".join(words), *words[:1]):  # a question, and a name
-                self._search_as_user(serving, query, SearchOptions(), may_ask_server=False)
+                self._search_as_user(
+                    serving, query, SearchOptions(), None if self.embedder.asks_server else self._queries.embed
+                )
         except Exception as error:  # noqa: BLE001 - the first search reports it
             log.info("the first search loads what it needs: %s", error)
 
@@ -395,25 +398,32 @@ class IndexEngine:
             return found
         return self._passage_sources.applied_to(found, generation.catalog, options.section_words)
 
-    def _search_in_background(self, generation: Generation, text: str) -> SearchResult:
-        """Search a generation for pages, serving or not, as for a user but without a reranker; nothing counts it.
+    def _asking_in_background(self, generation: Generation) -> Ask:
+        """Return what searches a generation, serving or not, as for a user but without a reranker; nothing counts it.
 
-        Rest afterwards, so as to use a fifth of one core at most. Errors: `Stopped`; those of the model, of the catalog and of
-        ChromaDB.
+        It rests after each search, so as to use a fifth of one core at most, and embeds a query once for searches in a row.
+        Its errors: `Stopped`; those of the model, of the catalog and of ChromaDB.
         """
-        start = time.thread_time()
-        found = self._search_as_user(generation, text, RANKED_PAGES)
-        self._manager.pause(_REST_FACTOR * (time.thread_time() - start))
-        return found
+        embed = lru_cache(maxsize=1)(self._queries.embed)
+
+        def ask(text: str, options: SearchOptions) -> SearchResult:
+            start = time.thread_time()
+            found = self._search_as_user(generation, text, options, embed)
+            self._manager.pause(_REST_FACTOR * (time.thread_time() - start))
+            return found
+
+        return ask
 
     def _search_as_user(
-        self, generation: Generation, text: str, options: SearchOptions, *, may_ask_server: bool = True
+        self, generation: Generation, text: str, options: SearchOptions, embed: Callable[[tuple[str, ...]], Matrix] | None
     ) -> SearchResult:
-        """Search a generation without a reranker; nothing counts it. Errors: those of the model, the catalog and ChromaDB."""
+        """Search a generation without a reranker, by words alone without `embed`; nothing counts it.
+
+        Errors: those of the model, the catalog and ChromaDB.
+        """
         query = self._parse(text, options, generation)
-        texts = dict.fromkeys(each.text for each in query.all)
-        is_embedded = self._recipe.matches_vectors(generation) and (may_ask_server or not self.embedder.asks_server)
-        vector = self._queries.embed(list(texts)) if is_embedded else None
+        texts = tuple(dict.fromkeys(each.text for each in query.all))
+        vector = embed(texts) if embed and self._recipe.matches_vectors(generation) else None
         with self._search_slots, generation.catalog.snapshot():
             return self._search_generation(generation, query, lambda: vector, {}, options)
 

@@ -29,7 +29,7 @@ from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.freshness import FreshnessMonitor
 from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker, announced, now
-from otterwiki_semantic.indexing.promotion import PACE, RecallGate
+from otterwiki_semantic.indexing.promotion import PACE, QualityGate
 from otterwiki_semantic.indexing.rebuild import RebuildJob
 from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
 from otterwiki_semantic.indexing.scheduler import Scheduler
@@ -67,7 +67,7 @@ class IndexManager:
         generations: GenerationStore,
         recipe: IndexRecipe,
         model: ModelStatus,
-        gate: RecallGate,
+        gate: QualityGate,
         interval: float,
         telemetry: Telemetry = NO_TELEMETRY,
         on_synced: Callable[[], None] | None = None,

@@ -1,4 +1,4 @@
-"""A temporary index, built to evaluate a chunk profile."""
+"""A temporary index, built to evaluate a model or a chunk profile."""
 
 from __future__ import annotations
 

@@ -63,6 +63,8 @@ class QualityRecord(Struct, frozen=True, kw_only=True):
     """Reciprocal rank of the first relevant page, 0 beyond rank 10."""
     zero_result_rate: _Share
     """Share of the queries without any result."""
+    semantic_recall_at_10: _Share | None = None
+    """Share of the relevant pages among the first 10 by meaning alone; null: not measured by the version before."""
 
 
 class SearchHour(Struct, frozen=True):

@@ -20,8 +20,8 @@ from otterwiki_semantic.core.errors import ParameterError, SemanticError
 from otterwiki_semantic.core.files import read_record, write_atomically
 from otterwiki_semantic.core.records import Problem, QualityRecord
 from otterwiki_semantic.core.serialization import to_builtins
-from otterwiki_semantic.indexing import IndexManager, RecallGate, Stopped, now
-from otterwiki_semantic.search.evaluation import RECALL, JudgedQuery, answerable, fingerprint, means
+from otterwiki_semantic.indexing import IndexManager, QualityGate, Stopped, now
+from otterwiki_semantic.search.evaluation import RECALL, JudgedQuery, answerable, fingerprint
 from otterwiki_semantic.storage import Generation
 
 MAX_RECORDS = 400
@@ -51,7 +51,7 @@ class StoredQuality(msgspec.Struct, frozen=True):
 class QualityMonitor:
     """Asks the judged queries of the serving index when they are due, and keeps the last 400 results in a file."""
 
-    def __init__(self, file: Path, gate: RecallGate, manager: IndexManager, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, file: Path, gate: QualityGate, manager: IndexManager, clock: Callable[[], float] = time.time) -> None:
         self._file = file
         self._gate = gate
         self._manager = manager
@@ -114,13 +114,13 @@ class QualityMonitor:
         """Ask the judged queries, record what they find, and return the seconds until they are due again."""
         asked, start, commit = self._clock(), time.perf_counter(), generation.catalog.commit
         try:
-            rows = self._gate.measure(generation, queries)
+            hybrid, semantic = self._gate.measure(generation, queries)
         except SemanticError:
             if self._manager.serving is generation:
                 raise
         if self._manager.serving is not generation:  # replaced in the meantime
             return 0.0
-        figures = {name: round(value, _DIGITS) for name, value in means(rows).items()}
+        figures = {name: round(value, _DIGITS) for name, value in hybrid["metrics"].items()}
         record = QualityRecord(
             finished=now(),
             seconds=round(time.perf_counter() - start, 3),
@@ -134,6 +134,7 @@ class QualityMonitor:
             precision_at_10=figures["precision@10"],
             mrr=figures["mrr"],
             zero_result_rate=figures["zero"],
+            semantic_recall_at_10=round(semantic["metrics"][RECALL], _DIGITS),
         )
         self._store(StoredQuality((*self._stored.records, record)[-MAX_RECORDS:], asked, fingerprint(queries)))
         self._backoff.reset()

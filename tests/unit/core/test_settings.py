@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.core.errors import ConfigError
-from otterwiki_semantic.core.settings import SETTING_NAMES, read_settings, unencrypted_keys
+from otterwiki_semantic.core.settings import SETTING_NAMES, read_settings, settings_with_model, unencrypted_keys
 from otterwiki_semantic.daemon.protocol import secrets_environment, settings_argument, settings_from
 from tests.support.paths import ROOT
 
@@ -218,6 +218,24 @@ def test_an_address_with_a_password_is_refused_and_not_repeated(name: str) -> No
     with pytest.raises(ConfigError, match=name) as raised:
         read_settings(REPOSITORY, {name: "http://me:hunter2@gpu:8000"})
     assert "hunter2" not in str(raised.value)
+
+
+def test_another_model_has_its_own_prompts_and_the_address_and_key_only_of_its_own_provider() -> None:
+    served = {"SEMANTIC_MODEL_URL": "http://gpu:11434", "SEMANTIC_MODEL_KEY": "k", "SEMANTIC_MODEL_OPTIONS": '{"a": 1}'}
+    given = {"SEMANTIC_MODEL": "ollama:small", "SEMANTIC_MODEL_WINDOW": "100", "SEMANTIC_QUERY_PROMPT": "ask: ", **served}
+    settings = read_settings({**REPOSITORY, **given}, {})
+    assert settings_with_model(settings, "ollama:small", given, {}) == settings
+    same = settings_with_model(settings, "ollama:big", given, {})
+    assert (same.model, same.model_url, same.model_key, same.model_options) == (
+        "ollama:big",
+        "http://gpu:11434",
+        "k",
+        '{"a": 1}',
+    )
+    assert (same.model_window, same.query_prompt) == (None, None)
+    other = settings_with_model(settings, "openai:big", given, {"OPENAI_API_KEY": "sk-own"})
+    assert (other.model, other.model_url, other.model_key, other.model_options) == ("openai:big", None, "sk-own", "{}")
+    assert settings_with_model(settings, "multilingual", given, {}).query_prompt == "query: "
 
 
 def test_no_model_writes_answers_by_default() -> None:
