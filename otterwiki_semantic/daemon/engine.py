@@ -76,7 +76,7 @@ from otterwiki_semantic.daemon.health.unanswered import Asked, find_unanswered
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.daemon.reports.quality import QualityMonitor
-from otterwiki_semantic.daemon.rollback import RollbackFile, SwapWatch, begin_watch, end_watch
+from otterwiki_semantic.daemon.rollback import RollbackFile, SwapWatch, may_roll_back, note_choice
 from otterwiki_semantic.daemon.status import StatusReport
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
 from otterwiki_semantic.embedding import CachedEmbedder, Matrix, QueryEmbedder, mean_vector, model_config, open_embedder
@@ -170,7 +170,6 @@ class IndexEngine:
             on_synced=self._refresh,
             max_page_bytes=settings.max_page_bytes,
             recipe_of=partial(self._recipe_of, settings),
-            on_replaced=begin_watch,
         )
         self._watch = SwapWatch(lambda reason: self._manager.run_in_background(partial(self._roll_back_automatically, reason)))
         self._warm = ""
@@ -180,7 +179,9 @@ class IndexEngine:
         self._synonyms = SynonymPage(Repository(settings.repository), settings.synonyms)  # which may be excluded from search
         self._pinned = PinnedAnswers(self._queries.vector_of)
         self._quality = (
-            QualityMonitor(settings.data_dir / "quality.json", gate, self._manager) if settings.eval_queries else None
+            QualityMonitor(settings.data_dir / "quality.json", gate, self._manager, self._roll_back_automatically)
+            if settings.eval_queries
+            else None
         )
         self._insights = Insights(settings.data_dir, self._manager.history, self._quality, keeps_searches=settings.search_log)
         self._health = HealthReporter(
@@ -308,7 +309,7 @@ class IndexEngine:
         serving = self._manager.serving
         is_whole = serving is not None and not any(answer.index.progress for answer in answers)
         if serving is not None and is_whole and options.counts and not self._model.why_keywords_only(serving):
-            self._watch.record(serving, answers, seconds)
+            self._watch.record(serving, self._manager.previous, answers)
         return answers
 
     def _parse(self, query: str, options: SearchOptions, generation: Generation | None) -> Query:
@@ -645,7 +646,7 @@ class IndexEngine:
     def roll_back(self, reason: str = "an administrator asked for it") -> ReindexStarted:
         def record(previous: Generation, serving: Generation) -> None:
             for generation in (previous, serving):
-                end_watch(generation)
+                note_choice(generation)
             self._rollback.write(previous.settings, reason)
 
         try:
@@ -657,7 +658,10 @@ class IndexEngine:
         return ReindexStarted("started", generation=previous.name)
 
     def _roll_back_automatically(self, reason: str) -> None:
+        serving = self._manager.serving
         try:
+            if serving is None or not may_roll_back(serving):
+                return
             self.roll_back(reason)
         except SemanticError as error:
             log.warning("searches are worse than before (%s), and the index is not rolled back: %s", reason, error)

@@ -117,22 +117,37 @@ class QualityGate:
 
     def compare(self, serving: Generation, new: Generation, queries: Sequence[JudgedQuery]) -> tuple[Figures, Figures] | None:
         """Return the figures of both over the queries that still have a page; None if there are none."""
-        before, after = self._known_rows(serving, queries), self._known_rows(new, queries)
-        kept = answerable(queries, new.catalog.blobs())
-        if not kept:
-            return None
-        old, found = ([rows[number] for number in kept] for rows in (before, after))
-        return _figures(old), _figures(found)
+        return _figures_of_answerable(self._known_rows(serving, queries), self._known_rows(new, queries), queries, new)
+
+    def fall(
+        self, previous: Generation, queries: Sequence[JudgedQuery], runs: tuple[Run, Run], serving: Generation
+    ) -> str | None:
+        """Return which figure of the serving index, from its runs, is much lower than the last of the previous one, if any."""
+        before = _cached_rows(previous, queries)
+        both = _figures_of_answerable(before, _rows(*runs), queries, serving) if before else None
+        return fall(*both) if both else None
 
     def _known_rows(self, generation: Generation, queries: Sequence[JudgedQuery]) -> Rows:
         """Return what an index achieves, or what it achieved while its model was available."""
         if self.recipe.matches_vectors(generation):
             return _rows(*self.measure(generation, queries))
-        cached = generation.catalog.meta(_cache_key(queries))
-        if cached is not None:
-            return [(recall, semantic, rank) for recall, semantic, rank in json.loads(cached)]
-        hybrid, _ = self.measure(generation, queries)
-        return _rows(hybrid, None)
+        return _cached_rows(generation, queries) or _rows(self.measure(generation, queries)[0], None)
+
+
+def _cached_rows(generation: Generation, queries: Sequence[JudgedQuery]) -> Rows | None:
+    cached = generation.catalog.meta(_cache_key(queries))
+    return None if cached is None else [(recall, semantic, rank) for recall, semantic, rank in json.loads(cached)]
+
+
+def _figures_of_answerable(
+    before: Rows, after: Rows, queries: Sequence[JudgedQuery], newer: Generation
+) -> tuple[Figures, Figures] | None:
+    """Return the figures of both over the queries that the newer index has a page for; None if there are none."""
+    kept = answerable(queries, newer.catalog.blobs())
+    if not kept:
+        return None
+    old, new = ([rows[number] for number in kept] for rows in (before, after))
+    return _figures(old), _figures(new)
 
 
 def _rows(hybrid: Run, semantic: Run | None) -> Rows:

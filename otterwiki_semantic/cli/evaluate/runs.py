@@ -58,7 +58,7 @@ def measure(index: IndexService, queries: Sequence[JudgedQuery], rankings: Mappi
         for options in rankings.values():
             ask(judged.query, options)
     with click.progressbar(queries, label="searching", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        return judge(ask, iter(bar), rankings)
+        return judge(ask, bar, rankings)
 
 
 def table(runs: Sequence[Run]) -> str:
@@ -109,7 +109,7 @@ def _row(cells: Iterable[str]) -> str:
 
 def comparison(before: Run, after: Run) -> str:
     """Describe how two runs differ; `ParameterError` if their queries or judgements differ."""
-    asked = [[row["query"] for row in run.get("asked", after["asked"])] for run in (before, after)]
+    asked = [[row["query"] for row in run.get("asked") or after["asked"]] for run in (before, after)]
     if _questions_of(before) != _questions_of(after) or asked[0] != asked[1]:
         raise ParameterError("the earlier run has other queries; only runs of the same queries can be compared")
     lines = [f"{after['name']} against {before['name']} before (difference, 95 % interval):"]
