@@ -109,7 +109,7 @@ class QualityGate:
 
         The figures are recorded in the catalog while the model is available.
         """
-        hybrid, semantic = judge(self.asking(generation), queries, _RANKINGS)
+        hybrid, semantic = judge(self.asking(generation), queries, _RANKINGS, only_pages=True)
         if self.recipe.matches_vectors(generation) and generation.catalog.is_current:
             rows = _rows(hybrid, semantic)
             generation.catalog.set_meta(_cache_key(queries), json.dumps(rows))

@@ -52,19 +52,24 @@ class Figures(NamedTuple):
 _NAMES = Figures("recall@10", "recall@10 by meaning alone", "MRR")  # type: ignore[arg-type]
 
 
-def judge(ask: Ask, queries: Iterable[JudgedQuery], rankings: Mapping[str, SearchOptions]) -> list[Run]:
+def judge(
+    ask: Ask, queries: Iterable[JudgedQuery], rankings: Mapping[str, SearchOptions], *, only_pages: bool = False
+) -> list[Run]:
     """Search for every query with the options of every ranking, and return the run of each ranking.
 
-    For a question, search again for the passages that a user sees. Errors: those of `ask`.
+    For a question, search again for the passages that a user sees, unless `only_pages` are judged. Errors: those of `ask`.
     """
     runs: dict[str, Run] = {name: {"queries": [], "asked": [], "questions": []} for name in rankings}
     for judged in queries:
         for name, options in rankings.items():
-            _ask_one(ask, judged, options, runs[name])
+            ranking = _judge_pages(ask, judged, options, runs[name])
+            if judged.kind and not only_pages:
+                _judge_passages(ask, judged, options, ranking, runs[name])
     return [_with_means(name, run) for name, run in runs.items()]
 
 
-def _ask_one(ask: Ask, judged: JudgedQuery, options: SearchOptions, run: Run) -> None:
+def _judge_pages(ask: Ask, judged: JudgedQuery, options: SearchOptions, run: Run) -> list[str]:
+    """Search for a query, add what is found to a run, and return the paths of the pages in their order."""
     start = time.perf_counter()
     found = ask(judged.query, options)
     seconds = time.perf_counter() - start
@@ -75,11 +80,15 @@ def _ask_one(ask: Ask, judged: JudgedQuery, options: SearchOptions, run: Run) ->
         facts: dict[str, Any] = {part: getattr(judged, part) for part in ("query", "relevant", "exclude")}
         facts |= {"degraded": found.degraded} if found.degraded else {}
         run["queries"].append(facts | score(judged, ranking, confident=found.confident))
-    if judged.kind:
-        as_shown = _as_shown(options, judged)
-        shown, marked = (ask(judged.query, each).hits for each in (as_shown, structs.replace(as_shown, best_sentence=True)))
-        facts = {part: getattr(judged, part) for part in JUDGEMENTS}
-        run["questions"].append(facts | score_question(judged, ranking, shown, marked))
+    return ranking
+
+
+def _judge_passages(ask: Ask, judged: JudgedQuery, options: SearchOptions, ranking: Sequence[str], run: Run) -> None:
+    """Search for the passages that a user sees, and add to a run how they answer a question."""
+    as_shown = _as_shown(options, judged)
+    shown, marked = (ask(judged.query, each).hits for each in (as_shown, structs.replace(as_shown, best_sentence=True)))
+    facts = {part: getattr(judged, part) for part in JUDGEMENTS}
+    run["questions"].append(facts | score_question(judged, ranking, shown, marked))
 
 
 def _as_shown(options: SearchOptions, judged: JudgedQuery) -> SearchOptions:
