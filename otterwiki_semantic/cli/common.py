@@ -15,7 +15,7 @@ from flask import Config
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import ConfigError, IndexUnavailableError
 from otterwiki_semantic.core.records import ChromaState, IndexStatus, Progress, RebuildState
-from otterwiki_semantic.core.settings import Settings, read_settings
+from otterwiki_semantic.core.settings import Settings, read_settings, settings_with_model
 from otterwiki_semantic.daemon import IndexClient, IndexService
 
 NO_COMMIT = "HEAD has no commit yet, so there is nothing to index: commit the pages, or check out a branch that has them"
@@ -51,15 +51,18 @@ def wait_for_reranker(index: IndexService) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def settings_from_options(repository: Path | None, data_dir: Path | None) -> Settings:
+def settings_from_options(repository: Path | None, data_dir: Path | None, model: str | None = None) -> Settings:
     """Return the settings of the index that the options name; a subdirectory of a repository stands for the whole.
+
+    With `model` they are those of an index with this embedding model.
 
     Errors: `ConfigError`, and `RepositoryError` before anything is created next to the repository.
     """
     config = wiki_config()
     settings = read_settings(config, repository=repository, data_dir=data_dir)
     root = Repository(settings.repository).root
-    return read_settings(config, repository=root, data_dir=data_dir)
+    settings = read_settings(config, repository=root, data_dir=data_dir)
+    return settings if model is None else settings_with_model(settings, model, config)
 
 
 def repository_from_option(repository: Path | None) -> Repository:

@@ -1,4 +1,4 @@
-"""The names of searches that this plugin replaces, of settings and of MCP tools, and what they are here.
+"""Names of settings and MCP tools that are no longer used here, or come from searches that this plugin replaces.
 
 The variables of the earlier plugin for this wiki, otterwiki-semantic-search, are the ones of its README and of its newest code,
 which could also keep vectors in FAISS and use other models. Other searches name sizes of chunks, and a model of an Ollama
@@ -32,6 +32,11 @@ _NOT_NEEDED = {
     "BEDROCK_EMBED_DIMENSIONS": "the model's own number of dimensions is used",
 }
 """Variables of the earlier plugin, and why one that becomes no setting is not needed."""
+_TWO_MODELS = "two models are compared by otterwiki-semantic eval --model A --model B"
+REMOVED_SETTINGS: Mapping[str, str] = MappingProxyType(
+    {f"SEMANTIC_SHADOW_{each}": _TWO_MODELS for each in ("MODEL", "KEY", "URL", "OPTIONS", "SHARE")}
+)
+"""Settings of the version before that this one ignores, and what took their place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,9 @@ def from_legacy_variables(
             notices[used] = f"used as {shown}; set that instead"
     explained = {name for used in notices for name in used}
     notices |= {(name,): f"not needed: {_NOT_NEEDED[name]}" for name in given if name not in explained}
-    return LegacySettings(settings, tuple(f"{', '.join(used)} ({_origin(used[0])}): {what}" for used, what in notices.items()))
+    removed = [f"{name} is ignored: {instead}" for name, instead in REMOVED_SETTINGS.items() if configured.get(name)]
+    lines = [f"{', '.join(used)} ({_origin(used[0])}): {what}" for used, what in notices.items()]
+    return LegacySettings(settings, (*lines, *removed))
 
 
 def _origin(name: str) -> str:

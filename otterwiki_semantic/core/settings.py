@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from otterwiki_semantic.core.chunk_profiles import AUTO, EXAMPLE, PROFILES, profile_named
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.languages import ENGLISH, SNOWBALL
-from otterwiki_semantic.core.legacy_names import LegacySettings, from_legacy_variables
+from otterwiki_semantic.core.legacy_names import REMOVED_SETTINGS, LegacySettings, from_legacy_variables
 from otterwiki_semantic.core.loopback import is_on_this_machine
 
 PREFIX = "SEMANTIC_"
@@ -50,7 +50,6 @@ VECTOR_SEARCH = ("auto", "exact", "chroma")
 VECTORS = ("auto", "float32", "int8", "disk")
 _PROVIDERS_OWN_KEYS = (
     ("model", "model", "openai", ("OPENAI_API_KEY",)),
-    ("shadow_model", "shadow", "openai", ("OPENAI_API_KEY",)),
     ("reranker", "reranker", "cohere", ("COHERE_API_KEY", "CO_API_KEY")),
     ("answers", "answers", "openai", ("OPENAI_API_KEY",)),
     ("answers", "answers", "anthropic", ("ANTHROPIC_API_KEY",)),
@@ -261,11 +260,6 @@ class Settings:
     query_prompt: str | None = setting(_TEXT, None, "Text before each query; by default what the model wants.")
     passage_prompt: str | None = setting(_TEXT, None, "Text before each passage; by default what the model wants.")
     chunks: str = setting(_CHUNKS, AUTO, "The chunk profile, maybe with sizes; `auto` follows the model.")
-    shadow_model: str | None = setting(_MODEL, None, "An embedding model to compare with the serving one; none by default.")
-    shadow_key: str | None = setting(_SECRET, None, "The key for that model's server.")
-    shadow_url: str | None = setting(_api_url("SEMANTIC_SHADOW_KEY"), None, "The address of that model's server.")
-    shadow_options: str = setting(_JSON_OBJECT, "{}", "What else that model's provider is given.")
-    shadow_share: float = setting(_number(0, 1, "a share"), 0.1, "Share of the searches that both models are compared on.")
     threads: int = setting(_number(0, 256, "a whole number", int), 0, "Texts embedded at a time; 0 is one for each processor.")
     reranker: str | None = setting(_RERANKER, None, "The reranking model; none by default.")
     reranker_key: str | None = setting(_SECRET, None, "The key for the reranker's server.")
@@ -325,8 +319,6 @@ class Settings:
 
 
 EXCLUDE = f"{PREFIX}EXCLUDE"
-SHADOW = "shadow"
-"""The directory of the compared index in the data directory."""
 INDEX_SETTINGS = ("model", "model_url", "model_window", "query_prompt", "passage_prompt", "chunks", "languages")
 """The fields that decide what an index is made of, except for what may be secret."""
 
@@ -386,7 +378,8 @@ def read_settings(
     """
     given = _given(wiki_config, environment)
     given = {**from_legacy_variables(environment, given, _accepts).settings, **given}
-    unknown = sorted(name for name in given if name.startswith(PREFIX) and name not in SETTING_NAMES)
+    known = {*SETTING_NAMES, *REMOVED_SETTINGS}
+    unknown = sorted(name for name in given if name.startswith(PREFIX) and name not in known)
     if unknown:
         meant = get_close_matches(unknown[0], SETTING_NAMES, 1)
         hint = f" (did you mean {meant[0]}?)" if meant else ""
@@ -419,21 +412,23 @@ def _own_prompts(values: Mapping[str, Any]) -> dict[str, str]:
     return _E5_PROMPTS if found and "instruct" not in variant else {}
 
 
-def shadow_settings(settings: Settings) -> Settings:
-    """Return the settings of the index that `shadow_model` makes, in a directory of its own."""
-    assert settings.shadow_model is not None
-    prompts = _own_prompts({"model": settings.shadow_model})
-    return replace(
-        settings,
-        model=settings.shadow_model,
-        query_prompt=prompts.get("query_prompt"),
-        passage_prompt=prompts.get("passage_prompt"),
-        model_key=settings.shadow_key,
-        model_url=settings.shadow_url,
-        model_options=settings.shadow_options,
-        model_window=None,
-        data_dir=settings.data_dir / SHADOW,
-    )
+def settings_with_model(
+    settings: Settings, model: str, wiki_config: Mapping[str, Any], environment: Mapping[str, str] = os.environ
+) -> Settings:
+    """Return the settings of an index with this embedding model; `ConfigError` if there is no such model.
+
+    Another model than the configured one keeps address, key and options if it is of the same provider; its window and prompts
+    are its own.
+    """
+    name = f"{PREFIX}MODEL"
+    other = SETTINGS[name].read(name, model)
+    if other == settings.model:
+        return settings
+    is_same_provider = other.partition(":")[0] == settings.model.partition(":")[0]
+    own = ("WINDOW",) if is_same_provider else ("WINDOW", "KEY", "URL", "OPTIONS")
+    dropped = {*(f"{name}_{each}" for each in own), f"{PREFIX}QUERY_PROMPT", f"{PREFIX}PASSAGE_PROMPT"}
+    given = {key: value for key, value in _given(wiki_config, environment).items() if key not in dropped}
+    return read_settings(given | {name: model}, {}, settings.repository, settings.data_dir)
 
 
 def fallback_settings(
@@ -452,7 +447,6 @@ def unencrypted_keys(settings: Settings) -> list[str]:
     """Return the keys that go to another machine unencrypted, which may be one of the same private network."""
     pairs = (
         ("model", settings.model_key, settings.model_url),
-        ("shadow", settings.shadow_key, settings.shadow_url),
         ("reranker", settings.reranker_key, settings.reranker_url),
         ("answers", settings.answers_key, settings.answers_url),
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from threading import BoundedSemaphore, Lock
@@ -24,7 +24,6 @@ from otterwiki_semantic.content.pages import page_excluded, page_key, page_not_f
 from otterwiki_semantic.core.errors import (
     CatalogCorruptError,
     CatalogError,
-    ConfigError,
     IndexUnavailableError,
     ModelError,
     PageNotFoundError,
@@ -77,12 +76,11 @@ from otterwiki_semantic.daemon.health.unanswered import Asked, find_unanswered
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 from otterwiki_semantic.daemon.reports.quality import QualityMonitor
-from otterwiki_semantic.daemon.rollback import RollbackFile, SwapWatch, begin_watch, end_watch
-from otterwiki_semantic.daemon.shadow import ShadowComparison, remove_shadow
+from otterwiki_semantic.daemon.rollback import RollbackFile, SwapWatch, may_roll_back, note_choice
 from otterwiki_semantic.daemon.status import StatusReport
 from otterwiki_semantic.daemon.wiki_map.builder import WikiMapBuilder, switched_off
 from otterwiki_semantic.embedding import CachedEmbedder, Matrix, QueryEmbedder, mean_vector, model_config, open_embedder
-from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, RecallGate
+from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, QualityGate
 from otterwiki_semantic.search import (
     NO_RESULT,
     PassageSources,
@@ -107,6 +105,7 @@ from otterwiki_semantic.search import (
 )
 from otterwiki_semantic.search.answering import find_lead
 from otterwiki_semantic.search.evaluation import RANKED_PAGES, JudgedQuery, read_judged_queries
+from otterwiki_semantic.search.judge import Ask
 from otterwiki_semantic.search.reranking import RerankStage, open_reranker
 from otterwiki_semantic.storage import (
     EXACT,
@@ -159,7 +158,7 @@ class IndexEngine:
         self._paragraphs = CachedEmbedder(self.embedder)
         self._recipe = IndexRecipe(self.embedder, settings.chunks, settings.languages)
         self._model = ModelStatus(self._recipe)
-        gate = RecallGate(self._recipe, partial(_judged_queries, settings.eval_queries), self._search_in_background)
+        gate = QualityGate(self._recipe, partial(_judged_queries, settings.eval_queries), self._asking_in_background)
         self._manager = IndexManager(
             repository,
             _generations(settings, self._telemetry),
@@ -171,7 +170,6 @@ class IndexEngine:
             on_synced=self._refresh,
             max_page_bytes=settings.max_page_bytes,
             recipe_of=partial(self._recipe_of, settings),
-            on_replaced=begin_watch,
         )
         self._watch = SwapWatch(lambda reason: self._manager.run_in_background(partial(self._roll_back_automatically, reason)))
         self._warm = ""
@@ -181,12 +179,11 @@ class IndexEngine:
         self._synonyms = SynonymPage(Repository(settings.repository), settings.synonyms)  # which may be excluded from search
         self._pinned = PinnedAnswers(self._queries.vector_of)
         self._quality = (
-            QualityMonitor(settings.data_dir / "quality.json", gate, self._manager) if settings.eval_queries else None
+            QualityMonitor(settings.data_dir / "quality.json", gate, self._manager, self._roll_back_automatically)
+            if settings.eval_queries
+            else None
         )
-        self._shadow = self._shadow_of(settings, repository, gate)
-        self._insights = Insights(
-            settings.data_dir, self._manager.history, self._quality, self._shadow, keeps_searches=settings.search_log
-        )
+        self._insights = Insights(settings.data_dir, self._manager.history, self._quality, keeps_searches=settings.search_log)
         self._health = HealthReporter(
             settings.data_dir,
             repository,
@@ -220,30 +217,17 @@ class IndexEngine:
         has_same_model = replace(own, chunks=settings.chunks, languages=settings.languages) == settings
         return IndexRecipe(self.embedder if has_same_model else open_embedder(own), own.chunks, own.languages)
 
-    def _shadow_of(self, settings: Settings, repository: Repository, gate: RecallGate) -> ShadowComparison | None:
-        """Return the comparison with another model; without one, remove what an earlier one left."""
-        if settings.shadow_model is None:
-            remove_shadow(settings.data_dir)
-            return None
-        return ShadowComparison(
-            settings, repository, self._manager, gate, self._search_as_user, self._parse, self._search_slots
-        )
-
     def start(self) -> None:
         """Open the serving generation, if there is one, and begin to keep it equal to HEAD, in the background."""
         self._manager.start()
         threading.Thread(target=self._load, name="warm-up", daemon=True).start()
         self._insights.start()
         self._reranking.start()
-        if self._shadow is not None:
-            self._shadow.start()
 
     def close(self, timeout: float = _CLOSE_SECONDS) -> None:
         """Stop the work between two steps, for which it waits up to `timeout` seconds twice, and close the files."""
         if self._map is not None:
             self._map.stop()
-        if self._shadow is not None:
-            self._shadow.close()
         self._questions.close()
         self._manager.stop(timeout)
         self._insights.close()
@@ -274,7 +258,9 @@ class IndexEngine:
         try:
             words = serving.catalog.keywords.common_words(_WARM_UP_WORDS)
             for query in (" ".join(words), *words[:1]):  # a question, and a name
-                self._search_as_user(serving, query, SearchOptions(), may_ask_server=False)
+                self._search_as_user(
+                    serving, query, SearchOptions(), None if self.embedder.asks_server else self._queries.embed
+                )
         except Exception as error:  # noqa: BLE001 - the first search reports it
             log.info("the first search loads what it needs: %s", error)
 
@@ -303,8 +289,6 @@ class IndexEngine:
     # Searches
 
     def search(self, queries: Sequence[str], options: SearchOptions, urls: PageUrls = NO_URLS) -> list[Answer]:
-        if options.asks_shadow:
-            return [self._search_shadow(query, options) for query in queries]
         if options.wait:
             self._manager.wait_until_head(options.wait_seconds)
         serving = self._manager.serving
@@ -325,19 +309,8 @@ class IndexEngine:
         serving = self._manager.serving
         is_whole = serving is not None and not any(answer.index.progress for answer in answers)
         if serving is not None and is_whole and options.counts and not self._model.why_keywords_only(serving):
-            self._watch.record(serving, answers, seconds)
-        if self._shadow is not None:
-            self._shadow.record(queries, options, answers)
+            self._watch.record(serving, self._manager.previous, answers)
         return answers
-
-    def _search_shadow(self, text: str, options: SearchOptions) -> Answer:
-        """Search the index of `SEMANTIC_SHADOW_MODEL`. Errors: those of `ShadowComparison.search`."""
-        if self._shadow is None:
-            raise ConfigError("SEMANTIC_SHADOW_MODEL is not set")
-        start = time.perf_counter()
-        found, commit = self._shadow.search(text, options)
-        query = query_in_languages(text, self._recipe.languages)
-        return _page(text, _answer(query, found, Freshness(commit, commit, 0)), options, time.perf_counter() - start)
 
     def _parse(self, query: str, options: SearchOptions, generation: Generation | None) -> Query:
         """Parse a query, with its variants unless the catalog is of another version or fails, or git does."""
@@ -426,25 +399,32 @@ class IndexEngine:
             return found
         return self._passage_sources.applied_to(found, generation.catalog, options.section_words)
 
-    def _search_in_background(self, generation: Generation, text: str) -> SearchResult:
-        """Search a generation for pages, serving or not, as for a user but without a reranker; nothing counts it.
+    def _asking_in_background(self, generation: Generation) -> Ask:
+        """Return what searches a generation, serving or not, as for a user but without a reranker; nothing counts it.
 
-        Rest afterwards, so as to use a fifth of one core at most. Errors: `Stopped`; those of the model, of the catalog and of
-        ChromaDB.
+        It rests after each search, so as to use a fifth of one core at most, and embeds a query once for searches in a row.
+        Its errors: `Stopped`; those of the model, of the catalog and of ChromaDB.
         """
-        start = time.thread_time()
-        found = self._search_as_user(generation, text, RANKED_PAGES)
-        self._manager.pause(_REST_FACTOR * (time.thread_time() - start))
-        return found
+        embed = lru_cache(maxsize=1)(self._queries.embed)
+
+        def ask(text: str, options: SearchOptions) -> SearchResult:
+            start = time.thread_time()
+            found = self._search_as_user(generation, text, options, embed)
+            self._manager.pause(_REST_FACTOR * (time.thread_time() - start))
+            return found
+
+        return ask
 
     def _search_as_user(
-        self, generation: Generation, text: str, options: SearchOptions, *, may_ask_server: bool = True
+        self, generation: Generation, text: str, options: SearchOptions, embed: Callable[[tuple[str, ...]], Matrix] | None
     ) -> SearchResult:
-        """Search a generation without a reranker; nothing counts it. Errors: those of the model, the catalog and ChromaDB."""
+        """Search a generation without a reranker, by words alone without `embed`; nothing counts it.
+
+        Errors: those of the model, the catalog and ChromaDB.
+        """
         query = self._parse(text, options, generation)
-        texts = dict.fromkeys(each.text for each in query.all)
-        is_embedded = self._recipe.matches_vectors(generation) and (may_ask_server or not self.embedder.asks_server)
-        vector = self._queries.embed(list(texts)) if is_embedded else None
+        texts = tuple(dict.fromkeys(each.text for each in query.all))
+        vector = embed(texts) if embed and self._recipe.matches_vectors(generation) else None
         with self._search_slots, generation.catalog.snapshot():
             return self._search_generation(generation, query, lambda: vector, {}, options)
 
@@ -666,7 +646,7 @@ class IndexEngine:
     def roll_back(self, reason: str = "an administrator asked for it") -> ReindexStarted:
         def record(previous: Generation, serving: Generation) -> None:
             for generation in (previous, serving):
-                end_watch(generation)
+                note_choice(generation)
             self._rollback.write(previous.settings, reason)
 
         try:
@@ -678,7 +658,10 @@ class IndexEngine:
         return ReindexStarted("started", generation=previous.name)
 
     def _roll_back_automatically(self, reason: str) -> None:
+        serving = self._manager.serving
         try:
+            if serving is None or not may_roll_back(serving):
+                return
             self.roll_back(reason)
         except SemanticError as error:
             log.warning("searches are worse than before (%s), and the index is not rolled back: %s", reason, error)

@@ -52,7 +52,6 @@ _PATHS = ("repository", "data_dir", "eval_queries", "chroma_ca")
 """The settings that are paths."""
 OPTIONS = {
     "model_options": "SEMANTIC_MODEL_OPTIONS",
-    "shadow_options": "SEMANTIC_SHADOW_OPTIONS",
     "answers_options": "SEMANTIC_ANSWERS_OPTIONS",
 }
 """Fields that are JSON objects, which may contain a key."""

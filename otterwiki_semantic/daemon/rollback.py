@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from statistics import fmean
 from typing import Any
 
 import msgspec
-import numpy as np
 
 from otterwiki_semantic.core.errors import CatalogError
 from otterwiki_semantic.core.files import read_record, write_atomically
@@ -23,12 +23,11 @@ from otterwiki_semantic.core.records import Answer, Rollback
 from otterwiki_semantic.core.settings import Settings, index_settings, with_index_settings
 from otterwiki_semantic.storage import Generation
 
-_WATCHED_SEARCHES = 200
-_MAX_DEGRADED_RATIO, _LEAST_DEGRADED = 1.5, 0.05
-_MAX_P95_RATIO, _LEAST_P95_SECONDS = 2.0, 0.25
-"""What a new index may be worse by, and what is never too bad: noise, and the price of a better model."""
-_SEARCHES, _SEARCHES_BEFORE = "searches", "searches before"
-"""Facts in a catalog: how its own last searches went, and how those of the index that it replaced."""
+_WATCHED_ANSWERS = 200
+_MAX_RATIO, _LEAST_SHARE = 1.5, 0.05
+"""What share of degraded answers a new index may have, next to the one before, and what is never too much."""
+_DEGRADED, _CHOSEN = "degraded answers", "rollback chosen"
+"""Facts in a catalog: the share of its own last answers that were degraded; whether a rollback has had to do with it."""
 
 log = logging.getLogger(__name__)
 
@@ -88,73 +87,43 @@ class RollbackFile:
         return Rollback(record.at, record.reason, str(record.used.get("model")), str(record.configured.get("model")))
 
 
-class SearchSummary(msgspec.Struct):
-    """How 200 searches of one index went."""
-
-    degraded: float
-    """Share of answers that lacked a half of the search."""
-    p95: float
-    """Seconds in which 95 % were answered."""
-
-
 class SwapWatch:
-    """Compares the first 200 searches of a new index with the last 200 of the one that it replaced.
+    """Compares the first 200 answers of a new index with the last 200 of the one that it replaced.
 
-    `roll_back` is called with the reason if they are much worse.
+    `roll_back` is called with the reason if half as many again are degraded.
     """
 
     def __init__(self, roll_back: Callable[[str], None]) -> None:
         self._roll_back = roll_back
         self._lock = threading.Lock()
         self._generation = ""
-        self._searches: list[tuple[float, bool]] = []
+        self._degraded: list[bool] = []
 
-    def record(self, generation: Generation, answers: Sequence[Answer], seconds: float) -> None:
+    def record(self, generation: Generation, previous: Generation | None, answers: Sequence[Answer]) -> None:
         """Record answers of an index whose own model embedded their queries."""
         with self._lock:
             if generation.name != self._generation:
-                self._generation, self._searches = generation.name, []
-            self._searches += [(seconds / len(answers), answer.degraded is not None) for answer in answers]
-            if len(self._searches) < _WATCHED_SEARCHES:
+                self._generation, self._degraded = generation.name, []
+            self._degraded += [answer.degraded is not None for answer in answers]
+            if len(self._degraded) < _WATCHED_ANSWERS:
                 return
-            found, self._searches = _summary(self._searches), []
+            share, self._degraded = fmean(self._degraded), []
         try:
-            self._compare(generation, found)
+            is_first = generation.catalog.meta(_DEGRADED) is None
+            generation.catalog.set_meta(_DEGRADED, f"{share:.4f}")
+            before = previous.catalog.meta(_DEGRADED) if previous is not None and is_first else None
         except CatalogError as error:
             log.warning("how searches went was not recorded: %s", error)
-
-    def _compare(self, generation: Generation, found: SearchSummary) -> None:
-        catalog = generation.catalog
-        catalog.set_meta(_SEARCHES, msgspec.json.encode(found).decode())
-        before = catalog.meta(_SEARCHES_BEFORE)
-        if before is not None:
-            catalog.set_meta(_SEARCHES_BEFORE, None)
-            reason = _reason(msgspec.json.decode(before, type=SearchSummary), found)
-            if reason is not None:
-                self._roll_back(reason)
+            return
+        if before is not None and share > max(float(before) * _MAX_RATIO, _LEAST_SHARE):
+            self._roll_back(f"{share:.0%} of {_WATCHED_ANSWERS} answers were degraded, and {float(before):.0%} before")
 
 
-def begin_watch(new: Generation, replaced: Generation) -> None:
-    """Let the first searches of an index be compared with the last ones of the index that it replaces."""
-    new.catalog.set_meta(_SEARCHES_BEFORE, replaced.catalog.meta(_SEARCHES))
+def note_choice(generation: Generation) -> None:
+    """Record that a rollback has chosen between this index and another one."""
+    generation.catalog.set_meta(_CHOSEN, "1")
 
 
-def end_watch(generation: Generation) -> None:
-    """Compare an index no longer: an administrator has chosen."""
-    generation.catalog.set_meta(_SEARCHES_BEFORE, None)
-
-
-def _summary(searches: Sequence[tuple[float, bool]]) -> SearchSummary:
-    seconds, degraded = zip(*searches, strict=True)
-    return SearchSummary(float(np.mean(degraded)), float(np.percentile(seconds, 95)))
-
-
-def _reason(before: SearchSummary, after: SearchSummary) -> str | None:
-    """Return why an index should not serve; None if it may."""
-    if after.degraded > max(before.degraded * _MAX_DEGRADED_RATIO, _LEAST_DEGRADED):
-        return f"{after.degraded:.0%} of {_WATCHED_SEARCHES} answers were degraded, and {before.degraded:.0%} before"
-    if after.p95 > max(before.p95 * _MAX_P95_RATIO, _LEAST_P95_SECONDS):
-        return (
-            f"95 % of {_WATCHED_SEARCHES} searches took up to {after.p95 * 1000:.0f} ms, and {before.p95 * 1000:.0f} ms before"
-        )
-    return None
+def may_roll_back(generation: Generation) -> bool:
+    """Whether an index that became worse may be rolled back automatically: not once that has been decided. `CatalogError`."""
+    return generation.catalog.meta(_CHOSEN) is None

@@ -10,7 +10,7 @@ from otterwiki_semantic.core.hints import SHOW_CAPITALS, problem
 from otterwiki_semantic.core.records import Freshness, IndexStatus, PageUrls, PreviousIndex, Problem, Rollback
 from otterwiki_semantic.daemon.reports.insight import Insights
 from otterwiki_semantic.embedding import QueryEmbedder
-from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, RecallGate
+from otterwiki_semantic.indexing import IndexManager, IndexRecipe, ModelStatus, QualityGate
 from otterwiki_semantic.search.reranking import RerankStage
 from otterwiki_semantic.storage import Counts, Generation
 
@@ -28,7 +28,7 @@ class StatusReport:
         manager: IndexManager,
         recipe: IndexRecipe,
         model: ModelStatus,
-        gate: RecallGate,
+        gate: QualityGate,
         queries: QueryEmbedder,
         reranking: RerankStage,
         insights: Insights,

@@ -3,11 +3,9 @@
 from otterwiki_semantic.indexing.manager import IndexManager as IndexManager
 from otterwiki_semantic.indexing.page_loader import PageLoader as PageLoader
 from otterwiki_semantic.indexing.progress import now as now
-from otterwiki_semantic.indexing.promotion import RecallGate as RecallGate
+from otterwiki_semantic.indexing.promotion import QualityGate as QualityGate
 from otterwiki_semantic.indexing.promotion import estimate as estimate
 from otterwiki_semantic.indexing.recipe import IndexRecipe as IndexRecipe
 from otterwiki_semantic.indexing.recipe import ModelStatus as ModelStatus
-from otterwiki_semantic.indexing.shadow import ParseQuery as ParseQuery
-from otterwiki_semantic.indexing.shadow import ShadowIndex as ShadowIndex
 from otterwiki_semantic.indexing.sync import Stopped as Stopped
 from otterwiki_semantic.indexing.sync_history import SyncHistory as SyncHistory

@@ -29,7 +29,7 @@ from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.freshness import FreshnessMonitor
 from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker, announced, now
-from otterwiki_semantic.indexing.promotion import PACE, RecallGate
+from otterwiki_semantic.indexing.promotion import PACE, QualityGate
 from otterwiki_semantic.indexing.rebuild import RebuildJob
 from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
 from otterwiki_semantic.indexing.scheduler import Scheduler
@@ -67,13 +67,12 @@ class IndexManager:
         generations: GenerationStore,
         recipe: IndexRecipe,
         model: ModelStatus,
-        gate: RecallGate,
+        gate: QualityGate,
         interval: float,
         telemetry: Telemetry = NO_TELEMETRY,
         on_synced: Callable[[], None] | None = None,
         max_page_bytes: int = MAX_PAGE_BYTES,
         recipe_of: Callable[[Generation], IndexRecipe] | None = None,
-        on_replaced: Callable[[Generation, Generation], None] | None = None,
     ) -> None:
         """`recipe_of` returns the recipe of a generation that was made with other settings."""
         self._repository = repository
@@ -83,7 +82,6 @@ class IndexManager:
         self._telemetry = telemetry
         self._on_synced = on_synced
         self._recipe_of = recipe_of
-        self._on_replaced = on_replaced
         self._stopping = threading.Event()
         should_stop = self._stopping.is_set
         self._loader = PageLoader(repository, recipe.embedder, max_page_bytes, generations.data_dir, recipe.languages)
@@ -598,8 +596,6 @@ class IndexManager:
                     raise IndexUnavailableError("the serving index was replaced while another one was being built")
                 is_kept = not self._recipe.matches(serving) and serving.catalog.is_current and bool(serving.settings)
                 if is_kept:
-                    if self._on_replaced is not None:
-                        self._on_replaced(new, serving)
                     self._generations.set_previous(serving)
                 self._generations.set_current(new)
                 self._is_completing = new.catalog.is_changing

@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
+from msgspec import structs
+
 from otterwiki_semantic.core.errors import ModelError, RebuildRefusedError
 from otterwiki_semantic.core.files import directory_size
-from otterwiki_semantic.core.records import Estimate, Recall
+from otterwiki_semantic.core.records import Estimate, Mode
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.indexing.recipe import IndexRecipe
-from otterwiki_semantic.search import SearchResult
-from otterwiki_semantic.search.evaluation import RECALL, JudgedQuery, Metrics, answerable, fingerprint, score
+from otterwiki_semantic.search.evaluation import RANKED_PAGES, RECALL, JudgedQuery, answerable, fingerprint
+from otterwiki_semantic.search.judge import Ask, Figures, Run, fall, judge
 from otterwiki_semantic.storage import Generation
 
 _BYTES_PER_CHUNK = 18_000
@@ -26,12 +28,10 @@ _SECONDS_PER_CHUNK, _SECONDS_PER_TEXT, _SECONDS_PER_COPY = 0.004, 0.01, 0.0002
 _MIN_SECONDS = 0.1
 _SAMPLE = 8
 _DISK_MARGIN = 1.2
-_MAX_LOSS = 0.1
-"""Share of recall@10 that a new index may lose."""
 PACE = "seconds per chunk"
 
-Search = Callable[[Generation, str], SearchResult]
-"""Searches a generation, serving or not, for the pages that answer a query."""
+Rows = list[tuple[float, float | None, float]]
+"""Of each judged query: recall@10, recall@10 by meaning alone (None: not known), and reciprocal rank."""
 
 
 def estimate(
@@ -91,48 +91,84 @@ def check_complete(generation: Generation, allowed: int) -> None:
         raise ModelError(f"the embedding model failed on {unfinished} of {counts.pages} pages")
 
 
-def _cached_recall(generation: Generation, queries: Sequence[JudgedQuery]) -> list[float] | None:
-    cached = generation.catalog.meta(_cache_key(queries))
-    return None if cached is None else [float(value) for value in json.loads(cached)]
-
-
-def _cache_key(queries: Sequence[JudgedQuery]) -> str:
-    return f"recall@10 {fingerprint(queries)}"
+_HYBRID, _SEMANTIC = "hybrid", "semantic"
+_RANKINGS = {_HYBRID: RANKED_PAGES, _SEMANTIC: structs.replace(RANKED_PAGES, mode=Mode.SEMANTIC)}
 
 
 @dataclass(frozen=True, slots=True)
-class RecallGate:
-    """Compares the recall of a new index with that of the serving one, on the judged queries of the wiki, if there are any."""
+class QualityGate:
+    """Compares a new index with the serving one on the judged queries of the wiki, if there are any."""
 
     recipe: IndexRecipe
     read_queries: Callable[[], Sequence[JudgedQuery]]
-    search: Search
+    asking: Callable[[Generation], Ask]
+    """Returns what searches a generation, serving or not."""
 
-    def measure(self, generation: Generation, queries: Sequence[JudgedQuery]) -> list[Metrics]:
-        """Ask judged queries, and return the metrics of each; recall is also recorded, while the model is available."""
-        rows = [score(judged, (hit.path for hit in self.search(generation, judged.query).hits)) for judged in queries]
+    def measure(self, generation: Generation, queries: Sequence[JudgedQuery]) -> tuple[Run, Run]:
+        """Ask judged queries, and return the runs of hybrid searches and of those by meaning alone.
+
+        The figures are recorded in the catalog while the model is available.
+        """
+        hybrid, semantic = judge(self.asking(generation), queries, _RANKINGS, only_pages=True)
         if self.recipe.matches_vectors(generation) and generation.catalog.is_current:
-            generation.catalog.set_meta(_cache_key(queries), json.dumps([row[RECALL] for row in rows]))
-        return rows
+            rows = _rows(hybrid, semantic)
+            generation.catalog.set_meta(_cache_key(queries), json.dumps(rows))
+        return hybrid, semantic
 
-    def compare(self, serving: Generation, new: Generation, queries: Sequence[JudgedQuery]) -> Recall | None:
-        """Return the mean recall of both for the queries that still have a page; None if there are none."""
-        before, after = self._recall(serving, queries), self._recall(new, queries)
-        kept = answerable(queries, new.catalog.blobs())
-        if not kept:
-            return None
-        return Recall(*(fmean(values[number] for number in kept) for values in (before, after)))
+    def compare(self, serving: Generation, new: Generation, queries: Sequence[JudgedQuery]) -> tuple[Figures, Figures] | None:
+        """Return the figures of both over the queries that still have a page; None if there are none."""
+        return _figures_of_answerable(self._known_rows(serving, queries), self._known_rows(new, queries), queries, new)
 
-    def _recall(self, generation: Generation, queries: Sequence[JudgedQuery]) -> list[float]:
+    def fall(
+        self, previous: Generation, queries: Sequence[JudgedQuery], runs: tuple[Run, Run], serving: Generation
+    ) -> str | None:
+        """Return which figure of the serving index, from its runs, is much lower than the last of the previous one, if any."""
+        before = _cached_rows(previous, queries)
+        both = _figures_of_answerable(before, _rows(*runs), queries, serving) if before else None
+        return fall(*both) if both else None
+
+    def _known_rows(self, generation: Generation, queries: Sequence[JudgedQuery]) -> Rows:
         """Return what an index achieves, or what it achieved while its model was available."""
-        cached = None if self.recipe.matches_vectors(generation) else _cached_recall(generation, queries)
-        return cached or [row[RECALL] for row in self.measure(generation, queries)]
+        if self.recipe.matches_vectors(generation):
+            return _rows(*self.measure(generation, queries))
+        return _cached_rows(generation, queries) or _rows(self.measure(generation, queries)[0], None)
 
 
-def check_recall(found: Recall, queries: int) -> None:
-    """Refuse an index that finds much less than the serving one; `RebuildRefusedError` contains both figures."""
-    if found.after < found.before * (1 - _MAX_LOSS):
+def _cached_rows(generation: Generation, queries: Sequence[JudgedQuery]) -> Rows | None:
+    cached = generation.catalog.meta(_cache_key(queries))
+    return None if cached is None else [(recall, semantic, rank) for recall, semantic, rank in json.loads(cached)]
+
+
+def _figures_of_answerable(
+    before: Rows, after: Rows, queries: Sequence[JudgedQuery], newer: Generation
+) -> tuple[Figures, Figures] | None:
+    """Return the figures of both over the queries that the newer index has a page for; None if there are none."""
+    kept = answerable(queries, newer.catalog.blobs())
+    if not kept:
+        return None
+    old, new = ([rows[number] for number in kept] for rows in (before, after))
+    return _figures(old), _figures(new)
+
+
+def _rows(hybrid: Run, semantic: Run | None) -> Rows:
+    others = semantic["queries"] if semantic else [{RECALL: None}] * len(hybrid["queries"])
+    return [(row[RECALL], other[RECALL], row["mrr"]) for row, other in zip(hybrid["queries"], others, strict=True)]
+
+
+def _figures(rows: Rows) -> Figures:
+    recalls, semantic, ranks = zip(*rows, strict=True)
+    return Figures(fmean(recalls), None if None in semantic else fmean(semantic), fmean(ranks))
+
+
+def _cache_key(queries: Sequence[JudgedQuery]) -> str:
+    return f"judged {fingerprint(queries)}"
+
+
+def check_quality(before: Figures, after: Figures) -> None:
+    """Refuse an index that is much worse than the serving one in any figure; `RebuildRefusedError` contains both values."""
+    worse = fall(before, after)
+    if worse is not None:
         raise RebuildRefusedError(
-            f"the new index finds less: recall@10 over {queries} judged questions is {found.after:.3f}, and was"
-            f" {found.before:.3f}; the old index continues to serve. To use the new one anyway, unset SEMANTIC_EVAL_QUERIES"
+            f"the new index finds less: {worse}; the old index continues to serve. To use the new one anyway, unset "
+            "SEMANTIC_EVAL_QUERIES"
         )

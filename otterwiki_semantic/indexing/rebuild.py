@@ -20,12 +20,12 @@ from otterwiki_semantic.core.errors import (
     RebuildRunningError,
     SemanticError,
 )
-from otterwiki_semantic.core.records import Estimate, RebuildState, RebuildStatus
+from otterwiki_semantic.core.records import Estimate, RebuildState, RebuildStatus, Recall
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, Failure, Telemetry
 from otterwiki_semantic.indexing.jobs import JobLog
 from otterwiki_semantic.indexing.page_loader import PageLoader
 from otterwiki_semantic.indexing.progress import ProgressTracker
-from otterwiki_semantic.indexing.promotion import RecallGate, check_complete, check_disk_space, check_recall, estimate
+from otterwiki_semantic.indexing.promotion import QualityGate, check_complete, check_disk_space, check_quality, estimate
 from otterwiki_semantic.indexing.recipe import IndexRecipe, ModelStatus
 from otterwiki_semantic.indexing.sync import Indexer, Stopped
 from otterwiki_semantic.storage import Generation, GenerationStore
@@ -137,7 +137,7 @@ class RebuildJob:
         generations: GenerationStore,
         recipe: IndexRecipe,
         model: ModelStatus,
-        gate: RecallGate,
+        gate: QualityGate,
         should_stop: Callable[[], bool],
         telemetry: Telemetry = NO_TELEMETRY,
         loader: PageLoader | None = None,
@@ -205,7 +205,7 @@ class RebuildJob:
             if not self._fill(new, serving, is_continued=unfinished is not None):
                 return new
             check_complete(new, serving.catalog.unfinished)
-            self._check_recall(new, serving)
+            self._check_quality(new, serving)
         except BaseException as error:
             if new is kept:
                 pass
@@ -242,17 +242,19 @@ class RebuildJob:
         self.tracker.progress.reset(counts.pages, counts.chunks)
         return new
 
-    def _check_recall(self, new: Generation, serving: Generation) -> None:
+    def _check_quality(self, new: Generation, serving: Generation) -> None:
         """Compare both on the judged queries; `RebuildRefusedError` if the new one finds much less."""
         queries = self._gate.read_queries()
         if not queries or not serving.catalog.is_current:  # one that cannot follow HEAD is no alternative
             return
-        recall = self._gate.compare(serving, new, queries)
-        if recall is None:
+        found = self._gate.compare(serving, new, queries)
+        if found is None:
             return
-        self.tracker.update(recall=recall)
+        before, after = found
+        changes = before.semantic_recall, after.semantic_recall, before.mrr, after.mrr
+        self.tracker.update(recall=Recall(before.recall, after.recall, *changes))
         try:
-            check_recall(recall, len(queries))
+            check_quality(before, after)
         except RebuildRefusedError as error:
             with suppress(CatalogError):
                 serving.catalog.set_meta(_REFUSED, f"{self._recipe.fingerprint} {error}")

@@ -1,6 +1,6 @@
 """From a query to ranked and explained chunks.
 
-`pipeline` is the whole way of a query; `evaluation`, which judges rankings, is imported by its own name.
+`pipeline` is the whole way of a query; `evaluation` and `judge`, which measure rankings, are imported by their own names.
 """
 
 from otterwiki_semantic.search.draft import find_mentions as find_mentions

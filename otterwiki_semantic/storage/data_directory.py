@@ -16,9 +16,10 @@ from pathlib import Path
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.files import make_private, write_atomically
-from otterwiki_semantic.core.settings import SHADOW
 
 _NOTE = "repository.json"
+_COMPARED = "shadow"
+"""Where the version before had the index of a model that it compared."""
 _WITH_TEXT = ("map.json", "reading", "searches.db", "searches.db-shm", "searches.db-wal")
 """Files in which something of a wiki stands, next to the pointer `current` and the directory `generations`."""
 _COMMITS = "SELECT value FROM meta WHERE name IN ('commit', 'changing')"
@@ -27,10 +28,11 @@ log = logging.getLogger(__name__)
 
 
 def claim_data_directory(data_dir: Path, repository: Repository) -> None:
-    """Note that a data directory is this repository's, and remove the index of another one.
+    """Note that a data directory is this repository's, and remove the index of another one, and what the version before left.
 
     Errors: `RepositoryError` if git cannot say whose it is, and the repository has another path than before.
     """
+    shutil.rmtree(data_dir / _COMPARED, ignore_errors=True)
     noted = _read_note(data_dir)
     path, root = str(repository.directory), noted.get("root")
     try:
@@ -67,7 +69,6 @@ def _indexed_commits(data_dir: Path) -> Iterator[str]:
 
 
 def _remove_index(data_dir: Path) -> None:
-    for directory in ("generations", SHADOW):
-        shutil.rmtree(data_dir / directory, ignore_errors=True)
+    shutil.rmtree(data_dir / "generations", ignore_errors=True)
     for name in (*_WITH_TEXT, "current"):
         (data_dir / name).unlink(missing_ok=True)

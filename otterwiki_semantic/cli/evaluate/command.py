@@ -9,11 +9,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import click
-from msgspec import structs
 
 from otterwiki_semantic.cli.common import (
     DIRECTORY,
@@ -29,10 +29,8 @@ from otterwiki_semantic.cli.evaluate.answers import answers_table, measure_answe
 from otterwiki_semantic.cli.evaluate.drafts import draft_questions
 from otterwiki_semantic.cli.evaluate.runs import (
     QUESTIONS,
-    Run,
     comparison,
     failures,
-    live_comparison,
     measure,
     plotter,
     read_run,
@@ -43,18 +41,17 @@ from otterwiki_semantic.content.markdown import parse_markdown
 from otterwiki_semantic.content.pages import page_indexing
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.records import MAX_RESULTS, Fusion, Indexed, Mode, SearchOptions
-from otterwiki_semantic.core.serialization import encode
+from otterwiki_semantic.core.settings import SETTINGS
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.search.evaluation import GAINS, QUESTION_LOSSES, QUESTION_METRICS, JudgedQuery, read_query_file
+from otterwiki_semantic.search.judge import Run
 
 _RANKED = 20
 _POLL_SECONDS = 0.1
-_SHADOW = ""
-"""The file of --compare without one."""
-_SHADOW_RUN = " shadow"
-"""What the name of the compared model's run ends with."""
 _MINIMA = (*GAINS, *(f"{QUESTIONS}{metric}" for metric in QUESTION_METRICS if metric not in QUESTION_LOSSES))
 """Metrics of which --fail-under takes a minimum."""
+_Index = tuple[str | None, str | None]
+"""The model and the chunk profile of a temporary index; None for the configured ones."""
 _file = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -82,6 +79,16 @@ class _ChunkProfile(click.ParamType[str]):
         except ConfigError as error:
             self.fail(str(error), param, ctx)
         return str(value)
+
+
+class _Model(click.ParamType[str]):
+    name = "MODEL"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        try:
+            return str(SETTINGS["SEMANTIC_MODEL"].read("the model", str(value)))
+        except ConfigError as error:
+            return self.fail(str(error), param, ctx)
 
 
 class _EvalGroup(click.Group):
@@ -122,12 +129,13 @@ def evaluate() -> None:
     help="Build an index with this chunk profile, such as long or long:target=400, and use it; repeat to compare profiles.",
 )
 @click.option(
-    "--compare",
-    metavar="[FILE]",
-    is_flag=False,
-    flag_value=_SHADOW,
-    help="Compare with an earlier run's file (see --output); without one, with the model of SEMANTIC_SHADOW_MODEL.",
+    "--model",
+    "models",
+    multiple=True,
+    type=_Model(),
+    help="Build an index with this embedding model, named as in SEMANTIC_MODEL, and use it; repeat to compare models.",
 )
+@click.option("--compare", type=_file, help="Compare with an earlier run's file (see --output).")
 @click.option(
     "--fail-under",
     "least",
@@ -145,7 +153,8 @@ def run_command(
     modes: tuple[str, ...],
     fusions: tuple[str, ...],
     profiles: tuple[str, ...],
-    compare: str | None,
+    models: tuple[str, ...],
+    compare: Path | None,
     least: tuple[tuple[str, float], ...],
     output: Path | None,
     plot: Path | None,
@@ -157,70 +166,68 @@ def run_command(
 
     QUERIES is a list of {"query": "…", "relevant": ["page", …], "exclude": ["page", …]}. Questions as readers type them
     also have a "kind" (question, keywords, situation or unanswerable), and may have the "page", "section" and "answer" that
-    results are compared with. --chunks builds a temporary index for each profile.
+    results are compared with.
 
-    --compare without a file shows how the serving model and the one of SEMANTIC_SHADOW_MODEL answered users' searches and
-    the judged queries of SEMANTIC_EVAL_QUERIES so far, and asks both the QUERIES, if there are any.
+    --chunks and --model build a temporary index for each profile and model; all models are compared with the first one. A
+    model other than the configured one has its address and key if it is of the same provider, else its provider's own.
+
+    With --model and without QUERIES, the queries of the search log that found nothing relevant are asked; --data-dir says
+    whose.
     """
-    if compare and queries is None:  # an option with an optional value takes what follows
-        queries, compare = Path(compare), _SHADOW
-    asks_shadow = compare == _SHADOW
-    _check_combinations(queries, profiles, data_dir, asks_shadow=asks_shadow, rerank=rerank)
-    if asks_shadow and not (as_json and queries):
-        _show_live_comparison(repository, data_dir, as_json=as_json)
-    if queries is not None:
-        judged, rankings = read_query_file(queries), _rankings(modes, fusions)
-        indexes: list[str | None] = [*dict.fromkeys(profiles)] or [None]
-        names = {(chunks, label): _run_name(chunks, label, len(rankings)) for chunks in indexes for label in rankings}
-        earlier = {name: read_run(Path(compare), name) for name in names.values()} if compare else {}
-        draw = plotter(plot) if plot else None
-        for path in filter(None, (output, plot)):
-            _check_writable(path)
-        runs: list[Run] = []
-        for chunks in indexes:
-            with _index_to_evaluate(repository, data_dir, chunks) as (index, facts):
-                own = {names[chunks, label]: ranking for label, ranking in rankings.items()}
-                runs += [run | facts for run in _measure_rankings(index, own, judged, rerank=rerank, asks_shadow=asks_shadow)]
-        _report(runs, earlier | (_serving_runs(runs) if asks_shadow else {}), output, as_json=as_json)
-        if draw:
-            draw(runs)
-        if failed := failures(runs, dict(least)):
-            raise click.ClickException("; ".join(failed))
-
-
-def _check_combinations(
-    queries: Path | None, profiles: Sequence[str], data_dir: Path | None, *, asks_shadow: bool, rerank: bool
-) -> None:
-    if queries is None and not asks_shadow:
+    if queries is None and not models:
         raise click.UsageError("Missing argument 'QUERIES'.")
-    if profiles and data_dir:
-        raise click.UsageError("--chunks and --data-dir cannot be combined: --chunks builds its own indexes")
-    if asks_shadow and (profiles or rerank):
-        raise click.UsageError("--compare without a file cannot be combined with --chunks or --rerank")
+    if queries is None and plot:
+        raise click.UsageError("--plot needs QUERIES: the search log has no judgements")
+    if (profiles or models) and data_dir and queries:
+        raise click.UsageError("--chunks and --model build their own indexes, and cannot be combined with --data-dir")
+    judged = read_query_file(queries) if queries else _logged_queries(repository, data_dir)
+    rankings = _rankings(modes, fusions)
+    indexes = list(product(dict.fromkeys(models) or [None], dict.fromkeys(profiles) or [None]))
+    names = {(each, label): _run_name(each, label, len(rankings)) for each in indexes for label in rankings}
+    earlier = {name: read_run(compare, name) for name in names.values()} if compare else {}
+    draw = plotter(plot) if plot else None
+    for path in filter(None, (output, plot)):
+        _check_writable(path)
+    runs: list[Run] = []
+    for each in indexes:
+        with _index_to_evaluate(repository, data_dir, *each) as (index, facts):
+            own = {names[each, label]: ranking for label, ranking in rankings.items()}
+            runs += [run | facts for run in _measure_rankings(index, own, judged, rerank=rerank)]
+    _report(runs, earlier or _first_models_runs(runs, names), output, as_json=as_json)
+    if draw:
+        draw(runs)
+    if failed := failures(runs, dict(least)):
+        raise click.ClickException("; ".join(failed))
+
+
+def _first_models_runs(runs: Sequence[Run], names: Mapping[tuple[_Index, str], str]) -> dict[str, Run]:
+    """Return what the runs of other models are compared with: the run of the first one with the same profile and ranking."""
+    by_name = {run["name"]: run for run in runs}
+    (first, _), _ = next(iter(names))
+    others = {name: names[(first, chunks), label] for ((model, chunks), label), name in names.items() if model != first}
+    return {name: by_name[before] for name, before in others.items()}
+
+
+def _logged_queries(repository: Path | None, data_dir: Path | None) -> list[JudgedQuery]:
+    """Return the queries of the search log that found nothing relevant, without a judgement."""
+    with open_index(repository, data_dir) as index:
+        insight = index.insight()
+    if not insight.keeps_searches:
+        raise click.ClickException("searches are not logged; name a file of judged QUERIES, or set SEMANTIC_SEARCH_LOG=true")
+    if not insight.unanswered:
+        raise click.ClickException("the search log has no query that found nothing relevant; name a file of judged QUERIES")
+    return [JudgedQuery(each.query, ()) for each in insight.unanswered]
 
 
 def _measure_rankings(
-    index: IndexService,
-    rankings: Mapping[str, tuple[Mode, Fusion]],
-    judged: Sequence[JudgedQuery],
-    *,
-    rerank: bool,
-    asks_shadow: bool,
-) -> Iterator[Run]:
-    """Yield the run of each ranking by name; with `asks_shadow` followed by that of the compared model."""
+    index: IndexService, rankings: Mapping[str, tuple[Mode, Fusion]], judged: Sequence[JudgedQuery], *, rerank: bool
+) -> list[Run]:
+    """Return the run of each ranking by name."""
     if rerank:
         wait_for_reranker(index)
     ranked = min(MAX_RESULTS, _RANKED + max(len(query.exclude) for query in judged))
-    for name, (mode, fusion) in rankings.items():
-        options = SearchOptions(ranked, 1, mode, fusion=fusion, rerank=rerank)
-        yield measure(index, name, judged, options)
-        if asks_shadow:
-            yield measure(index, f"{name}{_SHADOW_RUN}", judged, structs.replace(options, asks_shadow=True))
-
-
-def _serving_runs(runs: Sequence[Run]) -> dict[str, Run]:
-    """Return the run of the serving model for each of the compared one, by the name of the latter."""
-    return {f"{run['name']}{_SHADOW_RUN}": run for run in runs}
+    options = {name: SearchOptions(ranked, 1, mode, fusion=fusion, rerank=rerank) for name, (mode, fusion) in rankings.items()}
+    return measure(index, judged, options)
 
 
 def _report(runs: Sequence[Run], earlier: Mapping[str, Run], output: Path | None, *, as_json: bool) -> None:
@@ -297,14 +304,6 @@ def make_command(repository: Path | None, output: Path | None) -> None:
     click.echo(f"{len(drafts)} queries from the links of {len(files)} pages", err=True)
 
 
-def _show_live_comparison(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
-    with open_index(repository, data_dir) as index:
-        found = index.insight().comparison
-    if found is None:
-        raise click.ClickException("no model is compared; set SEMANTIC_SHADOW_MODEL and restart the wiki")
-    click.echo(encode(found).decode() if as_json else live_comparison(found))
-
-
 def _check_writable(path: Path) -> None:
     """Fail before the work, not after it, if a file cannot be written."""
     if not os.access(path if path.exists() else path.absolute().parent, os.W_OK):
@@ -338,19 +337,18 @@ def _rankings(modes: Sequence[str], fusions: Sequence[str]) -> dict[str, tuple[M
     return rankings
 
 
-def _run_name(chunks: str | None, ranking: str, rankings: int) -> str:
-    """Return the name of a run: its ranking, its chunk profile, or both if several of both are compared."""
-    if chunks is None:
-        return ranking
-    return chunks if rankings == 1 else f"{chunks} {ranking}"
+def _run_name(index: _Index, ranking: str, rankings: int) -> str:
+    """Return the name of a run: its model, its chunk profile, and its ranking if there are several or nothing else."""
+    named = [part for part in index if part]
+    return " ".join([*named, ranking] if rankings > 1 or not named else named)
 
 
 @contextmanager
 def _index_to_evaluate(
-    repository: Path | None, data_dir: Path | None, chunks: str | None
+    repository: Path | None, data_dir: Path | None, model: str | None, chunks: str | None
 ) -> Iterator[tuple[IndexService, dict[str, Any]]]:
-    """Yield the configured index, or a scratch index with a chunk profile, and what a run records about it."""
-    if chunks is None:
+    """Yield the configured index, or a scratch index with a model and chunk profile, and what a run records about it."""
+    if model is None and chunks is None:
         with open_index(repository, data_dir) as opened:
             _wait_until_ready(opened)
             yield opened, {}
@@ -358,10 +356,12 @@ def _index_to_evaluate(
     from otterwiki_semantic.cli.evaluate.scratch_index import scratch_index  # imports all that an index needs
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the scratch index has the wiki's text, so remove it
-    wait = partial(follow, label=f"building ({chunks})", part=lambda status: status.progress, is_done=equals_head)
-    with scratch_index(settings_from_options(repository, None), chunks, wait) as (index, facts):
+    name = " ".join(filter(None, (model, chunks)))
+    wait = partial(follow, label=f"building ({name})", part=lambda status: status.progress, is_done=equals_head)
+    settings = settings_from_options(repository, None, model)
+    with scratch_index(settings, chunks or settings.chunks, wait) as (index, facts):
         for problem in index.status().problems:
-            click.echo(f"problem with {chunks}: {problem.message}", err=True)
+            click.echo(f"problem with {name}: {problem.message}", err=True)
         yield index, {"index": facts}
 
 

@@ -3,32 +3,27 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import click
 from msgspec import structs
 
 from otterwiki_semantic.core.errors import ConfigError, ParameterError
-from otterwiki_semantic.core.records import MAX_RESULTS, ModelComparison, SearchOptions
+from otterwiki_semantic.core.records import SearchOptions
 from otterwiki_semantic.daemon import IndexService
+from otterwiki_semantic.search import SearchResult
 from otterwiki_semantic.search.evaluation import (
     LOSSES,
-    PASSAGES,
     QUESTION_LOSSES,
     QUESTION_METRICS,
     JudgedQuery,
     difference,
-    means,
-    means_by_kind,
-    percentiles,
-    question_means,
     read_json,
-    score,
-    score_question,
 )
+from otterwiki_semantic.search.judge import JUDGEMENTS, Run, judge, overlap
 
 SHOWN = ("ndcg", "mrr", "recall@1", "recall@5", "recall@10", "precision@5", *LOSSES)
 _WARM_UP = 3
@@ -50,66 +45,41 @@ _QUESTION_LABELS = {
     "silent": "silent: unanswerable",
     "wrongly_silent": "silent: answerable",
 }
-_JUDGEMENTS = ("query", "kind", "page", "section", "answer")
-"""What a question's row repeats of its entry in the query file."""
-
-Run = dict[str, Any]
-"""``{"name", "metrics", "latency_ms", "queries": [{"query", metric: value, …}, …]}``: the result of one configuration.
-
-A row has `degraded` if its answer was. With a scratch index: ``"index": {"chunks", "words_per_chunk", "build_seconds"}``.
-With questions: ``"questions": {"metrics", "by_kind", "rows": [{"query", "kind", …, metric: value, …}, …]}``.
-"""
 
 
-def measure(index: IndexService, name: str, queries: Sequence[JudgedQuery], options: SearchOptions) -> Run:
-    """Search once for every query and score the ranking of pages; a progress bar is shown on a terminal.
+def measure(index: IndexService, queries: Sequence[JudgedQuery], rankings: Mapping[str, SearchOptions]) -> list[Run]:
+    """Return the run of each ranking; a progress bar is shown on a terminal. Evaluation queries are in no search log."""
 
-    For a question, search again for the passages that a user sees.
-    """
-    options = structs.replace(options, is_logged=False)  # keep evaluation queries out of the search log
+    def ask(query: str, options: SearchOptions) -> SearchResult:
+        answer = index.search([query], structs.replace(options, is_logged=False))[0]
+        return SearchResult(answer.results, answer.confident, answer.degraded, answer.facets, answer.total_hits)
+
     for judged in queries[:_WARM_UP]:
-        index.search([judged.query], options)
-    rows: list[dict[str, Any]] = []
-    questions: list[dict[str, Any]] = []
-    latencies: list[float] = []
-    with click.progressbar(queries, label=f"searching ({name})", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        for judged in bar:
-            start = time.perf_counter()
-            answer = index.search([judged.query], options)[0]
-            latencies.append((time.perf_counter() - start) * 1000)
-            ranking = [hit.path for hit in answer.results]
-            if judged.relevant:
-                facts: dict[str, Any] = {part: getattr(judged, part) for part in ("query", "relevant", "exclude")}
-                facts |= {"degraded": answer.degraded} if answer.degraded else {}
-                rows.append(facts | score(judged, ranking, confident=answer.confident))
-            if judged.kind:
-                as_shown = _as_shown(options, judged)
-                searches = (as_shown, structs.replace(as_shown, best_sentence=True))
-                shown, marked = (index.search([judged.query], each)[0].results for each in searches)
-                facts = {part: getattr(judged, part) for part in _JUDGEMENTS}
-                questions.append(facts | score_question(judged, ranking, shown, marked))
-    run: Run = {"name": name, "metrics": means(rows), "latency_ms": percentiles(latencies), "queries": rows}
-    if questions:
-        run["questions"] = {"metrics": question_means(questions), "by_kind": means_by_kind(questions), "rows": questions}
-    return run
-
-
-def _as_shown(options: SearchOptions, judged: JudgedQuery) -> SearchOptions:
-    """Return the options of a search by default, with enough results to leave out excluded pages."""
-    default = SearchOptions()
-    per_page = default.max_chunks_per_page
-    wanted = min(MAX_RESULTS, PASSAGES + per_page * len(judged.exclude))
-    return structs.replace(options, n=wanted, limit=None, max_chunks_per_page=per_page)
+        for options in rankings.values():
+            ask(judged.query, options)
+    with click.progressbar(queries, label="searching", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+        return judge(ask, bar, rankings)
 
 
 def table(runs: Sequence[Run]) -> str:
     """Return the runs as a table, one per line, with the facts of scratch indexes."""
     width = max(len(run["name"]) for run in runs)
     has_index = all("index" in run for run in runs)
-    columns = (*SHOWN, "p50 ms", "p95 ms", "p99 ms", *(_INDEX.values() if has_index else ()))
-    lines = [f"{len(runs[0]['queries'])} questions, pages ranked", f"{'':{width}} {_row(columns)}"]
+    judged = len(runs[0]["queries"])
+    metrics = SHOWN if judged else ()
+    columns = (
+        *metrics,
+        *([] if judged else ["relevant"]),
+        "p50 ms",
+        "p95 ms",
+        "p99 ms",
+        *(_INDEX.values() if has_index else ()),
+    )
+    title = f"{judged} questions, pages ranked" if judged else f"{len(runs[0]['asked'])} queries of the search log"
+    lines = [title, f"{'':{width}} {_row(columns)}"]
     for run in runs:
-        values = [f"{run['metrics'][metric]:.3f}" for metric in SHOWN]
+        values = [f"{run['metrics'][metric]:.3f}" for metric in metrics]
+        values += [] if judged else [f"{fmean(row['relevant'] for row in run['asked']):.3f}"]
         values += [f"{value:.1f}" for value in run["latency_ms"].values()]
         values += [str(run["index"][fact]) for fact in _INDEX] if has_index else []
         lines.append(f"{run['name']:{width}} {_row(values)}")
@@ -139,10 +109,13 @@ def _row(cells: Iterable[str]) -> str:
 
 def comparison(before: Run, after: Run) -> str:
     """Describe how two runs differ; `ParameterError` if their queries or judgements differ."""
-    if _questions_of(before) != _questions_of(after):
+    asked = [[row["query"] for row in run.get("asked") or after["asked"]] for run in (before, after)]
+    if _questions_of(before) != _questions_of(after) or asked[0] != asked[1]:
         raise ParameterError("the earlier run has other queries; only runs of the same queries can be compared")
     lines = [f"{after['name']} against {before['name']} before (difference, 95 % interval):"]
     lines += _changes(dict(zip(SHOWN, SHOWN, strict=True)), before["queries"], after["queries"])
+    if "asked" in before:  # files of the version before have no such rows
+        lines += _answers_compared(before["asked"], after["asked"])
     if "questions" in after:
         lines += _changes(_QUESTION_LABELS, before["questions"]["rows"], after["questions"]["rows"])
     return "\n".join(lines)
@@ -164,30 +137,23 @@ def _changes(labels: Mapping[str, str], before: Sequence[Run], after: Sequence[R
     return lines
 
 
-def live_comparison(found: ModelComparison) -> str:
-    """Describe how two models answered users' searches and the configured judged queries, as a table of the two."""
-    if not found.is_ready:
-        done = f": {found.progress.pages_done:,} of {found.progress.pages_total:,} pages" if found.progress else ""
-        return f"the index of {found.shadow.model} is being built{done}"
-    models = {"serving": found.serving, "shadow": found.shadow}
-    names = [f"{kind}: {each.model}" for kind, each in models.items()]
-    width = max(map(len, names))
-    overlap = "" if found.overlap_at_10 is None else f"; of the first 10 pages both have {found.overlap_at_10:.0%}"
-    judged = "" if not found.judged_queries else f"; judged queries: {found.judged_queries}"
-    lines = [
-        f"{found.searches:,} searches since {found.since}{overlap}{judged}",
-        f"{'':{width}} {_row(('p50 ms', 'p95 ms', 'recall@10', 'precision@10', 'mrr'))}",
+def _answers_compared(before: Sequence[Run], after: Sequence[Run]) -> list[str]:
+    """Return how far the answers to the same queries agree, and how their latencies and shares of relevant answers differ."""
+    pairs = list(zip(before, after, strict=True))
+    shares = [overlap(old["pages"], new["pages"]) for old, new in pairs]
+    of_all = difference([0.0] * len(shares), shares)
+    slower = difference([old["ms"] for old, _ in pairs], [new["ms"] for _, new in pairs])
+    relevant = difference([old["relevant"] for old, _ in pairs], [new["relevant"] for _, new in pairs])
+    return [
+        f"  first ten pages that both have: {of_all.mean:.1%}  [{of_all.low:.1%}, {of_all.high:.1%}]",
+        f"  queries with a relevant result: {relevant.mean:+.1%}  [{relevant.low:+.1%}, {relevant.high:+.1%}]",
+        f"  milliseconds of a query: {slower.mean:+.1f}  [{slower.low:+.1f}, {slower.high:+.1f}]",
     ]
-    for name, each in zip(names, models.values(), strict=True):
-        times = ["-" if value is None else f"{value:.1f}" for value in (each.p50_ms, each.p95_ms)]
-        figures = ["-" if value is None else f"{value:.3f}" for value in (each.recall_at_10, each.precision_at_10, each.mrr)]
-        lines.append(f"{name:{width}} {_row(times + figures)}")
-    return "\n".join(lines)
 
 
 def _questions_of(run: Run) -> list[tuple[Any, ...]]:
     judged = [(row["query"], set(row["relevant"]), set(row["exclude"])) for row in run["queries"]]
-    return [*judged, *(tuple(row[name] for name in _JUDGEMENTS) for row in _question_rows(run))]
+    return [*judged, *(tuple(row[name] for name in JUDGEMENTS) for row in _question_rows(run))]
 
 
 def _question_rows(run: Run) -> list[Any]:
@@ -207,7 +173,8 @@ def failures(runs: Sequence[Run], least: Mapping[str, float]) -> list[str]:
 
 def _mean(run: Run, metric: str) -> float | None:
     if not metric.startswith(QUESTIONS):
-        return float(run["metrics"][metric])
+        found: float | None = run["metrics"].get(metric)
+        return found
     means_of: Mapping[str, float | None] = run["questions"]["metrics"] if "questions" in run else {}
     return means_of.get(metric.removeprefix(QUESTIONS))
 
@@ -230,7 +197,9 @@ def _is_run(value: object) -> bool:
     questions = value.get("questions", {"rows": []})
     if not isinstance(questions, dict) or not isinstance(questions.get("rows"), list):
         return False
-    return all(map(_is_row, value["queries"])) and all(map(_is_question, questions["rows"]))
+    asked = value.get("asked", [])
+    is_whole = isinstance(asked, list) and all(map(_is_asked, asked))
+    return is_whole and all(map(_is_row, value["queries"])) and all(map(_is_question, questions["rows"]))
 
 
 def _is_row(value: object) -> bool:
@@ -241,8 +210,12 @@ def _is_row(value: object) -> bool:
     return is_judged and all(_is_share(value.get(metric)) for metric in SHOWN)
 
 
+def _is_asked(value: object) -> bool:
+    return isinstance(value, dict) and {"query", "pages", "ms", "relevant"} <= value.keys()
+
+
 def _is_question(value: object) -> bool:
-    if not isinstance(value, dict) or not all(isinstance(value.get(name), str | None) for name in _JUDGEMENTS):
+    if not isinstance(value, dict) or not all(isinstance(value.get(name), str | None) for name in JUDGEMENTS):
         return False
     return all(metric in value and (value[metric] is None or _is_share(value[metric])) for metric in QUESTION_METRICS)
 

@@ -1,4 +1,4 @@
-"""A temporary index, built to evaluate a chunk profile."""
+"""A temporary index, built to evaluate a model or a chunk profile."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def scratch_index(
 
 
 def _temporary(settings: Settings, chunks: str, place: Path) -> Settings:
-    """Return settings that leave no trace: no ChromaDB server, no search log, no map, no compared model."""
+    """Return settings that leave no trace: no ChromaDB server, no search log, no map."""
     return replace(
         settings,
         chunks=chunks,
@@ -55,7 +55,6 @@ def _temporary(settings: Settings, chunks: str, place: Path) -> Settings:
         eval_queries=None,
         search_log=False,
         map=False,
-        shadow_model=None,
     )
 
 

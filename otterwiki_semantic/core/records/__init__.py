@@ -39,11 +39,9 @@ from otterwiki_semantic.core.records.health import HealthReport as HealthReport
 from otterwiki_semantic.core.records.health import HealthState as HealthState
 from otterwiki_semantic.core.records.health import PlaceInPage as PlaceInPage
 from otterwiki_semantic.core.records.insight import ChunkInspection as ChunkInspection
-from otterwiki_semantic.core.records.insight import ComparedModel as ComparedModel
 from otterwiki_semantic.core.records.insight import Insight as Insight
 from otterwiki_semantic.core.records.insight import MapPoint as MapPoint
 from otterwiki_semantic.core.records.insight import MapState as MapState
-from otterwiki_semantic.core.records.insight import ModelComparison as ModelComparison
 from otterwiki_semantic.core.records.insight import Neighbour as Neighbour
 from otterwiki_semantic.core.records.insight import PageInspection as PageInspection
 from otterwiki_semantic.core.records.insight import QualityRecord as QualityRecord

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
-from otterwiki_semantic.core.records.status import Freshness, Progress
+from otterwiki_semantic.core.records.status import Freshness
 
 
 class SyncRecord(Struct, frozen=True):
@@ -63,41 +63,8 @@ class QualityRecord(Struct, frozen=True, kw_only=True):
     """Reciprocal rank of the first relevant page, 0 beyond rank 10."""
     zero_result_rate: _Share
     """Share of the queries without any result."""
-
-
-class ComparedModel(Struct, frozen=True, kw_only=True):
-    """One of two models that are compared; null: not measured."""
-
-    model: str
-    p50_ms: float | None = None
-    """Milliseconds in which half of the searches were answered, with the embedding of the question."""
-    p95_ms: float | None = None
-    """Milliseconds in which 95 % of the searches were answered."""
-    recall_at_10: float | None = None
-    """Of the judged queries, as in `quality`."""
-    precision_at_10: float | None = None
-    mrr: float | None = None
-
-
-class ModelComparison(Struct, frozen=True, kw_only=True):
-    """The serving model and the one of `SEMANTIC_SHADOW_MODEL`, asked the same questions in the background."""
-
-    serving: ComparedModel
-    shadow: ComparedModel
-    is_ready: bool
-    """Whether the index of the shadow model is built, so that questions are compared."""
-    progress: Progress | None = None
-    """Of its build, or of its last sync; null: not begun."""
-    share: float
-    """Share of the searches that are compared."""
-    since: str | None
-    """When the comparison of these two indexes began, ISO 8601 in UTC; null: not yet."""
-    searches: int
-    """Searches compared, the last 1,000 at most."""
-    overlap_at_10: float | None
-    """Share of the first 10 pages that both answers have, a mean over the searches; null: there are none."""
-    judged_queries: int
-    """Judged queries that both were asked."""
+    semantic_recall_at_10: _Share | None = None
+    """Share of the relevant pages among the first 10 by meaning alone; null: not measured by the version before."""
 
 
 class SearchHour(Struct, frozen=True):
@@ -148,8 +115,6 @@ class Insight(Struct, frozen=True):
     """Whether judged queries are configured (`SEMANTIC_EVAL_QUERIES`)."""
     quality: tuple[QualityRecord, ...] = ()
     """The last 400 evaluations with them, newest first."""
-    comparison: ModelComparison | None = None
-    """The comparison with another model; null: `SEMANTIC_SHADOW_MODEL` is not set."""
 
 
 class Neighbour(Struct, frozen=True, omit_defaults=True):

@@ -190,8 +190,6 @@ class SearchOptions(Request, frozen=True):
     """Whether it counts in the search log and the metrics, unless it is a draft."""
     section_words: Internal[int] = 0
     """Words of the largest section that `markdown` returns whole; 0 for the default."""
-    asks_shadow: Internal[bool] = False
-    """Whether the index of `SEMANTIC_SHADOW_MODEL` answers."""
     request_id: Internal[str | None] = None
     """The id of the HTTP request, for the log."""
 

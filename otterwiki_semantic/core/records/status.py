@@ -68,10 +68,17 @@ class Estimate(Struct, frozen=True):
 
 
 class Recall(Struct, frozen=True):
-    """Mean recall@10 of judged questions (0 to 1): of the serving index, and of the one that is to take its place."""
+    """Figures of judged questions (0 to 1): of the serving index, and of the one that is to take its place."""
 
     before: float
+    """Recall@10 of hybrid searches."""
     after: float
+    semantic_before: float | None = None
+    """Recall@10 of searches by meaning alone; null: the index's model was not available."""
+    semantic_after: float | None = None
+    mrr_before: float | None = None
+    """Mean reciprocal rank of hybrid searches."""
+    mrr_after: float | None = None
 
 
 class Problem(Struct, frozen=True):

@@ -12,7 +12,6 @@ from otterwiki_semantic.core.files import directory_size
 from otterwiki_semantic.core.records import Answer, Insight, Mode, Problem, UnansweredQuery
 from otterwiki_semantic.daemon.reports.quality import QualityMonitor
 from otterwiki_semantic.daemon.reports.search_log import NAME, SearchLog, remove_searches
-from otterwiki_semantic.daemon.shadow import ShadowComparison
 from otterwiki_semantic.indexing import SyncHistory, now
 
 _HINT = f"make sure that the wiki's user may write to {NAME} in the data directory and that its disk is not full"
@@ -26,14 +25,12 @@ class Insights:
         data_dir: Path,
         syncs: SyncHistory,
         quality: QualityMonitor | None = None,
-        shadow: ShadowComparison | None = None,
         *,
         keeps_searches: bool,
     ) -> None:
         self._data_dir = data_dir
         self._syncs = syncs
         self._quality = quality
-        self._shadow = shadow
         self._keeps_searches = keeps_searches
         self._searches: SearchLog | None = None
         self._started = now()
@@ -73,7 +70,6 @@ class Insights:
             unanswered=self.unanswered(),
             has_judged_queries=self._quality is not None,
             quality=self._quality.newest_first() if self._quality else (),
-            comparison=self._shadow.report() if self._shadow else None,
         )
 
     def unanswered(self) -> tuple[UnansweredQuery, ...]:
@@ -81,9 +77,9 @@ class Insights:
         return self._searches.unanswered(time.time()) if self._searches is not None else ()
 
     def problems(self) -> list[Problem]:
-        """Return why reports are not kept, models not compared, or an earlier search log not deleted."""
-        found = [each.problem for each in (self._quality, self._shadow) if each]
-        return [each for each in found if each] + self._search_log_problems()
+        """Return why reports are not kept, or an earlier search log not deleted."""
+        problem = self._quality.problem if self._quality else None
+        return ([problem] if problem else []) + self._search_log_problems()
 
     def _search_log_problems(self) -> list[Problem]:
         if self._undeleted is not None:

@@ -166,6 +166,9 @@ def _families(state: IndexState) -> Iterator[Metric]:
 def _quality(last: QualityRecord) -> Iterator[Metric]:
     yield _gauge("quality_queries", "Judged queries of the last evaluation.", last.queries)
     yield _gauge("quality_recall_at_10_ratio", "Share of the relevant pages among the first 10.", last.recall_at_10)
+    if last.semantic_recall_at_10 is not None:
+        about = "Share of the relevant pages among the first 10 by meaning alone."
+        yield _gauge("quality_semantic_recall_at_10_ratio", about, last.semantic_recall_at_10)
     yield _gauge("quality_precision_at_10_ratio", "Share of relevant pages in the first 10.", last.precision_at_10)
     yield _gauge("quality_mean_reciprocal_rank", "Mean of 1 / rank of the first relevant page.", last.mrr)
     yield _gauge("quality_zero_result_ratio", "Share of judged queries without any result.", last.zero_result_rate)

@@ -20,14 +20,16 @@ from otterwiki_semantic.core.errors import ParameterError, SemanticError
 from otterwiki_semantic.core.files import read_record, write_atomically
 from otterwiki_semantic.core.records import Problem, QualityRecord
 from otterwiki_semantic.core.serialization import to_builtins
-from otterwiki_semantic.indexing import IndexManager, RecallGate, Stopped, now
-from otterwiki_semantic.search.evaluation import RECALL, JudgedQuery, answerable, fingerprint, means
+from otterwiki_semantic.indexing import IndexManager, QualityGate, Stopped, now
+from otterwiki_semantic.search.evaluation import RECALL, JudgedQuery, answerable, fingerprint
+from otterwiki_semantic.search.judge import Run
 from otterwiki_semantic.storage import Generation
 
 MAX_RECORDS = 400
 DAY = 86_400.0
 _RETRY_SECONDS = 600.0
 """The first pause after a failure; it grows up to a day."""
+_WATCHED_EVALUATIONS = 7
 _SLOT = "quality"
 _DIGITS = 4
 _HINT = "make room on the disk of the data directory, or let the wiki's user write to it; until then they are kept in memory"
@@ -51,11 +53,20 @@ class StoredQuality(msgspec.Struct, frozen=True):
 class QualityMonitor:
     """Asks the judged queries of the serving index when they are due, and keeps the last 400 results in a file."""
 
-    def __init__(self, file: Path, gate: RecallGate, manager: IndexManager, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        file: Path,
+        gate: QualityGate,
+        manager: IndexManager,
+        roll_back: Callable[[str], None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`roll_back` is called with the reason if a promoted index is worse than the one before."""
         self._file = file
         self._gate = gate
         self._manager = manager
         self._clock = clock
+        self._roll_back = roll_back
         self._stored = read_quality(file)
         self._evaluating = Lock()
         self._backoff = Backoff(_RETRY_SECONDS, DAY)
@@ -114,13 +125,13 @@ class QualityMonitor:
         """Ask the judged queries, record what they find, and return the seconds until they are due again."""
         asked, start, commit = self._clock(), time.perf_counter(), generation.catalog.commit
         try:
-            rows = self._gate.measure(generation, queries)
+            hybrid, semantic = self._gate.measure(generation, queries)
         except SemanticError:
             if self._manager.serving is generation:
                 raise
         if self._manager.serving is not generation:  # replaced in the meantime
             return 0.0
-        figures = {name: round(value, _DIGITS) for name, value in means(rows).items()}
+        figures = {name: round(value, _DIGITS) for name, value in hybrid["metrics"].items()}
         record = QualityRecord(
             finished=now(),
             seconds=round(time.perf_counter() - start, 3),
@@ -134,11 +145,23 @@ class QualityMonitor:
             precision_at_10=figures["precision@10"],
             mrr=figures["mrr"],
             zero_result_rate=figures["zero"],
+            semantic_recall_at_10=round(semantic["metrics"][RECALL], _DIGITS),
         )
         self._store(StoredQuality((*self._stored.records, record)[-MAX_RECORDS:], asked, fingerprint(queries)))
         self._backoff.reset()
         log.info("%d judged queries: recall@10 %.3f, MRR %.3f", record.queries, record.recall_at_10, record.mrr)
+        self._compare(generation, queries, (hybrid, semantic))
         return DAY
+
+    def _compare(self, generation: Generation, queries: Sequence[JudgedQuery], runs: tuple[Run, Run]) -> None:
+        """Roll back an index whose figures fell below those of the one that it replaced, in its first evaluations."""
+        previous = self._manager.previous
+        evaluations = sum(record.generation == generation.name for record in self._stored.records)
+        if previous is None or evaluations > _WATCHED_EVALUATIONS:
+            return
+        worse = self._gate.fall(previous, queries, runs, generation)
+        if worse is not None:
+            self._roll_back(worse)
 
     def _store(self, stored: StoredQuality) -> None:
         self._stored = stored

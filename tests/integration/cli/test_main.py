@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.live_wiki import LiveWiki, commit, eventually, git, make_repository
 from tests.support.processes import is_running
+from tests.support.tiny_models import write_onnx
 
 PROGRAM = Path(sys.executable).with_name("otterwiki-semantic")
 Answer = subprocess.CompletedProcess[str]
@@ -371,6 +372,43 @@ def test_chunk_profiles_are_compared(repository: Path, judged: Path, tmp_path: P
     assert list(tmp_path.glob("otterwiki-semantic-*")) == []
 
 
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return f"onnx:{write_onnx(tmp_path_factory.mktemp('models') / 'tiny')}"
+
+
+def test_models_are_compared_in_indexes_of_their_own(repository: Path, judged: Path, tiny: str, tmp_path: Path) -> None:
+    both, written = ("--model", "minilm", "--model", tiny), tmp_path / "models.json"
+    answer = run("eval", judged, *both, "--output", written, "--repository", repository, TMPDIR=str(tmp_path))
+    assert answer.returncode == 0, answer.stderr
+    assert f"{tiny} against minilm before" in answer.stdout
+    assert re.search(r"first ten pages that both have: \d+\.\d%  \[\d+\.\d%, \d+\.\d%\]", answer.stdout)
+    assert re.search(r"milliseconds of a query: [+-]\d+\.\d  \[", answer.stdout)
+    assert re.search(r"recall@10 +[+-]\d\.\d{3}  \[", answer.stdout)
+    first, second = json.loads(written.read_text())["runs"]
+    assert (first["name"], second["name"]) == ("minilm", tiny)
+    assert [row["query"] for row in second["asked"]] == [row["query"] for row in first["queries"]]
+    assert first["index"]["chunks"] > 0
+    assert list(tmp_path.glob("otterwiki-semantic-*")) == []
+    again = run("eval", judged, "--model", "minilm", "--compare", written, "--repository", repository)
+    assert "first ten pages that both have: 100.0%" in again.stdout, again.stderr
+
+
+def test_models_are_compared_on_the_queries_of_the_search_log(repository: Path, tiny: str, tmp_path: Path) -> None:
+    logged = {"SEMANTIC_SEARCH_LOG": "true"}
+    where = ("--repository", repository, "--data-dir", tmp_path / "index")
+    assert run("index", *where, **logged).returncode == 0
+    assert "has no query" in run("eval", "--model", tiny, *where, **logged).stderr
+    assert run("search", "exchange rate of the yen", *where, **logged).returncode == 0
+    answer = run("eval", "--model", "minilm", "--model", tiny, *where, **logged)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.startswith("1 queries of the search log\n")
+    assert f"{tiny} against minilm before" in answer.stdout
+    assert "queries with a relevant result: " in answer.stdout
+    assert "recall@10" not in answer.stdout
+    assert "searches are not logged" in run("eval", "--model", tiny, *where).stderr
+
+
 @pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_comparison_leaves_nothing_behind(repository: Path, tmp_path: Path, ended_by: signal.Signals) -> None:
     many = tmp_path / "many.json"
@@ -458,12 +496,6 @@ def test_two_runs_are_compared(repository: Path, judged: Path) -> None:
     assert "has other queries" in answer.stderr
 
 
-def test_without_another_model_there_is_nothing_to_compare(repository: Path) -> None:
-    answer = evaluate(repository, "--compare")
-    assert answer.returncode == 1
-    assert "no model is compared; set SEMANTIC_SHADOW_MODEL and restart the wiki" in answer.stderr
-
-
 @pytest.mark.parametrize(
     "content",
     [
@@ -516,6 +548,7 @@ def test_a_mean_that_is_too_low_fails(repository: Path, judged: Path) -> None:
         ('[{"query": "x", "relevant": ["home"], "exclude": ["Home"]}]', (), "leaves out every relevant page"),
         ('[{"query": "x", "relevant": ["home"]}]', ("--plot", "picture.txt"), "must end in .png or .svg"),
         ('[{"query": "x", "relevant": ["home"]}]', ("--chunks", "long", "--data-dir", "x"), "cannot be combined"),
+        ('[{"query": "x", "relevant": ["home"]}]', ("--model", "gpt"), "the model is 'gpt'; allowed"),
         ('[{"query": "x", "relevant": ["home"]}]', ("--chunks", "long:target=1"), "target is '1'; allowed: a whole number of"),
     ],
 )

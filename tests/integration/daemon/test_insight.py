@@ -135,7 +135,8 @@ def test_a_search_that_is_not_to_be_noted_leaves_nothing(index: IndexEngine) -> 
 
 
 def test_judged_questions_are_nobodys(index: IndexEngine) -> None:
-    measure(index, "test", [JudgedQuery("vegetables", ("garden",)), JudgedQuery(NONSENSE, ("garden",))], SearchOptions(10, 1))
+    judged = [JudgedQuery("vegetables", ("garden",)), JudgedQuery(NONSENSE, ("garden",))]
+    measure(index, judged, {"test": SearchOptions(10, 1)})
     assert index.insight().searches == ()
 
 

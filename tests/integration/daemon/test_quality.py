@@ -14,7 +14,7 @@ import pytest
 
 from otterwiki_semantic.cli.evaluate.runs import measure
 from otterwiki_semantic.core.errors import ModelUnreachableError
-from otterwiki_semantic.core.records import QualityRecord, RebuildState, SearchOptions
+from otterwiki_semantic.core.records import Mode, QualityRecord, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.reports.quality import DAY, MAX_RECORDS, QualityMonitor, read_quality
@@ -84,8 +84,11 @@ def set_clock(index: IndexEngine, seconds: float) -> None:
 def test_the_figures_are_those_of_an_evaluation_by_hand(settings: Settings, questions: Path, start: Open) -> None:
     index = start()
     (record,) = records(index, 1)
-    run = measure(index, "test", read_judged_queries(questions), SearchOptions(20, 1, rerank=False))["metrics"]
+    options = SearchOptions(20, 1, rerank=False)
+    rankings = {"hybrid": options, "semantic": SearchOptions(20, 1, Mode.SEMANTIC, rerank=False)}
+    run, semantic = (found["metrics"] for found in measure(index, read_judged_queries(questions), rankings))
     assert 0 < run["zero"] < 1
+    assert record.semantic_recall_at_10 == pytest.approx(semantic["recall@10"], abs=1e-4)
     found = (record.recall_at_10, record.precision_at_10, record.mrr, record.zero_result_rate)
     assert found == pytest.approx((run["recall@10"], run["precision@10"], run["mrr"], run["zero"]), abs=1e-4)
     assert (record.queries, record.unanswerable) == (3, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import shutil
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,8 @@ from msgspec import structs
 from otterwiki_semantic.core.errors import RollbackError
 from otterwiki_semantic.core.records import Answer, Mode, RebuildState, SearchOptions
 from otterwiki_semantic.core.settings import Settings, index_settings, with_index_settings
-from otterwiki_semantic.daemon.rollback import SearchSummary, begin_watch
+from otterwiki_semantic.daemon.reports.quality import DAY
+from otterwiki_semantic.search.evaluation import score
 from otterwiki_semantic.storage import Generation
 from tests.support.engines import opened
 from tests.support.live_wiki import commit, eventually, head_of, make_repository
@@ -189,43 +191,71 @@ def test_a_record_of_a_rollback_that_cannot_be_read_is_ignored(wiki: Wiki, caplo
     assert wiki.ask("vegetables").results[0].path == "garden"
 
 
+def answered(wiki: Wiki, degraded: int) -> None:
+    """Let the index have 200 answers, of which some are degraded."""
+    good = wiki.ask("vegetables")
+    bad = structs.replace(good, degraded="the model failed")
+    wiki.index._watch.record(wiki.serving, wiki.index._manager.previous, [bad] * degraded + [good] * (200 - degraded))
+
+
 @pytest.mark.parametrize(
-    ("before", "seconds", "why"),
-    [
-        (SearchSummary(0.0, 0.1), 0.6, "95 % of 200 searches took up to 600 ms, and 100 ms before"),
-        (SearchSummary(0.0, 0.1), 0.15, None),
-        (SearchSummary(0.0, 0.001), 0.1, None),
-    ],
-    ids=["slower", "a little slower", "fast enough"],
+    ("before", "after", "is_rolled_back"), [(0, 200, True), (40, 62, True), (40, 58, False), (0, 9, False)]
 )
-def test_searches_that_become_much_worse_roll_back(wiki: Wiki, before: SearchSummary, seconds: float, why: str | None) -> None:
-    old = wiki.serving
-    wiki.index._watch._compare(old, before)
+def test_answers_that_are_degraded_half_as_often_again_roll_back(
+    wiki: Wiki, before: int, after: int, is_rolled_back: bool
+) -> None:
+    answered(wiki, before)
     wiki.configure(replace(wiki.settings, chunks="fixed"))
-    begin_watch(wiki.serving, wiki.index._manager.previous or old)
-    answers = [wiki.ask("vegetables")] * 10
-    for _ in range(20):
-        wiki.index._watch.record(wiki.serving, answers, seconds * 10)
-    if why is None:
-        assert wiki.serving.catalog.meta("searches before") is None
-        assert not wiki.index.must_reopen
+    answered(wiki, after)
+    if not is_rolled_back:
+        answered(wiki, 200)
+        assert wiki.serving.settings["chunks"] == "fixed"
+        assert not wiki.index.must_reopen, "only the first answers are compared"
         return
-    eventually(lambda: wiki.index.must_reopen)
-    wiki.reopen()
-    status = wiki.index.status().rollback
-    assert status is not None
-    assert status.reason == why
-
-
-def test_degraded_answers_roll_back(wiki: Wiki) -> None:
-    wiki.index._watch._compare(wiki.serving, SearchSummary(0.0, 0.1))
-    wiki.configure(replace(wiki.settings, chunks="fixed"))
-    bad = structs.replace(wiki.ask("vegetables"), degraded="the model failed")
-    for _ in range(20):
-        wiki.index._watch.record(wiki.serving, [bad] * 10, 0.01)
     eventually(lambda: wiki.index.must_reopen)
     wiki.reopen()
     status = wiki.index.status()
     assert status.rollback is not None
-    assert status.rollback.reason == "100% of 200 answers were degraded, and 0% before"
+    assert status.rollback.reason == f"{after / 200:.0%} of 200 answers were degraded, and {before / 200:.0%} before"
     assert status.indexed_commit == head_of(wiki.settings.repository)
+
+
+def test_an_index_whose_daily_figures_fell_rolls_back_unless_an_administrator_has_chosen(
+    wiki: Wiki, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    questions = tmp_path / "questions.json"
+    questions.write_text('[{"query": "vegetables", "relevant": ["garden"]}, {"query": "siren", "relevant": ["house/alarm"]}]')
+    wiki.settings = replace(wiki.settings, eval_queries=questions)
+    wiki.reopen()
+    eventually(lambda: wiki.index.insight().quality)
+    old = wiki.serving.name
+    wiki.settings = replace(wiki.settings, chunks="fixed")
+    wiki.reopen()
+    eventually(lambda: wiki.serving.name != old and wiki.index.insight().quality[0].generation == wiki.serving.name)
+    assert not wiki.index.must_reopen, "it is as good"
+    monkeypatch.setattr("otterwiki_semantic.search.judge.score", lambda judged, *_, **__: score(judged, []))
+    evaluate_again(wiki, days=2)
+    eventually(lambda: wiki.index.must_reopen)
+    wiki.reopen()
+    rollback = wiki.index.status().rollback
+    assert (wiki.serving.name, rollback and rollback.reason) == (
+        old,
+        "recall@10 of judged queries is 0.000, and was 1.000",
+    )
+    wiki.roll_back()
+    evaluate_again(wiki, days=4)
+    assert not wiki.index.must_reopen
+
+
+def evaluate_again(wiki: Wiki, days: int) -> None:
+    """Let the index ask its judged queries as some days later."""
+    monitor = wiki.index._quality
+    assert monitor is not None
+    count = len(wiki.index.insight().quality)
+    monitor._clock = lambda: time.time() + days * DAY
+
+    def is_asked() -> bool:
+        monitor.refresh()  # which does nothing while they are being asked
+        return len(wiki.index.insight().quality) > count and not monitor._evaluating.locked()
+
+    eventually(is_asked)

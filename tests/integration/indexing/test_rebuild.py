@@ -31,6 +31,7 @@ from otterwiki_semantic.storage.chroma.mirror import MirrorState
 from otterwiki_semantic.storage.generation import Generation, GenerationStore
 from tests.support.live_wiki import commit, eventually, is_settled, make_repository
 from tests.support.syncing import sync
+from tests.support.tiny_models import write_onnx
 
 PAGES = 150
 Open = Callable[..., IndexEngine]
@@ -191,7 +192,7 @@ def test_a_new_index_that_finds_less_does_not_serve(place: Path, opened: Open, m
     assert status.generation == old
     assert [path.name for path in (place / "index" / "generations").iterdir()] == [old]
     (problem,) = status.problems
-    assert "recall@10 over 20 judged questions is 0." in problem.message
+    assert "recall@10 of judged queries is 0." in problem.message
     assert "and was 1.000" in problem.message
     assert ask(index, "unit77").results[0].path == "p077"
     index.close()
@@ -208,6 +209,25 @@ def test_a_new_index_that_finds_less_does_not_serve(place: Path, opened: Open, m
     assert status.rebuild.recall.after == 1.0
     assert status.generation != old
     assert status.problems == ()
+
+
+def test_a_model_of_random_vectors_is_refused_although_words_find_as_much(place: Path, opened: Open) -> None:
+    questions = judged(place, "p{:03}")
+    first = opened(eval_queries=questions)
+    eventually(lambda: first.insight().quality, why="its figures are known without its model")
+    old = first.status().generation
+    first.close()
+    index = opened(eval_queries=questions, model=f"onnx:{write_onnx(place / 'tiny')}")
+    eventually(lambda: index.status().rebuild.state is RebuildState.FAILED)
+    status = index.status()
+    found = status.rebuild.recall
+    assert found is not None
+    assert found.semantic_before is not None
+    assert found.semantic_after is not None
+    assert (found.before, found.after) == (1.0, 1.0)
+    assert found.semantic_after < 0.5 * found.semantic_before
+    assert status.generation == old
+    assert "recall@10 by meaning alone of judged queries" in status.problems[0].message
 
 
 # Another one made the same way

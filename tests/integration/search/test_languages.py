@@ -11,7 +11,7 @@ import pytest
 from otterwiki_semantic.core.records import Answer, Mode, SearchOptions
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
-from otterwiki_semantic.indexing.promotion import RecallGate
+from otterwiki_semantic.indexing.promotion import QualityGate
 from otterwiki_semantic.indexing.rebuild import RebuildJob
 from otterwiki_semantic.indexing.recipe import IndexRecipe
 from otterwiki_semantic.search.evaluation import JudgedQuery
@@ -104,12 +104,12 @@ def test_the_recall_of_an_index_is_measured_in_its_languages(tmp_path: Path, mon
         opened(settings(tmp_path / "-".join(languages), *languages, repository=tmp_path / "repository")).close()
     index = opened(settings(tmp_path, "fr"))
     monkeypatch.setattr(IndexRecipe, "matches_vectors", lambda *_: False)  # by words alone
-    gate = RecallGate(index._recipe, list, index._search_in_background)
+    gate = QualityGate(index._recipe, list, index._asking_in_background)
     for languages in choices:
         generation = GenerationStore(tmp_path / "-".join(languages) / "index").open_current()
         assert generation is not None
         assert generation.languages == languages
-        assert [row["recall@10"] for row in gate.measure(generation, JUDGED)] == [1.0] * len(JUDGED)
+        assert [row["recall@10"] for row in gate.measure(generation, JUDGED)[0]["queries"]] == [1.0] * len(JUDGED)
         generation.close()
     index.close()
 

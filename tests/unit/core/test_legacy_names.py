@@ -116,5 +116,14 @@ def test_this_plugins_own_settings_win() -> None:
     assert "ignored, because SEMANTIC_CHUNKS is set" in sizes
 
 
+def test_removed_settings_are_ignored_with_a_notice() -> None:
+    removed = {"SEMANTIC_SHADOW_MODEL": "ollama:bge-m3", "SEMANTIC_SHADOW_KEY": "sk-hidden"}
+    assert read_settings(WIKI, removed) == read_settings(WIKI, {})
+    notices = legacy_settings(WIKI, removed).notices
+    assert [notice.partition(" is ignored")[0] for notice in notices] == list(removed)
+    assert "eval --model A --model B" in notices[0]
+    assert "sk-hidden" not in " ".join(notices)
+
+
 def test_what_was_never_told_is_not_spoken_of() -> None:
     assert legacy_settings(WIKI, {"PATH": "/usr/bin", "OTTERWIKI_API_KEY": "key", "SEMANTIC_THREADS": "1"}).notices == ()

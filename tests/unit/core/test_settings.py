@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.core.errors import ConfigError
-from otterwiki_semantic.core.settings import SETTING_NAMES, read_settings, shadow_settings, unencrypted_keys
+from otterwiki_semantic.core.settings import SETTING_NAMES, read_settings, settings_with_model, unencrypted_keys
 from otterwiki_semantic.daemon.protocol import secrets_environment, settings_argument, settings_from
 from tests.support.paths import ROOT
 
@@ -52,9 +52,6 @@ def test_flags_are_true_or_false() -> None:
     [
         ("SEMANTIC_MAP", "perhaps"),
         ("SEMANTIC_MODEL", "gpt"),
-        ("SEMANTIC_SHADOW_MODEL", "gpt"),
-        ("SEMANTIC_SHADOW_SHARE", "1.5"),
-        ("SEMANTIC_SHADOW_SHARE", "nan"),
         ("SEMANTIC_ANSWERS", "gpt"),
         ("SEMANTIC_ANSWERS", "cohere:command"),
         ("SEMANTIC_ANSWERS", "ollama:"),
@@ -216,45 +213,29 @@ def test_a_providers_own_key_goes_to_no_other_address() -> None:
     assert read_settings(REPOSITORY, reranker).reranker_key is None
 
 
-def test_the_compared_model_has_its_own_server_key_options_and_prompts() -> None:
-    serving = {"SEMANTIC_MODEL": "openai:small", "SEMANTIC_MODEL_KEY": "k", "SEMANTIC_QUERY_PROMPT": "ask: "}
-    compared = {
-        "SEMANTIC_SHADOW_MODEL": "ollama:big",
-        "SEMANTIC_SHADOW_URL": "http://gpu:11434",
-        "SEMANTIC_SHADOW_KEY": "s",
-        "SEMANTIC_SHADOW_OPTIONS": '{"keep_alive": "1h"}',
-    }
-    settings = read_settings(REPOSITORY, {**serving, **compared, "SEMANTIC_MODEL_WINDOW": "100"})
-    own = shadow_settings(settings)
-    assert (own.model, own.model_url, own.model_key) == ("ollama:big", "http://gpu:11434", "s")
-    assert (own.model_options, own.model_window, own.query_prompt) == ('{"keep_alive": "1h"}', None, None)
-    assert own.data_dir == settings.data_dir / "shadow"
-    assert unencrypted_keys(settings) == ["SEMANTIC_SHADOW_KEY"]
-    e5 = shadow_settings(read_settings(REPOSITORY, {**serving, "SEMANTIC_SHADOW_MODEL": "multilingual"}))
-    assert (e5.model_key, e5.query_prompt, e5.passage_prompt) == (None, "query: ", "passage: ")
-
-
-def test_the_key_and_the_options_of_the_compared_model_are_on_no_command_line() -> None:
-    values = {"SEMANTIC_SHADOW_KEY": "sk-shadow", "SEMANTIC_SHADOW_OPTIONS": '{"api_key": "sk-hidden"}'}
-    settings = read_settings(REPOSITORY, {"SEMANTIC_SHADOW_MODEL": "ollama:big", **values})
-    argument = settings_argument(settings)
-    assert "sk-shadow" not in argument
-    assert "sk-hidden" not in argument
-    assert settings_from(argument, secrets_environment(settings)) == settings
-
-
-def test_a_providers_own_key_also_serves_the_compared_model() -> None:
-    own = {"SEMANTIC_SHADOW_MODEL": "openai:small", "OPENAI_API_KEY": "sk-own"}
-    settings = read_settings(REPOSITORY, own)
-    assert (settings.model_key, settings.shadow_key) == (None, "sk-own")
-    assert read_settings(REPOSITORY, {**own, "SEMANTIC_SHADOW_URL": "http://gpu:8000/v1"}).shadow_key is None
-
-
-@pytest.mark.parametrize("name", ["SEMANTIC_MODEL_URL", "SEMANTIC_SHADOW_URL", "SEMANTIC_RERANKER_URL", "SEMANTIC_ANSWERS_URL"])
+@pytest.mark.parametrize("name", ["SEMANTIC_MODEL_URL", "SEMANTIC_RERANKER_URL", "SEMANTIC_ANSWERS_URL"])
 def test_an_address_with_a_password_is_refused_and_not_repeated(name: str) -> None:
     with pytest.raises(ConfigError, match=name) as raised:
         read_settings(REPOSITORY, {name: "http://me:hunter2@gpu:8000"})
     assert "hunter2" not in str(raised.value)
+
+
+def test_another_model_has_its_own_prompts_and_the_address_and_key_only_of_its_own_provider() -> None:
+    served = {"SEMANTIC_MODEL_URL": "http://gpu:11434", "SEMANTIC_MODEL_KEY": "k", "SEMANTIC_MODEL_OPTIONS": '{"a": 1}'}
+    given = {"SEMANTIC_MODEL": "ollama:small", "SEMANTIC_MODEL_WINDOW": "100", "SEMANTIC_QUERY_PROMPT": "ask: ", **served}
+    settings = read_settings({**REPOSITORY, **given}, {})
+    assert settings_with_model(settings, "ollama:small", given, {}) == settings
+    same = settings_with_model(settings, "ollama:big", given, {})
+    assert (same.model, same.model_url, same.model_key, same.model_options) == (
+        "ollama:big",
+        "http://gpu:11434",
+        "k",
+        '{"a": 1}',
+    )
+    assert (same.model_window, same.query_prompt) == (None, None)
+    other = settings_with_model(settings, "openai:big", given, {"OPENAI_API_KEY": "sk-own"})
+    assert (other.model, other.model_url, other.model_key, other.model_options) == ("openai:big", None, "sk-own", "{}")
+    assert settings_with_model(settings, "multilingual", given, {}).query_prompt == "query: "
 
 
 def test_no_model_writes_answers_by_default() -> None:

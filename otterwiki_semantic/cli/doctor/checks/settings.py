@@ -9,7 +9,7 @@ from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, note, 
 from otterwiki_semantic.core.settings import PREFIX, SECRETS, SETTING_NAMES, legacy_settings
 
 _FILE = "OTTERWIKI_SETTINGS"
-_PRIVATE = {*SECRETS.values(), "SEMANTIC_MODEL_OPTIONS", "SEMANTIC_SHADOW_OPTIONS"}
+_PRIVATE = {*SECRETS.values(), "SEMANTIC_MODEL_OPTIONS"}
 """Settings whose value is not shown: secrets, and what may hold some."""
 _PLACES = ("REPOSITORY", "SEMANTIC_DATA_DIR")
 _HINT = "correct this, then restart the wiki; until then its search is off"
@@ -25,7 +25,7 @@ def check_settings(context: DoctorContext) -> Iterator[Finding]:
         yield problem("settings", reason, _NO_REPOSITORY_HINT if reason.startswith("no repository") else _HINT)
     yield _set(context)
     for notice in legacy_settings(context.wiki_config, context.environment).notices:
-        yield note("earlier plugin", notice, "remove the variable, or set what it names")
+        yield note("old setting", notice, "remove the variable, or set what it names")
 
 
 def _file(context: DoctorContext) -> Iterator[Finding]:
