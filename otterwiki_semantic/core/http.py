@@ -169,7 +169,8 @@ class JsonClient:
                 with suppress(queue.Empty):
                     value = arrived.get(timeout=_POLL_SECONDS)
                     if value is reading:
-                        return reading.result()
+                        reading.result()  # raises what ended it
+                        return
                     yield value
         finally:
             reading.cancel()
@@ -271,7 +272,7 @@ def _cause(error: BaseException) -> str:
     """Return what an error says, or better, the one that led to it ("Connection refused")."""
     while (earlier := error.__cause__ or error.__context__) is not None:
         error = earlier
-    return os.strerror(error.errno) if isinstance(error, OSError) and (error.errno or 0) > 0 else str(error)
+    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno and error.errno > 0 else str(error)
 
 
 async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -57,7 +57,7 @@ class ShadowIndex:
         self._pinned = PinnedAnswers(self._queries.vector_of)
         vectors = "auto" if settings.vectors == "disk" else settings.vectors  # there is no ChromaDB to compare them
         self._generations = GenerationStore(settings.data_dir, partial(Generation, exact_up_to=math.inf, vectors=vectors))
-        self._loader = PageLoader(repository, embedder, settings.max_page_bytes, settings.data_dir, settings.languages)
+        self._loader = PageLoader(repository, embedder, settings.data_dir, settings.languages)
         self._indexer = Indexer(repository, self.recipe, should_stop, loader=self._loader)
         self._generation: Generation | None = None
         self._is_complete = False
