@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from threading import Thread
+from threading import Event, Thread
 
 import pytest
 
@@ -145,12 +145,13 @@ def test_an_answer_that_drips_is_too_slow() -> None:
 
 def test_an_answer_whose_headers_drip_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
+        given_up = Event()  # never set: only a closed connection ends the server
 
         def drip() -> None:
             connection, _ = server.accept()
             with connection, suppress(OSError):
                 connection.sendall(b"HTTP/1.1 200 OK\r\nX-A: ")
-                while True:
+                while not given_up.wait(0.02):
                     connection.sendall(b"a")
 
         thread = Thread(target=drip)
@@ -158,7 +159,7 @@ def test_an_answer_whose_headers_drip_is_given_up() -> None:
         with pytest.raises(ProviderTimeoutError, match="no answer within"):
             JsonClient(f"http://127.0.0.1:{server.getsockname()[1]}").send("/", 0.3)
         thread.join(10)
-        assert not thread.is_alive()  # the connection is closed
+        assert not thread.is_alive(), "the connection is closed"
 
 
 def test_retry_after_is_seconds_or_a_date() -> None:
