@@ -126,13 +126,17 @@ class SemanticSearchPlugin:
         return self._injected(lambda: self._related(page, is_wide=True))
 
     def _related(self, page: str | None, *, is_wide: bool) -> str:
-        return related_placeholder(page, is_wide=is_wide) if current_app.extensions[_EXTENSION].settings.related else ""
+        return related_placeholder(page, is_wide=is_wide) if _has("related") else ""
 
     def _writing(self) -> str:
-        return writing_panel() if current_app.extensions[_EXTENSION].settings.link_suggestions else ""
+        return writing_panel() if _has("editor") else ""
 
     def _injected(self, part: Callable[[], str]) -> str | None:
         return optional(part) if _EXTENSION in current_app.extensions else None  # else setup failed
+
+
+def _has(page: str) -> bool:
+    return page in current_app.extensions[_EXTENSION].settings.pages
 
 
 def _notices(app: Flask, settings: Settings) -> Iterator[str]:

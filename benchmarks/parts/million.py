@@ -90,7 +90,7 @@ class _Wiki:
     def served(self, settings: dict[str, str]) -> ServedWiki:
         """Return the wiki with these settings, to be started by a `with` statement."""
         own = {"SEMANTIC_MODEL": self._model, "SEMANTIC_CHUNKS": "minilm", "SEMANTIC_CHROMA_DOCUMENTS": "false"}
-        return ServedWiki(self._repository, self._data_dir, settings={**own, "SEMANTIC_MAP": "false", **settings})
+        return ServedWiki(self._repository, self._data_dir, settings={**own, "SEMANTIC_PAGES": "none", **settings})
 
     def build(self) -> Iterator[Figure]:
         """Yield the seconds of each stage of a first build, and the disk that it takes."""
@@ -168,7 +168,7 @@ class _Wiki:
                 chroma_url=settings.get("SEMANTIC_CHROMA_URL"),
                 vector_search=settings.get("SEMANTIC_VECTOR_SEARCH", "auto"),
                 vectors=settings.get("SEMANTIC_VECTORS", "auto"),
-                map=False,
+                pages=(),
             )
         )
         times = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from statistics import median
@@ -18,7 +18,7 @@ from benchmarks.support.report import Figure, at_most, say
 from benchmarks.support.wikis import BuiltWiki, built
 from otterwiki_semantic.content.git import Repository
 from otterwiki_semantic.core.records import Answer, SearchOptions
-from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.core.telemetry import NO_TELEMETRY
 from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.reports.monitoring import Monitoring
 
@@ -63,9 +63,8 @@ def _figures(wiki: BuiltWiki, times: _Times) -> list[Figure]:
 def _measured(wiki: BuiltWiki) -> _Times:
     with opened(wiki.repository, wiki.data_dir) as index:
         wait_until_settled(index)
-        settings = Settings(wiki.repository, wiki.data_dir, slow_search=3_600_000)
-        repository = Repository(wiki.repository)
-        kept, none = (Monitoring(replace(settings, metrics=metrics), repository) for metrics in (True, False))
+        kept, none = (Monitoring(Repository(wiki.repository)) for _ in range(2))
+        none.telemetry = NO_TELEMETRY
         asked = questions(_WARM_UP + 2 * _SEARCHES, wiki.pages)
         for query in islice(asked, _WARM_UP):
             index.search([query], SearchOptions())

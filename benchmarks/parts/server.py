@@ -168,7 +168,7 @@ def _open(repository: Path, data_dir: Path, pages: int, chroma_url: str | None) 
 @contextmanager
 def _generated(repository: Path, data_dir: Path, chroma_url: str | None) -> Iterator[IndexEngine]:
     with owned(data_dir), patch("otterwiki_semantic.daemon.engine.open_embedder", lambda _settings: GeneratedVectors()):
-        index = IndexEngine(Settings(repository, data_dir, sync_interval=3600, chroma_url=chroma_url, map=False))
+        index = IndexEngine(Settings(repository, data_dir, sync_interval=3600, chroma_url=chroma_url, pages=()))
         try:
             yield index
         finally:

@@ -78,7 +78,7 @@ class ServedWiki(LiveWiki):
         cores = ",".join(map(str, sorted(processors)))
         command = ["taskset", "--cpu-list", cores, *server.command]
         without = "" if plugin else "1"
-        settings = {"SEMANTIC_MAP": "true", **(settings or {})}
+        settings = {"SEMANTIC_PAGES": "", **(settings or {})}
         super().__init__(
             repository, data_dir, plugin=True, command=command, PYTHONPATH=str(ROOT), WITHOUT_PLUGIN=without, **settings
         )

@@ -13,7 +13,7 @@ import click
 from otterwiki_semantic.cli.common import equals_head, follow, index_options, open_index, settings_from_options
 from otterwiki_semantic.core.errors import IndexUnavailableError
 from otterwiki_semantic.core.records import IndexStatus
-from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.core.settings import DEFAULT_DATABASE, DEFAULT_TENANT, Settings
 
 _HOW_TO_OPEN = """\
 import chromadb
@@ -71,8 +71,9 @@ def _client(settings: Settings) -> str:
     url = urlsplit(settings.chroma_url)
     port = url.port or (443 if url.scheme == "https" else 80)
     options = [f'host="{url.hostname}", port={port}, ssl={url.scheme == "https"}']
-    if (settings.chroma_tenant, settings.chroma_database) != ("default_tenant", "default_database"):
-        options.append(f'tenant="{settings.chroma_tenant}", database="{settings.chroma_database}"')
+    tenant, database = settings.chroma_database.split("/")
+    if (tenant, database) != (DEFAULT_TENANT, DEFAULT_DATABASE):
+        options.append(f'tenant="{tenant}", database="{database}"')
     if settings.chroma_token:
         options.append('headers={"Authorization": "Bearer …"}')
     return f"chromadb.HttpClient({', '.join(options)})"

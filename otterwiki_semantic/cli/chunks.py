@@ -67,7 +67,7 @@ def _divided(settings: Settings, names: Sequence[str], embedder: Embedder, price
         raise click.ClickException(NO_COMMIT)
     files = _files(repository, head, names)
     report = _Report(embedder, profile_for(embedder, settings.chunks), price)
-    loader = PageLoader(repository, embedder, settings.max_page_bytes, languages=settings.languages)
+    loader = PageLoader(repository, embedder, languages=settings.languages)
     pages = loader.load(files, report.profile)
     is_hidden = bool(names) or not sys.stderr.isatty()
     with closing(loader), click.progressbar(pages, len(files), "dividing", file=sys.stderr, hidden=is_hidden) as bar:

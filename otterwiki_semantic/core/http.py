@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
+import os
 import queue
-import socket
-import threading
-import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cache, cached_property
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from otterwiki_semantic.core.loopback import is_on_this_machine
-from otterwiki_semantic.core.timeout import call_with_timeout
 
 if TYPE_CHECKING:
     import httpx
+
+T = TypeVar("T")
 
 _MAX_MESSAGE = 10_000
 _MAX_BYTES = 512 * 1024 * 1024
 _TEMPORARY = frozenset({408, 409, 425, 429})
 _POLL_SECONDS = 0.1
-_END = object()
 _EVENT_TYPES = ("text/event-stream",)
 _LINE_TYPES = ("application/x-ndjson", "application/jsonl", "application/json-lines")
 
@@ -135,19 +135,17 @@ class JsonClient:
 
         Errors: `ProviderError` if there is no complete answer.
         """
-        import httpx
-
         content = None if body is None else _encoded(body)
+        headers = {} if content is None else {"Content-Type": "application/json"}
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        method = method or ("GET" if content is None else "POST")
+        options = {"content": content, "params": params, "headers": headers}
+        sending = asyncio.run_coroutine_threadsafe(self._request(method, path, seconds, self._whole, options), _loop())
         try:
-            response, received = call_with_timeout(
-                seconds, lambda: self._send(self.url + path, seconds, content, params, key, method)
-            )
-        except (TimeoutError, httpx.TimeoutException):
-            raise ProviderTimeoutError(seconds) from None
-        except (httpx.InvalidURL, httpx.RequestError, ValueError) as error:
-            raise _failure(error) from None
-        text = received[:_MAX_MESSAGE].decode("utf-8", "replace")
-        return JsonResponse(response.status_code, response.headers, _parse(received), text)
+            return sending.result()
+        finally:
+            sending.cancel()
 
     def stream(self, path: str, seconds: float, body: Mapping[str, Any], is_cancelled: Callable[[], bool]) -> Iterator[Any]:
         """POST a body, and yield each JSON text of the answer as it comes, within `seconds` in all.
@@ -155,71 +153,97 @@ class JsonClient:
         They are the data of Server-Sent Events, the lines of another answer, or the whole of it. The connection is closed when
         the caller stops, or as soon as `is_cancelled`. Errors: `ProviderError`; an answer that is cut looks like one that ends.
         """
-        import httpx
+        if is_cancelled():
+            return
+        arrived: queue.Queue[Any] = queue.Queue()
 
-        deadline = time.monotonic() + seconds
-        timeout = httpx.Timeout(max(seconds, 0.001), connect=max(min(seconds, self._connect_seconds), 0.001))
-        headers = {"Content-Type": "application/json", "Connection": "close"}  # the connection ends with the answer
-        options: dict[str, Any] = {"headers": headers, "timeout": timeout}
-        try:
-            request = self._client.build_request("POST", self.url + path, content=_encoded(body), **options)
-        except (httpx.InvalidURL, ValueError) as error:
-            raise _failure(error) from None
-        reading = _Reading(self._client, request, self._max_bytes)
+        async def read(response: httpx.Response) -> None:
+            async for value in self._values(response):
+                arrived.put(value)
+
+        options = {"content": _encoded(body), "headers": {"Content-Type": "application/json"}}
+        reading = asyncio.run_coroutine_threadsafe(self._request("POST", path, seconds, read, options), _loop())
+        reading.add_done_callback(arrived.put)
         try:
             while not is_cancelled():
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    raise ProviderTimeoutError(seconds)
-                try:
-                    event = reading.events.get(timeout=min(left, _POLL_SECONDS))
-                except queue.Empty:
-                    continue
-                if event is _END:
-                    return
-                if isinstance(event, Exception):
-                    raise _failure(event) from None
-                yield event
+                with suppress(queue.Empty):
+                    value = arrived.get(timeout=_POLL_SECONDS)
+                    if value is reading:
+                        reading.result()  # raises what ended it
+                        return
+                    yield value
         finally:
-            reading.stop()
+            reading.cancel()
 
     def close(self) -> None:
         """Close the connections, for good."""
         if "_client" in self.__dict__:
-            self._client.close()
+            _close(self._client)
 
-    def _send(
+    async def _request(
         self,
-        url: str,
+        method: str,
+        path: str,
         seconds: float,
-        content: bytes | None,
-        params: Mapping[str, Any] | None,
-        key: str | None,
-        method: str | None,
-    ) -> tuple[httpx.Response, bytearray]:
+        read: Callable[[httpx.Response], Awaitable[T]],
+        options: Mapping[str, Any],
+    ) -> T:
+        """Return what `read` makes of the answer, within `seconds` in all. Errors: `ProviderError`."""
         import httpx
 
-        deadline = time.monotonic() + seconds
-        timeout = httpx.Timeout(seconds, connect=min(seconds, self._connect_seconds))  # of each step, not of the exchange
-        headers = {} if content is None else {"Content-Type": "application/json"}
-        method = method or ("GET" if content is None else "POST")
-        if key:
-            headers["Authorization"] = f"Bearer {key}"
-        request = self._client.build_request(method, url, content=content, params=params, headers=headers, timeout=timeout)
-        with closing(self._client.send(request, stream=True)) as response:
-            if response.headers.get("content-encoding", "identity") != "identity":
-                raise ProviderError(None, "it compresses its answer, which it was asked not to do")
-            received = bytearray()
-            for part in response.iter_bytes():
-                received += part
-                if time.monotonic() > deadline:
-                    raise httpx.ReadTimeout("too slow")
-                if len(received) > self._max_bytes:
-                    raise ProviderError(None, f"the answer has more than {self._max_bytes:,} bytes")
-        return response, received
+        timeout = httpx.Timeout(None, connect=min(seconds, self._connect_seconds))
+        try:
+            httpx.URL(self.url).host.encode("idna")  # with an empty label, it would only be an unknown host
+            async with (
+                asyncio.timeout(seconds),
+                self._client.stream(method, self.url + path, timeout=timeout, **options) as answer,
+            ):
+                return await read(answer)
+        except (TimeoutError, httpx.TimeoutException):
+            raise ProviderTimeoutError(seconds) from None
+        except httpx.RequestError as error:
+            raise ProviderError(None, type(error).__name__, server_message=_cause(error)) from None
+        except (httpx.InvalidURL, ValueError) as error:  # ValueError: of a host name, or of a proxy in the environment
+            raise InvalidUrlError(None, f"the address is invalid: {error}") from None
+
+    async def _whole(self, response: httpx.Response) -> JsonResponse:
+        received = bytearray()
+        async for part in self._parts(response):
+            received += part
+        text = received[:_MAX_MESSAGE].decode("utf-8", "replace")
+        return JsonResponse(response.status_code, response.headers, _parse(received), text)
+
+    async def _values(self, response: httpx.Response) -> AsyncIterator[Any]:
+        """Yield each JSON text of an answer."""
+        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if response.status_code != 200 or kind not in {*_EVENT_TYPES, *_LINE_TYPES}:
+            yield (await self._whole(response)).answer()
+            return
+        async for line in _lines(self._parts(response)):
+            if kind in _EVENT_TYPES and not line.startswith(b"data:"):
+                continue  # the name of an event, or a comment
+            data = (line.removeprefix(b"data:") if kind in _EVENT_TYPES else line).strip()
+            if data == b"[DONE]":
+                return
+            if data:
+                value = _parse(data)
+                if value is None:
+                    raise ProviderError(None, "a part of the answer is not JSON")
+                yield value
+
+    async def _parts(self, response: httpx.Response) -> AsyncIterator[bytes]:
+        """Yield the bytes of an answer, up to the largest size."""
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise ProviderError(None, "it compresses its answer, which it was asked not to do")
+        received = 0
+        async for part in response.aiter_bytes():
+            received += len(part)
+            if received > self._max_bytes:
+                raise ProviderError(None, f"the answer has more than {self._max_bytes:,} bytes")
+            yield part
 
     @cached_property
-    def _client(self) -> httpx.Client:
+    def _client(self) -> httpx.AsyncClient:
         import httpx
 
         logging.getLogger("httpx").setLevel(logging.WARNING)  # it logs every request
@@ -227,87 +251,39 @@ class JsonClient:
         headers |= {name.encode(): value.encode() for name, value in self._headers.items()}
         if self._key:
             headers[b"Authorization"] = f"Bearer {self._key}".encode()
-        client = httpx.Client(headers=headers, trust_env=not is_on_this_machine(self.url))
-        weakref.finalize(self, client.close)
+        client = httpx.AsyncClient(headers=headers, trust_env=not is_on_this_machine(self.url))
+        weakref.finalize(self, _close, client).atexit = False
         return client
 
 
-class _Reading:
-    """Reads an answer in a thread of its own, so that whoever waits for it can stop at any moment."""
-
-    def __init__(self, client: httpx.Client, request: httpx.Request, max_bytes: int) -> None:
-        self.events: queue.Queue[Any] = queue.Queue()
-        """JSON values, and last `_END` or an exception."""
-        self._client = client
-        self._request = request
-        self._request.extensions["trace"] = self._note_connection
-        self._max_bytes = max_bytes
-        self._connection: Any = None
-        """The stream of bytes, as soon as there is one: an answer may begin minutes later."""
-        self._is_stopped = False
-        threading.Thread(target=self._run, name="reading an answer", daemon=True).start()
-
-    def stop(self) -> None:
-        """Close the connection, even while the thread waits for the answer to begin or to go on."""
-        self._is_stopped = True
-        if self._connection is not None:
-            with suppress(OSError):
-                self._connection.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
-
-    def _note_connection(self, event: str, info: Mapping[str, Any]) -> None:
-        """Take note of a connection when it is made; called by httpx with what it does."""
-        if event in {"connection.connect_tcp.complete", "connection.start_tls.complete"}:
-            self._connection = info["return_value"]
-            if self._is_stopped:
-                self.stop()
-
-    def _run(self) -> None:
-        try:
-            with closing(self._client.send(self._request, stream=True)) as response:
-                for event in self._read(response):
-                    self.events.put(event)
-            self.events.put(_END)
-        except Exception as error:  # noqa: BLE001 - raised again in the waiting thread
-            self.events.put(error)
-
-    def _read(self, response: httpx.Response) -> Iterator[Any]:
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise ProviderError(None, "it compresses its answer, which it was asked not to do")
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if response.status_code != 200 or kind not in {*_EVENT_TYPES, *_LINE_TYPES}:
-            received = b"".join(self._bounded(response))
-            text = received[:_MAX_MESSAGE].decode("utf-8", "replace")
-            yield JsonResponse(response.status_code, response.headers, _parse(received), text).answer()
-            return
-        for line in _lines(self._bounded(response)):
-            data = line.removeprefix(b"data:").strip() if kind in _EVENT_TYPES and line.startswith(b"data:") else line.strip()
-            if kind in _EVENT_TYPES and not line.startswith(b"data:"):
-                continue  # the name of an event, or a comment
-            if data == b"[DONE]":
-                return
-            if data:
-                event = _parse(data)
-                if event is None:
-                    raise ProviderError(None, "a part of the answer is not JSON")
-                yield event
-
-    def _bounded(self, response: httpx.Response) -> Iterator[bytes]:
-        received = 0
-        for part in response.iter_bytes():
-            received += len(part)
-            if received > self._max_bytes:
-                raise ProviderError(None, f"the answer has more than {self._max_bytes:,} bytes")
-            yield part
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    """Return the event loop of all requests, in a thread of its own: each can be cancelled at any moment, from any thread."""
+    loop = asyncio.new_event_loop()
+    Thread(target=loop.run_forever, name="http", daemon=True).start()
+    return loop
 
 
-def _lines(parts: Iterable[bytes]) -> Iterator[bytes]:
+def _close(client: httpx.AsyncClient) -> None:
+    asyncio.run_coroutine_threadsafe(client.aclose(), _loop())
+
+
+def _cause(error: BaseException) -> str:
+    """Return what an error says, or better, the one that led to it ("Connection refused")."""
+    while (earlier := error.__cause__ or error.__context__) is not None:
+        error = earlier
+    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno and error.errno > 0 else str(error)
+
+
+async def _lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     waiting = bytearray()
-    for part in parts:
+    async for part in parts:
         waiting += part
         if b"\n" in part:
             *lines, rest = bytes(waiting).split(b"\n")
             waiting = bytearray(rest)
-            yield from lines
+            for line in lines:
+                yield line
     if waiting:
         yield bytes(waiting)
 
@@ -315,19 +291,6 @@ def _lines(parts: Iterable[bytes]) -> Iterator[bytes]:
 def _encoded(body: Mapping[str, Any]) -> bytes:
     """Return a body as JSON; a lone surrogate, as damaged pages have, cannot be sent."""
     return json.dumps(body, ensure_ascii=False).encode("utf-8", errors="replace")
-
-
-def _failure(error: Exception) -> Exception:
-    """Return why a request failed, as a `ProviderError`; another error as it is."""
-    import httpx
-
-    if isinstance(error, httpx.TimeoutException):
-        return ProviderError(None, "it did not answer in time")
-    if isinstance(error, httpx.RequestError):
-        return ProviderError(None, type(error).__name__, server_message=str(error))
-    if isinstance(error, httpx.InvalidURL | ValueError):  # ValueError: of a host name, or of a proxy in the environment
-        return InvalidUrlError(None, f"the address is invalid: {error}")
-    return error
 
 
 def _parse(content: bytearray | bytes) -> Any:

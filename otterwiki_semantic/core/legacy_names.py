@@ -18,7 +18,19 @@ _SAME_MODEL = "all-MiniLM-L6-v2"
 """The model that is bundled here, as the earlier plugin called it."""
 _TITAN = "bedrock:amazon.titan-embed-text-v2:0"
 _NO_MODEL = "it was ignored in combination with the other variables"
+PAGES = ("palette", "related", "map", "health", "editor", "metrics")
+"""What SEMANTIC_PAGES may name."""
+_PAGE_SWITCHES = {
+    "SEMANTIC_PALETTE": "palette",
+    "SEMANTIC_RELATED": "related",
+    "SEMANTIC_MAP": "map",
+    "SEMANTIC_LINK_SUGGESTIONS": "editor",
+    "SEMANTIC_METRICS": "metrics",
+}
+"""Settings of 0.1 that could switch something off, and what."""
+_OFF = ("false", "0", "no", "off")
 _NO_FILES = "the index is rebuilt from git; delete the old files once you do not want to go back"
+_TWO_MODELS = "two models are compared by otterwiki-semantic eval --model A --model B"
 _NOT_NEEDED = {
     "VECTOR_BACKEND": "vectors are compared in memory, and kept in ChromaDB",
     "CHROMADB_MODE": "ChromaDB runs in the index daemon unless SEMANTIC_CHROMA_URL names a server",
@@ -30,13 +42,15 @@ _NOT_NEEDED = {
     "EMBEDDING_MODEL": _NO_MODEL,
     "SENTENCE_TRANSFORMER_MODEL": _NO_MODEL,
     "BEDROCK_EMBED_DIMENSIONS": "the model's own number of dimensions is used",
+    **dict.fromkeys(_PAGE_SWITCHES, "everything is shown unless SEMANTIC_PAGES leaves it out"),
+    "SEMANTIC_CHROMA_TENANT": "SEMANTIC_CHROMA_DATABASE names it, too",
+    "SEMANTIC_MAX_PAGE_BYTES": "the first 2,000,000 bytes of each page are indexed",
+    "SEMANTIC_SLOW_SEARCH": "searches that take a second or longer are logged",
+    **{f"SEMANTIC_SHADOW_{each}": _TWO_MODELS for each in ("MODEL", "KEY", "URL", "OPTIONS", "SHARE")},
 }
-"""Variables of the earlier plugin, and why one that becomes no setting is not needed."""
-_TWO_MODELS = "two models are compared by otterwiki-semantic eval --model A --model B"
-REMOVED_SETTINGS: Mapping[str, str] = MappingProxyType(
-    {f"SEMANTIC_SHADOW_{each}": _TWO_MODELS for each in ("MODEL", "KEY", "URL", "OPTIONS", "SHARE")}
-)
-"""Settings of the version before that this one ignores, and what took their place."""
+"""Variables of the earlier plugin and removed settings, and why one that becomes no setting is not needed."""
+REMOVED = frozenset(name for name in _NOT_NEEDED if name.startswith("SEMANTIC_"))
+"""Settings of 0.1, which are understood by this version only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,42 +86,41 @@ class LegacySettings:
     notices: tuple[str, ...]
 
 
-def from_legacy_variables(
-    environment: Mapping[str, str], configured: Mapping[str, str], accepts: Callable[[str, str], bool]
-) -> LegacySettings:
-    """Return what the variables of earlier searches mean here, and what to say of each.
+def from_legacy_variables(variables: Mapping[str, str], accepts: Callable[[str, str], bool]) -> LegacySettings:
+    """Return what the variables of earlier searches, and removed settings, mean here, and what to say of each.
 
-    A setting that is `configured` wins, then the earlier plugin's variables. `accepts` returns whether a setting takes
-    a value; others are ignored with a notice.
+    A setting that is set wins, then the earlier plugin's variables. `accepts` returns whether a setting takes a value;
+    others are ignored with a notice.
     """
-    names = (*_NOT_NEEDED, *(name for variables, _ in _MEANINGS for name in variables))
-    stripped = {name: value.strip() for name, value in environment.items()}
-    given = {name: stripped[name] for name in names if stripped.get(name)}
+    names = (*_NOT_NEEDED, *(name for together, _ in _MEANINGS for name in together))
+    given = {name: variables[name] for name in names if variables.get(name)}
     settings: dict[str, str] = {}
     notices: dict[tuple[str, ...], str] = {}
-    for variables, meaning in _MEANINGS:
-        used = tuple(name for name in variables if name in given)
-        meant = meaning(stripped) if used else {}
+    for together, meaning in _MEANINGS:
+        used = tuple(name for name in together if name in given)
+        meant = meaning(variables) if used else {}
         if not meant:
             continue
         name = next(iter(meant))
-        if configured.get(name) or name in settings:
-            by = "set" if configured.get(name) else f"that of {EARLIER_DISTRIBUTION}"
+        own = variables.get(name)
+        if (own and not meant[name].endswith(f"/{own}")) or name in settings:
+            by = "set" if own else f"that of {EARLIER_DISTRIBUTION}"
             notices[used] = f"ignored, because {name} is {by}"
         elif not all(accepts(*each) for each in meant.items()):
             notices[used] = f"ignored, because it makes no {name}"
         else:
-            settings |= meant
+            settings |= {each: value for each, value in meant.items() if each == name or not variables.get(each)}
             shown = ", ".join(f"{each}={value}" for each, value in meant.items())
             notices[used] = f"used as {shown}; set that instead"
     explained = {name for used in notices for name in used}
     notices |= {(name,): f"not needed: {_NOT_NEEDED[name]}" for name in given if name not in explained}
-    removed = [f"{name} is ignored: {instead}" for name, instead in REMOVED_SETTINGS.items() if configured.get(name)]
-    lines = [f"{', '.join(used)} ({_origin(used[0])}): {what}" for used, what in notices.items()]
-    return LegacySettings(settings, (*lines, *removed))
+    lines = (f"{', '.join(used)} ({_origin(used[0])}): {what}" for used, what in notices.items())
+    return LegacySettings(settings, tuple(lines))
 
 
 def _origin(name: str) -> str:
+    if name in REMOVED:
+        return "removed, and not known to the next version"
     return "of another search" if name in _OF_OTHER_SEARCHES else f"of {EARLIER_DISTRIBUTION}"
 
 
@@ -141,6 +154,16 @@ def _chunks(given: Mapping[str, str]) -> dict[str, str]:
     return {"SEMANTIC_CHUNKS": "sections:" + ",".join(f"{name}={size}" for name, size in sizes.items() if size)}
 
 
+def _database(given: Mapping[str, str]) -> dict[str, str]:
+    database = given.get("SEMANTIC_CHROMA_DATABASE") or "default_database"
+    return {"SEMANTIC_CHROMA_DATABASE": f"{given['SEMANTIC_CHROMA_TENANT']}/{database}"}
+
+
+def _pages(given: Mapping[str, str]) -> dict[str, str]:
+    hidden = {page for name, page in _PAGE_SWITCHES.items() if given.get(name, "").lower() in _OFF}
+    return {"SEMANTIC_PAGES": ",".join(page for page in PAGES if page not in hidden)} if hidden else {}
+
+
 def _keeps_in_faiss(given: Mapping[str, str]) -> bool:
     return given.get("VECTOR_BACKEND", "").lower() == "faiss"
 
@@ -151,6 +174,8 @@ _MEANINGS: tuple[tuple[tuple[str, ...], Callable[[Mapping[str, str]], dict[str, 
     (("CHROMA_SYNC_INTERVAL",), lambda given: {"SEMANTIC_SYNC_INTERVAL": given["CHROMA_SYNC_INTERVAL"]}),
     (("EMBEDDING_MODEL", "SENTENCE_TRANSFORMER_MODEL"), _model),
     (("DOCUMENT_CHUNK_SIZE", "DOCUMENT_CHUNK_OVERLAP"), _chunks),
+    (("SEMANTIC_CHROMA_TENANT",), _database),
+    (tuple(_PAGE_SWITCHES), _pages),
     (("OLLAMA_EMBEDDING_MODEL",), lambda given: {"SEMANTIC_MODEL": f"ollama:{given['OLLAMA_EMBEDDING_MODEL']}"}),
 )
 """Variables, and what some of them mean: settings with their values, the most important one first."""

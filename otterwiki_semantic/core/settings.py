@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 from otterwiki_semantic.core.chunk_profiles import AUTO, EXAMPLE, PROFILES, profile_named
 from otterwiki_semantic.core.errors import ConfigError
 from otterwiki_semantic.core.languages import ENGLISH, SNOWBALL
-from otterwiki_semantic.core.legacy_names import REMOVED_SETTINGS, LegacySettings, from_legacy_variables
+from otterwiki_semantic.core.legacy_names import PAGES, REMOVED, LegacySettings, from_legacy_variables
 from otterwiki_semantic.core.loopback import is_on_this_machine
 
 PREFIX = "SEMANTIC_"
@@ -170,6 +170,18 @@ def _languages(value: str) -> tuple[str, ...]:
     return codes
 
 
+def _database(value: str) -> str:
+    tenant, _, database = value.rpartition("/")
+    _check(all(re.fullmatch(_NAME, name) for name in (tenant or DEFAULT_TENANT, database)))
+    return f"{tenant or DEFAULT_TENANT}/{database}"
+
+
+def _pages(value: str) -> tuple[str, ...]:
+    names = set(value.lower().replace(",", " ").split()) - {"none"}
+    _check(names <= set(PAGES))
+    return tuple(name for name in PAGES if name in names)
+
+
 def _patterns(value: str) -> tuple[str, ...]:
     """Return git's globs of paths; those that git would take without ever finding a page for them are not allowed."""
     patterns = tuple(shlex.split(value))
@@ -196,14 +208,16 @@ def _readable_file(value: str) -> Path:
 
 
 MAX_PAGE_BYTES = 2_000_000
+"""Bytes of a page that are indexed."""
+DEFAULT_TENANT, DEFAULT_DATABASE = "default_tenant", "default_database"
 _TEXT = SettingType("text", str)
 _FLAG = SettingType("true or false", read_flag)
 _SECRET = _matching("[!-~]+", "ASCII without spaces", "has a character that no key has, such as a space")
 _SERVER_URL = SettingType("http://host:port or https://host:port, without a path", _server_url)
-_CHROMA_NAME = _matching(
-    r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]",
-    "3 to 512 letters, digits, dots, hyphens and underscores, the first and the last a letter or a digit",
-)
+_NAME = "[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]"
+_NAMED = "3 to 512 letters, digits, dots, hyphens and underscores, the first and the last a letter or a digit"
+_CHROMA_NAME = _matching(_NAME, _NAMED)
+_CHROMA_DATABASE = SettingType(f"a database or tenant/database, each of {_NAMED}", _database)
 _VECTOR_SEARCH = _matching("|".join(VECTOR_SEARCH), f"one of: {', '.join(VECTOR_SEARCH)}")
 _VECTORS = _matching("|".join(VECTORS), f"one of: {', '.join(VECTORS)}")
 _DEVICE = _matching("auto|cpu|cuda", "auto, cpu or cuda")
@@ -223,6 +237,7 @@ _ANSWERS = _model(
 )
 _JSON_OBJECT = SettingType('a JSON object, such as {"region": "eu-central-1"}', _json_object, "is not a JSON object")
 _LANGUAGES = SettingType(f"languages such as en,de; known are {', '.join(SNOWBALL)}", _languages)
+_PAGES = SettingType(f"none, or some of {', '.join(PAGES)}", _pages)
 _PAGE = SettingType("the path of a page, with or without .md", lambda value: value.strip().strip("/").removesuffix(".md"))
 _PATTERNS = SettingType(
     "git globs of paths from the top of the repository, separated by spaces, such as drafts/** 'old notes/*.md';"
@@ -278,8 +293,9 @@ class Settings:
     )
     chroma_url: str | None = setting(_SERVER_URL, None, "The ChromaDB server; by default ChromaDB runs in the index daemon.")
     chroma_token: str | None = setting(_SECRET, None, "The token for the ChromaDB server.")
-    chroma_tenant: str = setting(_CHROMA_NAME, "default_tenant", "The tenant on the ChromaDB server.")
-    chroma_database: str = setting(_CHROMA_NAME, "default_database", "The database on the ChromaDB server.")
+    chroma_database: str = setting(
+        _CHROMA_DATABASE, f"{DEFAULT_TENANT}/{DEFAULT_DATABASE}", "The tenant and the database on the ChromaDB server."
+    )
     chroma_ca: Path | None = setting(_READABLE_FILE, None, "Certificates for the ChromaDB server, in PEM format.")
     chroma_documents: bool = setting(_FLAG, True, "Store texts and metadata in ChromaDB, too.")
     collection: str = setting(_CHROMA_NAME, "otterwiki", "The name of the collection in ChromaDB.")
@@ -288,24 +304,16 @@ class Settings:
         _VECTORS, "auto", "The format of vectors in memory: float32, int8, or what is faster; `disk` keeps none there."
     )
     sync_interval: float = setting(_number(1, 86_400, "seconds"), 60.0, "Longest time between two checks of HEAD.")
-    max_page_bytes: int = setting(
-        _number(1_000, 100_000_000, "a whole number", int), MAX_PAGE_BYTES, "Bytes of a page that are indexed."
-    )
     languages: tuple[str, ...] = setting(_LANGUAGES, (ENGLISH,), "The languages of the wiki's pages, the main one first.")
     synonyms: str | None = setting(_PAGE, None, "Page of the wiki with groups of words that mean the same.")
     exclude: tuple[str, ...] = setting(_PATTERNS, (), "Pages that are not indexed.")
     allow_write: bool = setting(_FLAG, False, "Let programs write pages.")
     write_as: str | None = setting(_TEXT, None, "Address of the account in whose name the API key writes; none by default.")
-    palette: bool = setting(_FLAG, True, "Open a palette from the wiki's search field, and by key, on every page.")
-    related: bool = setting(_FLAG, True, "Show related pages next to the wiki's pages.")
-    link_suggestions: bool = setting(_FLAG, True, "Suggest links beside the editor.")
-    map: bool = setting(_FLAG, True, "Make a map of the wiki.")
+    pages: tuple[str, ...] = setting(_PAGES, PAGES, "What is added to the wiki, apart from searching.")
     search_log: bool = setting(_FLAG, False, "Log searches.")
-    slow_search: float = setting(_number(0, 3_600_000, "milliseconds"), 1000.0, "Searches this slow are logged.")
     eval_queries: Path | None = setting(
         _READABLE_FILE, None, "Judged queries, asked daily; a new index has to answer them as well."
     )
-    metrics: bool = setting(_FLAG, True, "Keep metrics for Prometheus.")
 
     @property
     def has_chat_model(self) -> bool:
@@ -377,9 +385,8 @@ def read_settings(
     repository.
     """
     given = _given(wiki_config, environment)
-    given = {**from_legacy_variables(environment, given, _accepts).settings, **given}
-    known = {*SETTING_NAMES, *REMOVED_SETTINGS}
-    unknown = sorted(name for name in given if name.startswith(PREFIX) and name not in known)
+    given |= from_legacy_variables(given, _accepts).settings
+    unknown = sorted(name for name in given.keys() - REMOVED if name.startswith(PREFIX) and name not in SETTING_NAMES)
     if unknown:
         meant = get_close_matches(unknown[0], SETTING_NAMES, 1)
         hint = f" (did you mean {meant[0]}?)" if meant else ""
@@ -440,7 +447,7 @@ def fallback_settings(
 
 def legacy_settings(wiki_config: Mapping[str, Any], environment: Mapping[str, str] = os.environ) -> LegacySettings:
     """Return which variables of earlier searches are taken as settings, and what to say of each."""
-    return from_legacy_variables(environment, _given(wiki_config, environment), _accepts)
+    return from_legacy_variables(_given(wiki_config, environment), _accepts)
 
 
 def unencrypted_keys(settings: Settings) -> list[str]:

@@ -146,7 +146,7 @@ class IndexEngine:
         repository = Repository(settings.repository, settings.exclude)
         claim_data_directory(settings.data_dir, repository)
         self._settings = hashlib.sha256(repr(settings).encode()).hexdigest()[:16]
-        self._monitoring = Monitoring(settings, repository)
+        self._monitoring = Monitoring(repository)
         self._telemetry = self._monitoring.telemetry
         self.embedder = open_embedder(settings)
         self._queries = QueryEmbedder(self.embedder, self._telemetry)
@@ -154,7 +154,7 @@ class IndexEngine:
         self._batch_slot = Lock()
         """Held by a search for several queries, of which one takes place at a time: two would keep all others waiting."""
         self._reranking = RerankStage(open_reranker(settings), self._telemetry)
-        self._passage_sources = PassageSources(repository, settings.max_page_bytes)
+        self._passage_sources = PassageSources(repository)
         self._paragraphs = CachedEmbedder(self.embedder)
         self._recipe = IndexRecipe(self.embedder, settings.chunks, settings.languages)
         self._model = ModelStatus(self._recipe)
@@ -168,7 +168,6 @@ class IndexEngine:
             settings.sync_interval,
             self._telemetry,
             on_synced=self._refresh,
-            max_page_bytes=settings.max_page_bytes,
             recipe_of=partial(self._recipe_of, settings),
         )
         self._watch = SwapWatch(lambda reason: self._manager.run_in_background(partial(self._roll_back_automatically, reason)))
@@ -196,7 +195,7 @@ class IndexEngine:
         )
         self._map = (
             WikiMapBuilder(settings.data_dir / "map.json", self._manager.stable_generation, self._manager.reschedule_background)
-            if settings.map
+            if "map" in settings.pages
             else None
         )
         self._questions = Questions(settings, self.search, self._paragraphs, settings.languages)
@@ -731,9 +730,8 @@ def _store_opener(settings: Settings) -> OpenStore:
     """Return what opens the store of a collection: in a directory, or on a server, where each refill has another name."""
     if settings.chroma_url is None:
         return partial(EmbeddedChromaStore, link=settings.data_dir / PUBLIC_LINK)
-    server = ChromaServer(
-        settings.chroma_url, settings.chroma_token, settings.chroma_tenant, settings.chroma_database, settings.chroma_ca
-    )
+    tenant, database = settings.chroma_database.split("/")
+    server = ChromaServer(settings.chroma_url, settings.chroma_token, tenant, database, settings.chroma_ca)
     ownership = CollectionOwnership(settings.data_dir / "chroma-server.json", server.place)
 
     def open_on_server(directory: Path, spec: CollectionSpec) -> ChromaServerStore:

@@ -16,7 +16,7 @@ from otterwiki_semantic.storage import Counts, Generation
 
 _MAX_NAMED = 5
 _RETRIED_SOON = "no action needed: they are retried within five minutes after the model can be reached"
-_SHORTEN = "divide these pages, or simplify them; for a long page, SEMANTIC_MAX_PAGE_BYTES can be raised"
+_SHORTEN = "divide these pages, or simplify them"
 _RETRIED = "no action needed: they are retried within an hour; if a page fails again and again, change it"
 
 

@@ -71,7 +71,6 @@ class IndexManager:
         interval: float,
         telemetry: Telemetry = NO_TELEMETRY,
         on_synced: Callable[[], None] | None = None,
-        max_page_bytes: int = MAX_PAGE_BYTES,
         recipe_of: Callable[[Generation], IndexRecipe] | None = None,
     ) -> None:
         """`recipe_of` returns the recipe of a generation that was made with other settings."""
@@ -84,7 +83,7 @@ class IndexManager:
         self._recipe_of = recipe_of
         self._stopping = threading.Event()
         should_stop = self._stopping.is_set
-        self._loader = PageLoader(repository, recipe.embedder, max_page_bytes, generations.data_dir, recipe.languages)
+        self._loader = PageLoader(repository, recipe.embedder, generations.data_dir, recipe.languages)
         self.indexer = Indexer(repository, recipe, should_stop, telemetry, self._loader)
         self.rebuilds = RebuildJob(repository, generations, recipe, model, gate, should_stop, telemetry, self._loader)
         self._jobs = self.rebuilds.tracker.jobs
@@ -472,7 +471,7 @@ class IndexManager:
             paths, jobs = self._pages_to_refresh, self._page_jobs
             self._pages_to_refresh, self._page_jobs = set(), []
         try:
-            limit = str(self._loader.max_bytes)
+            limit = str(MAX_PAGE_BYTES)
             if generation.catalog.meta("max_page_bytes") != limit:
                 paths |= {path for path, _ in generation.catalog.pages.problems()}
                 generation.catalog.set_meta("max_page_bytes", limit)

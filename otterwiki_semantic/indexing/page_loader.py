@@ -49,7 +49,6 @@ class PageLoader:
         self,
         repository: Repository,
         embedder: Embedder,
-        max_bytes: int = MAX_PAGE_BYTES,
         data_dir: Path | None = None,
         languages: Sequence[str] = (ENGLISH,),
         processes: int | None = None,
@@ -61,7 +60,6 @@ class PageLoader:
         self._worker = WorkerProcess()
         self._others = [WorkerProcess(_IDLE_SECONDS, _NICENESS) for _ in range(processes if processes > 1 else 0)]
         self._languages = languages
-        self.max_bytes = max_bytes
 
     def with_model(self, embedder: Embedder, languages: Sequence[str]) -> PageLoader:
         """Return one for another model and languages; both share the processes that read."""
@@ -72,7 +70,7 @@ class PageLoader:
     def load(self, files: Sequence[PageFile], profile: Profile) -> Iterator[Page]:
         """Yield the page of each file. Its `problem` says what of it is not indexed as it should be. Errors: those of git."""
         reader = _PageReader(self._embedder, profile, self._languages)
-        contents = zip(files, self._repository.read_blobs((file.blob for file in files), self.max_bytes), strict=True)
+        contents = zip(files, self._repository.read_blobs((file.blob for file in files), MAX_PAGE_BYTES), strict=True)
         for file, content in islice(contents, self._read_singly(files)):
             with self._reading(file):
                 page = reader.read(file, content, self._worker, self._crashes(file))

@@ -12,6 +12,7 @@ from otterwiki_semantic.content import Repository
 from otterwiki_semantic.content.markdown import PassageMarkdown, passage_markdown
 from otterwiki_semantic.core.errors import RepositoryError
 from otterwiki_semantic.core.records import Hit
+from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
 from otterwiki_semantic.search.pipeline import SearchResult
 from otterwiki_semantic.storage import Catalog
 
@@ -30,9 +31,8 @@ log = logging.getLogger(__name__)
 class PassageSources:
     """Reads the Markdown of passages."""
 
-    def __init__(self, repository: Repository, max_page_bytes: int) -> None:
+    def __init__(self, repository: Repository) -> None:
         self._repository = repository
-        self._max_page_bytes = max_page_bytes
 
     def applied_to(self, found: SearchResult, catalog: Catalog, section_words: int = 0) -> SearchResult:
         """Return what a search of a catalog found, with its Markdown unless git fails. Errors: those of the catalog.
@@ -41,7 +41,7 @@ class PassageSources:
         """
         blobs = catalog.pages.blobs({hit.path for hit in found.hits})
         try:
-            contents = self._repository.read_blobs(blobs.values(), self._max_page_bytes)
+            contents = self._repository.read_blobs(blobs.values(), MAX_PAGE_BYTES)
             pages = {path: content.decode("utf-8", "replace") for path, content in zip(blobs, contents, strict=True)}
         except RepositoryError as error:
             log.warning("passages are returned without their Markdown: %s", error)

@@ -33,7 +33,8 @@ def register(app: Flask, index: IndexClient, settings: Settings) -> None:
     app.register_blueprint(api)
     app.extensions["csrf"].exempt(api)
     app.register_blueprint(make_pages(index, settings))
-    app.register_blueprint(make_health_pages(index))
+    if "health" in settings.pages:
+        app.register_blueprint(make_health_pages(index))
     app.register_blueprint(make_admin_pages(index))
     app.extensions[CONNECTIONS] = ConnectionStore(settings.data_dir)
     app.register_blueprint(make_connect_pages(settings.api_key, allow_write=settings.allow_write))

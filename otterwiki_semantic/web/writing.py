@@ -43,7 +43,7 @@ from otterwiki_semantic.core.records import (
     WriteRequest,
     WrittenPage,
 )
-from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.core.settings import MAX_PAGE_BYTES, Settings
 from otterwiki_semantic.daemon import IndexClient
 from otterwiki_semantic.daemon.page_reader import PageReader
 from otterwiki_semantic.web.auth import act_as_author
@@ -189,7 +189,7 @@ class PageWriter:
         text = saved_text(text)
         if not text.strip():
             raise ParameterError("the page would be empty; delete it in the wiki")
-        size, limit = len(text.encode()), self._settings.max_page_bytes
+        size, limit = len(text.encode()), MAX_PAGE_BYTES
         if size > max(limit, len(before.content.encode()) if before else 0):
             raise ParameterError(f"the page would have {size:,} bytes; searches find those of up to {limit:,}")
         try:

@@ -18,7 +18,7 @@ OPTIONS = 'document.querySelectorAll("#semantic-palette [role=option]")'
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     place = tmp_path_factory.mktemp("firefox")
     repository = copy_demo(tmp_path_factory, place)
-    with LiveWiki(repository, place / "index", SEMANTIC_MAP="true") as live:
+    with LiveWiki(repository, place / "index", SEMANTIC_PAGES="") as live:
         live.wait_until_indexed()
         yield live
 

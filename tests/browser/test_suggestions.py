@@ -147,7 +147,7 @@ def test_who_begins_a_page_sees_those_there_are(chromium: Browser, site: LiveWik
 
 def test_without_the_palette_the_wikis_search_field_offers_it(chromium: Browser, site: LiveWiki) -> None:
     data_dir = site.data_dir.parent / "without-palette"
-    with LiveWiki(site.repository, data_dir, SEMANTIC_PALETTE="off") as plain, opened(chromium, plain) as page:
+    with LiveWiki(site.repository, data_dir, SEMANTIC_PAGES="related, editor") as plain, opened(chromium, plain) as page:
         page.goto(f"{plain.url}/services/music")
         offer = page.get_by_role("link", name="Search by meaning instead")
         expect(offer).to_be_hidden()
@@ -173,7 +173,7 @@ def test_the_wikis_search_page_offers_it(chromium: Browser, site: LiveWiki, look
 
 def test_related_pages_can_be_switched_off(chromium: Browser, site: LiveWiki) -> None:
     data_dir = site.data_dir.parent / "quiet"
-    with LiveWiki(site.repository, data_dir, SEMANTIC_RELATED="off") as quiet, opened(chromium, quiet) as page:
+    with LiveWiki(site.repository, data_dir, SEMANTIC_PAGES="none") as quiet, opened(chromium, quiet) as page:
         page.goto(f"{quiet.url}/services/automation")
         assert page.locator(".semantic-related").count() == 0
         assert quiet.get("/-/semantic-search/related?path=garden").status == 404

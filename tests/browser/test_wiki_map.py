@@ -31,7 +31,7 @@ The marmot digs in the alpine meadow and whistles.
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki, with a map."""
     place = tmp_path_factory.mktemp("map")
-    with LiveWiki(copy_demo(tmp_path_factory, place), place / "index", SEMANTIC_MAP="true") as live:
+    with LiveWiki(copy_demo(tmp_path_factory, place), place / "index", SEMANTIC_PAGES="") as live:
         live.wait_until_indexed()
         eventually(lambda: map_of(live)["state"] == MapState.READY, why="there is a map")
         yield live
@@ -307,7 +307,7 @@ def test_nothing_of_it_needs_what_a_strict_policy_forbids(chromium: Browser, sit
 
 def test_a_hostile_page_is_shown_as_text(chromium: Browser, tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repository", {"animals/marmot.md": HOSTILE, "b.md": "# B\n\nBees.\n"})
-    with LiveWiki(repository, tmp_path / "index", SEMANTIC_MAP="true") as live, opened(chromium, live) as page:
+    with LiveWiki(repository, tmp_path / "index", SEMANTIC_PAGES="") as live, opened(chromium, live) as page:
         live.wait_until_indexed()
         eventually(lambda: map_of(live)["state"] == MapState.READY, why="there is a map")
         show(page, live, "?q=marmot+in+the+meadow")
@@ -337,7 +337,7 @@ def test_the_map_is_waited_for_and_follows_what_the_wiki_has(chromium: Browser, 
     pages = {**notes, "home.md": "# Home\n\nWelcome.\n"}
     repository = make_repository(tmp_path / "repository", pages)
     with (
-        LiveWiki(repository, tmp_path / "index", SEMANTIC_SYNC_INTERVAL="1", SEMANTIC_MAP="true") as live,
+        LiveWiki(repository, tmp_path / "index", SEMANTIC_SYNC_INTERVAL="1", SEMANTIC_PAGES="") as live,
         opened(chromium, live) as page,
     ):
         page.goto(live.url + MAP)
@@ -364,7 +364,7 @@ def test_the_map_is_waited_for_and_follows_what_the_wiki_has(chromium: Browser, 
 
 def test_a_map_that_is_switched_off_is_told_and_not_offered(chromium: Browser, tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repository", {"a.md": "# A\n\nAnts.\n", "home.md": "# Home\n"})
-    with LiveWiki(repository, tmp_path / "index", SEMANTIC_MAP="false", READ_ACCESS="APPROVED") as live:
+    with LiveWiki(repository, tmp_path / "index", READ_ACCESS="APPROVED") as live:
         live.log_in()
         live.wait_until_indexed()
         with opened(chromium, live, is_member=True) as page:
@@ -372,7 +372,7 @@ def test_a_map_that_is_switched_off_is_told_and_not_offered(chromium: Browser, t
             expect(page.locator("a.semantic-passage").first).to_be_visible()
             expect(page.get_by_role("link", name=re.compile("map", re.IGNORECASE))).to_have_count(0)
             page.goto(live.url + MAP)
-            expect(page.get_by_text("There is no map: the map is switched off; set SEMANTIC_MAP=true.")).to_be_visible()
+            expect(page.get_by_text("There is no map: the map is switched off; add map to SEMANTIC_PAGES.")).to_be_visible()
             expect(page.get_by_role("link", name="See the index")).to_be_visible()
             expect(page.locator("#semantic-map-plot")).to_have_count(0)
             assert violations(page, "#column-main") == []

@@ -76,6 +76,6 @@ def test_it_can_be_switched_off_and_is_not_there_without_scripts(
         expect(page.locator("#semantic-writing")).to_be_hidden()
     place = tmp_path_factory.mktemp("quiet")
     repository = copy_demo(tmp_path_factory, place)
-    with LiveWiki(repository, place / "index", WRITE_ACCESS="ANONYMOUS", SEMANTIC_LINK_SUGGESTIONS="false") as quiet:
+    with LiveWiki(repository, place / "index", WRITE_ACCESS="ANONYMOUS", SEMANTIC_PAGES="palette,related") as quiet:
         assert "semantic-writing" not in quiet.get(EDITOR).text
         assert "semantic-writing" in site.get(EDITOR).text

@@ -47,7 +47,7 @@ def recover(orders: Orders) -> Recovery:
 
 
 def _index(orders: Orders) -> IndexClient:
-    return IndexClient(Settings(Path(orders.repository), Path(orders.data_dir), sync_interval=3600, map=False), quiet=True)
+    return IndexClient(Settings(Path(orders.repository), Path(orders.data_dir), sync_interval=3600, pages=()), quiet=True)
 
 
 def _end(orders: Orders, name: signal.Signals) -> None:

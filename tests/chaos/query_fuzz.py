@@ -47,7 +47,7 @@ class Demo:
 
     def __init__(self, place: Path) -> None:
         pages: dict[str, str | bytes] = {str(path.relative_to(_DEMO)): path.read_bytes() for path in _DEMO.rglob("*.md")}
-        self.index = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", threads=1, map=False))
+        self.index = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", threads=1, pages=()))
         self.index.start()
         wait_until_whole(self.index)
         (catalog,) = place.glob("index/generations/*/catalog.sqlite3")

@@ -121,7 +121,7 @@ def run(orders: Orders, said: str) -> None:
     if watch:
         watch.install()
     with watch.here() if watch else nullcontext():
-        index = IndexEngine(Settings(Path(orders.repository), Path(orders.data_dir), sync_interval=3600, map=False))
+        index = IndexEngine(Settings(Path(orders.repository), Path(orders.data_dir), sync_interval=3600, pages=()))
         index.start()
     work(index, orders, watch)
     recovery = wait_until_whole(index, orders.queries, orders.leaves)

@@ -57,7 +57,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Flask:
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
     """An index of the demo wiki; tests only ask it."""
     place = tmp_path_factory.mktemp("demo")
-    index = IndexEngine(Settings(copy_demo(tmp_path_factory, place), place / "index", map=False))
+    index = IndexEngine(Settings(copy_demo(tmp_path_factory, place), place / "index", pages=()))
     index.start()
     eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
     yield index

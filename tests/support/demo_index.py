@@ -30,7 +30,7 @@ def _built(factory: pytest.TempPathFactory) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not built.exists():
             repository = make_repository(unfinished / "repository", demo_pages())
-            index = IndexEngine(Settings(repository, unfinished / "index", map=False))
+            index = IndexEngine(Settings(repository, unfinished / "index", pages=()))
             index.start()
             eventually(lambda: is_whole(index.status()), 120)
             index.close()

@@ -25,4 +25,6 @@ def handbook() -> dict[str, str | bytes]:
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Those of a small wiki that no index was made of yet, and that wants no map: it would take time from what is tested."""
-    return Settings(make_repository(tmp_path / "repository", HANDBOOK), tmp_path / "index", sync_interval=3600, map=False)
+    return Settings(
+        make_repository(tmp_path / "repository", HANDBOOK), tmp_path / "index", sync_interval=3600, pages=("metrics",)
+    )

@@ -130,7 +130,7 @@ class LiveWiki:
             "OTTERWIKI_SETTINGS": "",
             "OTTERWIKI_API_KEY": KEY,
             "SEMANTIC_DATA_DIR": str(data_dir),
-            "SEMANTIC_MAP": "false",  # making one takes seconds of a processor, which tests of other things need not pay
+            "SEMANTIC_PAGES": "palette,related,health,editor,metrics",  # a map takes seconds of a processor
             **settings,
         }
         self.cookies = http.cookiejar.CookieJar()

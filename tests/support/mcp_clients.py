@@ -32,7 +32,7 @@ T = TypeVar("T")
 def environment(**settings: str) -> dict[str, str]:
     """Return this process's environment without settings of the wiki, and with these."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(_OURS) and name != "REPOSITORY"}
-    return {**inherited, "OTTERWIKI_SETTINGS": "", "SEMANTIC_MAP": "false", **settings}
+    return {**inherited, "OTTERWIKI_SETTINGS": "", "SEMANTIC_PAGES": "none", **settings}
 
 
 @dataclass(frozen=True)

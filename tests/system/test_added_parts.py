@@ -58,13 +58,15 @@ def test_who_may_not_read_sees_nothing_of_it(tmp_path: Path) -> None:
         assert "data-palette" not in closed.get("/-/semantic-search/palette", part="passages", q="a").text
 
 
-def test_the_palette_can_be_switched_off(tmp_path: Path) -> None:
+def test_palette_and_health_can_be_left_out(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repository", {"a.md": "# A\n"})
-    with LiveWiki(repository, tmp_path / "index", SEMANTIC_PALETTE="false") as live:
+    with LiveWiki(repository, tmp_path / "index", SEMANTIC_PAGES="related, editor") as live:
         page = live.get("/").text
         assert page.count(LINKS) == 1
         assert PALETTE not in page
         assert live.get("/-/semantic-search/palette", part="passages", q="a").status == 404
+        assert "/-/semantic-search/health" not in page
+        assert live.get("/-/semantic-search/health").status == 404
 
 
 def test_a_browser_can_search_the_wiki(live: LiveWiki) -> None:

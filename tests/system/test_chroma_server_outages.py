@@ -51,7 +51,7 @@ def index(tmp_path: Path, server: RunningChroma, handbook: dict[str, str | bytes
             chroma_url=server.url,
             vector_search="chroma",
             vectors="float32",
-            map=False,
+            pages=(),
         )
     )
     made.start()
@@ -131,7 +131,7 @@ def test_a_server_that_is_down_does_not_put_off_the_look_at_head(
             chroma_url=server.url,
             vector_search="chroma",
             vectors="float32",
-            map=False,
+            pages=(),
         )
     )
     again.start()
@@ -185,7 +185,7 @@ def test_a_server_that_was_emptied_while_the_wiki_was_stopped_is_filled_again(
             chroma_url=server.url,
             vector_search="chroma",
             vectors="float32",
-            map=False,
+            pages=(),
         )
     )
     again.start()
@@ -207,7 +207,7 @@ def test_a_wiki_that_starts_without_its_server_answers(index: IndexEngine, serve
             chroma_url=server.url,
             vector_search="chroma",
             vectors="float32",
-            map=False,
+            pages=(),
         )
     )
     again.start()
@@ -241,7 +241,7 @@ def test_an_index_that_is_copied_begins_a_collection_of_its_own(
         chroma_url=server.url,
         vector_search="chroma",
         vectors="float32",
-        map=False,
+        pages=(),
     )
     other = IndexEngine(settings)
     other.start()
@@ -298,13 +298,12 @@ def test_an_index_that_moves_to_a_server_is_not_embedded_again(
     """The server has everything that settings tell of: TLS, a token, a tenant and a database; the token is in no log."""
     repository, token = make_repository(tmp_path / "repository", handbook), "a-token-nobody-guesses"
     guarded = GuardedChroma(server, tmp_path, token)
-    here = Settings(repository, tmp_path / "index", sync_interval=3600, map=False)
+    here = Settings(repository, tmp_path / "index", sync_interval=3600, pages=())
     there = replace(
         here,
         chroma_url=guarded.url,
         chroma_token=token,
-        chroma_tenant="acme",
-        chroma_database="wiki",
+        chroma_database="acme/wiki",
         chroma_ca=guarded.certificate,
     )
     caplog.set_level(logging.DEBUG)

@@ -60,7 +60,7 @@ def connect(settings: Settings) -> Iterator[Connect]:
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     """An index whose process runs all the time; tests only ask it."""
     place = tmp_path_factory.mktemp("running")
-    told = Settings(make_repository(place / "repository", HANDBOOK), place / "index", sync_interval=3600, map=False)
+    told = Settings(make_repository(place / "repository", HANDBOOK), place / "index", sync_interval=3600, pages=())
     index = IndexClient(told)
     ready(index)
     yield told
@@ -216,7 +216,7 @@ def test_the_owner_ends_when_its_starter_is_killed(settings: Settings) -> None:
         "import sys, pathlib\n"
         "from otterwiki_semantic.core.settings import Settings\n"
         "from otterwiki_semantic.daemon.client import IndexClient\n"
-        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), map=False))\n"
+        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), pages=()))\n"
         "print(index.status().owner_pid, flush=True)\n"
         "sys.stdin.read()\n"
     )
@@ -264,7 +264,7 @@ def test_the_socket_of_another_user_is_not_asked(settings: Settings, connect: Co
 
 def test_a_data_directory_with_a_long_name_works(settings: Settings, connect: Connect) -> None:
     far = settings.data_dir / ("d" * 90) / ("e" * 90)
-    long = Settings(settings.repository, far, sync_interval=3600, map=False)
+    long = Settings(settings.repository, far, sync_interval=3600, pages=())
     assert ready(connect(long)).pages == 5
     assert socket_path(far).parent.stat().st_mode & 0o777 == 0o700
     assert socket_path(far).parent != far
@@ -341,7 +341,7 @@ def test_an_owner_started_without_streams_lives_as_long_as_its_starter(settings:
         "for stream in map(int, sys.argv[3].split(',')): os.close(stream)\n"
         "from otterwiki_semantic.core.settings import Settings\n"
         "from otterwiki_semantic.daemon.client import IndexClient\n"
-        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sync_interval=3600, map=False))\n"
+        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sync_interval=3600, pages=()))\n"
         "index.start()\n"
         "time.sleep(60)\n"
     )
@@ -359,7 +359,7 @@ def test_a_process_without_free_files_says_so_and_does_not_stand_in_the_way(sett
         "from otterwiki_semantic.core.settings import Settings\n"
         "from otterwiki_semantic.core.errors import DaemonUnavailableError\n"
         "from otterwiki_semantic.daemon.client import IndexClient\n"
-        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sync_interval=3600, map=False))\n"
+        "index = IndexClient(Settings(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), sync_interval=3600, pages=()))\n"
         "used, most = len(list(pathlib.Path('/proc/self/fd').iterdir())) - 1, resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
         "for free in range(5):\n"
         "    resource.setrlimit(resource.RLIMIT_NOFILE, (used + free, most))\n"
@@ -379,7 +379,7 @@ def test_an_owner_answers_for_its_own_repository_only(settings: Settings, tmp_pa
     first = connect()
     pid = ready(first).owner_pid
     other = Settings(
-        make_repository(tmp_path / "other", {"only.md": "# Only\n\nThe only page.\n"}), settings.data_dir, map=False
+        make_repository(tmp_path / "other", {"only.md": "# Only\n\nThe only page.\n"}), settings.data_dir, pages=()
     )
     reply = say(
         settings,
@@ -411,7 +411,7 @@ def test_a_data_directory_that_cannot_be_made_is_named(settings: Settings, tmp_p
 
 def test_a_directory_that_is_no_repository_is_named(tmp_path: Path, connect: Connect) -> None:
     (tmp_path / "empty").mkdir()
-    index = connect(Settings(tmp_path / "empty", tmp_path / "index", map=False))
+    index = connect(Settings(tmp_path / "empty", tmp_path / "index", pages=()))
     eventually(lambda: index.status().status == "error")
     status = index.status()
     assert "not a git repository" in status.problems[0].message

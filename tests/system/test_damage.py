@@ -37,7 +37,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
     def build(pages: int) -> Path:
         place = tmp_path_factory.mktemp("built")
         make_repository(place / "repository", {f"p{number:04}.md": page(number) for number in range(pages)})
-        index = IndexClient(Settings(place / "repository", place / "index", sync_interval=3600, map=False))
+        index = IndexClient(Settings(place / "repository", place / "index", sync_interval=3600, pages=()))
         eventually(lambda: is_ready(index), LIMIT)
         pid = index.status().owner_pid
         index.close()
@@ -57,7 +57,7 @@ def place(built: Callable[[int], Path], tmp_path: Path, request: pytest.FixtureR
 
 @pytest.fixture
 def index(place: Path) -> Iterator[IndexClient]:
-    made = IndexClient(Settings(place / "repository", place / "index", sync_interval=1, map=False))
+    made = IndexClient(Settings(place / "repository", place / "index", sync_interval=1, pages=()))
     yield made
     made.close()
 

@@ -24,7 +24,7 @@ from otterwiki_semantic.daemon import IndexClient
 sys.path.insert(0, os.getcwd())
 from tests.support.live_wiki import commit, eventually, is_settled
 repository, disk = map(Path, sys.argv[1:])
-index = IndexClient(Settings(repository, disk / "index", sync_interval=1, map=False))
+index = IndexClient(Settings(repository, disk / "index", sync_interval=1, pages=()))
 eventually(lambda: is_settled(index.status()))
 filler = (disk / "filler").open("wb", buffering=0)
 for size in (1 << 20, 1 << 12, 1):
@@ -59,7 +59,7 @@ from otterwiki_semantic.daemon import IndexClient
 from tests.support.live_wiki import eventually
 repository, disk = map(Path, sys.argv[1:])
 subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-index = IndexClient(Settings(repository, disk / "index", map=False))
+index = IndexClient(Settings(repository, disk / "index", pages=()))
 index.notify()
 try:
     index.status()
@@ -103,7 +103,7 @@ def test_a_data_directory_of_another_user_is_named(tmp_path: Path, handbook: dic
     data_dir = tmp_path / "index"
     data_dir.mkdir()
     os.chown(data_dir, 65534, 65534)
-    index = IndexClient(Settings(make_repository(tmp_path / "repository", handbook), data_dir, map=False))
+    index = IndexClient(Settings(make_repository(tmp_path / "repository", handbook), data_dir, pages=()))
     index.notify()
     with pytest.raises(SemanticError, match="belongs to another user; run this as the user that the wiki runs as"):
         index.status()

@@ -350,7 +350,7 @@ def test_an_index_that_does_not_answer_is_a_figure(settings: Settings, tmp_path:
 
 
 def test_figures_can_be_switched_off(settings: Settings) -> None:
-    off = replace(settings, metrics=False)
+    off = replace(settings, pages=())
     answer = asked_through(IndexClient(off), off).get(ROUTE)
     assert answer.status_code == 404
-    assert "SEMANTIC_METRICS" in answer.get_json()["error"]["message"]
+    assert "SEMANTIC_PAGES" in answer.get_json()["error"]["message"]

@@ -100,14 +100,13 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """
     place = tmp_path_factory.mktemp("wikis")
     wikis = (
-        told(place, "first", SEMANTIC_RELATED="false", AUTH_METHOD="PROXY_HEADER"),
-        told(place, "second", SEMANTIC_RELATED="true", AUTH_METHOD=""),
+        told(place, "first", SEMANTIC_PAGES="none", AUTH_METHOD="PROXY_HEADER"),
+        told(place, "second", SEMANTIC_PAGES="related", AUTH_METHOD=""),
     )
     common = {
         "SECRET_KEY": "0123456789abcdef0123456789",
         "OTTERWIKI_SETTINGS": "",
         "WTF_CSRF_ENABLED": "false",
-        "SEMANTIC_MAP": "false",
         "SEMANTIC_SYNC_INTERVAL": "3600",
         "PYTHONPATH": str(ROOT),
     }

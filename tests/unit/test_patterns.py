@@ -22,6 +22,7 @@ _MADE_IN_FUNCTIONS = {
     "content.pages.source:find_name": "the words of a name, escaped, with spaces between them",
     "content.markdown.otterwiki:_prefixed_blocks": "parsing runs in a process with limits",
     "core.settings:parse": "reads a setting",
+    "core.settings:_database": "reads a setting",
     "search.answering.support:_stands_in": "a name or number, escaped",
     "search.answering.vocabulary:_language": "tested in test_support.py",
     "search.answering.vocabulary:_whole_words": "tested in test_support.py",

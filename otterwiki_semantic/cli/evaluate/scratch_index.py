@@ -54,7 +54,7 @@ def _temporary(settings: Settings, chunks: str, place: Path) -> Settings:
         chroma_url=None,
         eval_queries=None,
         search_log=False,
-        map=False,
+        pages=(),
     )
 
 

@@ -13,7 +13,6 @@ from functools import lru_cache
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import CatalogError
 from otterwiki_semantic.core.records import Answer, IndexStatus, QualityRecord, SearchOptions
-from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY, IndexState, Telemetry, logfmt
 from otterwiki_semantic.indexing import IndexManager
 
@@ -23,11 +22,11 @@ _MOST_BEHIND = 1_000
 class Monitoring:
     """Metrics and slow searches of one index."""
 
-    def __init__(self, settings: Settings, repository: Repository) -> None:
-        self.telemetry = _telemetry() if settings.metrics else NO_TELEMETRY
+    def __init__(self, repository: Repository) -> None:
+        self.telemetry = _telemetry()
         """What the parts of the index report to."""
         self._repository = repository
-        self._slow_searches = SlowSearches(settings.slow_search)
+        self._slow_searches = SlowSearches()
         self._commits_behind = lru_cache(1)(self._count_behind)
 
     def record_search(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
@@ -64,16 +63,16 @@ def _telemetry() -> Telemetry:
 
 
 LINES_A_MINUTE = 10
+_SLOW_MILLISECONDS = 1_000
 _MINUTE = 60.0
 
 log = logging.getLogger(__name__)
 
 
 class SlowSearches:
-    """Logs the searches that take `milliseconds` or longer, at most ten a minute; the next line counts those left out."""
+    """Logs the searches that take a second or longer, at most ten a minute; the next line counts those left out."""
 
-    def __init__(self, milliseconds: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._milliseconds = milliseconds
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
         self._minute_began = -math.inf
@@ -83,7 +82,7 @@ class SlowSearches:
     def record(self, answers: Sequence[Answer], options: SearchOptions, seconds: float) -> None:
         """Log a request if it was slow; its time is divided equally among its queries."""
         milliseconds = 1000 * seconds / len(answers)
-        if milliseconds < self._milliseconds:
+        if milliseconds < _SLOW_MILLISECONDS:
             return
         left_out = self._take_line()
         if left_out is None:

@@ -37,7 +37,7 @@ _RETRY_SECONDS = 600.0
 """Pause after a failure."""
 _TIMEOUT_SECONDS, _IDLE_SECONDS, _NICENESS, _MEMORY_BYTES = 3600.0, 1.0, 10, 8 << 30
 _DIGITS = 5
-_OFF = "the map is switched off; set SEMANTIC_MAP=true"
+_OFF = "the map is switched off; add map to SEMANTIC_PAGES"
 _MISSING = 'scikit-learn is not installed: pip install "otterwiki-semantic[map]", then restart the wiki'
 _FULL = "make room on the disk of the data directory, or let the wiki's user write to it"
 
@@ -182,7 +182,7 @@ class WikiMapBuilder:
 
 
 def switched_off(index: Freshness) -> WikiMap:
-    """Return the answer if SEMANTIC_MAP is off."""
+    """Return the answer if SEMANTIC_PAGES leaves the map out."""
     return WikiMap((), 0, MapState.UNAVAILABLE, None, index, _OFF)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedError, VectorStoreUnreachableError
 from otterwiki_semantic.core.loopback import is_on_this_machine
 from otterwiki_semantic.core.redact import redact
+from otterwiki_semantic.core.settings import DEFAULT_DATABASE, DEFAULT_TENANT
 
 if TYPE_CHECKING:
     import httpx
@@ -29,8 +30,8 @@ class ChromaServer:
 
     url: str
     token: str | None = field(default=None, repr=False)
-    tenant: str = "default_tenant"
-    database: str = "default_database"
+    tenant: str = DEFAULT_TENANT
+    database: str = DEFAULT_DATABASE
     ca: Path | None = None
     """A file with the trusted certificates; None for those of the system."""
     answer_seconds: float = 5.0
@@ -93,7 +94,7 @@ class ChromaServer:
         if response.status_code == httpx.codes.FORBIDDEN:
             raise VectorStoreRefusedError(
                 f"ChromaDB at {self.url} forbids the use of database {self.database} of tenant {self.tenant}: "
-                "correct SEMANTIC_CHROMA_TOKEN, SEMANTIC_CHROMA_TENANT or SEMANTIC_CHROMA_DATABASE"
+                "correct SEMANTIC_CHROMA_TOKEN or SEMANTIC_CHROMA_DATABASE"
             )
         kind = response.headers.get("content-type", "nothing")
         if not kind.startswith("application/json"):
@@ -121,7 +122,7 @@ class ChromaServer:
                 raise
             raise VectorStoreRefusedError(
                 f"ChromaDB at {self.url} has no database {self.database} of tenant {self.tenant}, and it could not be made: "
-                f"{self._redact(error)}; make it there, or correct SEMANTIC_CHROMA_TENANT or SEMANTIC_CHROMA_DATABASE"
+                f"{self._redact(error)}; make it there, or correct SEMANTIC_CHROMA_DATABASE"
             ) from error
         log.info("made database %s of tenant %s at %s", self.database, self.tenant, self.url)
         return True

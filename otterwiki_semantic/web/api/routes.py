@@ -154,7 +154,7 @@ class Api:
     def __init__(self, index: IndexClient, pages: PageReader, settings: Settings) -> None:
         self._index = index
         self._pages = pages
-        self._has_metrics = settings.metrics
+        self._has_metrics = "metrics" in settings.pages
         self._api_key = settings.api_key
         self._writer = PageWriter(index, pages, settings)
 
@@ -279,7 +279,7 @@ class Api:
         They are returned even if the index does not answer: a failed scrape would not say why.
         """
         if not self._has_metrics:
-            raise NotFound("metrics are disabled: SEMANTIC_METRICS is false")
+            raise NotFound("metrics are switched off; add metrics to SEMANTIC_PAGES")
         try:
             found = self._index.metrics()
         except MetricsError:

@@ -45,6 +45,7 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
     """Return the pages; the wiki's CSRF protection applies to them."""
     views = _Views(service, PageReader(service, Repository(settings.repository, settings.exclude)))
     has_answers = settings.answers is not None
+    palette = partial(palette_view, service, has_answers=has_answers)
     pages = _Pages(
         "semantic_pages",
         "otterwiki_semantic.web",
@@ -60,17 +61,16 @@ def make_pages(service: IndexService, settings: Settings) -> Blueprint:
         ("/passage", "passage", views.passage),
         ("/preview", "preview", views.preview),
         ("/likely", "likely", views.likely),
-        *((("/palette", "palette", partial(palette_view, service, has_answers=has_answers)),) if settings.palette else ()),
-        *((("/related", "related", views.related),) if settings.related else ()),
+        *((("/palette", "palette", palette),) if "palette" in settings.pages else ()),
+        *((("/related", "related", views.related),) if "related" in settings.pages else ()),
         ("/map", "map", partial(map_view, service)),
         ("/opensearch.xml", "opensearch", opensearch.description),
         ("/suggestions", "suggestions", partial(opensearch.suggestions, service)),
     ):
         pages.add_url_rule(rule, name, guarded("READ", view), methods=["POST" if name == "answer" else "GET"])
     pages.after_request(keep_private)
-    has_map = settings.map and find_spec("sklearn") is not None  # else it cannot be made
-    pages.add_app_template_global(lambda: has_map, "semantic_has_map")
-    pages.add_app_template_global(lambda: settings.palette, "semantic_has_palette")
+    shown = set(settings.pages) - (set() if find_spec("sklearn") else {"map"})  # without it, there can be no map
+    pages.add_app_template_global(shown.__contains__, "semantic_has")
     pages.add_app_template_global(lambda: has_answers, "semantic_has_answers")
     pages.add_app_template_global(lambda: settings.has_chat_model, "semantic_has_chat_model")
     pages.add_app_template_global(lambda: settings.may_rewrite_questions, "semantic_rewrites_questions")

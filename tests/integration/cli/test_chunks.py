@@ -109,10 +109,11 @@ def test_no_server_is_asked(repository: Path) -> None:
     assert answer.stderr == ""
 
 
-def test_problems_of_a_page_are_named(repository: Path) -> None:
-    answer = run("chunks", "--repository", repository, "House/Pumps", SEMANTIC_MAX_PAGE_BYTES="1000")
+def test_problems_of_a_page_are_named(tmp_path: Path) -> None:
+    long = make_repository(tmp_path / "long", {"pumps.md": "# Pumps\n\n" + " " * 2_000_000})
+    answer = run("chunks", "--repository", long, "pumps")
     assert answer.returncode == 0
-    assert answer.stderr.startswith("House/Pumps: only its first ")
+    assert answer.stderr.startswith("pumps: only its first ")
 
 
 @pytest.mark.parametrize(

@@ -89,7 +89,7 @@ def files_of(place: Path) -> dict[str, bytes]:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with a repository and its index, which no process owns; tests copy it."""
     place = tmp_path_factory.mktemp("built")
-    index = IndexEngine(Settings(make_repository(place / "repository", HANDBOOK), place / "index", map=False))
+    index = IndexEngine(Settings(make_repository(place / "repository", HANDBOOK), place / "index", pages=()))
     index.start()
     eventually(lambda: is_settled(index.status()) and index.status().index.commit == index.status().index.head)
     index.close()
@@ -183,7 +183,7 @@ def test_everything_broken_at_once_is_told_without_a_traceback(tmp_path: Path) -
         PATH=str(tmp_path),
         OTTERWIKI_SETTINGS=str(tmp_path / "settings.cfg"),
         REPOSITORY=str(tmp_path / "nowhere"),
-        SEMANTIC_MAP="perhaps",
+        SEMANTIC_PAGES="perhaps",
         SEMANTIC_SINC_INTERVAL="60",
         SEMANTIC_DATA_DIR=str(tmp_path / "settings.cfg" / "index"),
     )
@@ -191,7 +191,7 @@ def test_everything_broken_at_once_is_told_without_a_traceback(tmp_path: Path) -
     assert answer.stderr == ""
     for expected in (
         "problem  settings.cfg — OTTERWIKI_SETTINGS names a file that cannot be read: name 'nobody_knows' is not defined",
-        "problem  settings — SEMANTIC_MAP is 'perhaps'; allowed: true or false",
+        "problem  settings — SEMANTIC_PAGES is 'perhaps'; allowed: none, or some of palette, related, map, health, editor",
         "problem  settings — unknown setting SEMANTIC_SINC_INTERVAL",
         "problem  git — not found on the PATH of this process",
         f"problem  data directory — {tmp_path / 'settings.cfg' / 'index'} cannot be created: {tmp_path / 'settings.cfg'} is",
@@ -244,12 +244,13 @@ def test_no_secret_is_shown_and_nothing_that_a_terminal_obeys(resting: DoctorCon
 def test_settings_are_named_with_their_sources_and_bad_ones_all_at_once(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repository", {})
     wiki = {"REPOSITORY": str(repository), "SEMANTIC_THREADS": 2, "SEMANTIC_MODEL_OPTIONS": f'{{"key": "{SECRET}"}}'}
-    case = make_context({**PATH, "SEMANTIC_MAP": "maybe", "SEMANTIC_MODEL": "gpt", "SEMANTIC_CHROMA_URL": "http://u:p@h"}, wiki)
+    wrong = {"SEMANTIC_PAGES": "maybe", "SEMANTIC_MODEL": "gpt", "SEMANTIC_CHROMA_URL": "http://u:p@h"}
+    case = make_context({**PATH, **wrong}, wiki)
     found = [each for each in run_checks(case) if each.what == "settings"]
     assert [detail.split()[0] for _, detail in of_level(found, Level.PROBLEM)] == [
         "SEMANTIC_CHROMA_URL",
-        "SEMANTIC_MAP",
         "SEMANTIC_MODEL",
+        "SEMANTIC_PAGES",
     ]
     (told,) = (detail for _, detail in of_level(found, Level.OK))
     assert told.startswith(f"set: REPOSITORY={repository} (settings.cfg), ")
@@ -782,6 +783,6 @@ def test_a_chromadb_server_is_asked_as_the_index_asks_it(
 
 def test_a_database_that_is_not_there_is_not_made(chroma: RunningChroma, of_server: Callable[..., list[Finding]]) -> None:
     for _ in range(2):
-        (found,) = of_server(chroma.url, chroma_tenant="nobody", chroma_database="nowhere")
+        (found,) = of_server(chroma.url, chroma_database="nobody/nowhere")
         assert found.level is Level.NOTE
         assert "has no database nowhere of tenant nobody yet" in found.detail

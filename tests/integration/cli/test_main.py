@@ -30,7 +30,7 @@ def run(*arguments: str | Path, **environment: str) -> Answer:
     command = [str(PROGRAM), *map(str, arguments)]
     return subprocess.run(
         command,
-        env={**inherited, "OTTERWIKI_SETTINGS": "", "SEMANTIC_MAP": "false", **environment},
+        env={**inherited, "OTTERWIKI_SETTINGS": "", "SEMANTIC_PAGES": "none", **environment},
         capture_output=True,
         text=True,
         check=False,
@@ -229,7 +229,7 @@ def in_terminal(*arguments: str | Path, **environment: str) -> str:
         if name not in {"REPOSITORY", "NO_COLOR"} and not name.startswith("SEMANTIC_")  # of a wiki that another test serves
     }
     command = [str(PROGRAM), *map(str, arguments)]
-    subprocess.run(command, env={**inherited, "SEMANTIC_MAP": "false", **environment}, stdout=terminal, check=True)
+    subprocess.run(command, env={**inherited, "SEMANTIC_PAGES": "none", **environment}, stdout=terminal, check=True)
     os.close(terminal)
     printed = b""
     with suppress(OSError):  # the other end is closed

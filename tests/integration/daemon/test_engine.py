@@ -87,7 +87,7 @@ def test_a_wake_up_call_brings_the_index_to_head(settings: Settings, index: Inde
 
 
 def test_the_interval_finds_what_nobody_told(settings: Settings) -> None:
-    index = opened(Settings(settings.repository, settings.data_dir, sync_interval=1, map=False))
+    index = opened(Settings(settings.repository, settings.data_dir, sync_interval=1, pages=()))
     commit(settings.repository, {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
     eventually(lambda: paths(index, "insects that make honey", 1) == ["bees"])
     index.close()
@@ -281,7 +281,7 @@ def test_a_search_of_an_index_that_is_up_to_date_reads_no_tree(index: IndexEngin
 
 
 def test_a_sync_that_fails_is_tried_again_later_and_later(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    index = IndexEngine(Settings(tmp_path / "nowhere", tmp_path / "index", sync_interval=3600, map=False))
+    index = IndexEngine(Settings(tmp_path / "nowhere", tmp_path / "index", sync_interval=3600, pages=()))
     index.start()
 
     def failures() -> list[float]:

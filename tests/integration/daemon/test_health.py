@@ -54,7 +54,7 @@ PAGES: dict[str, str | bytes] = {
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", sync_interval=3600, map=False)
+    return Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", sync_interval=3600, pages=())
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_a_dismissal_that_cannot_be_stored_is_an_error(index: IndexEngine, setti
 def test_a_wiki_without_pages_has_no_findings(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repository", {})
     commit(repository, {})
-    engine = opened(Settings(repository, tmp_path / "index", sync_interval=3600, map=False))
+    engine = opened(Settings(repository, tmp_path / "index", sync_interval=3600, pages=()))
     try:
         assert report(engine).findings == ()
     finally:

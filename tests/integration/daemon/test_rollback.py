@@ -29,7 +29,7 @@ class Wiki:
     """A repository, the configured settings, and the index that is open."""
 
     def __init__(self, place: Path, pages: dict[str, str | bytes]) -> None:
-        self.settings = Settings(make_repository(place / "repository", pages), place / "index", sync_interval=1, map=False)
+        self.settings = Settings(make_repository(place / "repository", pages), place / "index", sync_interval=1, pages=())
         self.index = opened(self.settings)
 
     def configure(self, settings: Settings) -> None:

@@ -17,7 +17,7 @@ PAGES = {
 
 
 def test_a_search_is_run_after_a_start_and_counted_nowhere(tmp_path: Path) -> None:
-    settings = Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", map=False)
+    settings = Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", pages=())
     opened(settings).close()
     index = IndexEngine(settings)
     index.start()

@@ -48,7 +48,7 @@ def wiki_of_three(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    return replace(settings, map=True)
+    return replace(settings, pages=("map",))
 
 
 @pytest.fixture
@@ -248,11 +248,11 @@ def test_without_the_library_it_says_what_to_install(
 
 @pytest.mark.usefixtures("restless")
 def test_a_map_that_is_not_wanted_is_not_made(settings: Settings, opened: Open) -> None:
-    index = opened(replace(settings, map=False))
+    index = opened(replace(settings, pages=()))
     eventually(lambda: index.status().status == "ready")
     found = index.map()
     assert (found.state, found.points) == (MapState.UNAVAILABLE, ())
-    assert "SEMANTIC_MAP=true" in str(found.message)
+    assert "add map to SEMANTIC_PAGES" in str(found.message)
     assert projecting(os.getpid()) == []
 
 

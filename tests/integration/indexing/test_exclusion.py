@@ -43,7 +43,7 @@ def settings(tmp_path: Path, server: ModelServer) -> Settings:
     """Those of a wiki whose model is on a server, which reports all that it was sent."""
     place = make_repository(tmp_path / "repository", PAGES)
     url = f"{server.url}/v1"
-    return Settings(place, tmp_path / "index", model="openai:words", model_url=url, sync_interval=3600, map=False)
+    return Settings(place, tmp_path / "index", model="openai:words", model_url=url, sync_interval=3600, pages=())
 
 
 @pytest.fixture

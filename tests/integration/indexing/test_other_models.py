@@ -50,7 +50,7 @@ class Wiki:
             model_url=f"{self.server.url}/v1",
             model_key=KEY,
             sync_interval=1,
-            map=False,
+            pages=(),
         )
         self.index: IndexEngine | None = None
 

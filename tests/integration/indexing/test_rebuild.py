@@ -46,7 +46,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A repository and its index, to be copied."""
     place = tmp_path_factory.mktemp("built")
     make_repository(place / "repository", {f"p{number:03}.md": page(number) for number in range(PAGES)})
-    index = IndexEngine(Settings(place / "repository", place / "index", sync_interval=3600, map=False))
+    index = IndexEngine(Settings(place / "repository", place / "index", sync_interval=3600, pages=()))
     index.start()
     eventually(lambda: is_ready(index))
     index.close()
@@ -64,7 +64,7 @@ def opened(place: Path) -> Iterator[Open]:
     made: list[IndexEngine] = []
 
     def start(**settings: object) -> IndexEngine:
-        made.append(IndexEngine(Settings(place / "repository", place / "index", sync_interval=3600, map=False, **settings)))  # type: ignore[arg-type]
+        made.append(IndexEngine(Settings(place / "repository", place / "index", sync_interval=3600, pages=(), **settings)))  # type: ignore[arg-type]
         made[-1].start()
         return made[-1]
 
@@ -139,7 +139,7 @@ def test_what_is_saved_while_a_model_is_changed_is_found_by_its_words(place: Pat
 
 def test_an_index_that_goes_back_to_its_own_model_gets_the_vectors_it_lacks(place: Path, opened: Open) -> None:
     commit(place / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
-    index = IndexEngine(Settings(place / "repository", place / "index", map=False))
+    index = IndexEngine(Settings(place / "repository", place / "index", pages=()))
     generation = index._manager._open_current()
     assert generation is not None
     indexer = index._manager.indexer
@@ -349,7 +349,7 @@ def test_what_is_not_sound_is_not_copied(opened: Open, pages_read: list[str], st
 
 def test_a_copy_of_pages_that_are_changing_is_put_right(place: Path) -> None:
     commit(place / "repository", {"bees.md": "# Bees\n\nThe hives stand behind the hedge.\n"})
-    keeper = IndexEngine(Settings(place / "repository", place / "index", map=False))._manager
+    keeper = IndexEngine(Settings(place / "repository", place / "index", pages=()))._manager
     old = keeper._open_current()
     assert old is not None
     old.catalog.begin_change("another commit")
@@ -490,7 +490,7 @@ def test_damage_found_at_the_end_of_a_rebuild_does_not_put_the_worse_in_place(
 
 
 def test_a_build_that_the_model_fails_on_does_not_serve(place: Path) -> None:
-    index = IndexEngine(Settings(place / "repository", place / "index", map=False))
+    index = IndexEngine(Settings(place / "repository", place / "index", pages=()))
     generation = index._manager._generations.create(index.embedder, Profile())
     sync(index._manager.indexer, generation, embed=False)
     with pytest.raises(ModelError, match=f"failed on {PAGES} of {PAGES} pages"):

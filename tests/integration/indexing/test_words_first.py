@@ -31,7 +31,7 @@ def settings(tmp_path: Path) -> Settings:
     pages = {f"p{number:03}.md": page(number) for number in range(PAGES)}
     pages |= {f"links{number}.md": f"# Links {number}\n\nSee [the last one](/{LINKED}).\n" for number in range(3)}
     repository = make_repository(tmp_path / "repository", pages)
-    return Settings(repository, tmp_path / "index", sync_interval=3600, map=False)
+    return Settings(repository, tmp_path / "index", sync_interval=3600, pages=())
 
 
 class SlowModel:

@@ -36,7 +36,7 @@ The configuration of the login server is in the repository. Every password has a
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
     place = tmp_path_factory.mktemp("expansion")
-    made = opened(Settings(make_repository(place / "repository", PAGES), place / "index", map=False, synonyms="glossary"))
+    made = opened(Settings(make_repository(place / "repository", PAGES), place / "index", pages=(), synonyms="glossary"))
     yield made
     made.close()
 
@@ -91,7 +91,7 @@ def test_the_word_that_is_being_typed_is_not_corrected(index: IndexEngine) -> No
 
 def test_words_of_pages_that_are_gone_correct_nothing(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repository", PAGES)
-    index = opened(Settings(repository, tmp_path / "index", map=False))
+    index = opened(Settings(repository, tmp_path / "index", pages=()))
     assert ask(index, "dishwahser").corrections == (Correction("dishwahser", "dishwasher"),)
     commit(repository, {"staff/kitchen.md": None})
     assert ask(index, "dishwahser", wait=True).corrections == ()
@@ -110,7 +110,7 @@ def test_synonyms_find_what_has_the_other_word(index: IndexEngine) -> None:
 
 def test_synonyms_follow_their_page_even_if_it_is_excluded(tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repository", PAGES)
-    index = opened(Settings(repository, tmp_path / "index", map=False, synonyms="glossary", exclude=("glossary.md",)))
+    index = opened(Settings(repository, tmp_path / "index", pages=(), synonyms="glossary", exclude=("glossary.md",)))
     commit(repository, {"glossary.md": "noshery => kitchen\n"})
     assert find(index, "noshery", mode=Mode.KEYWORD, wait=True)[0] == "staff/kitchen"
     commit(repository, {"glossary.md": None})
@@ -132,7 +132,7 @@ def test_links_from_other_pages_are_evidence(tmp_path: Path) -> None:
     same = "# Harbour {}\n\nThe ferries leave from the eastern quay in the morning.\n"
     pages: dict[str, str | bytes] = {f"{name}.md": same.format(name) for name in ("ash", "birch")}
     repository = make_repository(tmp_path / "repository", pages)
-    index = opened(Settings(repository, tmp_path / "index", map=False))
+    index = opened(Settings(repository, tmp_path / "index", pages=()))
     assert find(index, "harbour ferries")[0] == "ash"
     commit(repository, {f"note {number}.md": f"# Note {number}\n\n[Read on](/birch)\n" for number in range(5)})
     best, *_ = ask(index, "harbour ferries", wait=True, explain=True).results
@@ -152,7 +152,7 @@ def test_recent_changes_count_only_if_that_is_asked_for(tmp_path: Path) -> None:
         git(repository, "commit", "-qm", "old")
     finally:
         del os.environ["GIT_COMMITTER_DATE"], os.environ["GIT_AUTHOR_DATE"]
-    index = opened(Settings(repository, tmp_path / "index", map=False))
+    index = opened(Settings(repository, tmp_path / "index", pages=()))
     query = "soup and bread, bread and soup"
     plain = ask(index, query, explain=True)
     assert [hit.path for hit in plain.results] == ["old", "new"]

@@ -30,7 +30,7 @@ PAGES: dict[str, str | bytes] = {
 
 
 def settings(place: Path, *languages: str, repository: Path | None = None) -> Settings:
-    return Settings(repository or place / "repository", place / "index", map=False, languages=languages)
+    return Settings(repository or place / "repository", place / "index", pages=(), languages=languages)
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,7 @@ def wiki(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     else:
         pages = generated()
     place = tmp_path_factory.mktemp("names")
-    index = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", map=False))
+    index = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", pages=()))
     index.start()
     eventually(lambda: index.status().status == "ready" and index.status().index.pending_pages == 0)
     yield index, pages

@@ -60,7 +60,7 @@ def shared_index(server: RerankServer, tmp_path_factory: pytest.TempPathFactory)
             make_repository(place / "repository", PAGES),
             place / "index",
             sync_interval=3600,
-            map=False,
+            pages=(),
             reranker="cohere:rerank-v3.5",
             reranker_url=server.url,
             reranker_key=KEY,

@@ -92,7 +92,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def index(repository: Path) -> Iterator[IndexEngine]:
-    made = IndexEngine(Settings(repository, repository.parent / "index", map=False))
+    made = IndexEngine(Settings(repository, repository.parent / "index", pages=()))
     made.start()
     eventually(lambda: is_settled(made.status()) and made.status().index.pending_pages == 0)
     yield made
@@ -247,7 +247,7 @@ def test_a_page_counts_as_updated_when_a_commit_changed_it(tmp_path: Path, monke
 
     dated("2020-01-01T00:00:00Z")
     place = make_repository(tmp_path / "repository", {"old.md": "# Old\n\nwater\n", "new.md": "# New\n\nwater\n"})
-    index = IndexEngine(Settings(place, tmp_path / "index", map=False))
+    index = IndexEngine(Settings(place, tmp_path / "index", pages=()))
     index.start()
     try:
         equal = lambda: is_settled(index.status()) and index.status().index.pending_pages == 0  # noqa: E731
@@ -279,7 +279,7 @@ def diary(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
         for number, (date, files) in enumerate(pages.items()):
             patch.setenv("GIT_COMMITTER_DATE", date)
             commit(repository, files) if number else make_repository(repository, files)
-    index = IndexEngine(Settings(repository, place / "index", map=False))
+    index = IndexEngine(Settings(repository, place / "index", pages=()))
     index.start()
     eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
     yield index
@@ -323,7 +323,7 @@ def test_a_narrow_filter_is_exact(tmp_path: Path) -> None:
     """The one page that passes is the least near of all."""
     pages: dict[str, str | bytes] = {f"boats/{number}.md": f"Boat {number} sails on the lake.\n" for number in range(300)}
     pages["kitchen/soup.md"] = "Lentils, onions and a bay leaf.\n"
-    index = IndexEngine(Settings(make_repository(tmp_path / "repository", pages), tmp_path / "index", map=False))
+    index = IndexEngine(Settings(make_repository(tmp_path / "repository", pages), tmp_path / "index", pages=()))
     index.start()
     try:
         eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
@@ -361,7 +361,7 @@ def test_boilerplate_appears_once_with_the_other_pages(tmp_path: Path) -> None:
     notice = "# Notice\n\n" + BOILERPLATE * 2
     pages: dict[str, str | bytes] = {f"team{number}.md": f"{notice}\n## Members\n\nTeam {number}.\n" for number in range(4)}
     pages |= {f"copy{number}.md": notice for number in range(3)}
-    index = IndexEngine(Settings(make_repository(tmp_path / "repository", pages), tmp_path / "index", map=False))
+    index = IndexEngine(Settings(make_repository(tmp_path / "repository", pages), tmp_path / "index", pages=()))
     index.start()
     try:
         eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
@@ -448,7 +448,7 @@ def test_without_the_model_words_answer(index: IndexEngine, monkeypatch: pytest.
 
 
 def test_without_the_keyword_index_meaning_answers(tmp_path: Path) -> None:
-    index = IndexEngine(Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", map=False))
+    index = IndexEngine(Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", pages=()))
     index.start()
     try:
         eventually(lambda: is_settled(index.status()) and index.status().index.pending_pages == 0)
@@ -505,7 +505,7 @@ def test_the_same_question_gets_the_same_answer(index: IndexEngine) -> None:
 
 
 def served(place: Path, pages: dict[str, str | bytes]) -> IndexEngine:
-    made = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", map=False))
+    made = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", pages=()))
     made.start()
     eventually(lambda: is_settled(made.status()) and made.status().index.pending_pages == 0)
     return made

@@ -70,7 +70,7 @@ def narrow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[IndexEngine]:
             "otterwiki_semantic.daemon.engine.open_embedder",
             lambda _settings: NarrowModel(),
         )
-        index = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", map=False))
+        index = IndexEngine(Settings(make_repository(place / "repository", pages), place / "index", pages=()))
     index.start()
     eventually(lambda: index.status().status == "ready" and noted(index) is not None)
     yield index

@@ -27,7 +27,7 @@ def pages(handbook: dict[str, str | bytes]) -> dict[str, str | bytes]:
 @pytest.fixture
 def settings(tmp_path: Path, pages: dict[str, str | bytes]) -> Settings:
     repository = make_repository(tmp_path / "repository", pages)
-    return Settings(repository, tmp_path / "index", vectors="disk", map=False, sync_interval=3600)
+    return Settings(repository, tmp_path / "index", vectors="disk", pages=(), sync_interval=3600)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def unreachable(*_: object, **__: object) -> None:
 
 def test_no_vector_is_in_memory_and_the_answers_are_the_same(index: IndexEngine, settings: Settings, tmp_path: Path) -> None:
     assert serving(index).catalog.reader.exact_index().in_memory is None
-    in_memory = opened(Settings(settings.repository, tmp_path / "other", map=False))
+    in_memory = opened(Settings(settings.repository, tmp_path / "other", pages=()))
     filters = Filters(path="notes/")
     for query in QUERIES:
         for options in ({}, {"mode": Mode.SEMANTIC}, {"filters": filters}, {"diversity": 0.5}):

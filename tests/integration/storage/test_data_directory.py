@@ -35,7 +35,7 @@ def opened() -> Iterator[Open]:
 @pytest.fixture
 def mine(tmp_path: Path) -> Settings:
     repository = make_repository(tmp_path / "mine", {"secret.md": f"# Secret\n\n{SECRET}\n"})
-    return Settings(repository, tmp_path / "index", sync_interval=3600, map=False)
+    return Settings(repository, tmp_path / "index", sync_interval=3600, pages=())
 
 
 def ask(index: IndexEngine) -> Answer:

@@ -17,7 +17,7 @@ from tests.support.live_wiki import make_repository
 
 @pytest.fixture
 def client(tmp_path: Path, handbook: dict[str, str | bytes]) -> Any:
-    opened(Settings(make_repository(tmp_path / "repository", handbook), tmp_path / "index", map=False)).close()
+    opened(Settings(make_repository(tmp_path / "repository", handbook), tmp_path / "index", pages=())).close()
     (catalog,) = (tmp_path / "index").glob("generations/*/catalog.sqlite3")
     export_collection(catalog, tmp_path / "copy", "otterwiki")
     return chromadb.PersistentClient(str(tmp_path / "copy"))

@@ -33,7 +33,7 @@ PAGES: dict[str, str | bytes] = {
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[IndexEngine]:
-    made = opened(Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", sync_interval=1, map=False))
+    made = opened(Settings(make_repository(tmp_path / "repository", PAGES), tmp_path / "index", sync_interval=1, pages=()))
     yield made
     made.close()
 
@@ -157,7 +157,7 @@ def test_the_stable_place_always_has_a_whole_collection_during_a_reindex(index: 
 
 
 def test_ids_and_vectors_alone_are_stored_if_so_configured(index: IndexEngine, tmp_path: Path) -> None:
-    settings = Settings(tmp_path / "repository", tmp_path / "index", map=False, chroma_documents=False, collection="our-wiki")
+    settings = Settings(tmp_path / "repository", tmp_path / "index", pages=(), chroma_documents=False, collection="our-wiki")
     eventually(lambda: is_whole(index, tmp_path / "repository"))
     index.close()
     again = opened(settings)
@@ -195,7 +195,7 @@ def served(tmp_path: Path, server: RunningChroma) -> Iterator[Callable[[str], In
 
     def serve(name: str) -> IndexEngine:
         repository = make_repository(tmp_path / name / "repository", PAGES)
-        engines.append(opened(Settings(repository, tmp_path / name / "index", chroma_url=server.url, map=False)))
+        engines.append(opened(Settings(repository, tmp_path / name / "index", chroma_url=server.url, pages=())))
         return engines[-1]
 
     yield serve

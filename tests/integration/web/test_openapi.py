@@ -27,7 +27,7 @@ from otterwiki_semantic.web.errors import ERRORS
 from tests.support.live_wiki import KEY, LiveWiki, eventually
 
 ROOT = "/api/v1"
-WIKI = {"SEMANTIC_MAP": "true"}
+WIKI = {"SEMANTIC_PAGES": ""}
 DOCUMENT = "/semantic-search/openapi.json"
 _LONGEST_ADDRESS = 60_000
 BEARER = {"Authorization": f"Bearer {KEY}"}

@@ -43,7 +43,6 @@ SETTINGS: dict[str, Any] = {
     "SEMANTIC_ALLOW_WRITE": "true",
     "SEMANTIC_WRITE_AS": "admin@example.org",
     "SEMANTIC_EXCLUDE": "secret/**",
-    "SEMANTIC_MAX_PAGE_BYTES": "60000",
 }
 _FAILING_PLUGIN = """\
 from otterwiki.plugins import hookimpl
@@ -174,9 +173,13 @@ def test_an_edit_changes_nothing_else(wiki: LiveWiki) -> None:
 
 def test_no_page_grows_beyond_what_is_indexed(wiki: LiveWiki) -> None:
     commit(
-        wiki.repository, {"notes/large.md": "# Large\n" + "word " * 10_000, "notes/larger.md": "# Larger\n" + "word " * 14_000}
+        wiki.repository,
+        {
+            "notes/large.md": "# Large\n" + "word" + " " * 1_990_000 + "word",
+            "notes/larger.md": "# Larger\n" + "word" + " " * 2_010_000 + "word",
+        },
     )
-    assert patch(wiki, "notes/large", append="word " * 5_000).status == 422
+    assert patch(wiki, "notes/large", append="word " * 2_500).status == 422
     assert patch(wiki, "notes/large", append="word").status == 200
     assert patch(wiki, "notes/larger", revision=head_of(wiki.repository), old="# Larger", new="# L").status == 200
 

@@ -145,7 +145,7 @@ def test_an_answer_that_drips_is_too_slow() -> None:
 
 def test_an_answer_whose_headers_drip_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
-        given_up = Event()
+        given_up = Event()  # never set: only a closed connection ends the server
 
         def drip() -> None:
             connection, _ = server.accept()
@@ -158,8 +158,8 @@ def test_an_answer_whose_headers_drip_is_given_up() -> None:
         thread.start()
         with pytest.raises(ProviderTimeoutError, match="no answer within"):
             JsonClient(f"http://127.0.0.1:{server.getsockname()[1]}").send("/", 0.3)
-        given_up.set()
-        thread.join()
+        thread.join(10)
+        assert not thread.is_alive(), "the connection is closed"
 
 
 def test_retry_after_is_seconds_or_a_date() -> None:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from otterwiki_semantic.core.legacy_names import PAGES
 from otterwiki_semantic.core.settings import legacy_settings, read_settings
 
 WIKI = {"REPOSITORY": "/wiki/repository"}
@@ -116,13 +117,53 @@ def test_this_plugins_own_settings_win() -> None:
     assert "ignored, because SEMANTIC_CHUNKS is set" in sizes
 
 
-def test_removed_settings_are_ignored_with_a_notice() -> None:
-    removed = {"SEMANTIC_SHADOW_MODEL": "ollama:bge-m3", "SEMANTIC_SHADOW_KEY": "sk-hidden"}
-    assert read_settings(WIKI, removed) == read_settings(WIKI, {})
-    notices = legacy_settings(WIKI, removed).notices
-    assert [notice.partition(" is ignored")[0] for notice in notices] == list(removed)
-    assert "eval --model A --model B" in notices[0]
-    assert "sk-hidden" not in " ".join(notices)
+@pytest.mark.parametrize(
+    ("given", "pages"),
+    [
+        ({"SEMANTIC_MAP": False, "SEMANTIC_PALETTE": "off"}, ("related", "health", "editor", "metrics")),
+        (
+            {"SEMANTIC_LINK_SUGGESTIONS": "false", "SEMANTIC_RELATED": "true"},
+            ("palette", "related", "map", "health", "metrics"),
+        ),
+        ({"SEMANTIC_METRICS": "false"}, ("palette", "related", "map", "health", "editor")),
+        ({"SEMANTIC_MAP": "true"}, PAGES),
+        ({"SEMANTIC_RELATED": "false", "SEMANTIC_PAGES": "related"}, ("related",)),
+    ],
+)
+def test_removed_switches_are_pages_left_out(given: dict[str, object], pages: tuple[str, ...]) -> None:
+    for wiki, environment in (({**WIKI, **given}, {}), (WIKI, {name: str(value) for name, value in given.items()})):
+        assert read_settings(wiki, environment).pages == pages
+        (notice,) = legacy_settings(wiki, environment).notices
+        assert next(iter(given)) in notice
+        assert "(removed, and not known to the next version)" in notice
+        assert (f"used as SEMANTIC_PAGES={','.join(pages)}; set that instead" in notice) is (
+            pages != PAGES and "SEMANTIC_PAGES" not in given
+        )
+
+
+@pytest.mark.parametrize(
+    ("given", "database"),
+    [
+        ({"SEMANTIC_CHROMA_TENANT": "acme"}, "acme/default_database"),
+        ({"SEMANTIC_CHROMA_TENANT": "acme", "SEMANTIC_CHROMA_DATABASE": "wiki"}, "acme/wiki"),
+        ({"SEMANTIC_CHROMA_TENANT": "acme", "SEMANTIC_CHROMA_DATABASE": "other/wiki"}, "other/wiki"),
+        ({"SEMANTIC_CHROMA_TENANT": "a"}, "default_tenant/default_database"),
+    ],
+)
+def test_a_removed_tenant_is_part_of_the_database(given: dict[str, str], database: str) -> None:
+    assert read_settings(WIKI, given).chroma_database == database
+    (notice,) = legacy_settings(WIKI, given).notices
+    assert (f"used as SEMANTIC_CHROMA_DATABASE={database}" in notice) is database.startswith("acme/")
+
+
+@pytest.mark.parametrize(
+    "name", ["SEMANTIC_SLOW_SEARCH", "SEMANTIC_MAX_PAGE_BYTES", "SEMANTIC_SHADOW_MODEL", "SEMANTIC_SHADOW_KEY"]
+)
+def test_a_removed_setting_stops_no_start(name: str) -> None:
+    for wiki, environment in (({**WIKI, name: 0}, {}), (WIKI, {name: "false"})):
+        assert read_settings(wiki, environment) == read_settings(WIKI, {})
+        (notice,) = legacy_settings(wiki, environment).notices
+        assert notice.startswith(f"{name} (removed, and not known to the next version): not needed: ")
 
 
 def test_what_was_never_told_is_not_spoken_of() -> None:

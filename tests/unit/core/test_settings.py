@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from otterwiki_semantic.core.errors import ConfigError
-from otterwiki_semantic.core.settings import SETTING_NAMES, read_settings, settings_with_model, unencrypted_keys
+from otterwiki_semantic.core.legacy_names import PAGES
+from otterwiki_semantic.core.settings import read_settings, settings_with_model, unencrypted_keys
 from otterwiki_semantic.daemon.protocol import secrets_environment, settings_argument, settings_from
-from tests.support.paths import ROOT
 
 REPOSITORY = {"REPOSITORY": "/wiki/repository"}
 
@@ -41,16 +41,25 @@ def test_an_empty_value_is_no_value() -> None:
     assert settings.data_dir == Path("/wiki/repository-semantic")
 
 
-def test_flags_are_true_or_false() -> None:
-    assert read_settings(REPOSITORY, {}).map is True
-    assert read_settings({**REPOSITORY, "SEMANTIC_MAP": False}, {}).map is False
-    assert read_settings(REPOSITORY, {"SEMANTIC_MAP": "True"}).map is True
+@pytest.mark.parametrize(
+    ("value", "pages"),
+    [
+        ("", PAGES),
+        ("none", ()),
+        ("map, Palette", ("palette", "map")),
+        (["health", "editor"], ("health", "editor")),
+    ],
+)
+def test_pages_are_named_in_any_order(value: object, pages: tuple[str, ...]) -> None:
+    settings = read_settings({**REPOSITORY, "SEMANTIC_PAGES": value}, {})
+    assert settings.pages == pages
+    assert settings_from(settings_argument(settings), {}) == settings
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("SEMANTIC_MAP", "perhaps"),
+        ("SEMANTIC_PAGES", "palette,search"),
         ("SEMANTIC_MODEL", "gpt"),
         ("SEMANTIC_ANSWERS", "gpt"),
         ("SEMANTIC_ANSWERS", "cohere:command"),
@@ -163,10 +172,15 @@ def test_a_token_that_is_none_is_refused_and_not_repeated(token: str) -> None:
 
 @pytest.mark.parametrize("name", ["ab", "a/../b", "with space", "-begins", "ends."])
 def test_names_that_chroma_does_not_take_are_refused(name: str) -> None:
-    for setting in ("SEMANTIC_CHROMA_TENANT", "SEMANTIC_CHROMA_DATABASE"):
-        with pytest.raises(ConfigError, match=f"{setting} is .*; allowed: 3 to 512 letters"):
-            read_settings(REPOSITORY, {setting: name})
-        assert read_settings(REPOSITORY, {setting: "2f7a-9c.wiki_1"})
+    for setting, value in (("COLLECTION", name), ("CHROMA_DATABASE", name), ("CHROMA_DATABASE", f"{name}/wiki")):
+        with pytest.raises(ConfigError, match=f"SEMANTIC_{setting} is .*; allowed: .*3 to 512 letters"):
+            read_settings(REPOSITORY, {f"SEMANTIC_{setting}": value})
+
+
+@pytest.mark.parametrize(("value", "database"), [("", "default_tenant/default_database"), ("wiki", "default_tenant/wiki")])
+def test_a_database_without_a_tenant_is_that_of_the_default_one(value: str, database: str) -> None:
+    assert read_settings(REPOSITORY, {"SEMANTIC_CHROMA_DATABASE": value}).chroma_database == database
+    assert read_settings(REPOSITORY, {"SEMANTIC_CHROMA_DATABASE": database}).chroma_database == database
 
 
 def test_an_unknown_setting_is_refused_with_its_name() -> None:
@@ -180,11 +194,6 @@ def test_an_unknown_setting_is_refused_with_its_name() -> None:
 def test_a_missing_repository_is_named() -> None:
     with pytest.raises(ConfigError, match="REPOSITORY"):
         read_settings({}, {})
-
-
-def test_every_setting_is_documented() -> None:
-    documentation = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert [name for name in SETTING_NAMES if f"`{name}`" not in documentation] == []
 
 
 def test_a_repository_that_nothing_can_stand_beside_wants_a_data_directory() -> None:

@@ -31,7 +31,8 @@ def check_vector_store(context: DoctorContext) -> Iterator[Finding]:
 def _server(settings: Settings, url: str) -> Finding:
     from otterwiki_semantic.storage import ChromaServer
 
-    server = ChromaServer(url, settings.chroma_token, settings.chroma_tenant, settings.chroma_database, settings.chroma_ca)
+    tenant, database = settings.chroma_database.split("/")
+    server = ChromaServer(url, settings.chroma_token, tenant, database, settings.chroma_ca)
     try:
         return call_with_timeout(_SECONDS, lambda: _ask(server))
     except TimeoutError:
