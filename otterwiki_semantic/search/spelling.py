@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rapidfuzz.distance import OSA
 from rapidfuzz.process import extract
@@ -11,11 +11,14 @@ from otterwiki_semantic.content.analysis import Word, words
 from otterwiki_semantic.core.records import Correction
 from otterwiki_semantic.embedding import is_common_word
 from otterwiki_semantic.search.query import free_text
-from otterwiki_semantic.storage import KeywordIndex
+from otterwiki_semantic.storage import KeywordIndex, Vocabulary
 
 _ONE_ERROR, _TWO_ERRORS = 5, 9
 """The least numbers of letters of a word that may have one error and two."""
 _MAX_NEAREST = 50
+_MAX_LETTERS = 64
+_MAX_CORRECTED = 8
+"""The number of unknown words of a query that are compared with those of the wiki: text in another language has many."""
 
 
 def corrected(
@@ -31,10 +34,14 @@ def corrected(
     stems = [_stems(text[start + word.start : start + word.end], languages) for start, word in typed]
     counts = keywords.frequencies([each for of_word in stems for each in of_word])
     corrections = []
-    for (start, word), of_word in zip(reversed(typed), reversed(stems), strict=True):
+    unknown = [
+        (start, word)
+        for (start, word), of_word in zip(typed, stems, strict=True)
+        if not (any(counts[each] for each in of_word) or is_common_word(word.exact[0]))
+    ]
+    for start, word in reversed(unknown[:_MAX_CORRECTED]):
         spelled = word.exact[0]
-        is_unknown = not (any(counts[each] for each in of_word) or is_common_word(spelled))
-        if is_unknown and (nearest := _nearest(spelled, keywords)):
+        if nearest := _nearest(spelled, keywords.vocabulary):
             text = text[: start + word.start] + nearest + text[start + word.end :]
             corrections.append(Correction(spelled, nearest))
     return text, tuple(dict.fromkeys(reversed(corrections)))
@@ -55,15 +62,19 @@ def _plain_words(text: str, *, is_draft: bool) -> Iterator[tuple[int, Word]]:
                 yield start, word
 
 
-def _nearest(word: str, keywords: KeywordIndex) -> str | None:
+def _nearest(word: str, vocabulary: Vocabulary) -> str | None:
     """Return the word of the wiki with the fewest errors, among equals that on most pages; None if all have too many."""
     may_have_two = len(word) >= _TWO_ERRORS
-    return _nearest_of(word, word[0], 1 + may_have_two, keywords) or (
-        _nearest_of(word, "", 1, keywords) if may_have_two else None
-    )
+    errors = 1 + may_have_two
+    known = vocabulary.beginning(word[0], len(word) - errors, len(word) + errors)
+    found = extract(word, known, scorer=OSA.distance, score_cutoff=errors, limit=_MAX_NEAREST)
+    distances = {each: distance for each, distance, _ in found}
+    pages = vocabulary.pages(distances)
+    if not pages and may_have_two:
+        pages = vocabulary.pages(_with_another_beginning(word, vocabulary.first_letters(_MAX_LETTERS)))
+    return min(pages, key=lambda each: (distances.get(each, 1), -pages[each], each), default=None)
 
 
-def _nearest_of(word: str, beginning: str, errors: int, keywords: KeywordIndex) -> str | None:
-    known = keywords.spellings(beginning, len(word) - errors, len(word) + errors)
-    found = extract(word, known.keys(), scorer=OSA.distance, score_cutoff=errors, limit=_MAX_NEAREST)
-    return min(found, key=lambda match: (match[1], -known[match[0]], match[0]))[0] if found else None
+def _with_another_beginning(word: str, letters: Iterable[str]) -> set[str]:
+    """Return what a word with a wrong, missing, additional or transposed first letter may be."""
+    return {word[1:], word[1] + word[0] + word[2:], *(letter + rest for letter in letters for rest in (word, word[1:]))}

@@ -39,3 +39,4 @@ from otterwiki_semantic.storage.vector_rows import Rows as Rows
 from otterwiki_semantic.storage.vector_store import CollectionSpec as CollectionSpec
 from otterwiki_semantic.storage.vector_store import StoredVector as StoredVector
 from otterwiki_semantic.storage.vector_store import VectorStore as VectorStore
+from otterwiki_semantic.storage.vocabulary import Vocabulary as Vocabulary

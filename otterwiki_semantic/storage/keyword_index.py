@@ -14,6 +14,7 @@ from otterwiki_semantic.storage.posting_lists import PostingLists, WordSets
 from otterwiki_semantic.storage.schema import read_revision
 from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 from otterwiki_semantic.storage.vector_rows import Rows
+from otterwiki_semantic.storage.vocabulary import Vocabulary
 
 _TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT = 5.0, 3.0, 1.0
 """What a word counts in the page's title, in the heading path and in the text. Half or twice as much ranks about the same."""
@@ -44,6 +45,7 @@ class KeywordIndex:
         self._database = database
         weights = _TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT
         self._lists = PostingLists(database, weights) if is_current else None
+        self.vocabulary = Vocabulary(database, is_current=is_current)
         self._frequencies: dict[str, _Frequency] = {}
 
     def frequencies(self, words: Sequence[str]) -> dict[str, int]:
@@ -102,6 +104,7 @@ class KeywordIndex:
 
     def warm_up(self, index: ExactIndex) -> None:
         """Read what every search for words needs."""
+        self.vocabulary.refresh()
         if self._lists is not None:
             self._lists.warm_up(index)
 
@@ -146,12 +149,6 @@ class KeywordIndex:
         rows = self._database.select(statement, key, *where.values, _MAX_NAMED)
         pages = [ChunkRef(*row[1:]) for row in rows if row["is_page"]]
         return pages, [ChunkRef(*row[1:]) for row in rows if not row["is_page"]]
-
-    def spellings(self, beginning: str, shortest: int, longest: int) -> dict[str, int]:
-        """Return the words with some beginning and so many letters, as they are spelled, each with the number of its pages."""
-        statement = "SELECT word, pages FROM words WHERE word >= ? AND word < ? AND length(word) BETWEEN ? AND ?"
-        rows = self._database.select(statement, beginning, f"{beginning}\U0010ffff", shortest, longest)
-        return {row["word"]: row["pages"] for row in rows}
 
     def common_words(self, count: int) -> list[str]:
         """Return the words that are on most pages, as they are spelled."""

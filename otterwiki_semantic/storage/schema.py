@@ -19,7 +19,7 @@ from otterwiki_semantic.embedding import WORDS_ONLY, Matrix
 from otterwiki_semantic.storage.garbage_collection import suspect_page
 from otterwiki_semantic.storage.sqlite import SqliteFile
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """Raised with every change of the tables below: the index is then rebuilt."""
 
 INVALID = ""
@@ -49,7 +49,7 @@ CREATE INDEX links_by_target ON links (target);
 CREATE TABLE names (key TEXT, path TEXT, ordinal INTEGER, PRIMARY KEY (key, path, ordinal)) WITHOUT ROWID;
 CREATE INDEX names_by_path ON names (path);
 CREATE TABLE answers (path TEXT, question TEXT, PRIMARY KEY (path, question)) WITHOUT ROWID;
-CREATE TABLE words (word TEXT PRIMARY KEY, pages INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE words (number INTEGER PRIMARY KEY AUTOINCREMENT, word TEXT NOT NULL UNIQUE, pages INTEGER NOT NULL);
 CREATE TABLE chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT, page INTEGER NOT NULL, path TEXT NOT NULL, ordinal INTEGER NOT NULL,
     vector TEXT NOT NULL, text TEXT NOT NULL, prefix_length INTEGER NOT NULL, overlap_length INTEGER NOT NULL,
@@ -157,7 +157,7 @@ def mark_stale(connection: sqlite3.Connection, path: str) -> None:
 
 def count_words(connection: sqlite3.Connection, table: str, words: Collection[str], count: int) -> None:
     """Add a page's words to a vocabulary, or with a `count` of -1 take them away."""
-    upsert = f"INSERT INTO {table} VALUES (?, ?) ON CONFLICT (word) DO UPDATE SET pages = pages + excluded.pages"
+    upsert = f"INSERT INTO {table} (word, pages) VALUES (?, ?) ON CONFLICT (word) DO UPDATE SET pages = pages + excluded.pages"
     connection.executemany(upsert, ((word, count) for word in words))
     if count < 0:
         connection.executemany(f"DELETE FROM {table} WHERE word = ? AND pages <= 0", ((word,) for word in words))
