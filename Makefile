@@ -61,8 +61,8 @@ chaos: $(VENV)/.for-test ## Kill the index 200 times, feed it 110,000 odd inputs
 	$(BIN)/python -m tests.chaos $(if $(PARTS),--parts $(PARTS)) $(ARGS)
 	$(if $(PARTS),,$(BIN)/python -m pytest --hypothesis-profile chaos tests/chaos tests/integration/web/test_openapi.py)
 
-bench: $(VENV)/.for-test ## Measure what is promised (PARTS="build disk", SMALL=1, FRESH=1, ARGS="--json FILE")
-	@$(BIN)/python -m benchmarks.bench $(PARTS) $(if $(SMALL),--small) $(if $(FRESH),--fresh) $(ARGS)
+bench: $(VENV)/.for-test ## Measure what is promised (PARTS="build disk", BASE=COMMIT, SMALL=1, FRESH=1, ARGS="--json FILE")
+	@$(BIN)/python -m benchmarks.bench $(PARTS) $(if $(BASE),--base $(BASE)) $(if $(SMALL),--small) $(if $(FRESH),--fresh) $(ARGS)
 
 bench-deps: ## Install what `make bench PARTS="embedding rerank"` compares with (PyTorch)
 	$(PYTHON) -m venv $(VENV)-bench

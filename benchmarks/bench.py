@@ -1,4 +1,4 @@
-"""Measure what the project promises: make bench [PARTS="build disk"] [SMALL=1] [FRESH=1] [ARGS="--json FILE"].
+"""Measure what the project promises: make bench [PARTS="build disk"] [BASE=COMMIT] [SMALL=1] [FRESH=1] [ARGS="--json FILE"].
 
 Every part is a module of ``benchmarks.parts`` whose `measure` yields figures, each with its target. Progress goes to
 standard error, one table in markdown to standard output. Generated wikis and their indexes are kept in ``.bench``.
@@ -28,6 +28,7 @@ PARTS = {
     "disk": "bytes a chunk, and growth over thousands of edits",
     "growth": "build, memory and search at three sizes",
     "install": "what is installed, and how large it is",
+    "promises": "what readers notice on one screen, in turns with the commit BASE",
     "searching": "searches over HTTP, with filters, and by several clients at once; suggestions with every key",
     "edits": "when an edited section is found",
     "host": "what the plugin adds to the wiki's start, views and saves",
@@ -56,6 +57,8 @@ def main() -> int:
     arguments = parser.parse_args()
     if unknown := [part for part in arguments.part if part not in PARTS]:
         parser.error(f"no such part: {', '.join(unknown)}; there are: {', '.join(PARTS)}")
+    if arguments.base and not arguments.part:
+        arguments.part = ["promises"]
     options = Options(
         small=arguments.small,
         small_pages=arguments.pages,
@@ -66,6 +69,7 @@ def main() -> int:
         fresh=arguments.fresh,
         repository=arguments.repository,
         wikis=arguments.wikis,
+        base=arguments.base,
         picture=arguments.picture,
     )
     machine = describe()
@@ -109,6 +113,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--fresh", action="store_true", help="build the kept indexes again")
     parser.add_argument("--repository", type=Path, metavar="DIR", help="a wiki's git repository, for the part reading")
     parser.add_argument("--wikis", type=Path, metavar="DIR", help="a directory of judged wikis, for the part agents")
+    parser.add_argument("--base", metavar="COMMIT", help="a commit to compare with, for the part promises")
     parser.add_argument("--picture", type=Path, metavar="DIR", help="draw the pictures, as PNG and SVG into a directory")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     return parser

@@ -33,6 +33,8 @@ class Options:
     """A wiki's git repository, to read instead of a generated one."""
     wikis: Path | None = None
     """A directory of judged wikis, for the part `agents`."""
+    base: str | None = None
+    """A commit to compare with, for the part `promises`."""
     picture: Path | None = None
     """The directory of the pictures; None draws none."""
 

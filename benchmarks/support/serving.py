@@ -62,7 +62,10 @@ FLASK = Server(
 
 
 class ServedWiki(LiveWiki):
-    """A wiki and its index, on the given processors; the index process has ended, too, when the `with` statement has."""
+    """A wiki and its index, on the given processors, by the code below `root`.
+
+    The index process has ended, too, when the `with` statement has.
+    """
 
     def __init__(
         self,
@@ -73,15 +76,19 @@ class ServedWiki(LiveWiki):
         plugin: bool = True,
         processors: frozenset[int] = PROCESSORS,
         settings: Mapping[str, str] | None = None,
+        root: Path = ROOT,
     ) -> None:
         data_dir.with_name(f"{data_dir.name}.sqlite").write_bytes(_database())
         cores = ",".join(map(str, sorted(processors)))
-        command = ["taskset", "--cpu-list", cores, *server.command]
+        command = ["env", f"--chdir={root}", "taskset", "--cpu-list", cores, *server.command]
         without = "" if plugin else "1"
         settings = {"SEMANTIC_PAGES": "", **(settings or {})}
         super().__init__(
-            repository, data_dir, plugin=True, command=command, PYTHONPATH=str(ROOT), WITHOUT_PLUGIN=without, **settings
+            repository, data_dir, plugin=True, command=command, PYTHONPATH=str(root), WITHOUT_PLUGIN=without, **settings
         )
+        if "SEMANTIC_PAGES" not in (root / "docs" / "configuration.md").read_text(encoding="utf-8"):
+            del self._settings["SEMANTIC_PAGES"]  # of a commit that has other settings
+            self._settings["SEMANTIC_MAP"] = "false"
         self.has_plugin = plugin
         self.start_seconds = 0.0
         """Time from the last start of the process until it answered."""
@@ -118,7 +125,8 @@ class ServedWiki(LiveWiki):
 
         def is_open() -> bool:
             status = self.status()
-            return bool(status["status"] == status["chroma"]["state"] == "ready" and status["pending_pages"] == 0)
+            chroma = (status["chroma"] or {}).get("state")
+            return bool(status["status"] == chroma == "ready" and status["pending_pages"] == 0)
 
         eventually(is_open, _OPENING_SECONDS, "the index is ready")
 
