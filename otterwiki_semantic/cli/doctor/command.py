@@ -15,16 +15,11 @@ import click
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.cli.common import index_options, wiki_config
-from otterwiki_semantic.cli.doctor.checks.chroma import check_vector_store
-from otterwiki_semantic.cli.doctor.checks.data_directory import check_data_directory
-from otterwiki_semantic.cli.doctor.checks.index import check_index
-from otterwiki_semantic.cli.doctor.checks.installation import check_installation, check_packages
-from otterwiki_semantic.cli.doctor.checks.model import check_model
-from otterwiki_semantic.cli.doctor.checks.repository import check_repository
-from otterwiki_semantic.cli.doctor.checks.resources import check_resources
-from otterwiki_semantic.cli.doctor.checks.settings import check_settings
-from otterwiki_semantic.cli.doctor.checks.wiki import check_wiki
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, Level, make_context, problem
+from otterwiki_semantic.cli.doctor.environment import check_installation, check_packages, check_settings
+from otterwiki_semantic.cli.doctor.files import check_data_directory, check_repository, check_resources
+from otterwiki_semantic.cli.doctor.index import check_index
+from otterwiki_semantic.cli.doctor.services import check_model, check_vector_store, check_wiki
 from otterwiki_semantic.core.errors import ConfigError
 
 _COLOURS = {Level.OK: "green", Level.NOTE: "cyan", Level.PROBLEM: "red"}

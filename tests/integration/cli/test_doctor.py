@@ -25,17 +25,18 @@ from msgspec import structs
 
 import otterwiki_semantic
 from otterwiki_semantic import __version__
-from otterwiki_semantic.cli.doctor.checks.chroma import check_vector_store
-from otterwiki_semantic.cli.doctor.checks.data_directory import check_data_directory, file_system
-from otterwiki_semantic.cli.doctor.checks.index import check_index, status_findings
-from otterwiki_semantic.cli.doctor.checks.installation import check_installation, check_packages
-from otterwiki_semantic.cli.doctor.checks.model import check_model
-from otterwiki_semantic.cli.doctor.checks.repository import check_repository
-from otterwiki_semantic.cli.doctor.checks.resources import available_memory, check_resources
-from otterwiki_semantic.cli.doctor.checks.settings import check_settings
-from otterwiki_semantic.cli.doctor.checks.wiki import check_wiki
 from otterwiki_semantic.cli.doctor.command import run_checks
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, Level, make_context
+from otterwiki_semantic.cli.doctor.environment import check_installation, check_packages, check_settings
+from otterwiki_semantic.cli.doctor.files import (
+    available_memory,
+    check_data_directory,
+    check_repository,
+    check_resources,
+    file_system,
+)
+from otterwiki_semantic.cli.doctor.index import check_index, status_findings
+from otterwiki_semantic.cli.doctor.services import check_model, check_vector_store, check_wiki
 from otterwiki_semantic.core.records import Problem, RebuildState, RebuildStatus
 from otterwiki_semantic.core.settings import Settings
 from otterwiki_semantic.daemon.engine import IndexEngine
@@ -530,7 +531,7 @@ def test_a_model_that_nobody_has_asked_yet_is_asked_what_it_is(on_a_server: tupl
 
 
 def test_a_model_that_does_not_answer_is_given_up(resting: DoctorContext, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("otterwiki_semantic.cli.doctor.checks.model._SECONDS", 0.5)
+    monkeypatch.setattr("otterwiki_semantic.cli.doctor.services._SECONDS", 0.5)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
         settings = replace(settings_of(resting), model="ollama:a-model", model_url=url)
