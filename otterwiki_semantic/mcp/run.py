@@ -15,9 +15,10 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp
 
 from otterwiki_semantic.core.errors import ConfigError
-from otterwiki_semantic.mcp.backend import WikiBackend, WritableBackend
+from otterwiki_semantic.mcp.backend import WikiBackend
 from otterwiki_semantic.mcp.http_auth import BearerToken, HttpAccess
 from otterwiki_semantic.mcp.oauth import PATH, authorized_app
+from otterwiki_semantic.mcp.rest_backend import RestBackend
 from otterwiki_semantic.mcp.server import make_server
 from otterwiki_semantic.mcp.stdio import serve_stdio
 
@@ -29,7 +30,7 @@ def serve(
     allow_reindex: bool,
     has_aliases: bool,
     is_structured: bool = False,
-    writable: WritableBackend | None = None,
+    writable: RestBackend | None = None,
     can_answer: bool = False,
 ) -> None:
     """Serve a wiki until the input ends or the process is stopped; over HTTP if `access` is given. See `make_server`.

@@ -9,8 +9,9 @@ from mcp_types import CallToolResult, ToolAnnotations
 from pydantic import Field
 
 from otterwiki_semantic.mcp.answers.base import REVISION_DIGITS, ToolResponse, short_url
-from otterwiki_semantic.mcp.backend import Json, WritableBackend
+from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.errors import tool_errors
+from otterwiki_semantic.mcp.rest_backend import RestBackend
 from otterwiki_semantic.mcp.untrusted_text import Markers
 
 
@@ -36,7 +37,7 @@ class WrittenAnswer(ToolResponse):
         return shown
 
 
-def add_writing(server: MCPServer[None], wiki: WritableBackend) -> None:
+def add_writing(server: MCPServer[None], wiki: RestBackend) -> None:
     """Add the tools that create and change pages, in the name of the account that the wiki knows the caller by."""
 
     def changes(title: str) -> Callable[[Callable[..., object]], None]:
