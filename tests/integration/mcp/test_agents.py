@@ -90,10 +90,13 @@ def test_the_list_of_tools_costs_little(agent: Agent) -> None:
 def test_code_and_tables_are_found_whole_with_what_announces_them(agent: Agent) -> None:
     found = answer(agent, "semantic_search", query="ssh badger boiler --start")
     assert CODE.partition(LONG_NAME)[2].strip() in found
+    assert len(LONG_NAME) > 50
+    assert "boiler --stop" in answer(agent, "read_note", path="house/boiler", section=LONG_NAME)
 
 
-def test_passages_that_are_not_relevant_are_left_out_beside_others(agent: Agent) -> None:
+def test_irrelevant_passages_are_left_out_and_arguments_that_are_not_listed_taken(agent: Agent) -> None:
     assert "not relevant" not in answer(agent, "semantic_search", query="air in a radiator", n=10)
+    assert "radiator" in answer(agent, "semantic_search", query="radiator", mode="keyword", context=1, sort="updated")
 
 
 def test_several_questions_give_each_passage_once(agent: Agent) -> None:
@@ -104,15 +107,6 @@ def test_several_questions_give_each_passage_once(agent: Agent) -> None:
     assert len(places) == len(set(places)) >= 1
     assert "question 1, 2" in found
     assert "Nothing seems to be about question 3." in found
-
-
-def test_a_long_name_of_a_section_is_read(agent: Agent) -> None:
-    assert len(LONG_NAME) > 50
-    assert "boiler --stop" in answer(agent, "read_note", path="house/boiler", section=LONG_NAME)
-
-
-def test_arguments_that_are_not_listed_are_taken(agent: Agent) -> None:
-    assert "radiator" in answer(agent, "semantic_search", query="radiator", mode="keyword", context=1, sort="updated")
 
 
 @pytest.mark.parametrize("which", ["agent", "local"])
