@@ -63,7 +63,6 @@ def _package() -> Finding:
 
 
 def _plugins(entries: Iterable[EntryPoint]) -> Iterator[Finding]:
-    """Report which plugins the wiki of this environment loads."""
     found = {entry.value: entry.dist.name if entry.dist else entry.name for entry in entries}
     ours = [value for value in found if value.startswith("otterwiki_semantic.")]
     earlier = [value for value, name in found.items() if name.lower().replace("_", "-") == EARLIER_DISTRIBUTION]

@@ -7,15 +7,13 @@ judged answer among its first passages, it counts as given if a sentence with th
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-import click
-
+from otterwiki_semantic.cli.common import progress_bar
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.records import AskRequest, GroundedAnswer, SearchOptions
 from otterwiki_semantic.daemon import IndexService, whole_answer
@@ -58,7 +56,7 @@ def measure_answers(index: IndexService, judged: Sequence[JudgedQuery], unanswer
     rows: list[dict[str, Any]] = []
     seconds: list[tuple[float, float]] = []
     questions = [(each.query, each) for each in judged] + [(question, None) for question in unanswerable]
-    with click.progressbar(questions, label="asking", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+    with progress_bar("asking", questions) as bar:
         for question, judgement in bar:
             answer, until_sources, until_end = _asked(index, question)
             seconds.append((until_sources, until_end))
