@@ -392,7 +392,6 @@ def _schema(record: type[Struct], type_: inspect.Type) -> Schema:
 
 
 def _given(request: type[Request], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parsed values of the parameters that are given, by name."""
     known = _by_name(request)
     check_names(values, known)
     found = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult, ToolAnnotations
@@ -47,36 +47,31 @@ def add_writing(server: MCPServer[None], wiki: RestBackend) -> None:
     @changes("Create a page")
     async def write_note(path: str, text: str, revision: str | None = None, message: str = "") -> CallToolResult:
         """Create a page from Markdown; with the revision of an existing one, replace it. Search first: it may exist."""
-        with tool_errors():
-            return _answer(await wiki.write(path, _given(text=text, revision=revision, message=message))).result()
+        return await _saved(wiki.write(path, _given(text=text, revision=revision, message=message or None)))
 
     @changes("Edit a page")
     async def edit_note(path: str, revision: str, old: str, new: str, message: str = "") -> CallToolResult:
         """Replace text of a page: old stands there exactly once, as read_note returned it at revision."""
-        with tool_errors():
-            return _answer(await wiki.edit(path, _given(revision=revision, old=old, new=new, message=message))).result()
+        return await _saved(wiki.edit(path, _given(revision=revision, old=old, new=new, message=message or None)))
 
     @changes("Append to a page")
     async def append_note(path: str, text: str, section: str | None = None, message: str = "") -> CallToolResult:
         """Add Markdown at the end of a page, or of a section."""
-        with tool_errors():
-            return _answer(await wiki.edit(path, _given(append=text, section=section, message=message))).result()
+        return await _saved(wiki.edit(path, _given(append=text, section=section or None, message=message or None)))
 
 
 def _given(**values: str | None) -> Json:
-    return {
-        name: value for name, value in values.items() if value is not None and (value or name not in {"message", "section"})
-    }
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _answer(body: Mapping[str, object]) -> WrittenAnswer:
-    related = body.get("related") or ()
-    assert isinstance(related, list | tuple)
-    done = "created" if body["created"] else "changed" if body["changed"] else "nothing changed"
-    return WrittenAnswer(
-        path=str(body["path"]),
-        revision=str(body["revision"])[:REVISION_DIGITS],
-        done=done if body["indexed"] else f"{done}; searches find it in a moment",
-        url=short_url(dict(body)),
-        related=[f"{each['path']}: {each['title']}" for each in related] or None,
-    )
+async def _saved(saving: Awaitable[Json]) -> CallToolResult:
+    with tool_errors():
+        body = await saving
+        done = "created" if body["created"] else "changed" if body["changed"] else "nothing changed"
+        return WrittenAnswer(
+            path=body["path"],
+            revision=body["revision"][:REVISION_DIGITS],
+            done=done if body["indexed"] else f"{done}; searches find it in a moment",
+            url=short_url(body),
+            related=[f"{each['path']}: {each['title']}" for each in body.get("related") or ()] or None,
+        ).result()

@@ -128,7 +128,6 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
         return found if found is not None and found.kind is kind else None
 
     def _facts(self, found: Grant) -> dict[str, Any]:
-        """Return what the SDK's records of codes and tokens have in common."""
         return {
             "client_id": found.client_id,
             "scopes": [SCOPE],

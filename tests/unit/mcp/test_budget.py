@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from otterwiki_semantic.core.token_count import count_tokens
 from otterwiki_semantic.mcp.answers.base import STRUCTURED, ToolResponse
 from otterwiki_semantic.mcp.answers.lists import pages_answer
-from otterwiki_semantic.mcp.answers.outline import sections_answer
-from otterwiki_semantic.mcp.answers.page import note_answer
+from otterwiki_semantic.mcp.answers.page import note_answer, sections_answer
 from otterwiki_semantic.mcp.answers.search import search_answer
 from otterwiki_semantic.mcp.backend import BackendError
 from otterwiki_semantic.mcp.budget import BudgetError, truncate
