@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 from mcp.client import Client
-from mcp_types import CallToolResult, Tool
+from mcp_types import Tool
 
 from otterwiki_semantic.core.token_count import count_tokens
 from tests.support.handbook import HANDBOOK
@@ -61,15 +60,8 @@ def local(wiki: LiveWiki) -> Iterator[Agent]:
         yield connected
 
 
-def calling(tool: str, **arguments: object) -> Callable[[Client], Any]:
-    async def call(client: Client) -> CallToolResult:
-        return await client.call_tool(tool, arguments)
-
-    return call
-
-
 def answer(agent: Agent, tool: str, **arguments: object) -> str:
-    result: CallToolResult = agent.ask(calling(tool, **arguments))
+    result = agent.call(tool, **arguments)
     assert not result.is_error, text_of(result)
     assert result.structured_content is None
     return text_of(result)
@@ -130,5 +122,4 @@ def test_a_connector_searches_and_fetches(agent: Agent, wiki: LiveWiki) -> None:
     assert "If it gurgles" in page["text"]
     whole = json.loads(answer(agent, "fetch", id="house/boiler"))
     assert whole["text"].strip() == CODE.strip()
-    unknown: CallToolResult = agent.ask(calling("fetch", id="house/nowhere"))
-    assert unknown.is_error
+    assert agent.error("fetch", id="house/nowhere")
