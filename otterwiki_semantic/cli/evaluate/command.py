@@ -24,7 +24,7 @@ from otterwiki_semantic.cli.common import (
     index_options,
     wait_for_reranker,
 )
-from otterwiki_semantic.cli.evaluate.answers import answers_table, measure_answers, read_questions
+from otterwiki_semantic.cli.evaluate.answers import answers_table, measure_answers, read_unanswerable
 from otterwiki_semantic.cli.evaluate.drafts import draft_questions
 from otterwiki_semantic.cli.evaluate.runs import (
     QUESTIONS,
@@ -251,14 +251,13 @@ def answers_command(
 
     SEMANTIC_ANSWERS names what writes the answers.
     """
-    entries, others = read_query_file(queries), read_questions(unanswerable) if unanswerable else []
-    judged = [each for each in entries if each.relevant]
-    others += [each.query for each in entries if not each.relevant]
+    questions = [*(read_unanswerable(unanswerable) if unanswerable else ()), *read_query_file(queries)]
+    questions.sort(key=lambda each: not each.relevant)
     if output:
         _check_writable(output)
     with place.open() as index:
         _wait_until_ready(index)
-        run = measure_answers(index, judged, others)
+        run = measure_answers(index, questions)
     written = json.dumps(run, ensure_ascii=False, indent=1)
     click.echo(written if as_json else answers_table(run))
     if output:
