@@ -96,7 +96,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     index = IndexEngine(Settings(make_repository(place / "repository", HANDBOOK), place / "index", pages=()))
     index.start()
     eventually(lambda: is_settled(index.status()) and index.status().index.commit == index.status().index.head)
-    index.close()
+    index.close(60)  # on a busy machine, a step that goes on would leave a write-ahead log
     (place / "index").chmod(0o700)
     return place
 
