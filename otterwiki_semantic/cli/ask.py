@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 import click
 
-from otterwiki_semantic.cli.common import index_options, open_index
+from otterwiki_semantic.cli.common import IndexPlace, index_options, print_json
 from otterwiki_semantic.cli.options import parameter_options
 from otterwiki_semantic.cli.results import url_option, urls_of
 from otterwiki_semantic.core.parameters import parse_parameters
 from otterwiki_semantic.core.records import AnswerSentence, AskProgress, AskRequest, GroundedAnswer
-from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.daemon import progress_of
 
 
@@ -24,18 +21,16 @@ from otterwiki_semantic.daemon import progress_of
 @url_option
 @parameter_options(AskRequest, without=("question", "history", "stream"))
 @click.argument("question", nargs=-1, required=True)
-def ask_command(
-    repository: Path | None, data_dir: Path | None, url: str | None, question: tuple[str, ...], *, as_json: bool, **values: Any
-) -> None:
+def ask_command(place: IndexPlace, url: str | None, question: tuple[str, ...], *, as_json: bool, **values: Any) -> None:
     """Answer QUESTION from the pages, with a source for each sentence.
 
     SEMANTIC_ANSWERS names what writes the answer; `extractive` needs no model. The exit status is 1 if there is no answer.
     """
     request = parse_parameters(AskRequest, {**values, "question": " ".join(question)})
-    with open_index(repository, data_dir) as index, closing(progress_of(index, index.ask(request, urls_of(url)))) as parts:
+    with place.open() as index, closing(progress_of(index, index.ask(request, urls_of(url)))) as parts:
         answer = _followed(parts, is_printed=not as_json)
     if as_json:
-        click.echo(json.dumps(to_builtins(answer), ensure_ascii=False, indent=2))
+        print_json(answer)
     else:
         _print_rest(answer)
     if not answer.answer:
@@ -43,7 +38,6 @@ def ask_command(
 
 
 def _followed(parts: Iterable[AskProgress], *, is_printed: bool) -> GroundedAnswer:
-    """Return an answer when it is written; print its sentences as they come."""
     before = None
     numbers: dict[int, int] = {}
     for progress in parts:
@@ -56,7 +50,6 @@ def _followed(parts: Iterable[AskProgress], *, is_printed: bool) -> GroundedAnsw
 
 
 def _separator(before: AnswerSentence | None, sentence: AnswerSentence) -> str:
-    """Return what separates a sentence from the one before it."""
     if before is None:
         return ""
     is_same = before.block == sentence.block

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import click
 
-from otterwiki_semantic.cli.common import equals_head, follow, index_options, open_index, settings_from_options
+from otterwiki_semantic.cli.common import IndexPlace, equals_head, follow, index_options, print_json, progress_bar
 from otterwiki_semantic.core.errors import IndexUnavailableError
 from otterwiki_semantic.core.records import IndexStatus
 from otterwiki_semantic.core.settings import DEFAULT_DATABASE, DEFAULT_TENANT, Settings
@@ -30,7 +28,7 @@ for path, text in zip(found["metadatas"][0], found["documents"][0]):
 @click.group("chroma", invoke_without_command=True)
 @index_options
 @click.pass_context
-def chroma_command(context: click.Context, repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
+def chroma_command(context: click.Context, place: IndexPlace, *, as_json: bool) -> None:
     """Show where the ChromaDB collection is, and ten lines of Python that open it.
 
     With SEMANTIC_CHROMA_URL it can be read at any time. A collection in a directory must not be opened by another process while
@@ -38,11 +36,11 @@ def chroma_command(context: click.Context, repository: Path | None, data_dir: Pa
     """
     if context.invoked_subcommand is not None:
         return
-    settings = settings_from_options(repository, data_dir)
-    with open_index(repository, data_dir) as index:
-        facts = _facts(settings, follow(index, "indexing", lambda status: status.progress, equals_head))
+    settings = place.settings()
+    with place.open() as index:
+        facts = _facts(settings, follow(index, "indexing", equals_head))
     if as_json:
-        click.echo(json.dumps(facts, indent=2))
+        print_json(facts, ensure_ascii=True)
         return
     for name, value in facts.items():
         click.echo(f"{name.replace('_', ' ') + ':':<17}{'-' if value is None else value}")
@@ -82,15 +80,15 @@ def _client(settings: Settings) -> str:
 @chroma_command.command("export")
 @index_options
 @click.argument("directory", type=click.Path(path_type=Path))
-def export_command(repository: Path | None, data_dir: Path | None, directory: Path, *, as_json: bool) -> None:
+def export_command(place: IndexPlace, directory: Path, *, as_json: bool) -> None:
     """Write a consistent copy of the collection, with texts and metadata, to a new directory, while the wiki runs."""
     from otterwiki_semantic.storage import export_collection
 
-    settings = settings_from_options(repository, data_dir)
-    with open_index(repository, data_dir) as index:
-        status = follow(index, "indexing", lambda status: status.progress, equals_head)
+    settings = place.settings()
+    with place.open() as index:
+        status = follow(index, "indexing", equals_head)
         catalog = settings.data_dir / "generations" / str(status.generation) / "catalog.sqlite3"
-        with click.progressbar(length=1, label="exporting", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+        with progress_bar("exporting", length=1) as bar:
 
             def show(done: int, total: int) -> None:
                 bar.length = total
@@ -98,6 +96,6 @@ def export_command(repository: Path | None, data_dir: Path | None, directory: Pa
 
             count = export_collection(catalog, directory, settings.collection, show)
     if as_json:
-        click.echo(json.dumps({"directory": str(directory), "collection": settings.collection, "records": count}, indent=2))
+        print_json({"directory": str(directory), "collection": settings.collection, "records": count}, ensure_ascii=True)
     else:
         click.echo(f"{count} records in the collection {settings.collection} in {directory}")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -13,7 +11,7 @@ from typing import Any
 
 import click
 
-from otterwiki_semantic.cli.common import NO_COMMIT, index_options, settings_from_options
+from otterwiki_semantic.cli.common import NO_COMMIT, IndexPlace, index_options, print_json, progress_bar
 from otterwiki_semantic.content import PageFile, Repository
 from otterwiki_semantic.content.chunking import Profile, count_words
 from otterwiki_semantic.content.pages import FRONT_MATTER, find_page, page_excluded, page_not_found
@@ -37,9 +35,7 @@ Row = dict[str, Any]
     help="Show what embedding these pages once costs at this price.",
 )
 @click.argument("pages", metavar="[PAGE]...", nargs=-1)
-def chunks_command(
-    repository: Path | None, data_dir: Path | None, pages: tuple[str, ...], price: float | None, *, is_all: bool, as_json: bool
-) -> None:
+def chunks_command(place: IndexPlace, pages: tuple[str, ...], price: float | None, *, is_all: bool, as_json: bool) -> None:
     """Show the passages that PAGE is divided into, with the sizes of each, or the totals of --all pages.
 
     Model and chunk profile are the configured ones. Nothing is embedded, and no server is asked. Characters and words are those
@@ -47,10 +43,13 @@ def chunks_command(
     """
     if bool(pages) == is_all:
         raise click.UsageError("PAGE and --all cannot be combined" if is_all else "name a PAGE, or use --all")
-    settings = settings_from_options(repository, data_dir)
+    settings = place.settings()
     with _opened(settings) as embedder:
         report = _divided(settings, pages, embedder, price)
-    click.echo(json.dumps(report.to_dict(), ensure_ascii=False, indent=2) if as_json else report.to_text(with_rows=not is_all))
+    if as_json:
+        print_json(report.to_dict())
+    else:
+        click.echo(report.to_text(with_rows=not is_all))
     for each in report.pages:
         if each["problem"]:
             click.echo(f"{each['path']}: {each['problem']}", err=True)
@@ -69,8 +68,7 @@ def _divided(settings: Settings, names: Sequence[str], embedder: Embedder, price
     report = _Report(embedder, profile_for(embedder, settings.chunks), price)
     loader = PageLoader(repository, embedder, languages=settings.languages)
     pages = loader.load(files, report.profile)
-    is_hidden = bool(names) or not sys.stderr.isatty()
-    with closing(loader), click.progressbar(pages, len(files), "dividing", file=sys.stderr, hidden=is_hidden) as bar:
+    with closing(loader), progress_bar("dividing", pages, len(files), hidden=bool(names)) as bar:
         for page in bar:
             if names and page.indexed is Indexed.NOT:
                 raise page_excluded(page.path, FRONT_MATTER)
@@ -109,8 +107,6 @@ def _opened(settings: Settings) -> Iterator[Embedder]:
 
 
 class _Report:
-    """The chunks of pages, and their totals."""
-
     def __init__(self, embedder: Embedder, profile: Profile, price: float | None) -> None:
         self.profile = profile
         self.pages: list[Row] = []

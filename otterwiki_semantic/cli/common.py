@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
+from typing import Any
 
 import click
 from flask import Config
@@ -15,6 +19,7 @@ from flask import Config
 from otterwiki_semantic.content import Repository
 from otterwiki_semantic.core.errors import ConfigError, IndexUnavailableError
 from otterwiki_semantic.core.records import ChromaState, IndexStatus, Progress, RebuildState
+from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.core.settings import Settings, read_settings, settings_with_model
 from otterwiki_semantic.daemon import IndexClient, IndexService
 
@@ -23,26 +28,61 @@ _POLL_SECONDS = 0.1
 DIRECTORY = click.Path(file_okay=False, path_type=Path)
 
 
+@dataclass(frozen=True, slots=True)
+class IndexPlace:
+    """The index that the options of a command name."""
+
+    repository: Path | None
+    """None: the wiki's."""
+    data_dir: Path | None
+    """None: the configured one, or next to the repository."""
+
+    def settings(self, model: str | None = None) -> Settings:
+        """Return the settings of the index, or of one with another embedding model.
+
+        A subdirectory of a repository stands for the whole. Errors: `ConfigError`, and `RepositoryError` before anything is
+        created next to the repository.
+        """
+        config = wiki_config()
+        settings = read_settings(config, repository=self.repository, data_dir=self.data_dir)
+        settings = read_settings(config, repository=Repository(settings.repository).root, data_dir=self.data_dir)
+        return settings if model is None else settings_with_model(settings, model, config)
+
+    def git(self) -> Repository:
+        """Return the repository."""
+        settings = read_settings(wiki_config(), repository=self.repository)
+        return Repository(settings.repository, settings.exclude)
+
+    @contextmanager
+    def open(self) -> Iterator[IndexClient]:
+        """Open the index: use the wiki's daemon if it runs, or start one that ends after this command."""
+        index = IndexClient(self.settings(), quiet=True)
+        try:
+            index.start()
+            yield index
+        finally:
+            index.close()
+
+
 def index_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of every command that uses an index."""
+    """Add the options of every command that uses an index, which gets them as `place` and `as_json`."""
+
+    @wraps(command)
+    def with_place(*arguments: Any, repository: Path | None, data_dir: Path | None, **options: Any) -> None:
+        command(*arguments, place=IndexPlace(repository, data_dir), **options)
+
     for option in (
         click.option("--json", "as_json", is_flag=True, help="Print JSON."),
         click.option("--data-dir", type=DIRECTORY, help="Directory of the index. [default: next to the repository]"),
         click.option("--repository", type=DIRECTORY, help="Git repository of Markdown pages. [default: the wiki's REPOSITORY]"),
     ):
-        command = option(command)
-    return command
+        with_place = option(with_place)
+    return with_place
 
 
-@contextmanager
-def open_index(repository: Path | None, data_dir: Path | None) -> Iterator[IndexClient]:
-    """Open the index that the options name: use the wiki's daemon if it runs, or start one that ends after this command."""
-    index = IndexClient(settings_from_options(repository, data_dir), quiet=True)
-    try:
-        index.start()
-        yield index
-    finally:
-        index.close()
+def print_json(value: object, *, ensure_ascii: bool = False) -> None:
+    """Print a record, or dicts and lists, as JSON."""
+    click.echo(json.dumps(to_builtins(value), ensure_ascii=ensure_ascii, indent=2))
 
 
 def wait_for_reranker(index: IndexService) -> None:
@@ -51,31 +91,14 @@ def wait_for_reranker(index: IndexService) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def settings_from_options(repository: Path | None, data_dir: Path | None, model: str | None = None) -> Settings:
-    """Return the settings of the index that the options name; a subdirectory of a repository stands for the whole.
-
-    With `model` they are those of an index with this embedding model.
-
-    Errors: `ConfigError`, and `RepositoryError` before anything is created next to the repository.
-    """
-    config = wiki_config()
-    settings = read_settings(config, repository=repository, data_dir=data_dir)
-    root = Repository(settings.repository).root
-    settings = read_settings(config, repository=root, data_dir=data_dir)
-    return settings if model is None else settings_with_model(settings, model, config)
-
-
-def repository_from_option(repository: Path | None) -> Repository:
-    """Return the repository that the option names, or the wiki's."""
-    settings = read_settings(wiki_config(), repository=repository)
-    return Repository(settings.repository, settings.exclude)
-
-
 def follow(
-    index: IndexService, label: str, part: Callable[[IndexStatus], Progress], is_done: Callable[[IndexStatus], bool]
+    index: IndexService,
+    label: str,
+    is_done: Callable[[IndexStatus], bool],
+    part: Callable[[IndexStatus], Progress] = lambda status: status.progress,
 ) -> IndexStatus:
     """Show a progress bar until the work is done. Errors: `SemanticError` if it fails."""
-    with click.progressbar(length=1, label=label, file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+    with progress_bar(label, length=1) as bar:
         while not is_done(status := index.status()):
             progress = part(status)
             length = bar.length = max(progress.chunks_total, 1)
@@ -83,6 +106,23 @@ def follow(
             time.sleep(_POLL_SECONDS)
         bar.update((bar.length or 1) - bar.pos)
     return status
+
+
+def progress_bar(label: str, items: Iterable[Any] | None = None, length: int | None = None, *, hidden: bool = False) -> Any:
+    """Return a progress bar on standard error, which only a terminal shows."""
+    return click.progressbar(items, length, label, file=sys.stderr, hidden=hidden or not sys.stderr.isatty())
+
+
+def indexed(index: IndexService) -> IndexStatus:
+    """Have the index brought to HEAD and wait for that. Errors: `IndexUnavailableError` for an error that is new."""
+    index.notify()
+    known_error = index.status().last_error
+    return follow(index, "indexing", lambda status: equals_head(status, known_error), running)
+
+
+def running(status: IndexStatus) -> Progress:
+    """Return the progress of what the index does: a rebuild, or a sync."""
+    return status.rebuild if status.rebuild.state is RebuildState.RUNNING else status.progress
 
 
 def equals_head(status: IndexStatus, known_error: str | None = None) -> bool:

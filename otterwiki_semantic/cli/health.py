@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import time
-from pathlib import Path
 from typing import Any
 
 import click
 from msgspec import structs
 
-from otterwiki_semantic.cli.common import NO_COMMIT, equals_head, follow, index_options, open_index
+from otterwiki_semantic.cli.common import NO_COMMIT, IndexPlace, index_options, indexed, print_json
 from otterwiki_semantic.cli.options import parameter_options
 from otterwiki_semantic.core.errors import IndexUnavailableError
 from otterwiki_semantic.core.parameters import parse_parameters
 from otterwiki_semantic.core.records import Finding, FindingKind, HealthReport, HealthRequest, HealthState, PlaceInPage
-from otterwiki_semantic.core.serialization import to_builtins
 from otterwiki_semantic.daemon import IndexService
 
 _POLL_SECONDS = 0.2
@@ -27,18 +24,14 @@ _HOME_PAGES = ("Home", "README", "index")
 @index_options
 @parameter_options(HealthRequest)
 @click.option("--linked", multiple=True, metavar="PAGE", help="A page that needs no link, such as one of the wiki's menu.")
-def health_command(
-    repository: Path | None, data_dir: Path | None, linked: tuple[str, ...], *, as_json: bool, **values: Any
-) -> None:
+def health_command(place: IndexPlace, linked: tuple[str, ...], *, as_json: bool, **values: Any) -> None:
     """Show what readers of the wiki stumble over, such as links to pages that do not exist.
 
     The exit status is 1 if there is a finding that was not dismissed.
     """
     request = structs.replace(parse_parameters(HealthRequest, values), linked=(*_HOME_PAGES, *linked), shows_queries=True)
-    with open_index(repository, data_dir) as index:
-        index.notify()
-        known_error = index.status().last_error
-        status = follow(index, "indexing", lambda status: status.progress, lambda status: equals_head(status, known_error))
+    with place.open() as index:
+        status = indexed(index)
         if status.index.head is None:
             click.echo(NO_COMMIT, err=True)
             return
@@ -46,7 +39,7 @@ def health_command(
             raise IndexUnavailableError("the index is of other settings or of another version; try: otterwiki-semantic reindex")
         report = _current(index, request)
     if as_json:
-        click.echo(json.dumps(to_builtins(report), ensure_ascii=False, indent=2))
+        print_json(report)
     else:
         _print(report)
     if report.open:
@@ -54,7 +47,6 @@ def health_command(
 
 
 def _current(index: IndexService, request: HealthRequest) -> HealthReport:
-    """Wait for a report on the index as it is. Errors: `IndexUnavailableError` if it cannot be made."""
     while not (report := index.health(request)).is_current:
         if report.message:
             raise IndexUnavailableError(report.message)

@@ -5,8 +5,6 @@ Exit codes: 0 success; 1 failure, with the reason on standard error; 2 usage err
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
@@ -17,7 +15,17 @@ from msgspec import structs
 from otterwiki_semantic import __version__
 from otterwiki_semantic.cli.ask import ask_command
 from otterwiki_semantic.cli.chroma import chroma_command
-from otterwiki_semantic.cli.common import NO_COMMIT, equals_head, follow, index_options, open_index, wait_for_reranker
+from otterwiki_semantic.cli.common import (
+    NO_COMMIT,
+    IndexPlace,
+    equals_head,
+    follow,
+    index_options,
+    indexed,
+    print_json,
+    running,
+    wait_for_reranker,
+)
 from otterwiki_semantic.cli.doctor.command import doctor_command
 from otterwiki_semantic.cli.health import health_command
 from otterwiki_semantic.cli.mcp import mcp_command
@@ -26,8 +34,7 @@ from otterwiki_semantic.cli.results import CROP_WORDS, print_answer, url_option,
 from otterwiki_semantic.core.counts import count
 from otterwiki_semantic.core.errors import IndexUnavailableError, ParameterError, SemanticError
 from otterwiki_semantic.core.parameters import parse_parameters
-from otterwiki_semantic.core.records import Highlight, IndexStatus, Progress, RebuildState, SearchOptions, query_text
-from otterwiki_semantic.core.serialization import to_builtins
+from otterwiki_semantic.core.records import Highlight, IndexStatus, RebuildState, SearchOptions, query_text
 
 _NAME = "otterwiki-semantic"
 _LAZY = {"chunks": "otterwiki_semantic.cli.chunks:chunks_command", "eval": "otterwiki_semantic.cli.evaluate.command:evaluate"}
@@ -67,15 +74,13 @@ def main(context: click.Context) -> None:
 
 @main.command("index")
 @index_options
-def index_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
+def index_command(place: IndexPlace, *, as_json: bool) -> None:
     """Bring the index up to date with the repository's HEAD, and wait for it.
 
     The exit status is 1 if pages remain that are found by keywords only, because the model failed.
     """
-    with open_index(repository, data_dir) as index:
-        index.notify()
-        known_error = index.status().last_error
-        status = follow(index, "indexing", _progress, lambda status: equals_head(status, known_error))
+    with place.open() as index:
+        status = indexed(index)
     _print_status(status, as_json=as_json)
     if status.index.pending_pages or status.is_outdated:
         raise SystemExit(1)
@@ -84,44 +89,44 @@ def index_command(repository: Path | None, data_dir: Path | None, *, as_json: bo
 @main.command("reindex")
 @index_options
 @click.option("--full", is_flag=True, help="Read and divide all pages again, including unchanged ones.")
-def reindex_command(repository: Path | None, data_dir: Path | None, *, as_json: bool, full: bool) -> None:
+def reindex_command(place: IndexPlace, *, as_json: bool, full: bool) -> None:
     """Build a new index next to the serving one, then switch to it. Unchanged text is not embedded again.
 
     Unchanged pages are checked and copied, unless settings that affect the index have changed.
     """
-    with open_index(repository, data_dir) as index:
+    with place.open() as index:
         estimate = index.reindex(full=full).estimate
         if estimate is not None:
             size, seconds = estimate.disk_bytes / 1e6, estimate.seconds
             click.echo(f"embedding {estimate.texts} passages; about {size:.0f} MB and {seconds:.0f} s", err=True)
-        follow(index, "rebuilding", lambda status: status.rebuild, _rebuild_is_done)
-        status = follow(index, "filling ChromaDB", _progress, equals_head)
+        follow(index, "rebuilding", _rebuild_is_done, lambda status: status.rebuild)
+        status = follow(index, "filling ChromaDB", equals_head, running)
     _print_status(status, as_json=as_json)
 
 
 @main.command("rollback")
 @index_options
-def rollback_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
+def rollback_command(place: IndexPlace, *, as_json: bool) -> None:
     """Return to the index that the last change of model, chunk profile or languages replaced, with its settings.
 
     Nothing is embedded but what has changed since. The settings stay in force until others are configured; another rollback
     returns to the newer index.
     """
-    with open_index(repository, data_dir) as index:
+    with place.open() as index:
         wanted = index.roll_back().generation
 
         def is_back(status: IndexStatus) -> bool:
             return status.generation == wanted and equals_head(status)
 
-        status = follow(index, "returning", _progress, is_back)
+        status = follow(index, "returning", is_back, running)
     _print_status(status, as_json=as_json)
 
 
 @main.command("status")
 @index_options
-def status_command(repository: Path | None, data_dir: Path | None, *, as_json: bool) -> None:
+def status_command(place: IndexPlace, *, as_json: bool) -> None:
     """Show the content of the index, and the commit that it equals."""
-    with open_index(repository, data_dir) as index:
+    with place.open() as index:
         _print_status(index.status(), as_json=as_json)
 
 
@@ -130,9 +135,7 @@ def status_command(repository: Path | None, data_dir: Path | None, *, as_json: b
 @url_option
 @parameter_options(SearchOptions, without=("draft",))
 @click.argument("query", nargs=-1, required=True)
-def search_command(
-    repository: Path | None, data_dir: Path | None, url: str | None, query: tuple[str, ...], *, as_json: bool, **values: Any
-) -> None:
+def search_command(place: IndexPlace, url: str | None, query: tuple[str, ...], *, as_json: bool, **values: Any) -> None:
     """Find the passages that answer QUERY.
 
     Of each passage about fifty words are shown, around those of the query or the best sentence; --crop changes that.
@@ -144,12 +147,12 @@ def search_command(
     options = parse_parameters(SearchOptions, values)
     if not as_json:
         options = structs.replace(options, crop=options.crop or CROP_WORDS, highlight=Highlight.RANGES)
-    with open_index(repository, data_dir) as index:
+    with place.open() as index:
         if options.rerank:
             wait_for_reranker(index)
         answer = index.search([text], options, urls_of(url))[0]
     if as_json:
-        click.echo(json.dumps(to_builtins(answer), ensure_ascii=False, indent=2))
+        print_json(answer)
     else:
         print_answer(answer)
 
@@ -172,10 +175,6 @@ main.add_command(health_command)
 main.add_command(mcp_command)
 
 
-def _progress(status: IndexStatus) -> Progress:
-    return status.rebuild if status.rebuild.state is RebuildState.RUNNING else status.progress
-
-
 def _rebuild_is_done(status: IndexStatus) -> bool:
     if status.rebuild.state in {RebuildState.FAILED, RebuildState.IDLE}:
         raise IndexUnavailableError(status.rebuild.error or "the index daemon was restarted, and the rebuild is lost")
@@ -184,7 +183,7 @@ def _rebuild_is_done(status: IndexStatus) -> bool:
 
 def _print_status(status: IndexStatus, *, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(to_builtins(status), indent=2))
+        print_json(status, ensure_ascii=True)
         return
     index = status.index
     if index.head is None and index.commit is None:

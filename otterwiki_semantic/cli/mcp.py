@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from otterwiki_semantic.cli.common import DIRECTORY, open_index, repository_from_option
+from otterwiki_semantic.cli.common import DIRECTORY, IndexPlace
 from otterwiki_semantic.core.errors import ConfigError
 
 
@@ -96,8 +96,9 @@ def mcp_command(
         wiki = RestBackend(url or "", key, browser_url=wiki_url)
         serve_wiki(wiki, access, writable=wiki if allow_write else None)
         return
-    with open_index(repository, data_dir) as index:
-        serve_wiki(LocalBackend(index, repository_from_option(repository)), access)
+    place = IndexPlace(repository, data_dir)
+    with place.open() as index:
+        serve_wiki(LocalBackend(index, place.git()), access)
 
 
 def _check(ctx: click.Context, url: str | None, repository: Path | None, data_dir: Path | None) -> None:

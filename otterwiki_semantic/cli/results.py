@@ -87,7 +87,6 @@ def _marked(text: str, ranges: Sequence[tuple[int, int]]) -> str:
 
 
 def _print_wrapped(text: str) -> None:
-    """Print a text in the width of the terminal, its matches in bold."""
     width = min(shutil.get_terminal_size().columns, _MAX_WIDTH)
     on, off = click.style("|", bold=True, underline=True).split("|")
     for line in text.splitlines():

@@ -172,7 +172,6 @@ class _Parser:
         return Condition(field, parse_value(FIELDS[field], token.value, f"{self._name}: {field}"))
 
     def _take(self, kind: str) -> _Token | None:
-        """Return the next token and go on, if it is of a kind."""
         if self._next.kind != kind:
             return None
         taken, self._next = self._next, next(self._tokens)
@@ -190,18 +189,15 @@ class _Parser:
 def _tokens(text: str) -> Iterator[_Token]:
     end = 0
     while found := _TOKEN.match(text, end):
-        start, end = end + len(found[0]) - len(found[0].lstrip()), found.end()
-        yield _token(found, start + 1)
+        place, end = end + len(found[0]) - len(found[0].lstrip()) + 1, found.end()
+        part, field, value = found[0].strip(), found["field"], found["plain"]
+        if field:
+            if found["quoted"] is not None:
+                value = _ESCAPED.sub(r"\1", found["quoted"])
+            is_closed = found["plain"] is not None or found["closing"]
+            yield _Token("condition" if is_closed else "unclosed", place, part, field, value)
+        elif found["bracket"]:
+            yield _Token(part, place, part)
+        else:
+            yield _Token(part.upper() if part.upper() in _OPERATORS else "word", place, part)
     yield _Token("end", len(text) + 1)
-
-
-def _token(found: re.Match[str], place: int) -> _Token:
-    text = found[0].strip()
-    if found["bracket"]:
-        return _Token(text, place, text)
-    if found["word"]:
-        return _Token(text.upper() if text.upper() in _OPERATORS else "word", place, text)
-    if found["quoted"] is None:
-        return _Token("condition", place, text, found["field"], found["plain"])
-    kind = "condition" if found["closing"] else "unclosed"
-    return _Token(kind, place, text, found["field"], _ESCAPED.sub(r"\1", found["quoted"]))

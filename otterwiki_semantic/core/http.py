@@ -188,7 +188,6 @@ class JsonClient:
         read: Callable[[httpx.Response], Awaitable[T]],
         options: Mapping[str, Any],
     ) -> T:
-        """Return what `read` makes of the answer, within `seconds` in all. Errors: `ProviderError`."""
         import httpx
 
         timeout = httpx.Timeout(None, connect=min(seconds, self._connect_seconds))
@@ -214,7 +213,6 @@ class JsonClient:
         return JsonResponse(response.status_code, response.headers, _parse(received), text)
 
     async def _values(self, response: httpx.Response) -> AsyncIterator[Any]:
-        """Yield each JSON text of an answer."""
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if response.status_code != 200 or kind not in {*_EVENT_TYPES, *_LINE_TYPES}:
             yield (await self._whole(response)).answer()
@@ -232,7 +230,6 @@ class JsonClient:
                 yield value
 
     async def _parts(self, response: httpx.Response) -> AsyncIterator[bytes]:
-        """Yield the bytes of an answer, up to the largest size."""
         if response.headers.get("content-encoding", "identity") != "identity":
             raise ProviderError(None, "it compresses its answer, which it was asked not to do")
         received = 0

@@ -282,10 +282,9 @@ def shown(value: object) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
-@cache
 def parameters_of(request: type[Request]) -> tuple[Parameter, ...]:
     """Return the parameters of a request, and of the requests in it, in order."""
-    return tuple(_parameters(request))
+    return tuple(_by_name(request).values())
 
 
 def parse_parameters(request: type[R], values: Mapping[str, Any]) -> R:
@@ -343,19 +342,17 @@ def _fields(request: type[Request]) -> tuple[tuple[str, str, type[Request] | Non
     )
 
 
-def _parameters(request: type[Request]) -> Iterator[Parameter]:
-    hints, descriptions = get_type_hints(request, include_extras=True), field_descriptions(request)
-    defaults = {each.name: each.default for each in structs.fields(request)}
-    for field, name, inner in _fields(request):
-        if inner is not None:
-            yield from _parameters(inner)
-        else:
-            yield _parameter(name, hints[field], defaults[field], descriptions[field])
-
-
 @cache
 def _by_name(request: type[Request]) -> Mapping[str, Parameter]:
-    return {each.name: each for each in parameters_of(request)}
+    hints, descriptions = get_type_hints(request, include_extras=True), field_descriptions(request)
+    defaults = {each.name: each.default for each in structs.fields(request)}
+    found: dict[str, Parameter] = {}
+    for field, name, inner in _fields(request):
+        if inner is not None:
+            found |= _by_name(inner)
+        else:
+            found[name] = _parameter(name, hints[field], defaults[field], descriptions[field])
+    return found
 
 
 @cache
@@ -392,7 +389,6 @@ def _schema(record: type[Struct], type_: inspect.Type) -> Schema:
 
 
 def _given(request: type[Request], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parsed values of the parameters that are given, by name."""
     known = _by_name(request)
     check_names(values, known)
     found = {}

@@ -39,7 +39,6 @@ def _repeats(text: str, sent: Iterable[str]) -> bool:
 
 
 def _unescaped(text: str) -> str:
-    """Return a text without the escapes of JSON or Python for spaces, quotation marks and letters."""
     found = _CODE.sub(lambda code: chr(int(code[1], 16)), text)
     found = found.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return " ".join(_ESCAPED_SPACE.sub(" ", found).replace("\\", "").split())

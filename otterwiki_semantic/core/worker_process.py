@@ -71,7 +71,6 @@ class WorkerProcess:
         return answer
 
     def _exchange(self, message: object, seconds: float) -> tuple[bool, Any]:
-        """Return whether a call succeeded, and its result or error. Errors: `LimitExceededError`, `_EndedError`."""
         connection = self._send(message)
         try:
             if connection.poll(seconds * _CLOCK_FACTOR):

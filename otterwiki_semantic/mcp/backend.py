@@ -66,15 +66,3 @@ class WikiBackend(Protocol):
     async def reindex(self, pages: Sequence[str], *, full: bool) -> Json:
         """Start to index these pages again or, if there are none, to build a new index."""
         ...
-
-
-class WritableBackend(WikiBackend, Protocol):
-    """A wiki whose pages can be changed."""
-
-    async def write(self, path: str, body: Json) -> Json:
-        """Create or replace a page."""
-        ...
-
-    async def edit(self, path: str, body: Json) -> Json:
-        """Replace a text of a page, or append one."""
-        ...

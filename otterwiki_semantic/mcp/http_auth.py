@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import re
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
@@ -16,6 +15,7 @@ from otterwiki_semantic.core.loopback import is_loopback_host
 from otterwiki_semantic.mcp.oauth import OAuthSettings
 
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+_ANY = ("0.0.0.0", "::")
 _ADDRESS = re.compile(r"\A(?:(?P<host>\[[0-9A-Fa-f:.]++\]|[^\s\[\]:/]*+):)?(?P<port>[0-9]{1,5})")
 
 
@@ -43,7 +43,7 @@ class HttpAccess:
     @property
     def allowed_hosts(self) -> list[str]:
         """The accepted values of the header Host, with any port."""
-        names = [*_LOOPBACK, *([] if _is_any(self.host) else [self.url_host]), *self.hosts]
+        names = [*_LOOPBACK, *([] if self.host in _ANY else [self.url_host]), *self.hosts]
         names += [self.oauth.host] if self.oauth else []
         return [value for name in names for value in (name, f"{name}:*")]
 
@@ -73,13 +73,6 @@ def http_access(
     if token is None and oauth is None and not is_loopback_host(host):
         raise ConfigError(f"other machines can reach {host}: set MCP_AUTH_TOKEN to the token that they have to send")
     return HttpAccess(host, int(found["port"]), token, hosts, origins, oauth)
-
-
-def _is_any(host: str) -> bool:
-    try:
-        return ip_address(host).is_unspecified
-    except ValueError:
-        return False
 
 
 class BearerToken:

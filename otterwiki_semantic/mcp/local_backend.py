@@ -65,7 +65,7 @@ class LocalBackend:
         return await _in_thread(lambda: self._index.health(HealthRequest(kind=FindingKind(kind), limit=limit)))
 
     async def status(self) -> Json:
-        return await _in_thread(lambda: to_builtins(self._index.status()))
+        return await _in_thread(self._index.status)
 
     async def job(self, job: str) -> Json:
         return await _in_thread(lambda: self._index.job(job))

@@ -96,7 +96,6 @@ class RestBackend:
         method: str | None = None,
         seconds: float | None = None,
     ) -> Json:
-        """Return the answer to a POST of a body, or else to a GET."""
         params = {name: value for name, value in (arguments or {}).items() if value is not None}
         options: dict[str, Any] = {"params": params, "key": self._connection_key(), "method": method}
         send = partial(self._client.send, route, seconds or self._seconds, body, **options)

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import sys
+from typing import Any
 
 import anyio
 import uvicorn
@@ -15,41 +16,23 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp
 
 from otterwiki_semantic.core.errors import ConfigError
-from otterwiki_semantic.mcp.backend import WikiBackend, WritableBackend
+from otterwiki_semantic.mcp.backend import WikiBackend
 from otterwiki_semantic.mcp.http_auth import BearerToken, HttpAccess
 from otterwiki_semantic.mcp.oauth import PATH, authorized_app
 from otterwiki_semantic.mcp.server import make_server
 from otterwiki_semantic.mcp.stdio import serve_stdio
 
 
-def serve(
-    wiki: WikiBackend,
-    access: HttpAccess | None,
-    *,
-    allow_reindex: bool,
-    has_aliases: bool,
-    is_structured: bool = False,
-    writable: WritableBackend | None = None,
-    can_answer: bool = False,
-) -> None:
-    """Serve a wiki until the input ends or the process is stopped; over HTTP if `access` is given. See `make_server`.
+def serve(wiki: WikiBackend, access: HttpAccess | None, **offered: Any) -> None:
+    """Serve a wiki until the input ends or the process is stopped; over HTTP if `access` is given.
 
-    Errors: `ConfigError` if the address cannot be bound.
+    What is `offered` goes to `make_server`. Errors: `ConfigError` if the address cannot be bound.
     """
     # The URL in errors about arguments is of no use to an agent.
     os.environ.setdefault("PYDANTIC_ERRORS_INCLUDE_URL", "0")
     # Before the SDK configures logging: plain lines on standard error, without the content of requests.
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    server = make_server(
-        wiki,
-        allow_reindex=allow_reindex,
-        has_aliases=has_aliases,
-        has_connectors=access is not None,
-        is_structured=is_structured,
-        writable=writable,
-        can_answer=can_answer,
-    )
-    anyio.run(_serve, server, access)
+    anyio.run(_serve, make_server(wiki, has_connectors=access is not None, **offered), access)
 
 
 async def _serve(server: MCPServer[None], access: HttpAccess | None) -> None:

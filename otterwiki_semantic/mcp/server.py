@@ -15,11 +15,12 @@ from otterwiki_semantic import __version__
 from otterwiki_semantic.core.legacy_names import LEGACY_TOOLS
 from otterwiki_semantic.mcp.answers.base import STRUCTURED
 from otterwiki_semantic.mcp.asking import add_asking
-from otterwiki_semantic.mcp.backend import WikiBackend, WritableBackend
+from otterwiki_semantic.mcp.backend import WikiBackend
 from otterwiki_semantic.mcp.budget import DEFAULT_MAX_TOKENS
 from otterwiki_semantic.mcp.connectors import add_connectors
 from otterwiki_semantic.mcp.reindex import add_reindex
 from otterwiki_semantic.mcp.resources import add_resources
+from otterwiki_semantic.mcp.rest_backend import RestBackend
 from otterwiki_semantic.mcp.tool_list import compact, under_legacy_name
 from otterwiki_semantic.mcp.tools import add_tools
 from otterwiki_semantic.mcp.writing import add_writing
@@ -64,7 +65,7 @@ def make_server(
     has_aliases: bool = False,
     has_connectors: bool = False,
     is_structured: bool = False,
-    writable: WritableBackend | None = None,
+    writable: RestBackend | None = None,
     can_answer: bool = False,
 ) -> MCPServer[None]:
     """Return the server of a wiki; it has the tool `reindex` only if that is allowed, and aliases of what it has on request.

@@ -30,8 +30,7 @@ from otterwiki_semantic.mcp.answers.lists import (
     pages_answer,
     related_answer,
 )
-from otterwiki_semantic.mcp.answers.outline import SectionsAnswer, sections_answer
-from otterwiki_semantic.mcp.answers.page import NoteAnswer, note_answer
+from otterwiki_semantic.mcp.answers.page import NoteAnswer, SectionsAnswer, note_answer, sections_answer
 from otterwiki_semantic.mcp.answers.search import SearchAnswer, search_answer
 from otterwiki_semantic.mcp.answers.status import StatusAnswer, status_answer
 from otterwiki_semantic.mcp.backend import WikiBackend

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from mcp.server.mcpserver import MCPServer
 from mcp_types import CallToolResult, ToolAnnotations
 from pydantic import Field
 
 from otterwiki_semantic.mcp.answers.base import REVISION_DIGITS, ToolResponse, short_url
-from otterwiki_semantic.mcp.backend import Json, WritableBackend
+from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.errors import tool_errors
+from otterwiki_semantic.mcp.rest_backend import RestBackend
 from otterwiki_semantic.mcp.untrusted_text import Markers
 
 
@@ -36,7 +37,7 @@ class WrittenAnswer(ToolResponse):
         return shown
 
 
-def add_writing(server: MCPServer[None], wiki: WritableBackend) -> None:
+def add_writing(server: MCPServer[None], wiki: RestBackend) -> None:
     """Add the tools that create and change pages, in the name of the account that the wiki knows the caller by."""
 
     def changes(title: str) -> Callable[[Callable[..., object]], None]:
@@ -46,36 +47,31 @@ def add_writing(server: MCPServer[None], wiki: WritableBackend) -> None:
     @changes("Create a page")
     async def write_note(path: str, text: str, revision: str | None = None, message: str = "") -> CallToolResult:
         """Create a page from Markdown; with the revision of an existing one, replace it. Search first: it may exist."""
-        with tool_errors():
-            return _answer(await wiki.write(path, _given(text=text, revision=revision, message=message))).result()
+        return await _saved(wiki.write(path, _given(text=text, revision=revision, message=message or None)))
 
     @changes("Edit a page")
     async def edit_note(path: str, revision: str, old: str, new: str, message: str = "") -> CallToolResult:
         """Replace text of a page: old stands there exactly once, as read_note returned it at revision."""
-        with tool_errors():
-            return _answer(await wiki.edit(path, _given(revision=revision, old=old, new=new, message=message))).result()
+        return await _saved(wiki.edit(path, _given(revision=revision, old=old, new=new, message=message or None)))
 
     @changes("Append to a page")
     async def append_note(path: str, text: str, section: str | None = None, message: str = "") -> CallToolResult:
         """Add Markdown at the end of a page, or of a section."""
-        with tool_errors():
-            return _answer(await wiki.edit(path, _given(append=text, section=section, message=message))).result()
+        return await _saved(wiki.edit(path, _given(append=text, section=section or None, message=message or None)))
 
 
 def _given(**values: str | None) -> Json:
-    return {
-        name: value for name, value in values.items() if value is not None and (value or name not in {"message", "section"})
-    }
+    return {name: value for name, value in values.items() if value is not None}
 
 
-def _answer(body: Mapping[str, object]) -> WrittenAnswer:
-    related = body.get("related") or ()
-    assert isinstance(related, list | tuple)
-    done = "created" if body["created"] else "changed" if body["changed"] else "nothing changed"
-    return WrittenAnswer(
-        path=str(body["path"]),
-        revision=str(body["revision"])[:REVISION_DIGITS],
-        done=done if body["indexed"] else f"{done}; searches find it in a moment",
-        url=short_url(dict(body)),
-        related=[f"{each['path']}: {each['title']}" for each in related] or None,
-    )
+async def _saved(saving: Awaitable[Json]) -> CallToolResult:
+    with tool_errors():
+        body = await saving
+        done = "created" if body["created"] else "changed" if body["changed"] else "nothing changed"
+        return WrittenAnswer(
+            path=body["path"],
+            revision=body["revision"][:REVISION_DIGITS],
+            done=done if body["indexed"] else f"{done}; searches find it in a moment",
+            url=short_url(body),
+            related=[f"{each['path']}: {each['title']}" for each in body.get("related") or ()] or None,
+        ).result()

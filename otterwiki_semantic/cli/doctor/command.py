@@ -8,23 +8,17 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import click
 
 from otterwiki_semantic import __version__
-from otterwiki_semantic.cli.common import index_options, wiki_config
-from otterwiki_semantic.cli.doctor.checks.chroma import check_vector_store
-from otterwiki_semantic.cli.doctor.checks.data_directory import check_data_directory
-from otterwiki_semantic.cli.doctor.checks.index import check_index
-from otterwiki_semantic.cli.doctor.checks.installation import check_installation, check_packages
-from otterwiki_semantic.cli.doctor.checks.model import check_model
-from otterwiki_semantic.cli.doctor.checks.repository import check_repository
-from otterwiki_semantic.cli.doctor.checks.resources import check_resources
-from otterwiki_semantic.cli.doctor.checks.settings import check_settings
-from otterwiki_semantic.cli.doctor.checks.wiki import check_wiki
+from otterwiki_semantic.cli.common import IndexPlace, index_options, wiki_config
 from otterwiki_semantic.cli.doctor.context import DoctorContext, Finding, Level, make_context, problem
+from otterwiki_semantic.cli.doctor.environment import check_installation, check_packages, check_settings
+from otterwiki_semantic.cli.doctor.files import check_data_directory, check_repository, check_resources
+from otterwiki_semantic.cli.doctor.index import check_index
+from otterwiki_semantic.cli.doctor.services import check_model, check_vector_store, check_wiki
 from otterwiki_semantic.core.errors import ConfigError
 
 _COLOURS = {Level.OK: "green", Level.NOTE: "cyan", Level.PROBLEM: "red"}
@@ -36,7 +30,7 @@ _WIDTH = max(map(len, Level))
 @click.option(
     "--url", envvar="OTTERWIKI_URL", help="URL of the running wiki, to check whether it answers. [env: OTTERWIKI_URL]"
 )
-def doctor_command(repository: Path | None, data_dir: Path | None, url: str | None, *, as_json: bool) -> None:
+def doctor_command(place: IndexPlace, url: str | None, *, as_json: bool) -> None:
     """Check everything that search needs; report what is wrong and what to do. Changes nothing.
 
     Run it as the user that the wiki runs as, with the wiki's environment. The exit status is 1 if there is a problem.
@@ -45,7 +39,7 @@ def doctor_command(repository: Path | None, data_dir: Path | None, url: str | No
         sys.stdout.reconfigure(errors="backslashreplace")  # a path may have characters that the terminal cannot show
     config, error = _read_config()
     findings = []
-    for finding in run_checks(make_context(os.environ, config, error, repository, data_dir, url)):
+    for finding in run_checks(make_context(os.environ, config, error, place.repository, place.data_dir, url)):
         findings.append(finding)
         if not as_json:
             _print(finding)
@@ -95,7 +89,6 @@ def run_checks(context: DoctorContext) -> Iterator[Finding]:
 
 
 def _guarded(what: str, check: Callable[[DoctorContext], Iterable[Finding]], context: DoctorContext) -> Iterator[Finding]:
-    """Run a check; report the exception if it raises one."""
     try:
         yield from check(context)
     except ModuleNotFoundError as error:

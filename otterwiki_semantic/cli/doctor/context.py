@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -131,16 +132,5 @@ class Finding:
     """What to do about it; a problem always has one."""
 
 
-def ok(what: str, detail: str) -> Finding:
-    """Report that something is as it should be."""
-    return Finding(Level.OK, what, detail)
-
-
-def note(what: str, detail: str, hint: str = "") -> Finding:
-    """Report something worth knowing that breaks nothing."""
-    return Finding(Level.NOTE, what, detail, hint)
-
-
-def problem(what: str, detail: str, hint: str) -> Finding:
-    """Report something that does not work, and what to do about it."""
-    return Finding(Level.PROBLEM, what, detail, hint)
+ok, note, problem = (partial(Finding, level) for level in Level)
+"""What is as it should be; what is worth knowing and breaks nothing; what does not work, with what to do about it."""

@@ -7,20 +7,19 @@ judged answer among its first passages, it counts as given if a sentence with th
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
 
-import click
-
+from otterwiki_semantic.cli.common import progress_bar
 from otterwiki_semantic.core.errors import ParameterError
 from otterwiki_semantic.core.records import AskRequest, GroundedAnswer, SearchOptions
 from otterwiki_semantic.daemon import IndexService, whole_answer
 from otterwiki_semantic.search.evaluation import (
     PASSAGES,
+    UNANSWERABLE,
     JudgedQuery,
     gives_answer,
     has_answer,
@@ -42,29 +41,31 @@ _METRICS = {
 }
 
 
-def read_questions(path: Path) -> list[str]:
-    """Return the questions of a text file, one on a line. Errors: `ParameterError` if there is none, or it cannot be read."""
+def read_unanswerable(path: Path) -> list[JudgedQuery]:
+    """Return the questions of a text file, one on a line, which no page answers.
+
+    Errors: `ParameterError` if there is none, or it cannot be read.
+    """
     try:
         questions = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     except (OSError, ValueError) as error:
         raise ParameterError(f"{path} cannot be read: {error}") from error
     if not questions:
         raise ParameterError(f"{path} has no question; it takes one on each line")
-    return questions
+    return [JudgedQuery(question, (), kind=UNANSWERABLE) for question in questions]
 
 
-def measure_answers(index: IndexService, judged: Sequence[JudgedQuery], unanswerable: Sequence[str]) -> AnswerRun:
+def measure_answers(index: IndexService, questions: Sequence[JudgedQuery]) -> AnswerRun:
     """Ask every question, and count; a progress bar is shown on a terminal. Errors: those of `IndexService.ask`."""
     rows: list[dict[str, Any]] = []
     seconds: list[tuple[float, float]] = []
-    questions = [(each.query, each) for each in judged] + [(question, None) for question in unanswerable]
-    with click.progressbar(questions, label="asking", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
-        for question, judgement in bar:
-            answer, until_sources, until_end = _asked(index, question)
+    with progress_bar("asking", questions) as bar:
+        for judged in bar:
+            answer, until_sources, until_end = _asked(index, judged.query)
             seconds.append((until_sources, until_end))
-            shows = judgement is not None and _shows_answer(index, judgement)
-            rows.append(_row(answer, judgement, is_shown=shows))
-    answerable, others = rows[: len(judged)], rows[len(judged) :]
+            rows.append(_row(answer, judged, is_shown=_shows_answer(index, judged)))
+    answerable = [row for row, judged in zip(rows, questions, strict=True) if judged.relevant]
+    others = [row for row, judged in zip(rows, questions, strict=True) if not judged.relevant]
     answered = [row for row in answerable if row["answered"]]
     return {
         "metrics": {
@@ -104,28 +105,22 @@ def _shows_answer(index: IndexService, judged: JudgedQuery) -> bool:
     return any(has_answer(judged, hit.path, hit.text) for hit in found.results)
 
 
-def _row(answer: GroundedAnswer, judged: JudgedQuery | None, *, is_shown: bool) -> dict[str, Any]:
-    named = [answer.sources[place].path for sentence in answer.answer for place in sentence.sources]
+def _row(answer: GroundedAnswer, judged: JudgedQuery, *, is_shown: bool) -> dict[str, Any]:
+    sources = [[answer.sources[place] for place in sentence.sources] for sentence in answer.answer]
+    named = [hit.path for hits in sources for hit in hits]
     given = [
-        next(
-            (
-                answer.sources[place]
-                for place in sentence.sources
-                if judged and gives_answer(judged, answer.sources[place].path, sentence.text)
-            ),
-            None,
-        )
-        for sentence in answer.answer
+        next((hit for hit in hits if gives_answer(judged, hit.path, sentence.text)), None)
+        for hits, sentence in zip(sources, answer.answer, strict=True)
     ]
     right = next((hit for hit in given if hit is not None), None)
     return {
         "query": answer.question,
         "answered": bool(answer.answer),
-        "sourced": bool(judged and score(judged, named)["mrr"]),
+        "sourced": bool(judged.relevant and score(judged, named)["mrr"]),
         "supported": _mean([sentence.supported for sentence in answer.answer]),
         "lead": bool(given and given[0]) if is_shown else None,
         "given": right is not None if is_shown else None,
-        "right_section": names_section(judged, right) if judged and right and judged.section is not None else None,
+        "right_section": names_section(judged, right) if right and judged.section is not None else None,
         "words": sum(len(sentence.text.split()) for sentence in answer.answer),
         "message": answer.message,
     }

@@ -6,8 +6,9 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -17,15 +18,13 @@ import click
 
 from otterwiki_semantic.cli.common import (
     DIRECTORY,
+    IndexPlace,
     equals_head,
     follow,
     index_options,
-    open_index,
-    repository_from_option,
-    settings_from_options,
     wait_for_reranker,
 )
-from otterwiki_semantic.cli.evaluate.answers import answers_table, measure_answers, read_questions
+from otterwiki_semantic.cli.evaluate.answers import answers_table, measure_answers, read_unanswerable
 from otterwiki_semantic.cli.evaluate.drafts import draft_questions
 from otterwiki_semantic.cli.evaluate.runs import (
     QUESTIONS,
@@ -55,45 +54,39 @@ _Index = tuple[str | None, str | None]
 _file = click.Path(dir_okay=False, path_type=Path)
 
 
-class _Minimum(click.ParamType[tuple[str, float]]):
-    name = "METRIC=VALUE"
+class _Checked(click.ParamType[Any]):
+    """What a function accepts; it raises `ConfigError`, or `ValueError` with a message."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, float]:
-        metric, _, least = str(value).partition("=")
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name = name
+        self._read = read
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
-            if metric in _MINIMA and 0 <= float(least) <= 1:
-                return metric, float(least)
-        except ValueError:
-            pass
-        return self.fail(
-            f"{value!r} is not METRIC=VALUE with a value from 0 to 1 and one of the metrics {', '.join(_MINIMA)}", param, ctx
-        )
-
-
-class _ChunkProfile(click.ParamType[str]):
-    name = "PROFILE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            profile_named(str(value), window=1)
-        except ConfigError as error:
-            self.fail(str(error), param, ctx)
-        return str(value)
-
-
-class _Model(click.ParamType[str]):
-    name = "MODEL"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        try:
-            return str(SETTINGS["SEMANTIC_MODEL"].read("the model", str(value)))
-        except ConfigError as error:
+            return self._read(str(value))
+        except (ConfigError, ValueError) as error:
             return self.fail(str(error), param, ctx)
 
 
-class _EvalGroup(click.Group):
-    """A group with the default command `run`."""
+def _minimum(value: str) -> tuple[str, float]:
+    metric, _, least = value.partition("=")
+    with suppress(ValueError):
+        if metric in _MINIMA and 0 <= float(least) <= 1:
+            return metric, float(least)
+    raise ValueError(f"{value!r} is not METRIC=VALUE with a value from 0 to 1 and one of the metrics {', '.join(_MINIMA)}")
 
+
+def _chunk_profile(value: str) -> str:
+    profile_named(value, window=1)
+    return value
+
+
+_MINIMUM = _Checked("METRIC=VALUE", _minimum)
+_CHUNK_PROFILE = _Checked("PROFILE", _chunk_profile)
+_MODEL = _Checked("MODEL", lambda value: SETTINGS["SEMANTIC_MODEL"].read("the model", value))
+
+
+class _EvalGroup(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         is_run = args and args[0] not in {*self.commands, *ctx.help_option_names}
         return super().parse_args(ctx, ["run", *args] if is_run else args)
@@ -125,14 +118,14 @@ def evaluate() -> None:
     "--chunks",
     "profiles",
     multiple=True,
-    type=_ChunkProfile(),
+    type=_CHUNK_PROFILE,
     help="Build an index with this chunk profile, such as long or long:target=400, and use it; repeat to compare profiles.",
 )
 @click.option(
     "--model",
     "models",
     multiple=True,
-    type=_Model(),
+    type=_MODEL,
     help="Build an index with this embedding model, named as in SEMANTIC_MODEL, and use it; repeat to compare models.",
 )
 @click.option("--compare", type=_file, help="Compare with an earlier run's file (see --output).")
@@ -140,15 +133,14 @@ def evaluate() -> None:
     "--fail-under",
     "least",
     multiple=True,
-    type=_Minimum(),
+    type=_MINIMUM,
     help="Fail if the mean of a metric is lower, such as ndcg=0.85 or questions.r5=0.8.",
 )
 @click.option("--output", type=_file, help="Write the run to a file, to compare others with it.")
 @click.option("--plot", type=_file, help="Plot the metrics to a .png or .svg file.")
 @click.argument("queries", type=_file, required=False)
 def run_command(
-    repository: Path | None,
-    data_dir: Path | None,
+    place: IndexPlace,
     queries: Path | None,
     modes: tuple[str, ...],
     fusions: tuple[str, ...],
@@ -178,9 +170,9 @@ def run_command(
         raise click.UsageError("Missing argument 'QUERIES'.")
     if queries is None and plot:
         raise click.UsageError("--plot needs QUERIES: the search log has no judgements")
-    if (profiles or models) and data_dir and queries:
+    if (profiles or models) and place.data_dir and queries:
         raise click.UsageError("--chunks and --model build their own indexes, and cannot be combined with --data-dir")
-    judged = read_query_file(queries) if queries else _logged_queries(repository, data_dir)
+    judged = read_query_file(queries) if queries else _logged_queries(place)
     rankings = _rankings(modes, fusions)
     indexes = list(product(dict.fromkeys(models) or [None], dict.fromkeys(profiles) or [None]))
     names = {(each, label): _run_name(each, label, len(rankings)) for each in indexes for label in rankings}
@@ -190,7 +182,7 @@ def run_command(
         _check_writable(path)
     runs: list[Run] = []
     for each in indexes:
-        with _index_to_evaluate(repository, data_dir, *each) as (index, facts):
+        with _index_to_evaluate(place, *each) as (index, facts):
             own = {names[each, label]: ranking for label, ranking in rankings.items()}
             runs += [run | facts for run in _measure_rankings(index, own, judged, rerank=rerank)]
     _report(runs, earlier or _first_models_runs(runs, names), output, as_json=as_json)
@@ -208,9 +200,9 @@ def _first_models_runs(runs: Sequence[Run], names: Mapping[tuple[_Index, str], s
     return {name: by_name[before] for name, before in others.items()}
 
 
-def _logged_queries(repository: Path | None, data_dir: Path | None) -> list[JudgedQuery]:
+def _logged_queries(place: IndexPlace) -> list[JudgedQuery]:
     """Return the queries of the search log that found nothing relevant, without a judgement."""
-    with open_index(repository, data_dir) as index:
+    with place.open() as index:
         insight = index.insight()
     if not insight.keeps_searches:
         raise click.ClickException("searches are not logged; name a file of judged QUERIES, or set SEMANTIC_SEARCH_LOG=true")
@@ -222,7 +214,6 @@ def _logged_queries(repository: Path | None, data_dir: Path | None) -> list[Judg
 def _measure_rankings(
     index: IndexService, rankings: Mapping[str, tuple[Mode, Fusion]], judged: Sequence[JudgedQuery], *, rerank: bool
 ) -> list[Run]:
-    """Return the run of each ranking by name."""
     if rerank:
         wait_for_reranker(index)
     ranked = min(MAX_RESULTS, _RANKED + max(len(query.exclude) for query in judged))
@@ -231,7 +222,6 @@ def _measure_rankings(
 
 
 def _report(runs: Sequence[Run], earlier: Mapping[str, Run], output: Path | None, *, as_json: bool) -> None:
-    """Show and write runs, and compare them with those that are `earlier`, by name."""
     _warn_of_degraded(runs)
     written = json.dumps({"runs": runs}, ensure_ascii=False, indent=1)
     click.echo(written if as_json else table(runs))
@@ -248,8 +238,7 @@ def _report(runs: Sequence[Run], earlier: Mapping[str, Run], output: Path | None
 @click.option("--output", type=_file, help="Write the run to a file.")
 @click.argument("queries", type=_file)
 def answers_command(
-    repository: Path | None,
-    data_dir: Path | None,
+    place: IndexPlace,
     unanswerable: Path | None,
     output: Path | None,
     queries: Path,
@@ -262,14 +251,13 @@ def answers_command(
 
     SEMANTIC_ANSWERS names what writes the answers.
     """
-    entries, others = read_query_file(queries), read_questions(unanswerable) if unanswerable else []
-    judged = [each for each in entries if each.relevant]
-    others += [each.query for each in entries if not each.relevant]
+    questions = [*(read_unanswerable(unanswerable) if unanswerable else ()), *read_query_file(queries)]
+    questions.sort(key=lambda each: not each.relevant)
     if output:
         _check_writable(output)
-    with open_index(repository, data_dir) as index:
+    with place.open() as index:
         _wait_until_ready(index)
-        run = measure_answers(index, judged, others)
+        run = measure_answers(index, questions)
     written = json.dumps(run, ensure_ascii=False, indent=1)
     click.echo(written if as_json else answers_table(run))
     if output:
@@ -288,7 +276,7 @@ def make_command(repository: Path | None, output: Path | None) -> None:
         _check_writable(output)
         if output.exists():
             raise click.UsageError(f"{output} exists already; remove it or name another file")
-    git = repository_from_option(repository)
+    git = IndexPlace(repository, None).git()
     head = git.head()
     files = git.pages(head) if head else {}
     contents = git.read_blobs(file.blob for file in files.values())
@@ -345,11 +333,11 @@ def _run_name(index: _Index, ranking: str, rankings: int) -> str:
 
 @contextmanager
 def _index_to_evaluate(
-    repository: Path | None, data_dir: Path | None, model: str | None, chunks: str | None
+    place: IndexPlace, model: str | None, chunks: str | None
 ) -> Iterator[tuple[IndexService, dict[str, Any]]]:
     """Yield the configured index, or a scratch index with a model and chunk profile, and what a run records about it."""
     if model is None and chunks is None:
-        with open_index(repository, data_dir) as opened:
+        with place.open() as opened:
             _wait_until_ready(opened)
             yield opened, {}
         return
@@ -357,8 +345,8 @@ def _index_to_evaluate(
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the scratch index has the wiki's text, so remove it
     name = " ".join(filter(None, (model, chunks)))
-    wait = partial(follow, label=f"building ({name})", part=lambda status: status.progress, is_done=equals_head)
-    settings = settings_from_options(repository, None, model)
+    wait = partial(follow, label=f"building ({name})", is_done=equals_head)
+    settings = replace(place, data_dir=None).settings(model)
     with scratch_index(settings, chunks or settings.chunks, wait) as (index, facts):
         for problem in index.status().problems:
             click.echo(f"problem with {name}: {problem.message}", err=True)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import click
 from msgspec import structs
 
+from otterwiki_semantic.cli.common import progress_bar
 from otterwiki_semantic.core.errors import ConfigError, ParameterError
 from otterwiki_semantic.core.records import SearchOptions
 from otterwiki_semantic.daemon import IndexService
@@ -57,7 +56,7 @@ def measure(index: IndexService, queries: Sequence[JudgedQuery], rankings: Mappi
     for judged in queries[:_WARM_UP]:
         for options in rankings.values():
             ask(judged.query, options)
-    with click.progressbar(queries, label="searching", file=sys.stderr, hidden=not sys.stderr.isatty()) as bar:
+    with progress_bar("searching", queries) as bar:
         return judge(ask, bar, rankings)
 
 
@@ -87,7 +86,6 @@ def table(runs: Sequence[Run]) -> str:
 
 
 def _question_table(runs: Sequence[Run]) -> list[str]:
-    """Return the metrics of questions as the lines of a table, one column per run."""
     if "questions" not in runs[0]:
         return []
     found = [run["questions"] for run in runs]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from typing import TypeVar
 
@@ -19,6 +19,7 @@ from otterwiki_semantic.mcp.budget import BudgetError
 from otterwiki_semantic.mcp.untrusted_text import Markers
 
 _MAX_URL = 400
+_HIGHER = "ask with a higher max_tokens"
 REVISION_DIGITS = 12
 """Enough to identify a commit; all 40 would cost as many tokens as a sentence."""
 
@@ -56,6 +57,7 @@ class ToolResponse(Part):
         return max(count_tokens(self.text()), structured)
 
 
+E = TypeVar("E")
 R = TypeVar("R", bound=ToolResponse)
 
 
@@ -71,6 +73,21 @@ def fit(make: Callable[[int], R], largest: int, max_tokens: int) -> R:
     if least > max_tokens:
         raise BudgetError(f"max_tokens={max_tokens} is too little for this answer; ask with {least} or more")
     return make(bisect_right(range(largest), max_tokens, lo=1, key=lambda size: make(size).cost()) - 1)
+
+
+def fit_entries(
+    entries: Sequence[E], max_tokens: int, what: str, make: Callable[[list[E], str | None], R], how: str = _HIGHER
+) -> R:
+    """Return the answer with as many of the first entries as fit; `make` gets these, and the words for how many are left out.
+
+    `what` is one entry that is left out, in words. Errors: `BudgetError`.
+    """
+
+    def answer(number: int) -> R:
+        missing = len(entries) - number
+        return make(list(entries[:number]), f"{count(missing, what)} left out; {how}" if missing else None)
+
+    return fit(answer, len(entries), max_tokens)
 
 
 def line_range(first: int, last: int) -> str:

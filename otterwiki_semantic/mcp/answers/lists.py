@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from otterwiki_semantic.core.counts import count
-from otterwiki_semantic.mcp.answers.base import REVISION_DIGITS, Part, ToolResponse, fit, notice_of
+from otterwiki_semantic.mcp.answers.base import REVISION_DIGITS, Part, ToolResponse, fit, fit_entries, notice_of
 from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.budget import truncate
 from otterwiki_semantic.mcp.untrusted_text import Markers
@@ -115,15 +115,10 @@ def related_answer(body: Json, max_tokens: int) -> RelatedAnswer:
     """Return the pages that fit into the budget, nearest first. Errors: `BudgetError`."""
     entries = [_related_entry(page) for page in body["results"]]
 
-    def answer(number: int) -> RelatedAnswer:
-        missing = len(entries) - number
-        return RelatedAnswer(
-            path=body["path"],
-            pages=entries[:number],
-            left_out=f"{count(missing, 'less related page')} left out; ask with a higher max_tokens" if missing else None,
-        )
+    def answer(pages: list[RelatedEntry], left_out: str | None) -> RelatedAnswer:
+        return RelatedAnswer(path=body["path"], pages=pages, left_out=left_out)
 
-    return fit(answer, len(entries), max_tokens)
+    return fit_entries(entries, max_tokens, "less related page", answer)
 
 
 def _related_entry(page: Json) -> RelatedEntry:
@@ -173,12 +168,10 @@ def history_answer(body: Json, max_tokens: int) -> HistoryAnswer:
         for each in body["commits"]
     ]
 
-    def answer(number: int) -> HistoryAnswer:
-        missing = len(entries) - number
-        left_out = f"{count(missing, 'older commit')} left out; ask with a higher max_tokens" if missing else None
-        return HistoryAnswer(path=body["path"], commits=entries[:number], left_out=left_out)
+    def answer(commits: list[CommitEntry], left_out: str | None) -> HistoryAnswer:
+        return HistoryAnswer(path=body["path"], commits=commits, left_out=left_out)
 
-    return fit(answer, len(entries), max_tokens)
+    return fit_entries(entries, max_tokens, "older commit", answer)
 
 
 class OrphansAnswer(ToolResponse):
@@ -201,14 +194,9 @@ def orphans_answer(body: Json, max_tokens: int) -> OrphansAnswer:
     paths = [page["path"] for finding in body["findings"] for page in finding["pages"]]
     total = sum(each["open"] for each in body["counts"])
     is_made = body["state"] == "ready"
+    notice = None if is_made else body.get("message") or "the report is being made; ask again in a moment"
 
-    def answer(number: int) -> OrphansAnswer:
-        missing = len(paths) - number
-        return OrphansAnswer(
-            pages=paths[:number],
-            total=total,
-            notice=None if is_made else body.get("message") or "the report is being made; ask again in a moment",
-            left_out=f"{count(missing, 'more page')} left out; ask with a higher max_tokens" if missing else None,
-        )
+    def answer(pages: list[str], left_out: str | None) -> OrphansAnswer:
+        return OrphansAnswer(pages=pages, total=total, notice=notice, left_out=left_out)
 
-    return fit(answer, len(paths), max_tokens)
+    return fit_entries(paths, max_tokens, "more page", answer)

@@ -150,7 +150,6 @@ def _within(passages: Sequence[Passage], room: int) -> list[Passage]:
 
 
 def _answer(bodies: Sequence[Json], passages: Sequence[Passage], found: Sequence[Passage], lost: Sequence[str]) -> SearchAnswer:
-    """Return an answer with the first of the passages found."""
     missing = len(found) - len(passages)
     what = [*lost, *([count(missing, "less relevant result")] if missing else [])]
     notices = dict.fromkeys(notice for body in bodies if (notice := notice_of(body)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from otterwiki_semantic.core.counts import count
-from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, fit
+from otterwiki_semantic.mcp.answers.base import Part, ToolResponse, fit_entries
 from otterwiki_semantic.mcp.backend import Json
 from otterwiki_semantic.mcp.untrusted_text import Markers
 
@@ -61,8 +61,7 @@ def status_answer(body: Json, max_tokens: int) -> StatusAnswer:
     """Return the state of the index, with the problems that fit into the budget. Errors: `BudgetError`."""
     problems = [ProblemEntry(message=problem["message"], hint=problem["hint"]) for problem in body["problems"]]
 
-    def answer(number: int) -> StatusAnswer:
-        missing = len(problems) - number
+    def answer(shown: list[ProblemEntry], left_out: str | None) -> StatusAnswer:
         return StatusAnswer(
             status=body["status"],
             indexed_commit=body["indexed_commit"],
@@ -74,8 +73,8 @@ def status_answer(body: Json, max_tokens: int) -> StatusAnswer:
             model=body["model"],
             rebuild=body["rebuild"]["state"],
             last_error=body["last_error"],
-            problems=problems[:number] or None,
-            left_out=f"{count(missing, 'problem')} left out; ask with a higher max_tokens" if missing else None,
+            problems=shown or None,
+            left_out=left_out,
         )
 
-    return fit(answer, len(problems), max_tokens)
+    return fit_entries(problems, max_tokens, "problem", answer)

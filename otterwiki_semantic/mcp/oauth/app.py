@@ -10,7 +10,7 @@ from mcp.server.auth.handlers.metadata import MetadataHandler
 from mcp.server.auth.middleware.auth_context import AuthContextMiddleware
 from mcp.server.auth.middleware.bearer_auth import BearerAuthBackend, RequireAuthMiddleware
 from mcp.server.auth.middleware.client_auth import AuthenticationError, ClientAuthenticator
-from mcp.server.auth.provider import ProviderTokenVerifier
+from mcp.server.auth.provider import AccessToken, ProviderTokenVerifier
 from mcp.server.auth.routes import (
     REVOCATION_PATH,
     build_metadata,
@@ -104,7 +104,8 @@ def _revocation_route(provider: WikiAuthorization) -> Route:
             client = await authenticator.authenticate_request(request)
         except AuthenticationError as error:
             return JSONResponse({"error": "invalid_client", "error_description": error.message}, 401, _NO_STORE)
-        await provider.revoke(client, str((await request.form()).get("token") or ""))
+        token = str((await request.form()).get("token") or "")
+        await provider.revoke_token(AccessToken(token=token, client_id=client.client_id, scopes=[SCOPE]))
         return Response(status_code=200, headers=_NO_STORE)
 
     return Route(REVOCATION_PATH, endpoint=cors_middleware(revoke, ["POST", "OPTIONS"]), methods=["POST", "OPTIONS"])

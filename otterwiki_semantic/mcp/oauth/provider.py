@@ -5,7 +5,12 @@ from __future__ import annotations
 import hmac
 import re
 import time
+from functools import partial
+from http import HTTPStatus
+from typing import Any
 
+import anyio.to_thread
+import msgspec
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import (
     AccessToken,
@@ -19,11 +24,12 @@ from mcp.server.auth.provider import (
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyUrl
 
-from otterwiki_semantic.core.records import CONSENT_PATH, ConsentRequest, Grant, Purpose, SecretKind
+from otterwiki_semantic.core.http import JsonClient, ProviderError
+from otterwiki_semantic.core.records import CONNECTIONS_PATH, CONSENT_PATH, ConsentRequest, Grant, Purpose, SecretKind, Tokens
 from otterwiki_semantic.core.signing import Signer
+from otterwiki_semantic.mcp.backend import BackendError
 from otterwiki_semantic.mcp.oauth.clients import SCOPE, Clients
 from otterwiki_semantic.mcp.oauth.settings import OAuthSettings
-from otterwiki_semantic.mcp.oauth.wiki import Connections
 
 CONSENT_SECONDS = 900
 """Enough to log in first."""
@@ -32,6 +38,7 @@ _SECRET = re.compile(r"[A-Za-z0-9_-]{43}")
 """Codes and tokens; the wiki is not asked about anything else."""
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
 _CONNECTION = "connection"
+_WIKI_SECONDS = 15.0
 
 
 def current_connection() -> str | None:
@@ -47,7 +54,7 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
         self._settings = settings
         self._token = token
         self._clients = Clients(settings.key)
-        self._connections = Connections(settings.wiki, settings.key)
+        self._connections = _Connections(settings.wiki, settings.key)
         self._consent = Signer(settings.key, Purpose.CONSENT)
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
@@ -83,14 +90,10 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
             return None
         return AuthorizationCode(
             code=authorization_code,
-            scopes=[SCOPE],
-            expires_at=found.expires,
-            client_id=found.client_id,
             code_challenge=found.code_challenge,
             redirect_uri=AnyUrl(found.redirect_uri),
             redirect_uri_provided_explicitly=found.is_redirect_explicit,
-            resource=self._settings.resource,
-            subject=found.account,
+            **self._facts(found),
         )
 
     async def exchange_authorization_code(
@@ -100,16 +103,7 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
 
     async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshToken | None:
         found = await self._find(refresh_token, SecretKind.REFRESH, client.client_id)
-        if found is None:
-            return None
-        return RefreshToken(
-            token=refresh_token,
-            client_id=found.client_id,
-            scopes=[SCOPE],
-            expires_at=int(found.expires),
-            resource=self._settings.resource,
-            subject=found.account,
-        )
+        return RefreshToken(token=refresh_token, **self._facts(found)) if found else None
 
     async def exchange_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: RefreshToken, _scopes: list[str]
@@ -121,29 +115,26 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
         if self._token and hmac.compare_digest(token.strip().encode(), self._token.encode()):
             return AccessToken(token=token, client_id="MCP_AUTH_TOKEN", scopes=[SCOPE], resource=self._settings.resource)
         found = await self._find(token, SecretKind.ACCESS)
-        if found is None:
-            return None
-        return AccessToken(
-            token=token,
-            client_id=found.client_id,
-            scopes=[SCOPE],
-            expires_at=int(found.expires),
-            resource=self._settings.resource,
-            subject=found.account,
-            claims={"iss": self._settings.issuer, _CONNECTION: found.connection},
-        )
+        claims = {"iss": self._settings.issuer, _CONNECTION: found.connection} if found else None
+        return AccessToken(token=token, claims=claims, **self._facts(found)) if found else None
 
     async def revoke_token(self, token: AccessToken | RefreshToken) -> None:
-        await self._connections.revoke(token.token, token.client_id)
-
-    async def revoke(self, client: OAuthClientInformationFull, token: str) -> None:
-        """End the connection of a token, if it is the client's."""
-        if _SECRET.fullmatch(token):
-            await self._connections.revoke(token, client.client_id)
+        """End the connection of a token, if it is its client's."""
+        if _SECRET.fullmatch(token.token):
+            await self._connections.revoke(token.token, token.client_id)
 
     async def _find(self, secret: str, kind: SecretKind, client_id: str | None = None) -> Grant | None:
         found = await self._connections.find(secret, client_id) if _SECRET.fullmatch(secret) else None
         return found if found is not None and found.kind is kind else None
+
+    def _facts(self, found: Grant) -> dict[str, Any]:
+        return {
+            "client_id": found.client_id,
+            "scopes": [SCOPE],
+            "expires_at": int(found.expires),
+            "resource": self._settings.resource,
+            "subject": found.account,
+        }
 
     async def _exchange(self, secret: str, client_id: str) -> OAuthToken:
         tokens = await self._connections.exchange(secret, client_id)
@@ -155,3 +146,34 @@ class WikiAuthorization(OAuthAuthorizationServerProvider[AuthorizationCode, Refr
         allowed = {self._settings.issuer, self._settings.resource}
         if resource is not None and resource.removesuffix("/") not in allowed:
             raise AuthorizeError("invalid_target", f"the resource of this server is {self._settings.resource}")
+
+
+class _Connections:
+    """The connections that a wiki stores. Errors: `BackendError` if it does not answer."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self._client = JsonClient(f"{url}{CONNECTIONS_PATH}/", key, connect_seconds=5)
+
+    async def find(self, secret: str, client: str | None = None) -> Grant | None:
+        """Return a code or token, if it is valid now; with an authenticated `client`, only one of that client."""
+        return msgspec.convert((await self._ask("lookup", secret, client)).get("grant"), Grant | None)
+
+    async def exchange(self, secret: str, client: str) -> Tokens | None:
+        """Return tokens for a code or a refresh token of an authenticated client, which cannot be used again."""
+        return msgspec.convert((await self._ask("exchange", secret, client)).get("tokens"), Tokens | None)
+
+    async def revoke(self, secret: str, client: str) -> None:
+        """End the connection that a token of an authenticated client belongs to."""
+        await self._ask("revoke", secret, client)
+
+    async def _ask(self, route: str, secret: str, client: str | None) -> dict[str, Any]:
+        send = partial(self._client.send, route, _WIKI_SECONDS, {"secret": secret, "client": client})
+        try:
+            answer = (await anyio.to_thread.run_sync(send, abandon_on_cancel=True)).answer()
+        except ProviderError as error:
+            if error.status == HTTPStatus.UNAUTHORIZED:
+                raise BackendError("OTTERWIKI_API_KEY is not the one that the wiki was started with") from None
+            raise BackendError(f"the wiki cannot say who may connect ({error.status or error.reason})") from None
+        if not isinstance(answer, dict):
+            raise BackendError("the wiki's answer is invalid; make sure that both have the same version of otterwiki-semantic")
+        return answer

@@ -55,6 +55,8 @@ def test_a_page_is_shown_to_people(repository: Path) -> None:
     assert "profile minilm: target 150, overlap 35, min 50 words" in answer.stdout
     assert "tokens, $0.00" in answer.stdout
     assert answer.stdout.splitlines()[-1].endswith("at $0.5 per million")
+    commit(repository, {"long.md": "# Long\n\n" + " " * 2_000_000})
+    assert run("chunks", "--repository", repository, "long").stderr.startswith("long: only its first ")
 
 
 def test_the_totals_are_those_of_the_index(repository: Path) -> None:
@@ -109,13 +111,6 @@ def test_no_server_is_asked(repository: Path) -> None:
     assert answer.stderr == ""
 
 
-def test_problems_of_a_page_are_named(tmp_path: Path) -> None:
-    long = make_repository(tmp_path / "long", {"pumps.md": "# Pumps\n\n" + " " * 2_000_000})
-    answer = run("chunks", "--repository", long, "pumps")
-    assert answer.returncode == 0
-    assert answer.stderr.startswith("pumps: only its first ")
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "part"),
     [
@@ -131,16 +126,11 @@ def test_a_mistake_is_explained(repository: Path, arguments: tuple[str, ...], co
     assert part in answer.stderr
 
 
-def test_an_excluded_page_says_why(repository: Path) -> None:
+def test_an_excluded_page_says_why_and_a_repository_without_a_commit_what_to_do(repository: Path) -> None:
     commit(repository, {"no.md": "---\nsearch: false\n---\n# Diary\n"})
     assert "excluded from search by its front matter" in run("chunks", "--repository", repository, "no").stderr
     answer = run("chunks", "--repository", repository, "house/pumps", SEMANTIC_EXCLUDE="House/Pumps.md")
-    assert answer.returncode == 1
-    assert "excluded from search by SEMANTIC_EXCLUDE" in answer.stderr
-
-
-def test_without_a_commit_there_is_nothing_to_divide(repository: Path) -> None:
+    assert (answer.returncode, "excluded from search by SEMANTIC_EXCLUDE" in answer.stderr) == (1, True)
     git(repository, "checkout", "-q", "--orphan", "other")
     answer = run("chunks", "--repository", repository, "--all")
-    assert answer.returncode == 1
-    assert "HEAD has no commit yet" in answer.stderr
+    assert (answer.returncode, "HEAD has no commit yet" in answer.stderr) == (1, True)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 from mcp.client import Client
-from mcp_types import CallToolResult, Tool
+from mcp_types import Tool
 
 from otterwiki_semantic.core.token_count import count_tokens
 from tests.support.handbook import HANDBOOK
@@ -61,15 +60,8 @@ def local(wiki: LiveWiki) -> Iterator[Agent]:
         yield connected
 
 
-def calling(tool: str, **arguments: object) -> Callable[[Client], Any]:
-    async def call(client: Client) -> CallToolResult:
-        return await client.call_tool(tool, arguments)
-
-    return call
-
-
 def answer(agent: Agent, tool: str, **arguments: object) -> str:
-    result: CallToolResult = agent.ask(calling(tool, **arguments))
+    result = agent.call(tool, **arguments)
     assert not result.is_error, text_of(result)
     assert result.structured_content is None
     return text_of(result)
@@ -90,10 +82,13 @@ def test_the_list_of_tools_costs_little(agent: Agent) -> None:
 def test_code_and_tables_are_found_whole_with_what_announces_them(agent: Agent) -> None:
     found = answer(agent, "semantic_search", query="ssh badger boiler --start")
     assert CODE.partition(LONG_NAME)[2].strip() in found
+    assert len(LONG_NAME) > 50
+    assert "boiler --stop" in answer(agent, "read_note", path="house/boiler", section=LONG_NAME)
 
 
-def test_passages_that_are_not_relevant_are_left_out_beside_others(agent: Agent) -> None:
+def test_irrelevant_passages_are_left_out_and_arguments_that_are_not_listed_taken(agent: Agent) -> None:
     assert "not relevant" not in answer(agent, "semantic_search", query="air in a radiator", n=10)
+    assert "radiator" in answer(agent, "semantic_search", query="radiator", mode="keyword", context=1, sort="updated")
 
 
 def test_several_questions_give_each_passage_once(agent: Agent) -> None:
@@ -104,15 +99,6 @@ def test_several_questions_give_each_passage_once(agent: Agent) -> None:
     assert len(places) == len(set(places)) >= 1
     assert "question 1, 2" in found
     assert "Nothing seems to be about question 3." in found
-
-
-def test_a_long_name_of_a_section_is_read(agent: Agent) -> None:
-    assert len(LONG_NAME) > 50
-    assert "boiler --stop" in answer(agent, "read_note", path="house/boiler", section=LONG_NAME)
-
-
-def test_arguments_that_are_not_listed_are_taken(agent: Agent) -> None:
-    assert "radiator" in answer(agent, "semantic_search", query="radiator", mode="keyword", context=1, sort="updated")
 
 
 @pytest.mark.parametrize("which", ["agent", "local"])
@@ -136,5 +122,4 @@ def test_a_connector_searches_and_fetches(agent: Agent, wiki: LiveWiki) -> None:
     assert "If it gurgles" in page["text"]
     whole = json.loads(answer(agent, "fetch", id="house/boiler"))
     assert whole["text"].strip() == CODE.strip()
-    unknown: CallToolResult = agent.ask(calling("fetch", id="house/nowhere"))
-    assert unknown.is_error
+    assert agent.error("fetch", id="house/nowhere")

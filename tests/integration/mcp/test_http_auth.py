@@ -81,30 +81,32 @@ def test_secrets_are_in_no_log_and_in_no_representation(guarded: Server) -> None
     assert "another-secret" not in repr(vars(RestBackend("http://127.0.0.1:9", "another-secret")))
 
 
-def test_a_wiki_that_does_not_answer_is_given_up() -> None:
-    async def ask(url: str) -> None:
-        await RestBackend(url, "schlüssel", answer_seconds=0.05).status()
+def test_a_wiki_that_does_not_answer_is_given_up_and_too_much_is_not_sent() -> None:
+    async def ask(url: str, path: str) -> None:
+        await RestBackend(url, "schlüssel", answer_seconds=0.05).page(path, {})
 
-    with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(BackendError, match="did not answer in time"):
-        anyio.run(ask, f"http://127.0.0.1:{silent.getsockname()[1]}")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        for path, said in (("home", "did not answer in time"), ("x" * 70_000, "too long")):
+            with pytest.raises(BackendError, match=said):
+                anyio.run(ask, url, path)
 
 
 def test_the_command_says_in_one_line_what_it_lacks(tmp_path: Path) -> None:
-    answer = run("--http", "0.0.0.0:0", "--url", "http://127.0.0.1:9")
-    assert answer.returncode == 1
-    assert answer.stderr.startswith("Error: other machines can reach 0.0.0.0: set MCP_AUTH_TOKEN")
-    assert answer.stderr.count("\n") == 1
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        in_use = run("--http", address, "--url", "http://127.0.0.1:9")
+    guess = run("--http", "0.0.0.0:0", "--url", "http://127.0.0.1:9")
+    for answer, said in (
+        (guess, "other machines can reach 0.0.0.0: set MCP_AUTH_TOKEN"),
+        (in_use, f"cannot listen on {address}: "),
+    ):
+        assert answer.returncode == 1
+        assert answer.stderr.startswith(f"Error: {said}")
+        assert answer.stderr.count("\n") == 1
     assert "no wiki given" in run().stderr
     assert "cannot be combined" in run("--url", "http://h", "--repository", str(tmp_path)).stderr
     assert "not a git repository" in run("--repository", str(tmp_path)).stderr
-
-
-def test_a_port_in_use_is_said_in_one_line() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        answer = run("--http", address, "--url", "http://127.0.0.1:9")
-    assert answer.returncode == 1
-    assert answer.stderr.startswith(f"Error: cannot listen on {address}: ")
 
 
 def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
@@ -113,21 +115,6 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it() -> None:
     answer = subprocess.run(command, env=environment(), capture_output=True, text=True, check=False)
     assert answer.returncode == 1
     assert answer.stderr.endswith("pip install 'otterwiki-semantic[mcp]'\n")
-
-
-def test_nothing_but_the_protocol_is_on_standard_output() -> None:
-    given = '{"jsonrpc": "2.0", "id": 1, "method": "ping"}\nnot json\n'
-    answer = subprocess.run(
-        [PROGRAM, "mcp", "--url", "http://127.0.0.1:9"],
-        env=environment(),
-        input=given,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert answer.returncode == 0
-    assert answer.stdout
-    assert all(line.startswith("{") for line in answer.stdout.splitlines())
 
 
 @pytest.mark.parametrize("name", [signal.SIGINT, signal.SIGTERM])
@@ -141,11 +128,3 @@ def test_a_server_on_standard_input_ends_when_it_is_told_to(name: signal.Signals
         assert process.stdout.readline(), "it serves"
         process.send_signal(name)
         assert process.wait(20) == -name
-
-
-def test_what_no_address_can_hold_is_refused_in_words() -> None:
-    async def ask() -> None:
-        await RestBackend("http://127.0.0.1:9").page("x" * 70_000, {})
-
-    with pytest.raises(BackendError, match="too long"):
-        anyio.run(ask)

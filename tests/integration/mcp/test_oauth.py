@@ -101,6 +101,7 @@ def test_a_client_of_the_sdk_connects_asks_and_refreshes(server: str, reader: Br
     auth = sdk_auth(f"{server}/mcp", reader, storage)
     assert "garden" in ask(auth, server, "list_notes")
     assert storage.tokens.access_token not in {"expired", first.access_token}
+    assert "garden" in ask(None, server, "list_notes", token=STATIC), "the static token stays"
 
 
 def test_metadata_says_what_is_supported(server: str) -> None:
@@ -117,10 +118,6 @@ def test_metadata_says_what_is_supported(server: str) -> None:
     assert "none" in metadata["token_endpoint_auth_methods_supported"]
     for name in ("authorization_endpoint", "token_endpoint", "registration_endpoint", "revocation_endpoint"):
         assert metadata[name].startswith(server)
-
-
-def test_the_static_token_stays(server: str) -> None:
-    assert "garden" in ask(None, server, "list_notes", token=STATIC)
 
 
 @pytest.mark.parametrize("method", ["none", "client_secret_post"])
@@ -158,20 +155,18 @@ def test_a_program_is_denied(client: RawClient, reader: Browser, server: str) ->
 # Permissions
 
 
-def test_a_token_has_the_permissions_of_its_account(server: str, admin: Browser, reader: Browser) -> None:
-    its = RawClient(server).connect(reader)["access_token"]
-    assert "no ADMIN permission" in ask(None, server, "reindex", token=its)
-    assert "no ADMIN" not in ask(None, server, "reindex", token=RawClient(server).connect(admin)["access_token"])
-
-
-@pytest.mark.parametrize("may_write", [False, True])
-def test_a_program_of_an_administrator_changes_something_only_if_it_may_write(
-    server: str, admin: Browser, monkeypatch: pytest.MonkeyPatch, *, may_write: bool
+def test_a_token_has_the_permissions_of_its_account_and_writes_only_if_that_was_allowed(
+    server: str, admin: Browser, reader: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admin, "may_write", may_write)
-    token = RawClient(server).connect(admin)["access_token"]
-    said = ask(None, server, "reindex", token=token)
-    assert ("allowed to read, not to write" in said) is not may_write, said
+    def said_to(person: Browser) -> str:
+        return ask(None, server, "reindex", token=RawClient(server).connect(person)["access_token"])
+
+    assert "no ADMIN permission" in said_to(reader)
+    for may_write in (False, True):
+        monkeypatch.setattr(admin, "may_write", may_write)
+        said = said_to(admin)
+        assert "no ADMIN" not in said
+        assert ("allowed to read, not to write" in said) is not may_write, said
 
 
 def test_a_token_dies_with_its_account(server: str, wiki: LiveWiki) -> None:
@@ -239,26 +234,8 @@ def test_a_redirect_uri_that_is_not_registered_gets_nothing(client: RawClient, r
         assert "location" not in answer.headers
     code = reader.decide(client.address())["code"]
     assert client.redeem(code, redirect_uri="https://evil.example.org/callback").status_code == 400
-
-
-@pytest.mark.parametrize(
-    "uri",
-    [
-        "http://evil.example.org/",
-        "javascript:alert(1)",
-        "data:text/html,x",
-        "ms-msdt:x",
-        "search-ms:x",
-        "view-source:x",
-        "https://user@evil.example.org/",
-        f"{REDIRECT}#x",
-        "microsoft-edge:https://evil.example.org/",
-    ],
-)
-def test_dangerous_redirect_uris_cannot_be_registered(client: RawClient, uri: str) -> None:
-    answer = client.register(redirect_uris=[REDIRECT, uri])
-    assert answer.status_code == 400
-    assert answer.json()["error"] in {"invalid_redirect_uri", "invalid_client_metadata"}
+    refused = client.register(redirect_uris=[REDIRECT, "javascript:alert(1)"])
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_redirect_uri")
 
 
 def test_an_answer_of_another_issuer_is_refused(server: str, client: RawClient, reader: Browser) -> None:
@@ -266,15 +243,6 @@ def test_an_answer_of_another_issuer_is_refused(server: str, client: RawClient, 
     with pytest.raises(BaseExceptionGroup) as error:
         ask(sdk_auth(f"{server}/mcp", reader, Storage(), issuer="https://evil.example.org"), server, "list_notes")
     assert error.group_contains(OAuthFlowError)
-
-
-def test_a_code_is_of_use_once_and_its_replay_ends_the_connection(client: RawClient, reader: Browser) -> None:
-    code = reader.decide(client.address())["code"]
-    tokens = client.redeem(code).json()
-    assert client.ping(tokens["access_token"]).status_code == 200
-    assert client.redeem(code).json()["error"] == "invalid_grant"
-    assert client.ping(tokens["access_token"]).status_code == 401
-    assert client.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
 
 
 def test_a_spent_code_ends_a_connection_only_at_the_token_endpoint_with_its_client(
@@ -290,7 +258,8 @@ def test_a_spent_code_ends_a_connection_only_at_the_token_endpoint_with_its_clie
         assert revoking.revoke(code).status_code == 200
     assert client.ping(tokens["access_token"]).status_code == 200, "the connection goes on"
     assert client.redeem(code).json()["error"] == "invalid_grant"
-    assert client.ping(tokens["access_token"]).status_code == 401
+    assert client.ping(tokens["access_token"]).status_code == 401, "it was sent twice"
+    assert client.refresh(tokens["refresh_token"]).json()["error"] == "invalid_grant"
 
 
 def test_consent_shows_the_whole_address_that_the_browser_is_sent_to(server: str, reader: Browser) -> None:
@@ -317,27 +286,28 @@ def test_a_stolen_code_is_of_no_use_to_others(client: RawClient, server: str, re
     assert RawClient(server, verifier=client.verifier).redeem(code).json()["error"] == "invalid_grant"
     assert client.redeem(code, code_verifier="x" * 50).json()["error"] == "invalid_grant"
     assert client.redeem(code).status_code == 200
+    with_secret = RawClient(server, method="client_secret_post")
+    code = reader.decide(with_secret.address())["code"]
+    with_secret.registration["client_secret"] = "wrong"
+    answer = with_secret.redeem(code)
+    assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
 
 
-def test_pkce_cannot_be_downgraded(client: RawClient, reader: Browser) -> None:
-    for changed in (
-        {"code_challenge": None},
-        {"code_challenge_method": "plain"},
-        {"code_challenge": "short"},
-        {"code_challenge": client.verifier, "code_challenge_method": None},
+def test_pkce_cannot_be_downgraded_and_no_other_server_gets_a_token(client: RawClient, reader: Browser) -> None:
+    for changed, error in (
+        ({"code_challenge": None}, "invalid_request"),
+        ({"code_challenge_method": "plain"}, "invalid_request"),
+        ({"code_challenge": "short"}, "invalid_request"),
+        ({"code_challenge": client.verifier, "code_challenge_method": None}, "invalid_request"),
+        ({"resource": "https://elsewhere.example.org/mcp"}, "invalid_target"),
     ):
         answer = httpx.get(client.address(**changed))
         assert answer.status_code == 302
         assert answer.headers["location"].startswith(REDIRECT)
-        assert "error=invalid_request" in answer.headers["location"]
+        assert f"error={error}" in answer.headers["location"]
     code = reader.decide(client.address())["code"]
     assert client.token(grant_type="authorization_code", code=code, redirect_uri=REDIRECT).status_code == 400
     assert client.redeem(code, code_verifier=client.challenge()).json()["error"] == "invalid_grant"
-
-
-def test_a_token_for_another_server_is_not_issued(client: RawClient) -> None:
-    answer = httpx.get(client.address(resource="https://elsewhere.example.org/mcp"))
-    assert "error=invalid_target" in answer.headers["location"]
 
 
 def test_consent_needs_a_login_and_the_token_of_its_form(client: RawClient, wiki: LiveWiki, reader: Browser) -> None:
@@ -370,7 +340,7 @@ def test_people_who_log_in_first_come_back_to_the_page(client: RawClient, wiki: 
     assert "Raw client" in fresh.session.post(f"{wiki.url}/-/login", data=values).text
 
 
-def test_a_forged_request_is_not_shown(client: RawClient, wiki: LiveWiki, reader: Browser) -> None:
+def test_a_forged_request_or_client_is_unknown(client: RawClient, wiki: LiveWiki, reader: Browser) -> None:
     signed = httpx.get(client.address()).headers["location"].split("request=", 1)[1]
     payload, _, signature = signed.rpartition(".")
     for forged in (f"{payload[:-2]}xx.{signature}", f"{payload}.{signature[:-3]}abc", payload, client.id, ""):
@@ -378,9 +348,6 @@ def test_a_forged_request_is_not_shown(client: RawClient, wiki: LiveWiki, reader
         assert page.status_code == 400
         assert "not valid" in page.text
         assert reader.post(CONSENT, CONSENT, request=forged, decision="allow").status_code == 400
-
-
-def test_clients_that_never_registered_are_unknown(client: RawClient) -> None:
     payload, _, signature = client.id.rpartition(".")
     for forged in ("unknown", f"{payload}.{signature[::-1]}", "x" * 5_000):
         assert httpx.get(client.address(client_id=forged)).status_code == 400
@@ -408,14 +375,6 @@ def test_only_the_key_asks_for_tokens(client: RawClient, wiki: LiveWiki, reader:
             assert answer.status_code == 401
     assert wiki.api("GET", "/semantic-search/status", key=tokens["access_token"]).status == 401, "it is the MCP server's"
     assert wiki.api("GET", "/semantic-search/status", key="connection.abc.def").status == 401
-
-
-def test_a_secret_of_a_client_is_checked(server: str, reader: Browser) -> None:
-    client = RawClient(server, method="client_secret_post")
-    code = reader.decide(client.address())["code"]
-    client.registration["client_secret"] = "wrong"
-    answer = client.redeem(code)
-    assert (answer.status_code, answer.json()["error"]) == (401, "invalid_client")
 
 
 def test_a_wiki_without_accounts_connects_nobody(wiki: LiveWiki, client: RawClient) -> None:

@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
-from anyio.from_thread import start_blocking_portal
-from mcp.client import Client
-from mcp.client.streamable_http import streamable_http_client
 
 from otterwiki_semantic.core.token_count import count_tokens
+from tests.integration.mcp.test_oauth import ask
 from tests.support.live_wiki import LiveWiki, git, head_of, make_repository
 from tests.support.mcp_clients import Agent, Server, http_server
 from tests.support.oauth import API_KEY, Browser, Storage, sdk_auth
@@ -118,22 +114,12 @@ def test_a_connected_program_writes_only_if_the_person_has_allowed_it(
     url = f"http://127.0.0.1:{port}"
     arguments = ("--http", port, "--url", wiki.url, "--public-url", url, "--allow-write")
     with http_server(tmp_path / "mcp.log", *arguments, OTTERWIKI_API_KEY=API_KEY):
-
-        @asynccontextmanager
-        async def connected() -> Any:
-            async with (
-                httpx2.AsyncClient(auth=sdk_auth(f"{url}/mcp", person, Storage()), timeout=60) as http,
-                Client(streamable_http_client(f"{url}/mcp", http_client=http)) as found,
-            ):
-                yield found
-
+        auth = sdk_auth(f"{url}/mcp", person, Storage())
         before = head_of(wiki.repository)
-        with start_blocking_portal() as portal, portal.wrap_async_context_manager(connected()) as found:
-            agent = Agent(portal, found)
-            assert "garden" in agent.text("list_notes")
-            if is_allowed:
-                agent.text("write_note", path=f"notes/of-{person.email.partition('@')[0]}", text="# Mine\n")
-                assert git(wiki.repository, "log", "-1", "--format=%ae") == person.email
-            else:
-                assert "allowed to read, not to write" in agent.error("write_note", path="notes/none", text="# None\n")
-                assert head_of(wiki.repository) == before
+        path = f"notes/of-{person.email.partition('@')[0]}"
+        said = ask(auth, url, "write_note", path=path, text="# Mine\n")
+        if is_allowed:
+            assert git(wiki.repository, "log", "-1", "--format=%ae") == person.email
+        else:
+            assert "allowed to read, not to write" in said
+            assert head_of(wiki.repository) == before

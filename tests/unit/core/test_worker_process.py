@@ -7,9 +7,9 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,11 +18,6 @@ from otterwiki_semantic.core.worker_process import MEMORY_BYTES, WorkerProcess
 from tests.support.live_wiki import eventually
 from tests.support.paths import ROOT
 from tests.support.processes import is_running
-
-_SAMPLED = -8
-"""The clock that Linux limits processor time by: whatever runs at a tick of the kernel has run since the one before."""
-_DRIFT_SECONDS = 1.4
-"""More than the calls that follow may take, even in whole seconds."""
 
 
 @pytest.fixture
@@ -43,59 +38,34 @@ def test_results_and_errors_are_those_of_the_function(worker: WorkerProcess) -> 
     assert caught.value.nearest == ("a", "b")
 
 
-def test_one_process_answers_all_calls(worker: WorkerProcess) -> None:
-    assert worker.call(5, os.getpid) == worker.call(5, os.getpid) != os.getpid()
+def test_one_process_answers_all_calls_until_it_is_closed(worker: WorkerProcess) -> None:
+    process = worker.call(5, os.getpid)
+    assert process == worker.call(5, os.getpid) != os.getpid()
+    worker.close()
+    assert not is_running(process)
+    with pytest.raises(LimitExceededError):
+        worker.call(5, len, "abc")
 
 
-def test_what_cannot_be_interrupted_is_ended(worker: WorkerProcess) -> None:
-    with pytest.raises(LimitExceededError, match="took longer than 1 s of processor time"):
-        worker.call(1, re.sub, r"(\s+|^)#+\s*$", "", "a" + " " * 150_000 + "x")
+@pytest.mark.parametrize(
+    ("seconds", "call", "message"),
+    [
+        (1, (re.sub, r"(\s+|^)#+\s*$", "", "a" + " " * 150_000 + "x"), "took longer than 1 s of processor time"),
+        (0.1, (signal.pause,), "took longer than 1 s"),
+        (5, (bytes, MEMORY_BYTES), "takes more than 1,024 MB of memory"),
+        (5, (os._exit, 3), "status 3"),
+    ],
+    ids=["cannot be interrupted", "waits", "memory", "ends"],
+)
+def test_what_exceeds_its_limits_is_ended_and_the_next_call_answered(
+    worker: WorkerProcess, seconds: float, call: tuple[Any, ...], message: str
+) -> None:
+    with pytest.raises(LimitExceededError, match=message):
+        worker.call(seconds, *call)
     assert worker.call(5, len, "abc") == 3
 
 
-def run_at_ticks() -> float:
-    """Run at each tick and sleep in between, for a few seconds; return what the sampled clock is ahead of the exact one."""
-
-    def drift() -> float:
-        return time.clock_gettime(_SAMPLED) - time.process_time()
-
-    end = time.monotonic() + 20
-    while drift() < _DRIFT_SECONDS and time.monotonic() < end:
-        now = time.clock_gettime(_SAMPLED)
-        while time.clock_gettime(_SAMPLED) == now:
-            pass
-        time.sleep(0.002)
-    return drift()
-
-
-def run(seconds: float) -> None:
-    end = time.process_time() + seconds
-    while time.process_time() < end:
-        pass
-
-
-def test_calls_before_do_not_count_by_any_clock(worker: WorkerProcess) -> None:
-    if worker.call(30, run_at_ticks) < _DRIFT_SECONDS:
-        pytest.skip("both clocks of this kernel are the same")
-    worker.call(0.3, run, 0.05)
-    worker.call(0.3, run, 0.05)
-
-
-def test_a_call_that_only_waits_is_ended(worker: WorkerProcess) -> None:
-    with pytest.raises(LimitExceededError, match="took longer than 1 s"):
-        worker.call(0.1, signal.pause)
-    assert worker.call(5, len, "abc") == 3
-
-
-def test_memory_is_limited(worker: WorkerProcess) -> None:
-    with pytest.raises(LimitExceededError, match="takes more than 1,024 MB of memory"):
-        worker.call(5, bytes, MEMORY_BYTES)
-    assert worker.call(5, len, "abc") == 3
-
-
-def test_a_process_that_ends_is_replaced(worker: WorkerProcess) -> None:
-    with pytest.raises(LimitExceededError, match="status 3"):
-        worker.call(5, os._exit, 3)
+def test_a_killed_process_is_replaced(worker: WorkerProcess) -> None:
     os.kill(worker.call(5, os.getpid), signal.SIGKILL)
     assert worker.call(5, len, "abc") == 3
 
@@ -106,15 +76,6 @@ def test_an_idle_process_ends_and_another_one_answers() -> None:
     eventually(lambda: not is_running(first))
     assert worker.call(5, os.getpid) != first
     worker.close()
-
-
-def test_a_closed_one_answers_nothing_and_leaves_no_process() -> None:
-    worker = WorkerProcess()
-    process = worker.call(5, os.getpid)
-    worker.close()
-    assert not is_running(process)
-    with pytest.raises(LimitExceededError):
-        worker.call(5, len, "abc")
 
 
 def hold(file: Path) -> None:

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from otterwiki_semantic.mcp.answers.base import ToolResponse
 from otterwiki_semantic.mcp.answers.lists import pages_answer, related_answer
-from otterwiki_semantic.mcp.answers.outline import sections_answer
-from otterwiki_semantic.mcp.answers.page import note_answer
+from otterwiki_semantic.mcp.answers.page import note_answer, sections_answer
 from otterwiki_semantic.mcp.answers.search import search_answer
 from otterwiki_semantic.mcp.answers.status import status_answer
 from otterwiki_semantic.mcp.backend import BackendError
