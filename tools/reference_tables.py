@@ -1,6 +1,7 @@
 """Write the tables of request parameters into the docs, from the records that define them: ``make docs``.
 
-A table stands between ``<!-- parameters of NAME -->`` and ``<!-- end -->``; NAME is a class of `core.records`.
+A table is between ``<!-- parameters of NAME -->`` and ``<!-- end -->``; NAME is a class of `core.records`. With
+``<!-- parameters of NAME without BASE -->`` the table omits the parameters of the class BASE.
 """
 
 from __future__ import annotations
@@ -13,17 +14,19 @@ from otterwiki_semantic.core import records
 from otterwiki_semantic.core.parameters import Parameter, parameters_of
 
 DOCS = Path(__file__).parent.parent / "docs"
-_TABLE = re.compile(r"(<!-- parameters of (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+_TABLE = re.compile(r"(<!-- parameters of (\w+)(?: without (\w+))? -->\n).*?(<!-- end -->)", re.DOTALL)
 _HEAD = "| parameter | default | allowed | meaning |\n|---|---|---|---|\n"
 
 
 def with_tables(text: str) -> str:
     """Return a document with its tables of parameters as they are defined now."""
-    return _TABLE.sub(lambda match: f"{match[1]}{_table(getattr(records, match[2]))}{match[3]}", text)
+    return _TABLE.sub(lambda match: f"{match[1]}{_table(match[2], match[3])}{match[4]}", text)
 
 
-def _table(record: type) -> str:
-    return _HEAD + "".join(f"{_row(each)}\n" for each in parameters_of(record))
+def _table(name: str, base: str | None) -> str:
+    omitted = {parameter.name for parameter in parameters_of(getattr(records, base))} if base else set()
+    shown = (parameter for parameter in parameters_of(getattr(records, name)) if parameter.name not in omitted)
+    return _HEAD + "".join(f"{_row(parameter)}\n" for parameter in shown)
 
 
 def _row(parameter: Parameter) -> str:
