@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 
+from rapidfuzz import fuzz
+
 from otterwiki_semantic.content.analysis.tokenizer import fold, name_key
-from otterwiki_semantic.content.analysis.trigrams import trigram_similarity
 from otterwiki_semantic.content.chunking.chunker import shorten_heading
 from otterwiki_semantic.content.chunking.sizes import count_words, section_size
 from otterwiki_semantic.core.chunk_profiles import SizeUnit
@@ -185,7 +186,7 @@ def _not_found(name: str, headed: Sequence[OutlineEntry], title: str) -> Section
     heading = _SEPARATOR.split(name.strip())[-1]
 
     def similarity(entry: OutlineEntry) -> float:
-        return max(trigram_similarity(heading, entry.heading), trigram_similarity(name, " > ".join(entry.path)))
+        return max(fuzz.ratio(_key(heading), _key(entry.heading)), fuzz.ratio(_key(name), _key(" > ".join(entry.path))))
 
     nearest = sorted(zip(headed, full_names(headed, title), strict=True), key=lambda item: -similarity(item[0]))
     names = [full_name for _, full_name in nearest[:_MAX_LISTED]]
