@@ -274,9 +274,7 @@ def test_a_server_of_another_kind_is_unreachable(status: int, kind: str, reason:
             thread.join()
 
 
-def test_a_server_started_again_without_its_data_is_noticed_and_can_be_filled_again(
-    server: RunningChroma, tmp_path: Path
-) -> None:
+def test_a_server_started_again_without_its_data_is_noticed(server: RunningChroma, tmp_path: Path) -> None:
     server.start()
     rows = unit_rows(3)
     vectors = on_server(server.url, "otterwiki-test", tmp_path)
@@ -289,12 +287,11 @@ def test_a_server_started_again_without_its_data_is_noticed_and_can_be_filled_ag
             vectors.query(rows[0], 1)
         assert not isinstance(failure.value, VectorStoreUnreachableError)
         assert server.url in str(failure.value)
-    assert vectors.count() == 0
-    with pytest.raises(VectorStoreError, match="has lost"):
-        vectors.query(rows[0], 1)
-    vectors.upsert(stored(rows))
-    assert list(vectors.query(rows[2], 1)) == ["v2"]
-    vectors.close()
+    vectors.destroy()
+    again = on_server(server.url, "otterwiki-test", tmp_path)
+    again.upsert(stored(rows))
+    assert list(again.query(rows[2], 1)) == ["v2"]
+    again.close()
 
 
 @pytest.mark.parametrize("call", ["count", "upsert", "delete"])
@@ -310,7 +307,6 @@ def test_whichever_call_is_first_tells_of_a_lost_collection(shared_server: Runni
     }
     with pytest.raises(VectorStoreError, match="has lost"):
         calls[call]()
-    assert vectors.count() == 0
     vectors.destroy()
 
 
