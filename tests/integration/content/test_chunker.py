@@ -87,26 +87,12 @@ def test_the_fingerprint_of_the_bundled_model_is_unchanged(model: BundledModel) 
         assert profile.fingerprint == "3/minilm/254/150/50/35/0.2"
 
 
-@given(source=PAGES | RAW)
-def test_no_chunk_is_empty_or_larger_than_the_window(model: BundledModel, source: str) -> None:
-    chunks = chunks_of(source, counter=model)
-    assert all(body(chunk).strip() for chunk in chunks)
-    assert all(tokens <= MINILM.window for tokens in model.count_tokens([chunk.text for chunk in chunks]))
-
-
 @given(title=st.lists(WORDS, max_size=400).map(" ".join), heading=st.lists(WORDS, min_size=1, max_size=400).map(" ".join))
 def test_a_long_heading_path_is_shortened_and_loses_no_word(model: BundledModel, title: str, heading: str) -> None:
     chunks = chunks_of(f"# {heading}\n\n{sentences(30)}", title, counter=model)
     assert all(tokens <= MINILM.window for tokens in model.count_tokens([chunk.text for chunk in chunks]))
     shown = " ".join(chunk.text for chunk in chunks).split()
     assert all(any(word in found for found in shown) for word in heading.split())
-
-
-@pytest.mark.parametrize("profile", [Profile("small", window=64, target=40, min_size=10, overlap=8), MINILM])
-@given(source=PAGES)
-def test_every_profile_keeps_its_window(model: BundledModel, profile: Profile, source: str) -> None:
-    chunks = chunks_of(source, profile=profile, counter=model)
-    assert all(tokens <= profile.window for tokens in model.count_tokens([chunk.text for chunk in chunks]))
 
 
 def test_a_word_larger_than_the_window_is_divided(model: BundledModel) -> None:

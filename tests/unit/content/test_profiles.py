@@ -24,12 +24,6 @@ def test_the_profile_follows_the_model(window: int, name: str) -> None:
     assert profile_named(AUTO, window) == replace(PROFILES[name], window=window)
 
 
-def test_no_two_profiles_make_one_index() -> None:
-    profiles = [profile_named(name, window) for name in PROFILES for window in (254, 510)]
-    assert len({profile.fingerprint for profile in profiles}) == len(profiles)
-    assert len({replace(profile, name="x").fingerprint for profile in profiles}) == len(profiles)
-
-
 def test_the_error_for_an_unknown_profile_lists_the_others() -> None:
     with pytest.raises(ConfigError, match="no chunk profile 'short'; there are: auto, minilm, long, sections, heading2, fixed"):
         profile_named("short", 254)
@@ -123,18 +117,6 @@ def test_long_repeats_whole_paragraphs() -> None:
         repeated = body(chunk)[: chunk.overlap_length].split("\n\n")
         assert len(repeated) == 2
         assert set(repeated) < set(paragraphs)
-
-
-def test_long_repeats_nothing_of_a_paragraph_that_is_too_long() -> None:
-    chunks = chunks_of("## S\n\n" + "\n\n".join(sentences(30) for _ in range(5)), profile=LONG)
-    assert len(chunks) == 5
-    assert [chunk.overlap_length for chunk in chunks] == [0] * 5
-
-
-def test_long_repeats_sentences_where_it_divides_a_paragraph() -> None:
-    chunks = chunks_of(sentences(120), profile=LONG)
-    assert len(chunks) > 2
-    assert all(80 <= count_words(body(chunk)[: chunk.overlap_length]) <= 100 for chunk in chunks[1:])
 
 
 # Heading 2
@@ -234,12 +216,6 @@ def test_fixed_names_the_section_that_most_of_a_chunk_is_of() -> None:
         number = chunk.anchor.removeprefix("part-")
         assert counts[number] == max(counts.values())
         assert chunk.section_path == ("Page", f"Part {number}")
-
-
-def test_fixed_joins_an_end_of_less_than_100_characters() -> None:
-    for count in range(10, 40):
-        last = chunks_of(sentences(count), profile=FIXED)[-1]
-        assert len(new_text(last)) >= 100
 
 
 @pytest.mark.parametrize("separator", ["", " "])

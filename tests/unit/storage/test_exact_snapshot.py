@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -217,33 +216,3 @@ def test_a_full_disk_is_not_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyP
     catalog.reader.save_exact_index()
     assert {path.name for path in tmp_path.iterdir()} == {"catalog.sqlite3", "catalog.sqlite3-wal", "catalog.sqlite3-shm"}
     assert answer(catalog) == expected
-
-
-def test_searches_go_on_while_it_is_written_and_filled(tmp_path: Path) -> None:
-    catalog = opened(tmp_path)
-    texts = [f"late {number}" for number in range(200)]
-    put(catalog, "late", texts, embed=False)
-    put(catalog, "first", ["first"])
-    wrong: list[object] = []
-    done = threading.Event()
-
-    def search() -> None:
-        while not done.is_set():
-            for _, vector, _, _, cosine in answer(catalog, "late 7", 300):
-                # a search may see a state with a vector that it cannot read yet, which is then compared as int8
-                if abs(cosine - expected[vector]) > 0.05:
-                    wrong.append((vector, cosine))
-
-    expected = {vector_id(text): float(unit(text) @ unit("late 7")) for text in (*texts, "first")}
-    threads = [threading.Thread(target=search) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for start in range(0, 200, 10):
-        catalog.add_vectors([StoredVector(vector_id(text), unit(text)) for text in texts[start : start + 10]])
-        catalog.reader.save_exact_index()
-    done.set()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-    assert answer(catalog, "late 7", 300)[0][2:4] == ("late", 7)
-    assert len(answer(catalog, "late 7", 300)) == 201
