@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import shutil
 import socket
 import threading
 import time
@@ -230,16 +229,6 @@ def test_threads_wait_for_a_silent_server_together(tmp_path: Path) -> None:
         vectors.close()
 
 
-def test_an_opened_collection_whose_server_falls_silent_is_unreachable_in_time(server: RunningChroma, tmp_path: Path) -> None:
-    server.start()
-    vectors = on_server(server.url, "otterwiki-test", tmp_path, answer_seconds=0.5)
-    vectors.upsert(stored(unit_rows(1)))
-    server.stop()
-    with socket.create_server(("127.0.0.1", server.port)):
-        assert_unreachable(vectors, r"no answer within 0\.5 s", seconds=3)
-    vectors.close()
-
-
 @pytest.mark.parametrize(
     ("status", "kind", "reason"),
     [
@@ -272,26 +261,6 @@ def test_a_server_of_another_kind_is_unreachable(status: int, kind: str, reason:
             vectors.close()
             other.shutdown()
             thread.join()
-
-
-def test_a_server_started_again_without_its_data_is_noticed(server: RunningChroma, tmp_path: Path) -> None:
-    server.start()
-    rows = unit_rows(3)
-    vectors = on_server(server.url, "otterwiki-test", tmp_path)
-    vectors.upsert(stored(rows))
-    server.stop()
-    shutil.rmtree(server.directory)
-    server.start()
-    for _ in range(2):
-        with pytest.raises(VectorStoreError, match="has lost the collection otterwiki-test") as failure:
-            vectors.query(rows[0], 1)
-        assert not isinstance(failure.value, VectorStoreUnreachableError)
-        assert server.url in str(failure.value)
-    vectors.destroy()
-    again = on_server(server.url, "otterwiki-test", tmp_path)
-    again.upsert(stored(rows))
-    assert list(again.query(rows[2], 1)) == ["v2"]
-    again.close()
 
 
 @pytest.mark.parametrize("call", ["count", "upsert", "delete"])

@@ -151,11 +151,6 @@ def test_a_passage_without_a_vector_is_known_but_near_to_nothing(catalog: Catalo
         assert [candidate.path for candidate, _ in found.nearest(unit("embedded"), 5)] == ["a"]
 
 
-def test_an_empty_catalog_has_nothing(catalog: Catalog) -> None:
-    assert nearest(catalog, unit("one"), 5) == []
-    assert nearest(catalog, unit("one"), 5, tag="none") == []
-
-
 def test_unknown_chunks_are_left_out(catalog: Catalog) -> None:
     put(catalog, "a", ["one"])
     with catalog.snapshot():
@@ -278,10 +273,6 @@ def test_int8_finds_and_scores_what_float32_does(tmp_path: Path) -> None:
     assert quick.vectors(ids)[0] == pytest.approx(exact.vectors(ids)[0], abs=0.01)
     assert quick.vectors_or_zeros([0, *ids])[1:] == pytest.approx(exact.vectors(ids)[0], abs=0.01)
     assert quick.page_means()[1] == pytest.approx(exact.page_means()[1], abs=0.01)
-    matrix, everything = exact.vectors(ids[:3])[0], np.ones(len(ids), dtype=np.bool_)
-    own = [found[0] for found in quick.nearest_to_each(matrix, 2, everything)]
-    assert [chunk.id for chunk, _ in own] == ids[:3]
-    assert [cosine for _, cosine in own] == pytest.approx([1, 1, 1], abs=0.01)
 
 
 def test_equal_texts_have_one_similarity(tmp_path: Path) -> None:
