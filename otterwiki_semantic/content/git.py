@@ -31,20 +31,10 @@ _UNWANTED_VARIABLES = (
 """Set in a git hook, these would lead git to a different repository, or to read paths in a different way."""
 
 
-_SAFE_CONFIGURATION = tuple(
-    argument
-    for setting in (
-        *("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.pager=cat", "core.sshCommand=false"),
-        *("core.gitProxy=", "core.askPass=", "credential.helper=", "diff.external=", "log.showSignature=false"),
-        *(
-            "gpg.program=false",
-            "gpg.ssh.program=false",
-            "gpg.x509.program=false",
-            "protocol.allow=never",
-            "core.alternateRefsCommand=",
-        ),
-    )
-    for argument in ("-c", setting)
+_SAFE_SETTINGS = (
+    *("core.fsmonitor=false", f"core.hooksPath={os.devnull}", "core.pager=cat", "core.sshCommand=false", "core.gitProxy="),
+    *("core.askPass=", "core.alternateRefsCommand=", "credential.helper=", "diff.external=", "log.showSignature=false"),
+    *("gpg.program=false", "gpg.ssh.program=false", "gpg.x509.program=false", "protocol.allow=never"),
 )
 """A repository's own configuration can name programs for git to run; whoever can write there must not have us run them."""
 
@@ -89,7 +79,7 @@ class Repository:
         self.directory = directory
         self.exclude = tuple(exclude)
         self._excluded = lru_cache(_CACHED_COMMITS)(partial(self.matching_pages, patterns=self.exclude))
-        self._command = ("git", "-C", str(directory), *_SAFE_CONFIGURATION)
+        self._command = ("git", "-C", str(directory), *(part for setting in _SAFE_SETTINGS for part in ("-c", setting)))
         self._environment = {
             **{name: value for name, value in os.environ.items() if name not in _UNWANTED_VARIABLES},
             "LC_ALL": "C",

@@ -6,7 +6,6 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
-from functools import partial
 from threading import Lock
 
 import numpy as np
@@ -56,7 +55,7 @@ class QueryEmbedder:
                 self._cached.popitem(last=False)
         batches = [new] if self._embedder.asks_server and new else [{query: vector} for query, vector in new.items()]
         for batch in batches:
-            self._begin(batch)
+            self._threads.submit(self._embed_batch, batch)
         return pending
 
     def wait_for_server(self, pending_vectors: Sequence[Future[Matrix]]) -> None:
@@ -102,6 +101,9 @@ class QueryEmbedder:
     def close(self) -> None:
         """End the threads; queries that wait for one are cancelled."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        with self._lock:
+            for vector in self._cached.values():
+                vector.cancel()
 
     def _look_up(self, query: str, fingerprint: str, new: dict[str, Future[Matrix]]) -> Future[Matrix]:
         """Return the cached or pending vector of a query; else one that is added to the cache and to `new`."""
@@ -119,9 +121,6 @@ class QueryEmbedder:
         with self._telemetry.record_embedding(EmbeddingKind.QUERY, len(queries)):
             return self._embedder.embed_queries(queries)
 
-    def _begin(self, batch: Mapping[str, Future[Matrix]]) -> None:
-        self._threads.submit(self._embed_batch, batch).add_done_callback(partial(_cancel_with, batch))
-
     def _embed_batch(self, batch: Mapping[str, Future[Matrix]]) -> None:
         """Embed queries together; if that fails, each by itself, because one of them may be the reason."""
         try:
@@ -129,7 +128,7 @@ class QueryEmbedder:
         except Exception as error:  # noqa: BLE001 - whoever waits for the vector gets it
             if len(batch) > 1:
                 for query, pending in batch.items():
-                    self._begin({query: pending})
+                    self._threads.submit(self._embed_batch, {query: pending})
             else:
                 for pending in batch.values():
                     pending.set_exception(error)
@@ -165,10 +164,3 @@ def _error(pending_vector: Future[Matrix]) -> BaseException | None:
 
 def _has_failed(vector: Future[Matrix]) -> bool:
     return vector.cancelled() or (vector.done() and vector.exception() is not None)
-
-
-def _cancel_with(batch: Mapping[str, Future[Matrix]], task: Future[None]) -> None:
-    """Cancel the vectors of a task that was cancelled, or could not go on because the threads end."""
-    if task.cancelled() or task.exception():
-        for pending in batch.values():
-            pending.cancel()

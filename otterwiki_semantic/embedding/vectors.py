@@ -59,15 +59,15 @@ def mean_vector(parts: Sequence[str], vectors: Matrix) -> Matrix:
 
 def unit_vectors(answer: Any, count: int, model: str) -> Matrix:
     """Return a model's answer as unit vectors (count x dimension). Errors: `ModelError` if it is anything else."""
-    if not isinstance(answer, list | tuple | np.ndarray):
-        raise ModelError(f"{model} answered {_kind(answer)} instead of a list of vectors")
-    if len(answer) != count:
-        raise ModelError(f"{model} answered {len(answer)} vectors for {count} texts")
-    rows = [_numbers(row, number, model) for number, row in enumerate(answer)]
-    sizes = sorted({len(row) for row in rows})
-    if len(sizes) > 1:
-        raise ModelError(f"{model} answered vectors of different length, {sizes[0]} to {sizes[-1]} numbers")
-    matrix = np.array(rows, dtype=np.float64).reshape(count, sizes[0] if sizes else 0)
+    try:
+        found = np.asarray(answer)
+    except ValueError:
+        raise ModelError(f"{model} answered vectors of different length, or something else than lists of numbers") from None
+    if found.ndim != 2 or found.dtype.kind not in "fiu" or not found.size:  # text that looks like numbers is refused
+        raise ModelError(f"{model} answered no list of vectors, each of which is a list of numbers")
+    if len(found) != count:
+        raise ModelError(f"{model} answered {len(found)} vectors for {count} texts")
+    matrix = found.astype(np.float64)
     lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
     if not np.isfinite(lengths).all():
         raise ModelError(f"{model} answered a vector with invalid numbers (NaN or infinite)")
@@ -75,19 +75,3 @@ def unit_vectors(answer: Any, count: int, model: str) -> Matrix:
         raise ModelError(f"{model} answered a vector of zeros only")
     unit: Matrix = (matrix / lengths).astype(np.float32)
     return unit
-
-
-def _numbers(row: Any, index: int, model: str) -> Any:
-    """Return a row as an array of numbers; text that looks like numbers is refused."""
-    try:
-        values = np.asarray(row)
-    except ValueError:
-        values = np.empty(0)
-    if values.ndim != 1 or not values.size or values.dtype.kind not in "fiu":
-        found = "a list of something else" if isinstance(row, list | np.ndarray) else _kind(row)
-        raise ModelError(f"{model} answered {found} as vector {index + 1}, which is no list of numbers")
-    return values
-
-
-def _kind(value: Any) -> str:
-    return {"str": "text", "dict": "an object", "NoneType": "nothing"}.get(type(value).__name__, type(value).__name__)

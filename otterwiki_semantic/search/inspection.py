@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from otterwiki_semantic.core.records import ChunkInspection, Freshness, Neighbour, PageInspection, PageUrls, StoredChunk
 from otterwiki_semantic.embedding import Embedder
 from otterwiki_semantic.storage import ChunkRef, Generation
@@ -34,8 +32,8 @@ def _nearest_elsewhere(
     exact = generation.catalog.reader.exact_index()
     matrix, known = exact.vectors(chunks)
     if exact.in_memory is not None:
-        elsewhere = np.logical_not(exact.mask_of_chunks(of_page))
-        return dict(zip(known, exact.nearest_to_each(matrix, _NEIGHBOURS, elsewhere), strict=True))
+        elsewhere = exact.live & ~exact.mask_of_chunks(of_page)
+        return {chunk: exact.nearest(vector, _NEIGHBOURS, elsewhere) for chunk, vector in zip(known, matrix, strict=True)}
     own, near = set(of_page), {}
     for chunk, vector in zip(known, matrix, strict=True):
         found = generation.nearest(vector, _NEIGHBOURS + len(of_page)).found

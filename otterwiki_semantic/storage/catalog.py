@@ -15,7 +15,7 @@ from pathlib import Path
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.records import LastChange, Page
 from otterwiki_semantic.embedding import Matrix
-from otterwiki_semantic.storage import garbage_collection, schema
+from otterwiki_semantic.storage import schema
 from otterwiki_semantic.storage.catalog_reader import CatalogReader
 from otterwiki_semantic.storage.keyword_index import KeywordIndex
 from otterwiki_semantic.storage.labels import TABLES as LABEL_TABLES
@@ -270,11 +270,20 @@ class Catalog(SqliteFile):
                 if connection.execute("INSERT INTO vectors VALUES (?, ?, ?) ON CONFLICT (id) DO NOTHING", row).rowcount:
                     connection.execute("INSERT OR IGNORE INTO unstored VALUES (?)", (vector.id,))
                     if not fill_vector(connection, vector.id):
-                        garbage_collection.suspect_vector(connection, vector.id)
+                        connection.execute("INSERT OR IGNORE INTO suspects VALUES (?)", (vector.id,))
                     if free:
                         connection.execute("DELETE FROM free_places WHERE place = ?", (free.pop(),))
 
     def collect_garbage(self) -> None:
-        """Delete the vectors that no chunk refers to any more."""
+        """Delete the vectors that no chunk refers to any more, and note them for ChromaDB.
+
+        Only suspects are looked at: vectors of chunks that were deleted, and new ones until a chunk refers to them.
+        """
+        unused = "SELECT vector FROM suspects WHERE vector NOT IN (SELECT vector FROM chunks)"
         with self.write() as connection:
-            garbage_collection.collect_garbage(connection)
+            connection.execute(f"INSERT OR IGNORE INTO dropped {unused}")
+            connection.execute(f"INSERT INTO free_places SELECT place FROM vectors WHERE id IN ({unused})")
+            connection.execute(f"DELETE FROM vectors WHERE id IN ({unused})")
+            for table in ("unstored", "stale"):
+                connection.execute(f"DELETE FROM {table} WHERE vector IN ({unused})")
+            connection.execute("DELETE FROM suspects")

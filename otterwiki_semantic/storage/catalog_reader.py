@@ -27,8 +27,8 @@ from otterwiki_semantic.storage.sqlite import IN_LIST, SqliteFile
 
 _CHECK_BATCH = 1_000
 _MAX_CACHED_MASKS = 64
-_MAX_CACHED_HEADINGS = 25_000
-"""Twice as many are kept, in some 300 bytes each."""
+_MAX_CACHED_HEADINGS = 50_000
+"""They take some 300 bytes each."""
 _NAMES_AGE, _QUICK_SECONDS = 20, 0.005
 """How old names may be, in times of what reading them takes, unless that is quick."""
 _SELECT_LINKS = """
@@ -62,7 +62,6 @@ class CatalogReader:
         self._caching = threading.Lock()
         self._heading_words: dict[int, HeadingWords] = {}
         self._masks: tuple[ExactIndex | None, dict[Filter, FilterMask]] = None, {}
-        self._older_heading_words: dict[int, HeadingWords] = {}
         self._names: tuple[int, float, PageNames] = -1, 0.0, PageNames()
         """Their revision, the time from which on a later one is read, and the names."""
         self._answers: tuple[int, tuple[PinnedQuestion, ...]] = -1, ()
@@ -124,9 +123,8 @@ class CatalogReader:
     def heading_words(self, ids: Sequence[int]) -> dict[int, HeadingWords]:
         """Return the words of the headings of chunks, by id. They never change, so that many are cached."""
         if len(self._heading_words) > _MAX_CACHED_HEADINGS:
-            self._heading_words, self._older_heading_words = {}, self._heading_words
-        known, older = self._heading_words, self._older_heading_words
-        known.update((chunk, older[chunk]) for chunk in ids if chunk in older)
+            self._heading_words = {}
+        known = self._heading_words
         missing = [chunk for chunk in ids if chunk not in known]
         if missing:
             language = "language" if self._is_current else f"'{ENGLISH}'"

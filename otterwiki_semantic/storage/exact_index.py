@@ -181,24 +181,6 @@ class ExactIndex:
         order = np.argsort(-cosines, kind="stable")
         return list(zip(self._chunks(rows[order]), cosines[order].tolist(), strict=True))
 
-    def nearest_to_each(self, vectors: Matrix, count: int, mask: Mask) -> list[list[tuple[ChunkRef, float]]]:
-        """Return what `nearest` returns for each of several vectors, without comparing int8 again."""
-        rows = np.flatnonzero(self.embedded & self.live & mask)
-        best = np.empty((len(vectors), 0), dtype=np.float32)
-        found = np.empty((len(vectors), 0), dtype=np.intp)
-        for places, block in self._rows.each_block(rows):
-            cosines = np.concatenate((best, vectors @ block.T), axis=1)
-            few = min(count, cosines.shape[1])
-            near = np.argpartition(cosines, -few, axis=1)[:, -few:]
-            best = np.take_along_axis(cosines, near, axis=1)
-            block_rows = np.broadcast_to(rows[places], (len(vectors), len(block)))
-            found = np.take_along_axis(np.concatenate((found, block_rows), axis=1), near, axis=1)
-        order = np.argsort(-best, axis=1, kind="stable")
-        best, found = np.take_along_axis(best, order, axis=1), np.take_along_axis(found, order, axis=1)
-        return [
-            list(zip(self._chunks(of_one), cosines.tolist(), strict=True)) for of_one, cosines in zip(found, best, strict=True)
-        ]
-
     def similarities(self, vector: Matrix, ids: Sequence[int]) -> dict[int, float]:
         """Return the cosine similarity of each chunk to a vector, by id, without those that have no vector."""
         rows = np.unique(self._embedded_rows(ids))

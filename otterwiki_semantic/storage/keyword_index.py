@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -25,19 +24,6 @@ _COMMON, _AGE_PER_CHUNK = 1_000, 50e-6
 _GROWTH = 4
 
 
-class _Frequency(NamedTuple):
-    """The number of chunks with a word, as it was at some time."""
-
-    chunks: int
-    revision: int
-    expires: float
-    """From when on it is used only in the state of that revision."""
-
-    @classmethod
-    def of(cls, chunks: int, revision: int, now: float) -> _Frequency:
-        return cls(chunks, revision, now + _AGE_PER_CHUNK * chunks if chunks >= _COMMON else now)
-
-
 class KeywordIndex:
     """Reads the words and names of a catalog. Errors: those of `SqliteFile`."""
 
@@ -46,7 +32,8 @@ class KeywordIndex:
         weights = _TITLE_WEIGHT, _HEADINGS_WEIGHT, _BODY_WEIGHT
         self._lists = PostingLists(database, weights) if is_current else None
         self.vocabulary = Vocabulary(database, is_current=is_current)
-        self._frequencies: dict[str, _Frequency] = {}
+        self._frequencies: dict[str, tuple[int, int, float]] = {}
+        """The number of chunks with a word, as it was in a revision, and from when on it is used in that revision only."""
 
     def frequencies(self, words: Sequence[str]) -> dict[str, int]:
         """Return for each stored word the number of chunks that contain it.
@@ -55,18 +42,16 @@ class KeywordIndex:
         after a change (two seconds for 40,000 chunks): they are weights. That a word is new, or is gone, is known at once.
         """
         with self._database.snapshot():
-            revision, now, known = read_revision(self._database), time.monotonic(), self._known_frequencies()
+            revision, now = read_revision(self._database), time.monotonic()
+            if len(self._frequencies) > _MAX_CACHED_FREQUENCIES:
+                self._frequencies = {}
+            known = self._frequencies
             missing = [word for word in dict.fromkeys(words) if not _is_valid(known.get(word), revision, now)]
             if missing:
                 rows = self._database.select(f"SELECT term, doc FROM keyword_counts WHERE term {IN_LIST}", missing)
-                counts = dict.fromkeys(missing, 0) | {row["term"]: row["doc"] for row in rows}
-                known.update((word, _Frequency.of(count, revision, now)) for word, count in counts.items())
-        return {word: known[word].chunks for word in words}
-
-    def _known_frequencies(self) -> dict[str, _Frequency]:
-        if len(self._frequencies) > _MAX_CACHED_FREQUENCIES:
-            self._frequencies = {}
-        return self._frequencies
+                for word, count in (dict.fromkeys(missing, 0) | dict(map(tuple, rows))).items():
+                    known[word] = count, revision, now + _AGE_PER_CHUNK * count if count >= _COMMON else now
+        return {word: known[word][0] for word in words}
 
     def word_scores(
         self, words: Sequence[str], expression: str, index: ExactIndex, limit: int, mask: FilterMask | None = None
@@ -160,5 +145,5 @@ class KeywordIndex:
         return {chunk: (f"{title} {headings}", body) for chunk, title, headings, body in self._database.select(statement, ids)}
 
 
-def _is_valid(frequency: _Frequency | None, revision: int, now: float) -> bool:
-    return frequency is not None and (frequency.revision == revision or now < frequency.expires)
+def _is_valid(frequency: tuple[int, int, float] | None, revision: int, now: float) -> bool:
+    return frequency is not None and (frequency[1] == revision or now < frequency[2])

@@ -99,11 +99,6 @@ class Outbox:
             for table in tables:
                 connection.executemany(f"DELETE FROM {table} WHERE vector = ?", ids)
 
-    def discard_updates(self) -> None:
-        """Forget what metadata is outdated, for a store that has none."""
-        with self._database.write() as connection:
-            connection.execute("DELETE FROM stale")
-
     def deletes(self, limit: int) -> list[str]:
         """Return up to `limit` ids that have to be deleted, without those that are in use again."""
         if not self._database.select("SELECT 1 FROM dropped LIMIT 1"):

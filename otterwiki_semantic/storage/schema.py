@@ -16,7 +16,6 @@ from otterwiki_semantic.content.pages import page_words
 from otterwiki_semantic.core.errors import CatalogCorruptError
 from otterwiki_semantic.core.records import Indexed, Page, encode_places
 from otterwiki_semantic.embedding import WORDS_ONLY, Matrix
-from otterwiki_semantic.storage.garbage_collection import suspect_page
 from otterwiki_semantic.storage.sqlite import SqliteFile
 
 SCHEMA_VERSION = 11
@@ -139,7 +138,8 @@ def _insert_row(connection: sqlite3.Connection, table: str, values: tuple[object
 
 def delete_page(connection: sqlite3.Connection, path: str) -> int:
     """Delete a page and its chunks, whose vectors become candidates for garbage collection; returns the number of chunks."""
-    suspect_page(connection, path)
+    vectors = "SELECT vector FROM chunks JOIN vectors ON vectors.id = vector WHERE path = ?"
+    connection.execute(f"INSERT OR IGNORE INTO suspects {vectors}", (path,))
     mark_stale(connection, path)
     texts = [row["text"] for row in connection.execute("SELECT text FROM chunks WHERE path = ?", (path,))]
     count_words(connection, "words", sorted(spelled_words(*texts)), -1)

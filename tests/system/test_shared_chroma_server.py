@@ -179,6 +179,7 @@ def test_a_database_that_was_deleted_is_made_again(running: RunningChroma, opene
     running.ask("DELETE", f"/tenants/acme/databases/{database}")
     with pytest.raises(VectorStoreError, match="has lost the collection"):
         vectors.query(unit_rows(1)[0], 1)
+    vectors = opened(tmp_path)
     assert vectors.count() == 0
     vectors.upsert(stored(unit_rows(2)))
     assert sorted(vectors.query(unit_rows(2)[1], 2)) == ["v0", "v1"]

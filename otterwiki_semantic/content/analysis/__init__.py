@@ -1,4 +1,4 @@
-"""Text analysis: words and stems for the keyword index, trigrams for misspelled names, MinHash for near-duplicates.
+"""Text analysis: words and stems for the keyword index, MinHash for near-duplicates.
 
 `minhash` is imported by its own name: it needs NumPy, which a wiki worker does without.
 """

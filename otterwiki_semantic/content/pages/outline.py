@@ -9,9 +9,11 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import product
+
+from rapidfuzz import fuzz
 
 from otterwiki_semantic.content.analysis.tokenizer import fold, name_key
-from otterwiki_semantic.content.analysis.trigrams import trigram_similarity
 from otterwiki_semantic.content.chunking.chunker import shorten_heading
 from otterwiki_semantic.content.chunking.sizes import count_words, section_size
 from otterwiki_semantic.core.chunk_profiles import SizeUnit
@@ -88,12 +90,10 @@ class SectionName:
     """A name that a section was asked for by, in the forms in which it is compared."""
 
     def __init__(self, text: str, title: str) -> None:
-        plain = _LEADING_HASHES.sub("", text)
         anchored = _ANCHORED.match(text)
         self.key, self.path_key = _key(text), _path_key(text)
-        self.plain_key, self.plain_path_key = _key(plain), _path_key(plain)
-        self.parts = [_key(part) for part in _SEPARATOR.split(plain)[::2]]
-        self.letters = name_key(plain)
+        self.parts = [_key(part) for part in _SEPARATOR.split(text)[::2]]
+        self.letters = name_key(text)
         self.anchor = anchored["anchor"] if anchored else None
         self.anchored = _path_key(anchored["path"]) if anchored and anchored["path"] else None
         """The path before the anchor."""
@@ -105,9 +105,6 @@ MATCHERS: tuple[tuple[str, Callable[[SectionName, OutlineEntry], bool]], ...] = 
     ("heading", lambda name, entry: name.key == _key(entry.heading)),
     ("path", lambda name, entry: name.key in _written_keys(entry, name.title)),
     ("path with any separators", lambda name, entry: name.path_key in _path_keys(entry, name.title)),
-    ("heading without #", lambda name, entry: name.plain_key == _key(entry.heading)),
-    ("path without #", lambda name, entry: name.plain_key in _written_keys(entry, name.title)),
-    ("path without #, with any separators", lambda name, entry: name.plain_path_key in _path_keys(entry, name.title)),
     # Two headings can share an anchor: the wiki gives A, A and A-1 the anchors a, a-1 and a-1.
     ("path and anchor", lambda name, entry: name.anchor == entry.anchor and name.anchored in _path_keys(entry, name.title)),
     ("anchor", lambda name, entry: name.anchor == entry.anchor),
@@ -120,12 +117,13 @@ MATCHERS: tuple[tuple[str, Callable[[SectionName, OutlineEntry], bool]], ...] = 
 def find_section(entries: Sequence[OutlineEntry], name: str, title: str = "") -> OutlineEntry:
     """Return the section that a name stands for: the first of `MATCHERS` that matches any section decides.
 
-    Case, accents and spaces never count. `title` is the page's. Errors: `SectionNotFoundError` and `AmbiguousSectionError`,
-    both with names that can be asked for, nearest first.
+    Case, accents, spaces and ``#`` before the name never count. `title` is the page's. Errors: `SectionNotFoundError` and
+    `AmbiguousSectionError`, both with names that can be asked for, nearest first.
     """
     headed = [entry for entry in entries if entry.level]
-    wanted = SectionName(name.strip(), title)
-    for kind, matches in MATCHERS:
+    spellings = dict.fromkeys((name.strip(), _LEADING_HASHES.sub("", name.strip())))
+    readings = product(MATCHERS, [SectionName(spelling, title) for spelling in spellings])
+    for (kind, matches), wanted in readings:
         found = [entry for entry in headed if matches(wanted, entry)]
         if len(found) == 1:
             return found[0]
@@ -185,7 +183,7 @@ def _not_found(name: str, headed: Sequence[OutlineEntry], title: str) -> Section
     heading = _SEPARATOR.split(name.strip())[-1]
 
     def similarity(entry: OutlineEntry) -> float:
-        return max(trigram_similarity(heading, entry.heading), trigram_similarity(name, " > ".join(entry.path)))
+        return max(fuzz.ratio(_key(heading), _key(entry.heading)), fuzz.ratio(_key(name), _key(" > ".join(entry.path))))
 
     nearest = sorted(zip(headed, full_names(headed, title), strict=True), key=lambda item: -similarity(item[0]))
     names = [full_name for _, full_name in nearest[:_MAX_LISTED]]

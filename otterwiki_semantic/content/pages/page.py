@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from otterwiki_semantic.content.analysis.trigrams import nearest_names
+from rapidfuzz import fuzz, process
+
+from otterwiki_semantic.content.analysis.tokenizer import fold
 from otterwiki_semantic.content.chunking.chunker import chunk_document, shorten_heading
 from otterwiki_semantic.content.chunking.sizes import TokenCounter
 from otterwiki_semantic.content.markdown.front_matter import list_field, text_field
@@ -18,7 +20,7 @@ from otterwiki_semantic.core.records import Document, Indexed, Page
 
 FRONT_MATTER = "its front matter (search: false)"
 """What excludes a page that says so itself."""
-_MAX_SUGGESTIONS, _MIN_SIMILARITY = 5, 0.35
+_MAX_SUGGESTIONS, _MIN_SIMILARITY = 5, 60
 
 
 def page_name(path: str) -> str:
@@ -42,10 +44,17 @@ def page_not_found(where: str, path: str, paths: Iterable[str]) -> PageNotFoundE
     for other in paths:
         names.setdefault(other, other)
         names.setdefault(page_name(other), other)
-    candidates = (nearest_names(name, names, _MAX_SUGGESTIONS, _MIN_SIMILARITY) for name in (path, page_name(path)))
-    nearest = next(filter(None, candidates), [])
+    nearest = _nearest(path, names) or _nearest(page_name(path), names)
     hint = f"; perhaps: {'; '.join(nearest)}" if nearest else ""
     return PageNotFoundError(f"{where} has no page {path!r}{hint}", nearest)
+
+
+def _nearest(name: str, names: Mapping[str, str]) -> list[str]:
+    """Return the pages one of whose names is spelled most like `name`, best first."""
+    spelled = process.extract(
+        name, list(names), scorer=fuzz.ratio, processor=fold, limit=2 * _MAX_SUGGESTIONS, score_cutoff=_MIN_SIMILARITY
+    )
+    return list(dict.fromkeys(names[found] for found, _, _ in spelled))[:_MAX_SUGGESTIONS]
 
 
 def page_excluded(path: str, by: str) -> PageExcludedError:

@@ -60,7 +60,7 @@ class BundledModel:
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Texts longer than the context window are cut off; chunks are made to fit."""
-        vectors = self._background.map(self._run, self._encode(texts), len)
+        vectors = self._background.map(lambda batch: [self._run(ids) for ids in batch], self._encode(texts), batch=1)
         return np.array(vectors, dtype=np.float32).reshape(len(texts), self.dimension)
 
     def embed_queries(self, texts: Sequence[str], *, interactive: bool = True) -> Matrix:  # noqa: ARG002 - it is never slow

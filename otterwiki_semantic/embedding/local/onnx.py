@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from itertools import chain
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -78,12 +77,7 @@ class OnnxEncoder:
         prompted = [prompt + text for text in texts]
         if is_query:
             return [self._run([text])[0] for text in prompted]
-        order = sorted(range(len(texts)), key=lambda index: -len(prompted[index]))
-        by_length = [prompted[index] for index in order]
-        batches = [by_length[start : start + self._batch] for start in range(0, len(texts), self._batch)]
-        vectors = chain.from_iterable(self._background.map(self._run, batches, lambda _: 0))
-        by_index = dict(zip(order, vectors, strict=True))
-        return [by_index[index] for index in range(len(texts))]
+        return self._background.map(self._run, prompted, self._batch)
 
     def _run(self, texts: Sequence[str]) -> list[Numbers]:
         encodings = map(self._tokenizer.encode, texts)

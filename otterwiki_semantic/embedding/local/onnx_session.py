@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession, SessionOptions
     from tokenizers import Tokenizer
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Sized)
 R = TypeVar("R")
 _BACKGROUND_NICENESS = 10
 _CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
@@ -89,11 +90,13 @@ class BackgroundThreads:
     def __init__(self, threads: int | None) -> None:
         self._pool = ThreadPoolExecutor(threads or len(os.sched_getaffinity(0)), "embedding", _lower_priority)
 
-    def map(self, work: Callable[[T], R], items: Sequence[T], size: Callable[[T], int]) -> list[R]:
-        """Return `work(item)` for each item, in their order; begins with the largest."""
-        largest_first = sorted(range(len(items)), key=lambda index: -size(items[index]))
-        done = dict(zip(largest_first, self._pool.map(lambda index: work(items[index]), largest_first), strict=True))
-        return [done[index] for index in range(len(items))]
+    def map(self, run: Callable[[list[T]], Sequence[R]], items: Sequence[T], batch: int) -> list[R]:
+        """Return the results of `run` for items, in their order: it gets up to `batch` of similar length, the longest first."""
+        longest_first = sorted(range(len(items)), key=lambda index: -len(items[index]))
+        batches = [longest_first[start : start + batch] for start in range(0, len(items), batch)]
+        results = self._pool.map(lambda indexes: run([items[index] for index in indexes]), batches)
+        by_index = dict(zip(longest_first, chain.from_iterable(results), strict=True))
+        return [by_index[index] for index in range(len(items))]
 
 
 def _lower_priority() -> None:

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from inspect import signature
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,15 +67,7 @@ class SentenceTransformerEncoder:
         """Texts of similar length go together."""
         if is_query:
             return list(self._encode_batch(texts, is_query=True))
-        order = sorted(range(len(texts)), key=lambda index: -len(texts[index]))
-        batches = [order[start : start + self._batch] for start in range(0, len(order), self._batch)]
-
-        def encode(indexes: list[int]) -> Any:
-            return self._encode_batch([texts[index] for index in indexes], is_query=False)
-
-        vectors = chain.from_iterable(self._background.map(encode, batches, lambda _: 0))
-        by_index = dict(zip(order, vectors, strict=True))
-        return [by_index[index] for index in range(len(texts))]
+        return self._background.map(lambda batch: self._encode_batch(batch, is_query=False), texts, self._batch)
 
     def _encode_batch(self, texts: Sequence[str], *, is_query: bool) -> Any:
         encode = self._model.encode_query if is_query else self._model.encode_document

@@ -10,12 +10,13 @@ import shutil
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
 from enum import Enum, auto
 from pathlib import Path
+from typing import TypeVar
 
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import (
@@ -30,7 +31,9 @@ from otterwiki_semantic.core.records import ChromaFill, ChromaState
 from otterwiki_semantic.core.telemetry import Failure, Telemetry
 from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage.catalog import Catalog
-from otterwiki_semantic.storage.vector_store import CollectionSpec, StoredVector, VectorStore
+from otterwiki_semantic.storage.vector_store import CollectionSpec, VectorStore
+
+T = TypeVar("T")
 
 _REST_SECONDS = 30.0
 """How long a store is left alone that cannot be reached, or breaks again and again."""
@@ -200,37 +203,40 @@ class VectorMirror:
         wrong = self._catalog.outbox.reconcile(store.ids())
         if wrong:
             log.warning("ChromaDB differed from the catalog's record in %d vectors; correcting it from the catalog", wrong)
-        self.probe()
+        for vector in self._catalog.outbox.sample_sent(_PROBES):
+            if min(store.query(vector.embedding, _PROBED_RESULTS).values(), default=2.0) > _SAME:
+                raise VectorStoreError(f"ChromaDB does not find its own vector {vector.id} ({store.place})")
         self._state = MirrorState.FILLING
         self._verified_lately.start()
         store.remove_strays()
 
-    def probe(self) -> None:
-        """Search for some vectors that the store holds; `VectorStoreError` if it does not find one of them."""
-        for vector in self._catalog.outbox.sample_sent(_PROBES):
-            if min(self.store.query(vector.embedding, _PROBED_RESULTS).values(), default=2.0) > _SAME:
-                raise VectorStoreError(f"ChromaDB does not find its own vector {vector.id} ({self.store.place})")
-
     def push(self, seconds: float = math.inf, check_stop: Callable[[], None] = lambda: None) -> None:
         """Send the outbox to the store: upserts and updates for up to `seconds`, then deletes.
 
-        A failing store is handled, not raised.
-
-        `check_stop` is called before every write, and may raise to end the work.
+        A failing store is handled, not raised. `check_stop` is called before every write, and may raise to end the work.
         """
-        store = self.store
+        store, outbox, has_documents = self.store, self._catalog.outbox, self._spec.has_documents
         try:
             self.verify()
             end = time.monotonic() + seconds
-            while time.monotonic() < end and self._is_open and (vectors := self._next_upserts()):
-                check_stop()
-                self._upsert(vectors)
-            while time.monotonic() < end and self._is_open and (vectors := self._catalog.outbox.updates(self._batch)):
-                check_stop()
-                self._update(vectors)
-            while self._is_open and (ids := self._catalog.outbox.deletes(_DELETES)):
-                check_stop()
-                self._delete(ids)
+            self._send(
+                lambda: outbox.upserts(self._batch, documents=has_documents),
+                lambda store, vectors: store.upsert(vectors),
+                outbox.mark_upserted,
+                *(end, check_stop),
+            )
+            self._send(
+                lambda: outbox.updates(self._batch),
+                lambda store, vectors: store.update(vectors) if has_documents else None,
+                outbox.mark_updated,
+                *(end, check_stop),
+            )
+            self._send(
+                lambda: outbox.deletes(_DELETES),
+                lambda store, ids: store.delete(ids),
+                outbox.mark_deleted,
+                *(math.inf, check_stop),
+            )
             self._end_push()
         except VectorStoreError as error:
             check_stop()  # a store that was closed also fails
@@ -244,37 +250,25 @@ class VectorMirror:
     def _batch(self) -> int:
         return _UPSERTS_WHILE_SEARCHED if self._searched_lately.is_active else _UPSERTS
 
-    def _next_upserts(self) -> list[StoredVector]:
-        return self._catalog.outbox.upserts(self._batch, documents=self._spec.has_documents)
-
-    def _upsert(self, vectors: list[StoredVector]) -> None:
-        with self._yielding(vectors):
-            self.store.upsert(vectors)
-            self._catalog.outbox.mark_upserted(vectors)
-
-    def _update(self, vectors: list[StoredVector]) -> None:
-        with self._yielding(vectors):
-            if self._spec.has_documents:
-                self.store.update(vectors)
-            self._catalog.outbox.mark_updated(vectors)
-
-    @contextmanager
-    def _yielding(self, vectors: list[StoredVector]) -> Iterator[None]:
-        """Write in the block, then pause for as long as that took if somebody searches."""
-        start = time.monotonic()
-        with self._writing:
-            self._whole_at = None
-            self._seal.breach()
-            yield
-        if self._searched_lately.is_active and len(vectors) == _UPSERTS_WHILE_SEARCHED:
-            time.sleep(time.monotonic() - start)
-
-    def _delete(self, ids: list[str]) -> None:
-        with self._writing:
-            self._whole_at = None
-            self._seal.breach()
-            self.store.delete(ids)
-            self._catalog.outbox.mark_deleted(ids)
+    def _send(
+        self,
+        select: Callable[[], list[T]],
+        write: Callable[[VectorStore, list[T]], None],
+        mark: Callable[[list[T]], None],
+        end: float,
+        check_stop: Callable[[], None],
+    ) -> None:
+        """Write to the store what is selected, part by part; while somebody searches, pause for as long as each part took."""
+        while time.monotonic() < end and self._is_open and (items := select()):
+            check_stop()
+            start = time.monotonic()
+            with self._writing:
+                self._whole_at = None
+                self._seal.breach()
+                write(self.store, items)
+                mark(items)
+            if self._searched_lately.is_active and len(items) == _UPSERTS_WHILE_SEARCHED:
+                time.sleep(time.monotonic() - start)
 
     def _end_push(self) -> None:
         with self._writing:
@@ -326,13 +320,16 @@ class VectorMirror:
             self._start_rest(error)
             return
         try:
-            if not self.replace(store):
-                return
+            with self._writing:
+                if self.store is not store:  # another thread has replaced it
+                    return
+                self.start_collection()
         except CatalogCorruptError:
             raise
         except CatalogError as failure:
             self._start_rest(failure)
             return
+        store.destroy()
         log.warning("%s; filling it again from the catalog", error)
         if self._replaced_lately.is_active:
             self._start_rest(error)
@@ -344,15 +341,6 @@ class VectorMirror:
         self.error = error
         self._rest.start()
         self._state = MirrorState.RESTING
-
-    def replace(self, store: VectorStore) -> bool:
-        """Replace a store by an empty one, unless that has already been done; returns whether it was done now."""
-        with self._writing:
-            if self.store is not store:
-                return False
-            self.start_collection()
-        store.destroy()
-        return True
 
     def start_collection(self) -> None:
         """Start an empty collection, to be filled with all vectors; the one before stays for others until then."""

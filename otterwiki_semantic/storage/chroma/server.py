@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from otterwiki_semantic.core.backoff import Cooldown
 from otterwiki_semantic.core.errors import VectorStoreError, VectorStoreRefusedError
-from otterwiki_semantic.embedding import Matrix
 from otterwiki_semantic.storage.chroma.connection import ChromaServer
 from otterwiki_semantic.storage.chroma.ownership import CollectionOwnership
 from otterwiki_semantic.storage.vector_store import DEFAULT_SPEC, HNSW, CollectionSpec, StoredVector, VectorStore
@@ -39,8 +38,7 @@ class ChromaServerStore(VectorStore):
 
     Errors: `VectorStoreUnreachableError` if the server is down, slow, no ChromaDB, or denies access: the collection is
     unchanged, and the next call tries again. A plain `VectorStoreError` if ChromaDB itself reports an error, and from the first
-    call that finds the collection gone, or owned by another wiki. One that is gone is created again by the next call: `count`
-    then returns 0, and searches raise until something has been stored.
+    call that finds the collection gone, or owned by another wiki; the store is then of no further use.
 
     It is created with a name of its own, and gets the public one when it is published.
     """
@@ -90,7 +88,6 @@ class ChromaServerStore(VectorStore):
 
     def upsert(self, vectors: Sequence[StoredVector]) -> None:
         self._write(super().upsert, vectors)
-        self._is_lost = False
 
     def update(self, vectors: Sequence[StoredVector]) -> None:
         self._write(super().update, vectors)
@@ -115,12 +112,6 @@ class ChromaServerStore(VectorStore):
     def delete(self, ids: Sequence[str]) -> None:
         self._trusted.stop()
         super().delete(ids)
-
-    def query(self, vector: Matrix, count: int) -> dict[str, float]:
-        found = super().query(vector, count)
-        if self._is_lost:
-            raise self._lost_error()
-        return found
 
     def ids(self) -> set[str]:
         """Return the ids of all vectors; a server that refuses large pages is asked for small ones."""
@@ -234,14 +225,12 @@ class ChromaServerStore(VectorStore):
         from chromadb.errors import NotFoundError
 
         with self._translate_errors(action):
-            opened = self._opened
+            if self._is_lost:
+                raise self._lost_error()
             try:
-                opened = self._open()
-                yield opened
+                yield self._open()
             except NotFoundError as error:
-                with self._opening:
-                    if self._opened is opened:
-                        self._opened, self._is_lost = None, True
+                self._is_lost = True
                 raise self._lost_error() from error
 
     def _taken_error(self) -> VectorStoreError:

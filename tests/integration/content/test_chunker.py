@@ -26,11 +26,14 @@ def shrunk(profile: Profile, by: int) -> Profile:
     return replace(profile, **sizes)
 
 
-@pytest.mark.parametrize("name", PROFILES)
-@settings(max_examples=80)
+SIZES = ("minilm:min=0,overlap=0", "fixed:target=100,overlap=99,max=100", "heading2:page=9000")
+
+
+@pytest.mark.parametrize("name", [*PROFILES, *SIZES])
+@settings(max_examples=60)
 @given(source=PAGES | RAW, scale=st.sampled_from([1, 4]))
 def test_every_profile_keeps_the_promises_of_chunks(model: BundledModel, name: str, source: str, scale: int) -> None:
-    profile = shrunk(PROFILES[name], scale)
+    profile = shrunk(profile_named(name, PROFILES[name.partition(":")[0]].window), 1 if name in SIZES else scale)
     document = parse_markdown(source)
     chunks = chunk_document(document, "Title", model, profile)
     assert chunks == chunk_document(document, "Title", model, profile)
@@ -41,18 +44,6 @@ def test_every_profile_keeps_the_promises_of_chunks(model: BundledModel, name: s
     assert all(stands_where_it_says(chunk, document) for chunk in chunks)
     assert all(repeats_whole_units_of(chunks[:number], chunk) for number, chunk in enumerate(chunks))
     assert not profile.max_size or all(len(body(chunk)) <= profile.max_size for chunk in chunks)
-
-
-@pytest.mark.parametrize("value", ["minilm:min=0,overlap=0", "fixed:target=100,overlap=99,max=100", "heading2:page=9000"])
-@settings(max_examples=40)
-@given(source=PAGES | RAW)
-def test_no_sizes_lose_a_word(model: BundledModel, value: str, source: str) -> None:
-    document = parse_markdown(source)
-    profile = profile_named(value, 254)
-    chunks = chunk_document(document, "Title", model, profile)
-    assert all(tokens <= profile.window for tokens in model.count_tokens([chunk.text for chunk in chunks]))
-    found = [word for chunk in chunks for text in (shown_path(chunk), new_text(chunk)) for word in text.split()]
-    assert is_subsequence([word for word in page_words(document) if len(word) < 50], found)
 
 
 def stands_where_it_says(chunk: Chunk, document: Document) -> bool:
@@ -87,26 +78,12 @@ def test_the_fingerprint_of_the_bundled_model_is_unchanged(model: BundledModel) 
         assert profile.fingerprint == "3/minilm/254/150/50/35/0.2"
 
 
-@given(source=PAGES | RAW)
-def test_no_chunk_is_empty_or_larger_than_the_window(model: BundledModel, source: str) -> None:
-    chunks = chunks_of(source, counter=model)
-    assert all(body(chunk).strip() for chunk in chunks)
-    assert all(tokens <= MINILM.window for tokens in model.count_tokens([chunk.text for chunk in chunks]))
-
-
 @given(title=st.lists(WORDS, max_size=400).map(" ".join), heading=st.lists(WORDS, min_size=1, max_size=400).map(" ".join))
 def test_a_long_heading_path_is_shortened_and_loses_no_word(model: BundledModel, title: str, heading: str) -> None:
     chunks = chunks_of(f"# {heading}\n\n{sentences(30)}", title, counter=model)
     assert all(tokens <= MINILM.window for tokens in model.count_tokens([chunk.text for chunk in chunks]))
     shown = " ".join(chunk.text for chunk in chunks).split()
     assert all(any(word in found for found in shown) for word in heading.split())
-
-
-@pytest.mark.parametrize("profile", [Profile("small", window=64, target=40, min_size=10, overlap=8), MINILM])
-@given(source=PAGES)
-def test_every_profile_keeps_its_window(model: BundledModel, profile: Profile, source: str) -> None:
-    chunks = chunks_of(source, profile=profile, counter=model)
-    assert all(tokens <= profile.window for tokens in model.count_tokens([chunk.text for chunk in chunks]))
 
 
 def test_a_word_larger_than_the_window_is_divided(model: BundledModel) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +18,7 @@ from otterwiki_semantic.content.pages.page import read_page
 from otterwiki_semantic.core.chunk_profiles import profile_named
 from otterwiki_semantic.core.errors import ModelError, ModelUnreachableError
 from otterwiki_semantic.core.telemetry import NO_TELEMETRY
-from otterwiki_semantic.embedding.base import Embedder, Matrix
+from otterwiki_semantic.embedding.base import Embedder
 from otterwiki_semantic.embedding.factory import open_embedder
 from otterwiki_semantic.embedding.passages import embed_passages
 from otterwiki_semantic.embedding.queries import QueryEmbedder
@@ -131,33 +131,6 @@ def test_several_queries_are_sent_together(setup: Setup) -> None:
         assert queries.cache_hits_and_misses == (1, 4)
 
 
-def test_a_query_that_the_model_fails_on_leaves_the_others_alone(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
-    model = setup.prepared()
-    embed = model.embed_queries
-
-    def fails_on_one(texts: Sequence[str]) -> Matrix:
-        if "bad" in texts:
-            raise ModelError("it cannot read this")
-        return embed(texts)
-
-    monkeypatch.setattr(model, "embed_queries", fails_on_one)
-    queries = QueryEmbedder(model, NO_TELEMETRY)
-    with closing(queries):
-        pending = queries.submit(["good", "bad", "also good"])
-        assert pending["good"].result(30).shape == pending["also good"].result(30).shape == (DIMENSION,)
-        with pytest.raises(ModelError, match="cannot read this"):
-            pending["bad"].result(30)
-
-
-def test_a_query_that_was_just_embedded_as_a_draft_costs_no_request(setup: Setup) -> None:
-    with closing(QueryEmbedder(setup.prepared(), NO_TELEMETRY)) as queries:
-        (draft,) = queries.submit(["how to warm a room"]).values()
-        (final,) = queries.submit(["how to warm a room"]).values()  # whether or not the draft is embedded by now
-        assert final.result(10) is draft.result(10)
-        queries.submit(["how to warm a room", "boiler"])["boiler"].result(10)
-        assert setup.server.texts == [["how to warm a room"], ["boiler"]]
-
-
 @pytest.mark.parametrize("status", [400, 500])
 def test_a_query_that_a_server_cannot_embed_takes_no_other_down(setup: Setup, status: int) -> None:
     answer = setup.server.answer
@@ -224,15 +197,15 @@ def test_a_model_that_ollama_lacks_is_to_be_pulled(setup: Setup) -> None:
     [
         ([[1.0] * DIMENSION], "1 vectors for 2 texts"),
         ([[1.0] * DIMENSION] * 3, "3 vectors for 2 texts"),
-        ([[1.0] * DIMENSION, [1.0] * 3], "different length, 3 to 48"),
+        ([[1.0] * DIMENSION, [1.0] * 3], "different length"),
         ([[0.0] * DIMENSION] * 2, "zeros only"),
         ([[float("nan")] * DIMENSION] * 2, "NaN"),
         ([[1e999] * DIMENSION] * 2, "infinite"),
-        ([["1.0"] * DIMENSION] * 2, "no list of numbers"),
-        (["AACAPwAAgD8=", "AACAPwAAgD8="], "text"),
-        ([[[1.0]] * DIMENSION] * 2, "no list of numbers"),
-        ([None, None], "nothing"),
-        ([[], []], "no list of numbers"),
+        ([["1.0"] * DIMENSION] * 2, "no list of vectors"),
+        (["AACAPwAAgD8=", "AACAPwAAgD8="], "no list of vectors"),
+        ([[[1.0]] * DIMENSION] * 2, "no list of vectors"),
+        ([None, None], "no list of vectors"),
+        ([[], []], "no list of vectors"),
         ("vectors", "is it a"),
         (None, "is it a"),
     ],
@@ -660,11 +633,6 @@ def test_queries_that_nobody_waits_for_have_the_patience_of_passages_and_slow_no
     with pytest.raises(ModelUnreachableError, match="HTTP 500"):
         model.embed_queries(["a query"])
     assert model.embed_queries(["a query"], interactive=False).shape == (1, DIMENSION)
-
-
-def test_options_that_change_no_vector_do_not_make_a_model_unknown(setup: Setup) -> None:
-    model = setup.prepared(model_options='{"user": "wiki"}')
-    assert setup.open(model_options='{"user": "another"}').fingerprint == model.fingerprint
 
 
 def test_passages_leave_room_for_the_prompt(setup: Setup) -> None:

@@ -121,12 +121,6 @@ def test_new_tags_and_a_new_name_change_metadata_and_embed_nothing(index: IndexE
     assert records(collection) == records(exported(tmp_path))
 
 
-def test_what_is_no_longer_said_is_no_longer_in_the_metadata(index: IndexEngine, tmp_path: Path) -> None:
-    body = str(PAGES["house/heating.md"]).partition("---\n# ")[2]
-    commit(tmp_path / "repository", {"house/heating.md": f"---\ntitle: Heating\n---\n# {body}"})
-    assert {"tags", "category"}.isdisjoint(records(live(tmp_path, index))["heating"])
-
-
 def test_a_text_on_several_pages_is_one_record_that_names_them(index: IndexEngine, tmp_path: Path) -> None:
     text = PAGES["garden.md"]
     commit(tmp_path / "repository", {"old/garden.md": f"# Garden\n\n{str(text).partition('# Garden')[2].strip()}\n"})

@@ -40,11 +40,6 @@ def test_the_new_text_of_the_chunks_is_the_page(source: str) -> None:
     assert is_subsequence(text_words, found)
 
 
-@given(source=PAGES)
-def test_the_same_page_gives_the_same_chunks(source: str) -> None:
-    assert chunks_of(source) == chunks_of(source)
-
-
 @given(source=PAGES | RAW)
 def test_no_chunk_exceeds_the_window_though_joining_segments_adds_tokens(source: str) -> None:
     small = Profile("small", window=64, target=40, min_size=10, overlap=8)
@@ -123,13 +118,6 @@ def test_later_parts_of_a_block_repeat_its_beginning(kind: str, repeated: str) -
     assert sum(new_text(chunk).count("row") for chunk in chunks) == 60
 
 
-def test_a_chunk_repeats_whole_sentences_only() -> None:
-    long = " ".join(f"word{number}" for number in range(40))
-    chunks = chunks_of("## S\n\n" + " ".join(f"Number {n} {long}." for n in range(12)))
-    assert len(chunks) > 3
-    assert not any(chunk.overlap_length for chunk in chunks), "every sentence is longer than an overlap"
-
-
 def units_of(chunk: Chunk) -> list[tuple[str, str, int]]:
     return [(unit.kind, chunk.text[unit.start : unit.end], unit.start_line) for unit in chunk.units]
 
@@ -195,13 +183,6 @@ def test_the_units_are_the_new_text_of_a_chunk(source: str) -> None:
         assert ChunkSection(chunk.section_path, chunk.anchor) in chunk.sections
 
 
-def test_an_empty_heading_is_shown_by_the_path_of_the_one_below() -> None:
-    (chunk,) = chunks_of(f"## Setup\n\n### Linux\n\n{sentences(6)}\n")
-    assert chunk.text.startswith("[Title > Setup > Linux] Word")
-    assert chunk.headings == ("Setup", "Linux")
-    assert chunk.anchor == "linux"
-
-
 def test_a_page_of_one_heading_is_one_chunk() -> None:
     (chunk,) = chunks_of("# Only this\n", title="Only this")
     assert chunk.text == "[Only this] Only this"
@@ -212,39 +193,12 @@ def test_a_page_without_words_has_no_chunk() -> None:
     assert chunks_of("---\ntitle: x\n---\n\n") == ()
 
 
-def test_paragraphs_accumulate_to_about_the_target() -> None:
-    chunks = chunks_of("## S\n\n" + "\n\n".join(sentences(3) for _ in range(20)))
-    assert len(chunks) > 3
-    assert all(90 <= count_words(body(chunk)) <= 160 for chunk in chunks[:-1])
-
-
 def test_chunks_of_one_section_overlap_by_about_35_words() -> None:
     chunks = chunks_of(f"## S\n\n{sentences(60)}")
     for before, following in pairwise(chunks):
         overlap = body(following)[: following.overlap_length]
         assert 20 <= count_words(overlap) <= 40
         assert body(before).endswith(overlap)
-
-
-def test_code_is_divided_only_between_lines() -> None:
-    lines = [f"call_number_{i}(argument, other_argument, third_argument)" for i in range(80)]
-    chunks = chunks_of("## S\n\n```\n" + "\n".join(lines) + "\n```\n")
-    assert len(chunks) > 2
-    assert {line for chunk in chunks for line in body(chunk).split("\n")} == set(lines)
-
-
-def test_chunks_know_their_lines() -> None:
-    source = "# T\n\n" + "\n".join(f"Line {i} is a sentence of several words." for i in range(100)) + "\n"
-    lines = source.split("\n")
-    for chunk in chunks_of(source):
-        first = new_text(chunk).strip().split(".")[0]
-        assert any(first in line for line in lines[chunk.start_line - 1 : chunk.end_line])
-    assert chunks_of(source)[-1].end_line == 102
-
-
-def test_links_do_not_count() -> None:
-    (chunk,) = chunks_of("See [the manual](https://example.org/a/very/long/target) and ![a map](map.png).")
-    assert chunk.text == "[Title] See the manual and a map."
 
 
 def test_a_heading_as_long_as_a_text_is_cut_in_names_and_kept_in_full() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from otterwiki_semantic.content.markdown.parser import parse_markdown
 from otterwiki_semantic.content.pages.links import linked_pages, resolve_link
+from otterwiki_semantic.content.pages.page import page_not_found
 from otterwiki_semantic.core.records import Link
 
 
@@ -68,3 +69,12 @@ def test_a_link_leads_where_a_browser_would_go(url: str, target: tuple[str, str]
 def test_linked_pages_are_named_once() -> None:
     links = [Link("/A", ""), Link("/a#x", ""), Link("b", ""), Link("https://example.org", "")]
     assert linked_pages(links, "dir/page") == ("a", "dir/b")
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [("garden/irigation", "garden/irrigation"), ("Haus/Heizung", "house/heating"), ("alarms", "house/alarm"), ("zzzzzz", None)],
+)
+def test_a_mistyped_page_is_answered_with_the_nearest_ones(name: str, nearest: str | None) -> None:
+    error = page_not_found("the wiki", name, ["garden/irrigation", "garden/tomatoes", "house/heating", "house/alarm", "home"])
+    assert next(iter(error.nearest), None) == nearest

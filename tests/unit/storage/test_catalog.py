@@ -168,15 +168,6 @@ def test_what_the_store_really_holds_is_noted(catalog: Catalog) -> None:
     assert catalog.outbox.deletes(10) == [vector_id("old")]
 
 
-def test_a_catalog_in_change_equals_no_commit(catalog: Catalog) -> None:
-    catalog.begin_change("new")
-    assert catalog.meta("changing") == "new"
-    catalog.end_change("new")
-    assert (catalog.meta("commit"), catalog.meta("changing")) == ("new", None)
-    catalog.end_change(None)
-    assert catalog.meta("commit") is None
-
-
 def test_what_may_pass_is_no_damage(catalog: Catalog) -> None:
     other = sqlite3.connect(catalog.path)
     other.execute("BEGIN EXCLUSIVE")
@@ -225,14 +216,6 @@ def test_an_unreadable_file_is_named(tmp_path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(CatalogCorruptError, match=r"catalog\.sqlite3"):
         Catalog(path)
-
-
-def test_another_schema_is_noticed(tmp_path: Path) -> None:
-    catalog = Catalog(tmp_path / "catalog.sqlite3")
-    assert catalog.is_current
-    catalog.set_meta("schema", "99")
-    catalog.close()
-    assert not Catalog(tmp_path / "catalog.sqlite3").is_current
 
 
 def test_a_file_that_was_removed_or_replaced_is_noticed(tmp_path: Path) -> None:

@@ -151,18 +151,6 @@ def test_a_passage_without_a_vector_is_known_but_near_to_nothing(catalog: Catalo
         assert [candidate.path for candidate, _ in found.nearest(unit("embedded"), 5)] == ["a"]
 
 
-def test_an_index_of_words_alone_has_no_nearest(catalog: Catalog) -> None:
-    put(catalog, "a", ["one", "two"], embed=False)
-    assert nearest(catalog, unit("one"), 5) == []
-    put(catalog, "b", ["three"])
-    assert [path for path, _ in nearest(catalog, unit("one"), 5)] == ["b"]
-
-
-def test_an_empty_catalog_has_nothing(catalog: Catalog) -> None:
-    assert nearest(catalog, unit("one"), 5) == []
-    assert nearest(catalog, unit("one"), 5, tag="none") == []
-
-
 def test_unknown_chunks_are_left_out(catalog: Catalog) -> None:
     put(catalog, "a", ["one"])
     with catalog.snapshot():
@@ -231,14 +219,6 @@ def rows_of(found: Columns) -> list[list[object]]:
     return [[value.tobytes() for value in row] for row in zip(*found, strict=True)]
 
 
-def test_columns_keep_their_rows_together() -> None:
-    both = columns(11, 12, 20).append(columns(31))
-    assert rows_of(both) == rows_of(columns(11, 12, 20, 31))
-    assert rows_of(both.take(np.array([1, 3]))) == rows_of(columns(12, 31))
-    assert len(both.take(np.array([], dtype=np.intp))) == 0
-    assert rows_of(columns().append(both)) == rows_of(both)
-
-
 def test_an_exact_index_does_not_change_when_it_is_extended() -> None:
     no_vectors = VectorRows(np.float32).append(np.empty((0, 0), dtype=np.float32), np.zeros(2, dtype=np.bool_))
     first = ExactIndex(1, columns(11, 13), no_vectors, {1: "one", 2: "two"}, lambda _: {})
@@ -264,15 +244,6 @@ def test_vectors_that_arrive_later_are_filled_in_while_older_states_are_read(cat
     assert [chunk.path for chunk, _ in before.nearest(unit("three"), 5)] == ["a"], "the older state still masks the row"
     catalog.add_vectors([StoredVector(vector_id("two"), unit("two"))])
     assert nearest(catalog, unit("two"), 1) == [("b", vector_id("two"))]
-
-
-def test_a_log_that_lacks_old_entries_leads_to_reading_all_vectors(catalog: Catalog) -> None:
-    put(catalog, "a", ["one", "two", "three"], embed=False)
-    assert nearest(catalog, unit("one"), 5) == []
-    catalog.add_vectors([StoredVector(vector_id(text), unit(text)) for text in ("one", "two", "three")])
-    with catalog.write() as connection:
-        connection.execute("DELETE FROM filled WHERE number < 3")
-    assert [vector for _, vector in nearest(catalog, unit("two"), 1)] == [vector_id("two")]
 
 
 def test_int8_is_chosen_for_large_wikis(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -302,10 +273,6 @@ def test_int8_finds_and_scores_what_float32_does(tmp_path: Path) -> None:
     assert quick.vectors(ids)[0] == pytest.approx(exact.vectors(ids)[0], abs=0.01)
     assert quick.vectors_or_zeros([0, *ids])[1:] == pytest.approx(exact.vectors(ids)[0], abs=0.01)
     assert quick.page_means()[1] == pytest.approx(exact.page_means()[1], abs=0.01)
-    matrix, everything = exact.vectors(ids[:3])[0], np.ones(len(ids), dtype=np.bool_)
-    own = [found[0] for found in quick.nearest_to_each(matrix, 2, everything)]
-    assert [chunk.id for chunk, _ in own] == ids[:3]
-    assert [cosine for _, cosine in own] == pytest.approx([1, 1, 1], abs=0.01)
 
 
 def test_equal_texts_have_one_similarity(tmp_path: Path) -> None:

@@ -46,16 +46,6 @@ def test_chunks_without_a_vector_are_pending_until_they_get_it(small: SmallIndex
     assert pending(small) == ["house"]
 
 
-def test_a_vector_that_comes_later_is_found_next_to_the_others(small: SmallIndex) -> None:
-    small.put("boat", ("hull", 0.5), ("sail", None))
-    before = small.catalog.reader.exact_index()
-    assert nearest(small) == [("boat", 0, 0.5)]
-    add(small, "boat", "sail", 0.9)
-    small.put("house", ("roof", 0.7))
-    assert nearest(small) == [("boat", 1, 0.9), ("house", 0, 0.7), ("boat", 0, 0.5)]
-    assert [chunk.ordinal for chunk, _ in before.nearest(QUERY, 10)] == [0], "an earlier state stays as it is"
-
-
 def test_equal_texts_on_two_pages_get_one_vector(small: SmallIndex) -> None:
     small.put("boat", ("hull", None))
     small.put("boat", ("hull", None), ("keel", None))

@@ -115,8 +115,3 @@ def test_word_sets_say_which_words_each_chunk_has_while_pages_change(small: Smal
     small.catalog.remove_pages(["page 3"])
     assert sets() == expected()
     assert sets()[-2:] == [3, 0]
-
-
-def test_without_words_the_sets_are_empty(small: SmallIndex) -> None:
-    index = small.catalog.reader.exact_index()
-    assert small.catalog.keywords.word_sets([], index, index.rows(index.ids(index.live))).tolist() == [0] * len(index)
