@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from enum import Enum
 from functools import cache
 from inspect import getdoc
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 from flask import Response, request
 from werkzeug.exceptions import RequestEntityTooLarge
@@ -74,8 +74,6 @@ class Operation:
     """A second path."""
     variants: tuple[type, ...] = ()
     """The records that it answers with instead if parameters ask for it."""
-    takes: type[Request] | None = None
-    """The record of its parameters."""
     body: Literal["required", "optional"] | None = None
     """Whether the parameters are sent as a JSON object."""
     in_query: tuple[str, ...] = ()
@@ -87,12 +85,14 @@ class Operation:
     body_examples: Mapping[str, Any] | None = field(default=None, hash=False)
     """Examples of bodies, by name."""
     errors: tuple[str, ...] = ()
-    """Error codes, in addition to those that follow from `access` and `takes`."""
+    """Error codes, in addition to those that follow from `access` and its parameters."""
     status: int = 200
     is_cacheable: bool = False
     """Whether its answers are those of the index alone, and clients may keep them until that changes."""
     has_events: bool = False
     """Whether `stream` makes it answer with Server-Sent Events."""
+    takes: type[Request] | None = None
+    """The record of its parameters, the type of the view's parameter `asked`."""
     name: str = ""
     """The name of the function in generated clients (OpenAPI's `operationId`), that of the view: a verb first."""
     summary: str = ""
@@ -110,7 +110,8 @@ class Operation:
     def __call__(self, view: View) -> View:
         first, *others = view.__name__.split("_")
         name = first + "".join(map(str.title, others))
-        made = replace(self, name=name, summary=(getdoc(view) or "").partition("\n")[0].removesuffix("."))
+        summary = (getdoc(view) or "").partition("\n")[0].removesuffix(".")
+        made = replace(self, takes=get_type_hints(view).get("asked"), name=name, summary=summary)
         OPERATIONS.append((made, view))
         if self.alias:
             OPERATIONS.append((replace(made, path=self.alias, name=f"{name}AtAlias"), view))

@@ -10,45 +10,10 @@ from msgspec import Raw, structs
 from werkzeug.exceptions import MethodNotAllowed, NotFound
 from werkzeug.routing import PathConverter
 
+from otterwiki_semantic.core import records
 from otterwiki_semantic.core.errors import MetricsError, SemanticError
 from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.parameters import page_path
-from otterwiki_semantic.core.records import (
-    Answer,
-    AskRequest,
-    BatchRequest,
-    DismissalAnswer,
-    DismissalRequest,
-    DraftLinks,
-    DraftRequest,
-    EditRequest,
-    GroundedAnswer,
-    HealthReport,
-    HealthRequest,
-    HistoryRequest,
-    IndexStatus,
-    Insight,
-    PageHistory,
-    PageInspection,
-    PageList,
-    PageListRequest,
-    PageRequest,
-    PageView,
-    QueryRequest,
-    ReindexRequest,
-    ReindexStarted,
-    ReindexStatus,
-    ReindexStatusRequest,
-    RelatedPages,
-    RelatedRequest,
-    SearchOptions,
-    SearchRequest,
-    Suggestions,
-    SuggestRequest,
-    WikiMap,
-    WriteRequest,
-    WrittenPage,
-)
 from otterwiki_semantic.core.serialization import decode, encode
 from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web import writing
@@ -127,17 +92,16 @@ def _not_found(rest: str = "") -> NoReturn:
 @Operation(
     "GET",
     "/semantic-search",
-    Answer,
+    records.Answer,
     Access.READERS,
     variants=(SelectedAnswer, CompatAnswer),
     examples=ANSWER,
-    takes=SearchRequest,
     is_cacheable=True,
 )
-def search(asked: SearchRequest) -> bytes:
+def search(asked: records.SearchRequest) -> bytes:
     """Search."""
     if not asked.compat:
-        return bytes(_answers([QueryRequest(asked.query, asked.options, asked.fields)])[0])
+        return bytes(_answers([records.QueryRequest(asked.query, asked.options, asked.fields)])[0])
     options = structs.replace(asked.options, request_id=request_id())
     found = compatible(extension().index.search([asked.query], options, page_urls())[0])
     return bytes(with_fields(Raw(encode(found)), asked.fields))
@@ -148,22 +112,21 @@ def search(asked: SearchRequest) -> bytes:
     "/semantic-search",
     Answers,
     Access.READERS,
-    variants=(Answer, SelectedAnswers, SelectedAnswer),
+    variants=(records.Answer, SelectedAnswers, SelectedAnswer),
     examples=ANSWERS,
     body_examples=BODIES,
-    takes=BatchRequest,
     body="required",
     example='{"query": "…"} or {"queries": ["…"]}',
 )
-def search_many(asked: BatchRequest) -> bytes:
+def search_many(asked: records.BatchRequest) -> bytes:
     """Search for one query, or for several at once."""
     answers = _answers(asked.searches())
     return bytes(answers[0]) if asked.query is not None else encode({"answers": answers})
 
 
-def _answers(searches: Sequence[QueryRequest]) -> list[Raw]:
+def _answers(searches: Sequence[records.QueryRequest]) -> list[Raw]:
     """Return the JSON of the answer to each search; those with the same options are made together."""
-    alike: dict[SearchOptions, list[int]] = {}
+    alike: dict[records.SearchOptions, list[int]] = {}
     for position, each in enumerate(searches):
         alike.setdefault(structs.replace(each.options, request_id=request_id()), []).append(position)
     found: dict[int, Raw] = {}
@@ -177,28 +140,27 @@ def _answers(searches: Sequence[QueryRequest]) -> list[Raw]:
 @Operation(
     "POST",
     "/semantic-search/ask",
-    GroundedAnswer,
+    records.GroundedAnswer,
     Access.READERS,
-    takes=AskRequest,
     body="required",
     example='{"question": "…"}',
     errors=("answers_disabled", "rate_limited"),
     has_events=True,
 )
-def ask(asked: AskRequest) -> GroundedAnswer | Response:
-    """Answer a question, with a source for every sentence."""
+def ask(asked: records.AskRequest) -> records.GroundedAnswer | Response:
+    """records.Answer a question, with a source for every sentence."""
     reader, index = WaitingReader(), extension().index
     started = index.ask(structs.replace(asked, asker=asker()), page_urls())
     return reader.answer_events(index, started) if asked.stream else reader.whole_answer(index, started)
 
 
-@Operation("GET", "/semantic-search/suggest", Suggestions, Access.READERS, takes=SuggestRequest, is_cacheable=True)
-def suggest(asked: SuggestRequest) -> bytes:
+@Operation("GET", "/semantic-search/suggest", records.Suggestions, Access.READERS, is_cacheable=True)
+def suggest(asked: records.SuggestRequest) -> bytes:
     """Pages and sections by the beginning of their names."""
     return extension().index.fetch_json(IndexService.suggest, asked, page_urls())
 
 
-@Operation("GET", "/semantic-search/status", IndexStatus, Access.READERS)
+@Operation("GET", "/semantic-search/status", records.IndexStatus, Access.READERS)
 def get_status() -> bytes | Response:
     """What the index holds and its state."""
     try:
@@ -207,14 +169,14 @@ def get_status() -> bytes | Response:
         return error_answer("index_unavailable", str(error), status="unavailable", problems=(problem(error),))
 
 
-@Operation("GET", "/semantic-search/map", WikiMap, Access.READERS)
+@Operation("GET", "/semantic-search/map", records.WikiMap, Access.READERS)
 def get_map() -> bytes:
     """The position of every page on the map of the wiki."""
     return extension().index.fetch_json(IndexService.map, page_urls())
 
 
-@Operation("GET", "/semantic-search/health", HealthReport, Access.READERS, takes=HealthRequest)
-def get_health(asked: HealthRequest) -> bytes:
+@Operation("GET", "/semantic-search/health", records.HealthReport, Access.READERS)
+def get_health(asked: records.HealthRequest) -> bytes:
     """Findings about the wiki: what its readers stumble over."""
     asked = structs.replace(asked, linked=linked_pages(), shows_queries=may_see_queries())
     return extension().index.fetch_json(IndexService.health, asked, page_urls())
@@ -223,14 +185,13 @@ def get_health(asked: HealthRequest) -> bytes:
 @Operation(
     "POST",
     "/semantic-search/health/dismissals",
-    DismissalAnswer,
+    records.DismissalAnswer,
     Access.WRITERS,
-    takes=DismissalRequest,
     body="required",
     example='{"findings": ["…"]}',
     errors=("finding_unknown",),
 )
-def dismiss_findings(asked: DismissalRequest) -> DismissalAnswer:
+def dismiss_findings(asked: records.DismissalRequest) -> records.DismissalAnswer:
     """Dismiss findings, or restore them."""
     return extension().index.dismiss(structs.replace(asked, shows_queries=may_see_queries()))
 
@@ -258,20 +219,20 @@ def get_open_api() -> Response:
     return jsonify(openapi_document(request.script_root))
 
 
-@Operation("GET", "/related", RelatedPages, Access.READERS, takes=RelatedRequest, errors=("page_unknown",), is_cacheable=True)
-def get_related_pages(asked: RelatedRequest) -> bytes:
+@Operation("GET", "/related", records.RelatedPages, Access.READERS, errors=("page_unknown",), is_cacheable=True)
+def get_related_pages(asked: records.RelatedRequest) -> bytes:
     """Pages near in meaning to one page."""
     return extension().index.fetch_json(IndexService.related, asked.path, asked.n, page_urls())
 
 
-@Operation("POST", "/related", DraftLinks, Access.READERS, takes=DraftRequest, body="required", example='{"text": "…"}')
-def suggest_links(asked: DraftRequest) -> bytes:
+@Operation("POST", "/related", records.DraftLinks, Access.READERS, body="required", example='{"text": "…"}')
+def suggest_links(asked: records.DraftRequest) -> bytes:
     """What a text that is being written could link to: pages that it names, and pages about the same."""
     return extension().index.fetch_json(IndexService.draft_links, asked, page_urls())
 
 
-@Operation("GET", "/semantic-search/pages", PageList, Access.READERS, alias="/pages", takes=PageListRequest, is_cacheable=True)
-def list_pages(asked: PageListRequest) -> bytes:
+@Operation("GET", "/semantic-search/pages", records.PageList, Access.READERS, alias="/pages", is_cacheable=True)
+def list_pages(asked: records.PageListRequest) -> bytes:
     """List pages."""
     return extension().index.fetch_json(IndexService.pages, asked, page_urls())
 
@@ -279,14 +240,13 @@ def list_pages(asked: PageListRequest) -> bytes:
 @Operation(
     "GET",
     "/semantic-search/pages/{path}",
-    PageView,
+    records.PageView,
     Access.READERS,
     alias="/pages/{path}",
-    takes=PageRequest,
     errors=("page_unknown", "page_unreadable", "revision_unknown", "section_unknown", "section_ambiguous"),
     is_cacheable=True,
 )
-def read_page(path: str, asked: PageRequest) -> PageView:
+def read_page(path: str, asked: records.PageRequest) -> records.PageView:
     """Read a page, or sections or lines of it."""
     return extension().pages.page(path, asked, page_urls())
 
@@ -294,9 +254,8 @@ def read_page(path: str, asked: PageRequest) -> PageView:
 @Operation(
     "PUT",
     "/semantic-search/pages/{path}",
-    WrittenPage,
+    records.WrittenPage,
     Access.WRITERS,
-    takes=WriteRequest,
     body="required",
     example='{"text": "…"}',
     errors=(
@@ -304,7 +263,7 @@ def read_page(path: str, asked: PageRequest) -> PageView:
         "write_failed",
     ),
 )
-def write_page(path: str, asked: WriteRequest) -> WrittenPage:
+def write_page(path: str, asked: records.WriteRequest) -> records.WrittenPage:
     """Create a page, or replace one."""
     return writing.write(path, asked)
 
@@ -312,9 +271,8 @@ def write_page(path: str, asked: WriteRequest) -> WrittenPage:
 @Operation(
     "PATCH",
     "/semantic-search/pages/{path}",
-    WrittenPage,
+    records.WrittenPage,
     Access.WRITERS,
-    takes=EditRequest,
     body="required",
     example='{"append": "…"}',
     errors=(
@@ -322,32 +280,24 @@ def write_page(path: str, asked: WriteRequest) -> WrittenPage:
         *("section_unknown", "section_ambiguous", "write_failed"),
     ),
 )
-def edit_page(path: str, asked: EditRequest) -> WrittenPage:
+def edit_page(path: str, asked: records.EditRequest) -> records.WrittenPage:
     """Replace a text of a page, or append one."""
     return writing.edit(path, asked)
 
 
-@Operation(
-    "GET",
-    "/semantic-search/history",
-    PageHistory,
-    Access.READERS,
-    takes=HistoryRequest,
-    errors=("page_unknown",),
-    is_cacheable=True,
-)
-def get_history(asked: HistoryRequest) -> PageHistory:
+@Operation("GET", "/semantic-search/history", records.PageHistory, Access.READERS, errors=("page_unknown",), is_cacheable=True)
+def get_history(asked: records.HistoryRequest) -> records.PageHistory:
     """The last commits that changed a page."""
     return extension().pages.history(asked.path, asked.limit)
 
 
-@Operation("GET", "/semantic-search/insight", Insight, Access.ADMINISTRATORS)
+@Operation("GET", "/semantic-search/insight", records.Insight, Access.ADMINISTRATORS)
 def get_insight() -> bytes:
     """How the index works."""
     return extension().index.fetch_json(IndexService.insight)
 
 
-@Operation("GET", "/semantic-search/insight/{path}", PageInspection, Access.ADMINISTRATORS, errors=("page_unknown",))
+@Operation("GET", "/semantic-search/insight/{path}", records.PageInspection, Access.ADMINISTRATORS, errors=("page_unknown",))
 def inspect_page(path: str) -> bytes:
     """A page as search sees it."""
     return extension().index.fetch_json(IndexService.inspect_page, page_path(path), page_urls())
@@ -356,29 +306,28 @@ def inspect_page(path: str) -> bytes:
 @Operation(
     "POST",
     "/reindex",
-    ReindexStarted,
+    records.ReindexStarted,
     Access.ADMINISTRATORS,
-    takes=ReindexRequest,
     body="optional",
     example='{"full": true}',
     in_query=("full",),
     errors=("page_unknown", "reindex_running", "no_rollback", "disk_full"),
     status=202,
 )
-def reindex(asked: ReindexRequest) -> ReindexStarted:
+def reindex(asked: records.ReindexRequest) -> records.ReindexStarted:
     """Build a new index next to the serving one."""
     if asked.rollback:
         return extension().index.roll_back()
     if asked.pages:
         return extension().index.refresh(asked.pages)
     rebuild = extension().index.reindex(full=asked.full)
-    return ReindexStarted("started", estimate=rebuild.estimate, job=rebuild.job)
+    return records.ReindexStarted("started", estimate=rebuild.estimate, job=rebuild.job)
 
 
-@Operation("GET", "/reindex/status", ReindexStatus, Access.READERS, takes=ReindexStatusRequest, errors=("job_unknown",))
-def get_reindex_status(asked: ReindexStatusRequest) -> ReindexStatus:
+@Operation("GET", "/reindex/status", records.ReindexStatus, Access.READERS, errors=("job_unknown",))
+def get_reindex_status(asked: records.ReindexStatusRequest) -> records.ReindexStatus:
     """The progress of the last rebuild, or of a job."""
-    return ReindexStatus.of(extension().index.job(asked.job) if asked.job else extension().index.status().rebuild)
+    return records.ReindexStatus.of(extension().index.job(asked.job) if asked.job else extension().index.status().rebuild)
 
 
 @Operation("GET", "/chroma-status", ChromaStatus, Access.ANYONE)
@@ -388,7 +337,7 @@ def get_chroma_status() -> Response:
     It is public, and without private data.
     """
     try:
-        status: IndexStatus | None = extension().index.status()
+        status: records.IndexStatus | None = extension().index.status()
     except SemanticError:
         status = None
     found = ChromaStatus.of(status.chroma if status else None)
