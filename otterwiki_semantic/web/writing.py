@@ -22,20 +22,8 @@ from msgspec import structs
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 
-from otterwiki_semantic.content.pages import (
-    append_after,
-    count_occurrences,
-    normalize_newlines,
-    saved_text,
-    unified_diff,
-)
-from otterwiki_semantic.core.errors import (
-    PageChangedError,
-    PageExcludedError,
-    PageNotFoundError,
-    ParameterError,
-    SemanticError,
-)
+from otterwiki_semantic.content.pages import append_after, count_occurrences, normalize_newlines, saved_text, unified_diff
+from otterwiki_semantic.core.errors import PageChangedError, PageExcludedError, PageNotFoundError, ParameterError, SemanticError
 from otterwiki_semantic.core.files import locked, make_private
 from otterwiki_semantic.core.parameters import page_path
 from otterwiki_semantic.core.records import (
@@ -43,7 +31,6 @@ from otterwiki_semantic.core.records import (
     Mode,
     PageRequest,
     PageView,
-    RelatedPage,
     SearchOptions,
     WriteRequest,
     WrittenPage,
@@ -202,22 +189,14 @@ def _save(before: PageView | None, path: str, text: str, message: str) -> Writte
 
 def _settled(written: WrittenPage) -> WrittenPage:
     """Return an answer once the index has the page, with those about the same if it is new; or after some seconds."""
-    is_indexed = _is_indexed()
-    related: tuple[RelatedPage, ...] = ()
-    if written.created and is_indexed:
-        with suppress(SemanticError):
-            related = extension().index.related(written.path, _RELATED, page_urls()).results
-    return structs.replace(written, indexed=is_indexed, related=related)
-
-
-def _is_indexed() -> bool:
-    """Wait until the index equals HEAD; return whether it does."""
     options = SearchOptions(n=1, mode=Mode.KEYWORD, wait=True, wait_seconds=_INDEX_SECONDS, is_logged=False)
-    try:
-        index = extension().index.search(["page"], options)[0].index
-    except SemanticError:
-        return False
-    return index.commit == index.head
+    with suppress(SemanticError):
+        state = extension().index.search(["page"], options)[0].index
+        written = structs.replace(written, indexed=state.commit == state.head)
+        if written.created and written.indexed:
+            related = extension().index.related(written.path, _RELATED, page_urls()).results
+            return structs.replace(written, related=related)
+    return written
 
 
 def _excluded(path: str) -> ApiError:

@@ -17,14 +17,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.errors import ParameterError, SemanticError
-from otterwiki_semantic.core.parameters import (
-    Parameter,
-    Request,
-    check_names,
-    parameters_of,
-    parse_parameters,
-    unique_names,
-)
+from otterwiki_semantic.core.parameters import Parameter, Request, check_names, parameters_of, parse_parameters, unique_names
 from otterwiki_semantic.web.auth import require_admin, require_monitor, require_read, require_same_site, require_write
 from otterwiki_semantic.web.errors import ApiError, json_response
 from otterwiki_semantic.web.extension import extension
