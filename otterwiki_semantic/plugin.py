@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,33 +15,16 @@ from otterwiki_semantic.core.errors import ConfigError, DaemonUnavailableError
 from otterwiki_semantic.core.legacy_names import EARLIER_DISTRIBUTION, EARLIER_PACKAGE
 from otterwiki_semantic.core.settings import Settings, fallback_settings, legacy_settings, read_settings, unencrypted_keys
 from otterwiki_semantic.daemon import DisabledIndex, IndexClient
-from otterwiki_semantic.web import (
-    optional,
-    read_help,
-    register,
-    related_placeholder,
-    search_link,
-    search_offer,
-    stylesheet,
-    writing_panel,
-)
+from otterwiki_semantic.web import index_of, register
+from otterwiki_semantic.web import template_hooks as hooks
 
 if TYPE_CHECKING:
     from flask import Flask
 
 NAME = "Semantic search"
-_EXTENSION = "otterwiki_semantic"
 _NO_KEY = "OTTERWIKI_API_KEY is not set: programs cannot use the API, people can as far as the wiki permits"
 
 hookimpl = pluggy.HookimplMarker("otterwiki")
-
-
-@dataclass(frozen=True, slots=True)
-class Extension:
-    """The plugin's extension ``otterwiki_semantic`` of a Flask application; every wiki has its own."""
-
-    index: IndexClient
-    settings: Settings
 
 
 class SemanticSearchPlugin:
@@ -68,7 +50,6 @@ class SemanticSearchPlugin:
             settings = fallback_settings(app.config, repository)
             index = DisabledIndex(settings, error)
         register(app, index, settings)
-        app.extensions[_EXTENSION] = Extension(index, settings)
         self._apps.add(app)
         if settings.api_key is None:
             app.logger.info("semantic search: %s", _NO_KEY)
@@ -83,8 +64,8 @@ class SemanticSearchPlugin:
     def page_saved(self) -> None:
         """Wake the index of the wiki whose request this runs in; outside of one, of every wiki."""
         for app in (current_app,) if has_app_context() else tuple(self._apps):
-            if _EXTENSION in app.extensions:
-                app.extensions[_EXTENSION].index.notify()
+            if (index := index_of(app)) is not None:
+                index.notify()
 
     page_deleted = page_renamed = page_saved
     repository_changed = page_saved
@@ -98,45 +79,32 @@ class SemanticSearchPlugin:
     @hookimpl
     def help(self, plugin: str) -> str | None:
         """Return the section of the wiki's help pages, in Markdown."""
-        return read_help().replace("{search}", url_for("semantic_pages.search")) if plugin == NAME else None
+        return hooks.read_help().replace("{search}", url_for("semantic_pages.search")) if plugin == NAME else None
 
     @hookimpl
     def static_css(self) -> str:
         """Return the stylesheet, which the wiki joins with those of other plugins."""
-        return stylesheet()
+        return hooks.stylesheet()
 
     @hookimpl
     def template_html_head_inject(self) -> str | None:
         """Return the link to the description that lets browsers search the wiki."""
-        return self._injected(search_link)
+        return hooks.optional(hooks.search_link)
 
     @hookimpl
     def template_html_body_inject(self) -> str | None:
-        """Offer search by meaning at the end of every page."""
-        return self._injected(lambda: search_offer() or self._writing())
+        """Offer search by meaning at the end of every page, and links beside the editor."""
+        return hooks.optional(hooks.body_end)
 
     @hookimpl
     def template_html_sidebar_left_inject(self, page: str | None) -> str | None:
         """Return the placeholder for related pages in narrow windows."""
-        return self._injected(lambda: self._related(page, is_wide=False))
+        return hooks.optional(lambda: hooks.related_placeholder(page, is_wide=False))
 
     @hookimpl
     def template_html_sidebar_right_inject(self, page: str | None) -> str | None:
         """Return the placeholder for related pages in wide windows."""
-        return self._injected(lambda: self._related(page, is_wide=True))
-
-    def _related(self, page: str | None, *, is_wide: bool) -> str:
-        return related_placeholder(page, is_wide=is_wide) if _has("related") else ""
-
-    def _writing(self) -> str:
-        return writing_panel() if _has("editor") else ""
-
-    def _injected(self, part: Callable[[], str]) -> str | None:
-        return optional(part) if _EXTENSION in current_app.extensions else None  # else setup failed
-
-
-def _has(page: str) -> bool:
-    return page in current_app.extensions[_EXTENSION].settings.pages
+        return hooks.optional(lambda: hooks.related_placeholder(page, is_wide=True))
 
 
 def _notices(app: Flask, settings: Settings) -> Iterator[str]:

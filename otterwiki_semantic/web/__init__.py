@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from otterwiki_semantic.web.api.routes import make_blueprint
-from otterwiki_semantic.web.auth import CONNECTIONS
-from otterwiki_semantic.web.oauth_grants import ConnectionStore
-from otterwiki_semantic.web.pages.admin import make_admin_pages
-from otterwiki_semantic.web.pages.connect import make_connect_pages, make_connection_routes
-from otterwiki_semantic.web.pages.health import make_health_pages
-from otterwiki_semantic.web.pages.search import make_pages
-from otterwiki_semantic.web.template_hooks import extend_templates
-from otterwiki_semantic.web.template_hooks import optional as optional
-from otterwiki_semantic.web.template_hooks import read_help as read_help
-from otterwiki_semantic.web.template_hooks import related_placeholder as related_placeholder
-from otterwiki_semantic.web.template_hooks import search_link as search_link
-from otterwiki_semantic.web.template_hooks import search_offer as search_offer
-from otterwiki_semantic.web.template_hooks import stylesheet as stylesheet
-from otterwiki_semantic.web.template_hooks import writing_panel as writing_panel
+from otterwiki_semantic.web import template_hooks as template_hooks
+from otterwiki_semantic.web.api.routes import api
+from otterwiki_semantic.web.extension import EXTENSION, Extension
+from otterwiki_semantic.web.pages import admin, answer, connect, health, opensearch, palette, search, suggestions, wiki_map
+from otterwiki_semantic.web.pages.layout import pages
 
 if TYPE_CHECKING:
     from flask import Flask
@@ -26,19 +16,22 @@ if TYPE_CHECKING:
     from otterwiki_semantic.core.settings import Settings
     from otterwiki_semantic.daemon import IndexClient
 
+_VIEWS = (answer, opensearch, palette, search, suggestions, wiki_map)
+"""The modules that add their views to `pages` when they are imported."""
+
 
 def register(app: Flask, index: IndexClient, settings: Settings) -> None:
     """Register the REST API and the pages, and extend the wiki's templates."""
-    api = make_blueprint(index, settings)
-    app.register_blueprint(api)
-    app.extensions["csrf"].exempt(api)
-    app.register_blueprint(make_pages(index, settings))
-    if "health" in settings.pages:
-        app.register_blueprint(make_health_pages(index))
-    app.register_blueprint(make_admin_pages(index))
-    app.extensions[CONNECTIONS] = ConnectionStore(settings.data_dir)
-    app.register_blueprint(make_connect_pages(settings.api_key, allow_write=settings.allow_write))
-    asked_by_mcp = make_connection_routes(settings.api_key)
-    app.register_blueprint(asked_by_mcp)
-    app.extensions["csrf"].exempt(asked_by_mcp)
-    extend_templates(app)
+    app.extensions[EXTENSION] = Extension.of(index, settings)
+    for blueprint in (api, connect.connections_api):
+        app.register_blueprint(blueprint)
+        app.extensions["csrf"].exempt(blueprint)
+    for blueprint in (pages, health.pages, admin.pages, connect.pages):
+        app.register_blueprint(blueprint)
+    template_hooks.extend_templates(app)
+
+
+def index_of(app: Flask) -> IndexClient | None:
+    """Return the index of an application; None if the plugin was not set up in it."""
+    found: Extension | None = app.extensions.get(EXTENSION)
+    return found.index if found else None

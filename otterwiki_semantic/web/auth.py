@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from flask import current_app, request
@@ -15,11 +15,9 @@ from otterwiki_semantic.core.loopback import is_loopback_address, is_loopback_ho
 from otterwiki_semantic.core.records import BEARER_PREFIX, Purpose
 from otterwiki_semantic.core.signing import Signer
 from otterwiki_semantic.web.errors import ApiError
-from otterwiki_semantic.web.oauth_grants import Connection, ConnectionStore
+from otterwiki_semantic.web.extension import extension
+from otterwiki_semantic.web.oauth_grants import Connection
 
-CONNECTIONS = "otterwiki_semantic.connections"
-"""The extension of the Flask application that holds its `ConnectionStore`."""
-_SCHEME = "bearer"
 _FORWARDING = (
     *("forwarded", "via", "x-forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-original-", "x-envoy-"),
     *("client-ip", "x-arr-", "cdn-loop", "x-otterwiki-", "cf-", "true-client-ip", "fastly-client-ip"),
@@ -27,34 +25,43 @@ _FORWARDING = (
 """Prefixes of headers that proxies add to forwarded requests, in lower case."""
 
 
-def require_read(api_key: str | None) -> None:
+class Caller(NamedTuple):
+    """Who sends a request with a bearer token: a program with the API key, or else a connected program."""
+
+    connection: Connection | None
+    """None for the API key."""
+    account: Any
+    """The account whose permissions the connection has."""
+
+
+def require_read() -> None:
     """Accept the API key, or a user with READ permission; raise `ApiError` otherwise."""
-    if not _bearer_may("READ", api_key) and not has_permission("READ"):
+    if not _bearer_may("READ") and not has_permission("READ"):
         raise _refusal("READ")
 
 
-def require_admin(api_key: str | None) -> None:
+def require_admin() -> None:
     """Accept the API key, or an administrator's session with a CSRF token for unsafe methods; raise `ApiError` otherwise."""
-    _require_session(api_key, "ADMIN")
+    _require_session("ADMIN")
 
 
-def require_write(api_key: str | None) -> None:
+def require_write() -> None:
     """Accept the API key, or a user with READ and WRITE permission and a CSRF token; raise `ApiError` otherwise.
 
     What a change answers (related pages, what somebody else has changed) is for readers only.
     """
-    require_read(api_key)
-    _require_session(api_key, "WRITE")
+    require_read()
+    _require_session("WRITE")
 
 
-def require_key(api_key: str | None) -> None:
+def require_key() -> None:
     """Accept only the API key itself; raise `ApiError` otherwise."""
-    if api_key is None or not _has_key(api_key, _bearer() or ""):
+    if not _is_key(_bearer() or ""):
         raise ApiError("unauthorized", "send the API key of the wiki: Authorization: Bearer …")
 
 
-def _require_session(api_key: str | None, permission: str) -> None:
-    if _bearer_may(permission, api_key):
+def _require_session(permission: str) -> None:
+    if _bearer_may(permission):
         return
     if not has_permission(permission):
         raise _refusal(permission)
@@ -65,18 +72,17 @@ def _require_session(api_key: str | None, permission: str) -> None:
         raise ApiError("csrf_failed", f"{error.description} Send it in the header X-CSRFToken.") from error
 
 
-def may_see_queries(api_key: str | None) -> bool:
+def may_see_queries() -> bool:
     """Whether the current request may see what people searched for: with the API key, or as an administrator."""
-    given = _bearer()
-    if given is None or api_key is None:
-        return given is None and has_permission("ADMIN")
-    account = None if _has_key(api_key, given) else _connected_account(api_key, given)
-    return _has_key(api_key, given) or (account is not None and has_permission("ADMIN", account))
+    caller = _caller()
+    if caller is None:
+        return has_permission("ADMIN")
+    return caller.connection is None or has_permission("ADMIN", caller.account)
 
 
-def require_monitor(api_key: str | None) -> None:
+def require_monitor() -> None:
     """Accept the API key, an administrator's session, or a program on this machine; raise `ApiError` otherwise."""
-    if not _bearer_may("ADMIN", api_key) and not _is_local() and not has_permission("ADMIN"):
+    if not _bearer_may("ADMIN") and not _is_local() and not has_permission("ADMIN"):
         raise _refusal("ADMIN")
 
 
@@ -95,64 +101,66 @@ def _is_local() -> bool:
     return is_loopback_address(request.remote_addr or "") and is_loopback_host(name)
 
 
-def _bearer_may(permission: str, api_key: str | None) -> bool:
+def _bearer_may(permission: str) -> bool:
     """Whether the request's bearer token has a permission; False if it has no token.
 
-    The API key has all. The MCP server sends the signed id of a connection instead, which has those of its account, but changes
-    something only if the person has let the program write. Errors: `ApiError` for a wrong token, and for an account without the
-    permission, whoever sent it.
+    The API key has all. A connection has those of its account, but changes something only if the person has let the program
+    write. Errors: `ApiError` for a wrong token, and for an account without the permission, whoever sent it.
     """
-    given = _bearer()
-    if given is None:
+    caller = _caller()
+    if caller is None:
         return False
-    if api_key is None:
-        raise ApiError("no_key_configured", "this wiki has no API key; its administrator can set OTTERWIKI_API_KEY")
-    if _has_key(api_key, given):
+    if caller.connection is None:
         return True
-    connection = _connection(api_key, given)
-    account = account_of(connection) if connection else None
-    if connection is None or account is None:
-        raise ApiError("wrong_key", "the API key is wrong: it is not the OTTERWIKI_API_KEY that the wiki was started with")
-    if not has_permission(permission, account):
-        raise ApiError("forbidden", f"the account {account.email} has no {permission} permission in this wiki")
-    if permission != "READ" and request.method not in {"GET", "HEAD"} and not connection.may_write:
+    if not has_permission(permission, caller.account):
+        raise ApiError("forbidden", f"the account {caller.account.email} has no {permission} permission in this wiki")
+    if permission != "READ" and request.method not in {"GET", "HEAD"} and not caller.connection.may_write:
         raise ApiError("forbidden", "this program was allowed to read, not to write; disconnect it, and connect it again")
     return True
 
 
+def _caller() -> Caller | None:
+    """Return who sends the request's bearer token, or None without one. Errors: `ApiError` for a wrong token.
+
+    The MCP server sends the signed id of a connection.
+    """
+    given = _bearer()
+    if given is None:
+        return None
+    api_key = extension().settings.api_key
+    if api_key is None:
+        raise ApiError("no_key_configured", "this wiki has no API key; its administrator can set OTTERWIKI_API_KEY")
+    if _is_key(given):
+        return Caller(None, None)
+    is_signed = given.startswith(BEARER_PREFIX)
+    signed = Signer(api_key, Purpose.CONNECTION).read(given.removeprefix(BEARER_PREFIX), str) if is_signed else None
+    connection = extension().connections.get(signed) if signed else None
+    account = account_of(connection) if connection else None
+    if account is None:
+        raise ApiError("wrong_key", "the API key is wrong: it is not the OTTERWIKI_API_KEY that the wiki was started with")
+    return Caller(connection, account)
+
+
 def _bearer() -> str | None:
     scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-    return given.strip() if scheme.lower() == _SCHEME else None
+    return given.strip() if scheme.lower() == "bearer" else None
 
 
-def _has_key(api_key: str, given: str) -> bool:
-    return hmac.compare_digest(given.encode("latin-1"), api_key.encode())
+def _is_key(given: str) -> bool:
+    api_key = extension().settings.api_key
+    return api_key is not None and hmac.compare_digest(given.encode("latin-1"), api_key.encode())
 
 
-def _connected_account(api_key: str, given: str) -> Any:
-    """Return the account of the connection whose signed id is given; None if it is not signed, or has ended."""
-    connection = _connection(api_key, given)
-    return account_of(connection) if connection else None
-
-
-def _connection(api_key: str, given: str) -> Connection | None:
-    """Return the connection whose signed id is given; None if it is not signed, or has ended."""
-    if not given.startswith(BEARER_PREFIX):
-        return None
-    signed = Signer(api_key, Purpose.CONNECTION).read(given.removeprefix(BEARER_PREFIX), str)
-    return connections().get(signed) if signed else None
-
-
-def act_as_author(api_key: str | None, key_account: str | None) -> None:
+def act_as_author(key_account: str | None) -> None:
     """Let the rest of the request be that of the account in whose name the caller writes: `current_user`.
 
     It is that of a connected program, or `key_account`, the address of an account, for the API key. Errors: `ApiError` if the
     key has no account, or that account may not write.
     """
-    given = _bearer()
-    if given is None or api_key is None:
+    caller = _caller()
+    if caller is None:
         return
-    account = _account_at(key_account) if _has_key(api_key, given) else _connected_account(api_key, given)
+    account = caller.account if caller.connection else _account_at(key_account)
     if account is None:
         raise ApiError("forbidden", f"the API key writes in nobody's name: {_writes_as(key_account)}")
     if not has_permission("WRITE", account):
@@ -177,12 +185,6 @@ def _account_at(address: str | None) -> Any:
     known = User.query.filter_by(email=address).first()
     load: Any = current_app.login_manager._user_callback  # type: ignore[attr-defined]
     return load(str(known.id)) if known is not None and load else None
-
-
-def connections() -> ConnectionStore:
-    """Return the connected programs of the wiki of the current request."""
-    store: ConnectionStore = current_app.extensions[CONNECTIONS]
-    return store
 
 
 def account_of(connection: Connection) -> Any:
@@ -215,12 +217,16 @@ def require_same_site() -> None:
         raise ApiError("csrf_failed", "another site sent this request; only pages of the wiki may")
 
 
-def asker(api_key: str | None) -> str:
+def asker() -> str:
     """Return whose requests count together: an account, or an address; empty for a program with the key."""
-    given = _bearer()
-    if given is not None and api_key is not None:
-        account = None if _has_key(api_key, given) else _connected_account(api_key, given)
-        return f"account {account.email}" if account else ""
+    caller = _caller()
+    if caller is None:
+        return session_asker()
+    return f"account {caller.account.email}" if caller.connection else ""
+
+
+def session_asker() -> str:
+    """Return whose requests of a browser count together: an account, or an address."""
     return f"account {current_user.email}" if current_user.is_authenticated else f"address {request.remote_addr}"
 
 

@@ -1,12 +1,14 @@
-"""Errors of the API: always JSON, ``{"error": {"code", "message"}}`` or problem details, never a stack trace."""
+"""Answers of the API in JSON. Errors are ``{"error": {"code", "message"}}`` or problem details, never a stack trace."""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
+from uuid import uuid4
 
 from flask import Blueprint, Response, request
 from msgspec import Struct
@@ -16,7 +18,6 @@ from otterwiki_semantic.core.errors import NotFoundError, PageChangedError, Sema
 from otterwiki_semantic.core.records import Problem
 from otterwiki_semantic.core.serialization import encode
 from otterwiki_semantic.core.telemetry import logfmt
-from otterwiki_semantic.web.request_id import request_id
 
 
 class ErrorKind(NamedTuple):
@@ -159,7 +160,26 @@ _LEAST_QUALITY = 0.001
 """Of a type that is accepted at all."""
 _CODE_OF_STATUS = {kind.status: code for code, kind in reversed(ERRORS.items())}
 
+REQUEST_ID_HEADER = "X-Request-ID"
+REQUEST_ID_PATTERN = "[A-Za-z0-9._:/@+=-]{1,128}"
+_REQUEST_ID_KEY = "otterwiki_semantic.request_id"
+
 log = logging.getLogger(__name__)
+
+
+def request_id() -> str:
+    """Return the id of the current request: that of its header `X-Request-ID` if it is valid, else a new one.
+
+    By it the answer and the lines of the log are found.
+    """
+    given = request.headers.get(REQUEST_ID_HEADER, "")
+    is_valid = re.fullmatch(REQUEST_ID_PATTERN, given)
+    return str(request.environ.setdefault(_REQUEST_ID_KEY, given if is_valid else uuid4().hex))
+
+
+def json_response(content: Any, status: int = 200) -> Response:
+    """Return an answer with a record, or with JSON as bytes."""
+    return Response(content if isinstance(content, bytes) else encode(content), status, content_type=JSON_TYPE)
 
 
 class ErrorFacts(Struct, frozen=True):
@@ -228,12 +248,7 @@ class ProblemDetails(Struct, frozen=True, omit_defaults=True):
             detail=answer.error.message,
             instance=quote(path, errors="replace"),
             code=code,
-            request_id=answer.request_id,
-            pages=answer.pages,
-            sections=answer.sections,
-            problems=answer.problems,
-            revision=answer.revision,
-            diff=answer.diff,
+            **{name: getattr(answer, name) for name in ("request_id", "pages", "sections", "problems", "revision", "diff")},
         )
 
 

@@ -8,11 +8,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from flask import Flask, before_render_template, g, has_request_context, render_template, request, url_for
+from flask import Flask, before_render_template, current_app, g, has_request_context, render_template, request
 from jinja2 import ChoiceLoader, DictLoader, PrefixLoader
 from markupsafe import Markup
 
 from otterwiki_semantic.web.auth import has_permission
+from otterwiki_semantic.web.extension import EXTENSION
+from otterwiki_semantic.web.pages.layout import has
 
 _VIEWS = {"view", "index"}
 _TEMPLATE, _CONTEXT, _LINKED = "semantic_template", "semantic_context", "semantic_linked"
@@ -27,7 +29,7 @@ log = logging.getLogger(__name__)
 def extend_templates(app: Flask) -> None:
     """Add the plugin's links to the sidebar of every page, and record which template renders a request."""
     before_render_template.connect(_record_template, app)
-    app.add_template_global(lambda path: Markup(optional(lambda: _links_once(path)) or ""), "semantic_sidebar_links")
+    app.add_template_global(lambda path: Markup(optional(lambda: _sidebar_links(path)) or ""), "semantic_sidebar_links")
     own = app.jinja_loader
     if own is not None:
         extended = DictLoader({name: _WITH_LINKS.replace("NAME", name) for name in _MENUS})
@@ -35,9 +37,9 @@ def extend_templates(app: Flask) -> None:
 
 
 def optional(part: Callable[[], str]) -> str | None:
-    """Return a part of a page; if it fails, the page is shown without it."""
+    """Return a part of a page; if it fails, or the plugin could not be set up, the page is shown without it."""
     try:
-        return part()
+        return part() if EXTENSION in current_app.extensions else None
     except Exception:
         log.exception("a part of a page was left out")
         return None
@@ -71,12 +73,15 @@ def search_link() -> str:
     return render_template("semantic_search/opensearch_link.html") if _is_extensible() else ""
 
 
-def search_offer() -> str:
-    """Return the end of a page: a script that offers search by meaning, and its data."""
-    name = g.get(_TEMPLATE)
-    if not _is_extensible():
-        return ""
-    context = g.get(_CONTEXT, {})
+def body_end() -> str:
+    """Return the end of a page: a script that offers search by meaning, and its data; beside the editor suggested links."""
+    if g.get(_TEMPLATE) == "editor.html":
+        return _writing_panel() if has("editor") and has_permission("READ") else ""
+    return _search_offer() if _is_extensible() else ""
+
+
+def _search_offer() -> str:
+    name, context = g.get(_TEMPLATE), g.get(_CONTEXT, {})
     return render_template(
         "semantic_search/search_offer.html",
         missing=str(context.get("pagepath") or "") if name == "page404.html" else "",
@@ -86,25 +91,19 @@ def search_offer() -> str:
     )
 
 
-def writing_panel() -> str:
-    """Return the panel beside the editor that suggests links."""
-    if g.get(_TEMPLATE) != "editor.html" or not has_permission("READ"):
-        return ""
-    source = url_for("semantic_search.related")
+def _writing_panel() -> str:
     path = g.get(_CONTEXT, {}).get("pagepath") or (request.view_args or {}).get("path", "")
-    return render_template("semantic_search/writing.html", source=source, path=path)
+    return render_template("semantic_search/writing.html", path=path)
 
 
-def _links_once(path: str | None) -> str:
-    """Return `sidebar_links` for the first of the templates of a page that asks for them."""
+def _sidebar_links(path: str | None) -> str:
+    """Return links to the plugin's pages, and for administrators to the inspection of the page at `path`.
+
+    Several templates of a page may ask for them; only the first gets them.
+    """
     if _LINKED in g:
         return ""
     setattr(g, _LINKED, True)
-    return sidebar_links(path)
-
-
-def sidebar_links(path: str | None) -> str:
-    """Return links to the plugin's pages, and for administrators to the inspection of the page at `path`."""
     viewed = path if request.endpoint in _VIEWS else None
     return render_template("semantic_search/links.html", viewed=viewed) if _is_extensible() else ""
 
@@ -112,6 +111,6 @@ def sidebar_links(path: str | None) -> str:
 def related_placeholder(path: str | None, *, is_wide: bool) -> str:
     """Return the placeholder for related pages in the right sidebar, for wide windows, or in the left one."""
     is_old = "revision" in request.args or "revision" in (request.view_args or {})
-    if not path or is_old or request.endpoint not in _VIEWS or not _is_extensible():
+    if not has("related") or not path or is_old or request.endpoint not in _VIEWS or not _is_extensible():
         return ""
     return render_template("semantic_search/related_placeholder.html", path=path, is_wide=is_wide)

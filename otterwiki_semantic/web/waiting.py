@@ -1,4 +1,7 @@
-"""Requests that wait while an answer is written, and take a thread of the wiki's server for so long."""
+"""Requests that wait while an answer is written, and take a thread of the wiki's server for so long.
+
+The answer comes whole, or as Server-Sent Events (WHATWG HTML, section 9.2).
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,23 @@ import select
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 from flask import Response, after_this_request, request
 
-from otterwiki_semantic.core.errors import RateLimitError
+from otterwiki_semantic.core.errors import RateLimitError, SemanticError
 from otterwiki_semantic.core.records import AskProgress, GroundedAnswer
-from otterwiki_semantic.daemon import IndexService, whole_answer
+from otterwiki_semantic.core.serialization import encode
+from otterwiki_semantic.daemon import IndexService, progress_of, whole_answer
+from otterwiki_semantic.web.errors import error_facts
 
+EVENTS_TYPE = "text/event-stream"
+_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+"""No cache keeps events, and nginx passes each on at once."""
+_STILL_HERE = b": still writing\n\n"
+"""A comment, which tells whether the reader is still there."""
 _SEND_SECONDS = 5.0
 """How long a reader may take to receive an event, or a whole answer."""
 _ONE_THREAD_SECONDS = 1.0
@@ -54,6 +66,30 @@ class WaitingReader:
         self.leave()
         return answer
 
+    def answer_events(self, index: IndexService, started: AskProgress) -> Response:
+        """Return an answer as events: `sources`, `text` for each sentence, and `done`, or `error` if the index fails.
+
+        `sources` and `done` have a `GroundedAnswer`, `text` an `AnswerSentence`; `sources` comes again if better ones are found
+        before the first sentence. If the reader leaves or has enough, the answer is cancelled.
+        """
+        return Response(self._events(index, started), 200, _HEADERS, content_type=f"{EVENTS_TYPE}; charset=utf-8")
+
+    def _events(self, index: IndexService, started: AskProgress) -> Iterator[bytes]:
+        yield _event("sources", started.result)
+        try:
+            with closing(progress_of(index, started, self.has_enough)) as parts:
+                for progress in parts:
+                    for sentence in progress.answer:
+                        yield _event("text", sentence)
+                    if progress.done:
+                        self.leave()
+                    if progress.result is not None:
+                        yield _event("done" if progress.done else "sources", progress.result)
+                    elif not progress.answer:
+                        yield _STILL_HERE
+        except SemanticError as error:
+            yield _event("error", error_facts(error.code, str(error)))
+
     def leave(self) -> None:
         """Make room for another reader, who may ask as soon as this one has the answer."""
         if self._has_place:
@@ -91,3 +127,7 @@ class WaitingReader:
 
     def _socket(self) -> Any:
         return self._environ.get("gunicorn.socket") or self._environ.get("werkzeug.socket")
+
+
+def _event(name: str, content: Any) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (name.encode(), encode(content))

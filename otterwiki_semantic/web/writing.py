@@ -1,4 +1,9 @@
-"""Pages that programs write: through the wiki, with its permissions, its file names and its hooks, as if somebody had typed."""
+"""Pages that programs write: through the wiki, with its permissions, its file names and its hooks, as if somebody had typed.
+
+Two writers of the same revision exclude each other, in all workers.
+
+Errors: `ApiError`, `ParameterError`, `PageChangedError`, `PageNotFoundError`, those of git.
+"""
 
 from __future__ import annotations
 
@@ -17,20 +22,8 @@ from msgspec import structs
 from werkzeug.exceptions import HTTPException
 from werkzeug.routing import RequestRedirect
 
-from otterwiki_semantic.content.pages import (
-    append_after,
-    count_occurrences,
-    normalize_newlines,
-    saved_text,
-    unified_diff,
-)
-from otterwiki_semantic.core.errors import (
-    PageChangedError,
-    PageExcludedError,
-    PageNotFoundError,
-    ParameterError,
-    SemanticError,
-)
+from otterwiki_semantic.content.pages import append_after, count_occurrences, normalize_newlines, saved_text, unified_diff
+from otterwiki_semantic.core.errors import PageChangedError, PageExcludedError, PageNotFoundError, ParameterError, SemanticError
 from otterwiki_semantic.core.files import locked, make_private
 from otterwiki_semantic.core.parameters import page_path
 from otterwiki_semantic.core.records import (
@@ -38,16 +31,14 @@ from otterwiki_semantic.core.records import (
     Mode,
     PageRequest,
     PageView,
-    RelatedPage,
     SearchOptions,
     WriteRequest,
     WrittenPage,
 )
-from otterwiki_semantic.core.settings import MAX_PAGE_BYTES, Settings
-from otterwiki_semantic.daemon import IndexClient
-from otterwiki_semantic.daemon.page_reader import PageReader
+from otterwiki_semantic.core.settings import MAX_PAGE_BYTES
 from otterwiki_semantic.web.auth import act_as_author
 from otterwiki_semantic.web.errors import ApiError
+from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import page_urls
 
 _LOCK = "writing.lock"
@@ -69,153 +60,143 @@ _RESERVED = ("-",)
 log = logging.getLogger(__name__)
 
 
-class PageWriter:
-    """Writes pages of the wiki of the current request. Two writers of the same revision exclude each other, in all workers.
+def write(path: str, asked: WriteRequest) -> WrittenPage:
+    """Create a page or, with the revision that the text is based on, replace it."""
+    path = _checked(path)
+    _check_characters(text=asked.text)
+    with _alone():
+        before = _page(path)
+        if before is not None and saved_text(asked.text) == before.content:
+            return _settled(_written(before, before))  # as after an answer that was lost
+        if before is not None and asked.revision is None:
+            raise ApiError("page_exists", f"there is a page {before.path!r} already; send its revision to replace it")
+        if before is None and asked.revision is not None:
+            raise PageNotFoundError(f"the wiki has no page {path!r} that could be replaced", ())
+        if before is not None:
+            _check_revision(before, asked.revision or "")
+        written = _save(before, path, asked.text, asked.message)
+    return _settled(written)
 
-    Errors: `ApiError`, `ParameterError`, `PageChangedError`, `PageNotFoundError`, those of git.
-    """
 
-    def __init__(self, index: IndexClient, pages: PageReader, settings: Settings) -> None:
-        self._index = index
-        self._pages = pages
-        self._settings = settings
+def edit(path: str, asked: EditRequest) -> WrittenPage:
+    """Replace a text of a page that stands there exactly once, or append one to the page or to a section."""
+    path = _checked(path)
+    _check_characters(new=asked.new, append=asked.append)
+    with _alone():
+        before = _page(path)
+        if before is None:
+            raise PageNotFoundError(f"the wiki has no page {path!r}", ())
+        if asked.append is not None:
+            text = _appended(before, asked.append, asked.section)
+        else:
+            _check_revision(before, asked.revision or "")
+            text = _replaced(before.content, asked.old or "", asked.new or "")
+        written = _save(before, path, text, asked.message)
+    return _settled(written)
 
-    def write(self, path: str, asked: WriteRequest) -> WrittenPage:
-        """Create a page or, with the revision that the text is based on, replace it."""
-        path = self._checked(path)
-        _check_characters(text=asked.text)
-        with self._alone():
-            before = self._page(path)
-            if before is not None and saved_text(asked.text) == before.content:
-                return self._settled(_written(before, before))  # as after an answer that was lost
-            if before is not None and asked.revision is None:
-                raise ApiError("page_exists", f"there is a page {before.path!r} already; send its revision to replace it")
-            if before is None and asked.revision is not None:
-                raise PageNotFoundError(f"the wiki has no page {path!r} that could be replaced", ())
-            if before is not None:
-                self._check_revision(before, asked.revision or "")
-            written = self._save(before, path, asked.text, asked.message)
-        return self._settled(written)
 
-    def edit(self, path: str, asked: EditRequest) -> WrittenPage:
-        """Replace a text of a page that stands there exactly once, or append one to the page or to a section."""
-        path = self._checked(path)
-        _check_characters(new=asked.new, append=asked.append)
-        with self._alone():
-            before = self._page(path)
-            if before is None:
-                raise PageNotFoundError(f"the wiki has no page {path!r}", ())
-            if asked.append is not None:
-                text = self._appended(before, asked.append, asked.section)
-            else:
-                self._check_revision(before, asked.revision or "")
-                text = _replaced(before.content, asked.old or "", asked.new or "")
-            written = self._save(before, path, text, asked.message)
-        return self._settled(written)
-
-    def _checked(self, path: str) -> str:
-        """Return the path of a page that may be written; from here on the request is that of the author."""
-        if not self._settings.allow_write:
-            raise ApiError(
-                "writing_disabled", "programs may not write pages: the wiki's administrator can set SEMANTIC_ALLOW_WRITE"
-            )
-        act_as_author(self._settings.api_key, self._settings.write_as)
-        path = page_path(path)
-        names = path.split("/")
-        is_file_name = all(
-            name.isprintable()
-            and name.strip() == name
-            and not name.startswith(".")
-            and len(name.encode("utf-8", "replace")) <= _MAX_SEGMENT_BYTES
-            for name in names
+def _checked(path: str) -> str:
+    """Return the path of a page that may be written; from here on the request is that of the author."""
+    if not extension().settings.allow_write:
+        raise ApiError(
+            "writing_disabled", "programs may not write pages: the wiki's administrator can set SEMANTIC_ALLOW_WRITE"
         )
-        if "" in names or not is_file_name or names[0] in _RESERVED or "\\" in path:
-            raise ParameterError(f"path is {path[:100]!r}, which no page can be saved at")
-        if _DRIVE.match(path):
-            raise ParameterError(f"path is {path[:100]!r}; it must not begin with a letter and a colon")
-        if path.startswith(":"):
-            raise ParameterError(f"path is {path[:100]!r}; to git a path that begins with a colon is a pattern of others")
-        if not _is_page_address(path):
-            raise ParameterError(f"path is {path!r}, which is an address of the wiki itself")
-        saved = page_path(_file_name(path))
-        if saved != (path if current_app.config.get("RETAIN_PAGE_NAME_CASE") else path.lower()):
-            raise ParameterError(f"path is {path!r}, which the wiki would save as {saved!r}")
-        return path
+    act_as_author(extension().settings.write_as)
+    path = page_path(path)
+    names = path.split("/")
+    is_file_name = all(
+        name.isprintable()
+        and name.strip() == name
+        and not name.startswith(".")
+        and len(name.encode("utf-8", "replace")) <= _MAX_SEGMENT_BYTES
+        for name in names
+    )
+    if "" in names or not is_file_name or names[0] in _RESERVED or "\\" in path:
+        raise ParameterError(f"path is {path[:100]!r}, which no page can be saved at")
+    if _DRIVE.match(path):
+        raise ParameterError(f"path is {path[:100]!r}; it must not begin with a letter and a colon")
+    if path.startswith(":"):
+        raise ParameterError(f"path is {path[:100]!r}; to git a path that begins with a colon is a pattern of others")
+    if not _is_page_address(path):
+        raise ParameterError(f"path is {path!r}, which is an address of the wiki itself")
+    saved = page_path(_file_name(path))
+    if saved != (path if current_app.config.get("RETAIN_PAGE_NAME_CASE") else path.lower()):
+        raise ParameterError(f"path is {path!r}, which the wiki would save as {saved!r}")
+    return path
 
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """Keep other programs from writing, in all workers of the wiki. Errors: `ApiError` if another one takes long."""
-        with ExitStack() as held:
-            try:
-                make_private(self._settings.data_dir)
-                held.enter_context(locked(self._settings.data_dir / _LOCK, _LOCK_SECONDS))
-            except TimeoutError as error:
-                raise ApiError("write_failed", "another program is writing, and takes long; try again in a while") from error
-            except OSError as error:
-                raise ApiError("write_failed", f"the page could not be saved: the data directory: {error.strerror}") from error
-            yield
 
-    def _page(self, path: str) -> PageView | None:
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Keep other programs from writing, in all workers of the wiki. Errors: `ApiError` if another one takes long."""
+    with ExitStack() as held:
         try:
-            return self._pages.page(path, PageRequest())
-        except PageExcludedError:
-            raise _excluded(path) from None
-        except PageNotFoundError:
-            return None
+            make_private(extension().settings.data_dir)
+            held.enter_context(locked(extension().settings.data_dir / _LOCK, _LOCK_SECONDS))
+        except TimeoutError as error:
+            raise ApiError("write_failed", "another program is writing, and takes long; try again in a while") from error
+        except OSError as error:
+            raise ApiError("write_failed", f"the page could not be saved: the data directory: {error.strerror}") from error
+        yield
 
-    def _check_revision(self, page: PageView, revision: str) -> None:
-        """Raise `PageChangedError` unless the page is as in a revision."""
-        if page.revision.startswith(revision.lower()):
-            return
-        earlier = self._pages.page(page.path, PageRequest(revision=revision)).content
-        if earlier == page.content:
-            return
-        diff = unified_diff(earlier, page.content, (revision[:12], page.revision[:12]))
-        raise PageChangedError(
-            f"the page {page.path!r} was changed since {revision[:12]}; read it again", page.revision, diff[:_MAX_DIFF]
-        )
 
-    def _appended(self, page: PageView, text: str, section: str | None) -> str:
-        """Return a page with a text at its end, or at the end of a section and its subsections."""
-        if not text.strip():
-            raise ParameterError("append is empty; it takes the text to add")
-        line = page.total_lines
-        if section is not None:
-            (part,) = self._pages.page(page.path, PageRequest(section=(section,))).parts or ()
-            line = part.end_line
-        return append_after(page.content, line, text)
+def _page(path: str) -> PageView | None:
+    try:
+        return extension().pages.page(path, PageRequest())
+    except PageExcludedError:
+        raise _excluded(path) from None
+    except PageNotFoundError:
+        return None
 
-    def _save(self, before: PageView | None, path: str, text: str, message: str) -> WrittenPage:
-        text = saved_text(text)
-        if not text.strip():
-            raise ParameterError("the page would be empty; delete it in the wiki")
-        size, limit = len(text.encode()), MAX_PAGE_BYTES
-        if size > max(limit, len(before.content.encode()) if before else 0):
-            raise ParameterError(f"the page would have {size:,} bytes; searches find those of up to {limit:,}")
-        try:
-            self._pages.check_not_excluded(page_path(_file_name(path)), text)
-        except PageExcludedError:
-            raise _excluded(path) from None
-        _save_in_wiki(before, path, text, message, self._settings.repository)
-        return _written(before, self._pages.page(path, PageRequest()))
 
-    def _settled(self, written: WrittenPage) -> WrittenPage:
-        """Return an answer once the index has the page, with those about the same if it is new; or after some seconds."""
-        is_indexed = self._is_indexed()
-        related: tuple[RelatedPage, ...] = ()
-        if written.created and is_indexed:
-            with suppress(SemanticError):
-                related = self._index.related(written.path, _RELATED, page_urls()).results
-        return structs.replace(written, indexed=is_indexed, related=related)
+def _check_revision(page: PageView, revision: str) -> None:
+    """Raise `PageChangedError` unless the page is as in a revision."""
+    if page.revision.startswith(revision.lower()):
+        return
+    earlier = extension().pages.page(page.path, PageRequest(revision=revision)).content
+    if earlier == page.content:
+        return
+    diff = unified_diff(earlier, page.content, (revision[:12], page.revision[:12]))
+    raise PageChangedError(
+        f"the page {page.path!r} was changed since {revision[:12]}; read it again", page.revision, diff[:_MAX_DIFF]
+    )
 
-    def _is_indexed(self) -> bool:
-        """Wait until the index equals HEAD; return whether it does."""
-        options = SearchOptions(n=1, mode=Mode.KEYWORD, wait=True, wait_seconds=_INDEX_SECONDS, is_logged=False)
-        try:
-            index = self._index.search(["page"], options)[0].index
-        except SemanticError:
-            return False
-        return index.commit == index.head
+
+def _appended(page: PageView, text: str, section: str | None) -> str:
+    """Return a page with a text at its end, or at the end of a section and its subsections."""
+    if not text.strip():
+        raise ParameterError("append is empty; it takes the text to add")
+    line = page.total_lines
+    if section is not None:
+        (part,) = extension().pages.page(page.path, PageRequest(section=(section,))).parts or ()
+        line = part.end_line
+    return append_after(page.content, line, text)
+
+
+def _save(before: PageView | None, path: str, text: str, message: str) -> WrittenPage:
+    text = saved_text(text)
+    if not text.strip():
+        raise ParameterError("the page would be empty; delete it in the wiki")
+    size, limit = len(text.encode()), MAX_PAGE_BYTES
+    if size > max(limit, len(before.content.encode()) if before else 0):
+        raise ParameterError(f"the page would have {size:,} bytes; searches find those of up to {limit:,}")
+    try:
+        extension().pages.check_not_excluded(page_path(_file_name(path)), text)
+    except PageExcludedError:
+        raise _excluded(path) from None
+    _save_in_wiki(before, path, text, message, extension().settings.repository)
+    return _written(before, extension().pages.page(path, PageRequest()))
+
+
+def _settled(written: WrittenPage) -> WrittenPage:
+    """Return an answer once the index has the page, with those about the same if it is new; or after some seconds."""
+    options = SearchOptions(n=1, mode=Mode.KEYWORD, wait=True, wait_seconds=_INDEX_SECONDS, is_logged=False)
+    with suppress(SemanticError):
+        state = extension().index.search(["page"], options)[0].index
+        written = structs.replace(written, indexed=state.commit == state.head)
+        if written.created and written.indexed:
+            related = extension().index.related(written.path, _RELATED, page_urls()).results
+            return structs.replace(written, related=related)
+    return written
 
 
 def _excluded(path: str) -> ApiError:

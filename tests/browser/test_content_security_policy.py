@@ -21,7 +21,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWiki]:
     """The demo's wiki with searches that are noted, and its administrator."""
     place = tmp_path_factory.mktemp("policy")
     repository = copy_demo(tmp_path_factory, place)
-    with LiveWiki(repository, place / "index", SEMANTIC_SEARCH_LOG="true") as live:
+    with LiveWiki(repository, place / "index", SEMANTIC_SEARCH_LOG="true", SEMANTIC_PAGES="") as live:
         live.wait_until_indexed()
         live.log_in()
         live.search("zigbee")
@@ -66,6 +66,14 @@ def health(page: Page) -> None:
     expect(page.get_by_role("heading", name="Health of the wiki")).to_be_visible()
 
 
+def wiki_map(page: Page) -> None:
+    page.get_by_role("link", name="Category").click()
+    page.locator("#semantic-map-plot a[tabindex='0']").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".semantic-map-chosen")).to_have_count(1)
+    assert page.locator("#column-main .semantic [style]:not(#semantic-map-plot *)").count() == 0
+
+
 def inspection(page: Page) -> None:
     expect(page.get_by_role("heading", name="How search sees a page")).to_be_visible()
     expect(page.locator("#column-main")).to_contain_text("Before a cold spell")
@@ -78,6 +86,7 @@ PAGES: dict[str, Callable[[Page], None]] = {
     "/-/create": created,
     "/-/search": offer,
     "/-/semantic-search/health": health,
+    "/-/semantic-search/map": wiki_map,
     "/-/admin/semantic-search": index,
     "/-/admin/semantic-search/page?path=services/automation": inspection,
 }

@@ -90,14 +90,6 @@ def test_a_misspelled_word_is_corrected_unless_that_is_not_wanted(chromium: Brow
         assert page.locator("mark", has_text="stick").count() == 0
 
 
-def test_results_come_while_one_types_and_the_address_goes_along(page: Page, site: LiveWiki) -> None:
-    page.goto(site.url + SEARCH)
-    page.get_by_label("Question or words").press_sequentially("zigbee stick", delay=10)
-    expect(page.locator("mark", has_text=re.compile("^zigbee$", re.IGNORECASE)).first).to_be_visible()
-    expect(page).to_have_url(re.compile(r"\?q=zigbee\+stick$"))
-    expect(page.get_by_role("status")).to_have_text(re.compile(r"^\d+ passages? on \d+ pages?$"))
-
-
 def test_back_forward_and_reload_show_what_was_found(page: Page, site: LiveWiki) -> None:
     page.goto(f"{site.url}{SEARCH}?q=sprinkler+schedule")
     field = page.get_by_label("Question or words")
@@ -306,14 +298,6 @@ def test_nothing_stands_in_anybodys_way(chromium: Browser, site: LiveWiki, look:
             summary.click()
         assert violations(page, "#column-main") == []
         assert not is_scrolling_sideways(page)
-
-
-def test_a_new_commit_is_searched_without_a_reload(page: Page, site: LiveWiki) -> None:
-    page.goto(site.url + SEARCH)
-    commit(site.repository, {"animals/lynx.md": "# Lynx\n\nThe lynx hunts hares at dusk in the snow.\n"})
-    site.api("GET", "/semantic-search", q="lynx", wait="true")
-    page.get_by_label("Question or words").fill("lynx hunting hares")
-    expect(page.locator("a.semantic-passage").first).to_contain_text("hares at dusk")
 
 
 def test_a_finished_search_is_an_entry_of_the_history_of_its_own(page: Page, site: LiveWiki) -> None:

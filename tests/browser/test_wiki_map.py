@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from otterwiki_semantic.core.records import MapState
-from tests.support.browser import LOOKS, STRICT_POLICY, blocked_parts, enforce_policy, opened, picture, violations
+from tests.support.browser import LOOKS, opened, picture, violations
 from tests.support.demo_index import copy_demo
 from tests.support.live_wiki import LiveWiki, commit, eventually, make_repository
 
@@ -291,20 +290,6 @@ def test_the_map_fills_its_place_when_the_window_changes(page: Page) -> None:
     assert overlapping(page) == []
 
 
-def test_nothing_of_it_needs_what_a_strict_policy_forbids(chromium: Browser, site: LiveWiki) -> None:
-    with opened(chromium, site) as page:
-        enforce_policy(page, STRICT_POLICY)
-        show(page, site)
-        page.get_by_role("link", name="Category").click()
-        page.locator("#semantic-map-plot a[tabindex='0']").focus()
-        page.keyboard.press("ArrowRight")
-        assert chosen(page)
-        ours, others = blocked_parts(page)
-        assert others, "the wiki's own frame has scripts in the page: the policy is in force"
-        assert ours == []
-        assert page.locator("#column-main .semantic [style]:not(#semantic-map-plot *)").count() == 0
-
-
 def test_a_hostile_page_is_shown_as_text(chromium: Browser, tmp_path: Path) -> None:
     repository = make_repository(tmp_path / "repository", {"animals/marmot.md": HOSTILE, "b.md": "# B\n\nBees.\n"})
     with LiveWiki(repository, tmp_path / "index", SEMANTIC_PAGES="") as live, opened(chromium, live) as page:
@@ -318,18 +303,6 @@ def test_a_hostile_page_is_shown_as_text(chromium: Browser, tmp_path: Path) -> N
         expect(page.locator(".semantic-map-legend")).to_contain_text('"><img src=x')
         expect(page.locator("tbody th").first).to_have_text(TITLE)
         assert page.evaluate("window.harmed") is None
-
-
-def test_the_table_names_the_nearest_on_the_map(page: Page, site: LiveWiki) -> None:
-    points = map_of(site)["points"]
-    rows = page.locator(".semantic-map-table tbody tr")
-    for point, row in zip(sorted(points, key=lambda point: point["path"]), rows.all(), strict=True):
-        place = (point["x"], point["y"])
-        away = [(math.dist(place, (other["x"], other["y"])), other["path"]) for other in points if other is not point]
-        links = [link.get_attribute("href") for link in row.locator("a").all()]
-        assert links == [point["url"], *(f"/{path}" for _, path in sorted(away)[:3])]
-        cells = row.locator("td").all_inner_texts()
-        assert cells[:2] == [point["folder"], point["category"] or ""]
 
 
 def test_the_map_is_waited_for_and_follows_what_the_wiki_has(chromium: Browser, tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ from otterwiki_semantic.daemon.engine import IndexEngine
 from otterwiki_semantic.daemon.interface import IndexService
 from otterwiki_semantic.search.reranking.base import open_reranker
 from otterwiki_semantic.search.reranking.stage import RerankStage
-from otterwiki_semantic.web.api.routes import make_blueprint
+from otterwiki_semantic.web.api.routes import api
+from otterwiki_semantic.web.extension import EXTENSION, Extension
 from tests.support.live_wiki import KEY, commit, eventually, git, is_settled, make_repository
 from tests.support.paths import ROOT
 from tests.support.rerank_server import RerankServer, saying
@@ -254,7 +255,8 @@ def index(settings: Settings) -> Iterator[IndexEngine]:
 
 def asked_through(service: IndexService, settings: Settings) -> FlaskClient:
     app = Flask(__name__)
-    app.register_blueprint(make_blueprint(cast("IndexClient", service), settings))
+    app.extensions[EXTENSION] = Extension.of(cast("IndexClient", service), settings)
+    app.register_blueprint(api)
     return app.test_client()
 
 

@@ -8,11 +8,20 @@ from typing import Any
 
 from otterwiki_semantic import __version__
 from otterwiki_semantic.core.serialization import Schema, json_schemas, to_builtins
-from otterwiki_semantic.web.api.events import EVENTS_TYPE
-from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES, Access, Operation, operations_of
-from otterwiki_semantic.web.api.schemas import ChromaStatus, body_schema, query_parameters
-from otterwiki_semantic.web.errors import ERRORS, JSON_TYPE, PROBLEM_TYPE, ErrorAnswer, ProblemDetails, error_facts
-from otterwiki_semantic.web.request_id import HEADER, PATTERN
+from otterwiki_semantic.web.api.answers import ChromaStatus
+from otterwiki_semantic.web.api.operations import MAX_BODY_BYTES, MAX_QUERY_STRING_BYTES, OPERATIONS, Access, Operation
+from otterwiki_semantic.web.api.schemas import body_schema, query_parameters
+from otterwiki_semantic.web.errors import (
+    ERRORS,
+    JSON_TYPE,
+    PROBLEM_TYPE,
+    REQUEST_ID_HEADER,
+    REQUEST_ID_PATTERN,
+    ErrorAnswer,
+    ProblemDetails,
+    error_facts,
+)
+from otterwiki_semantic.web.waiting import EVENTS_TYPE
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Prometheus's text format."""
@@ -65,23 +74,23 @@ _HEADERS: dict[int, dict[str, Schema]] = {
     503: {"Retry-After": {"required": True, "description": "Seconds.", "schema": {"type": "integer"}}},
 }
 
-_REQUEST_ID_HEADER: dict[str, Schema] = {
-    HEADER: {
+_NAMED: dict[str, Schema] = {
+    REQUEST_ID_HEADER: {
         "required": True,
         "description": "That of the request's header of this name if it is valid, else a new one.",
-        "schema": {"type": "string", "pattern": f"^{PATTERN}$"},
+        "schema": {"type": "string", "pattern": f"^{REQUEST_ID_PATTERN}$"},
     }
 }
 
 
-def openapi_document(api: type, root: str) -> dict[str, Any]:
-    """Return the document of a class of operations; `root` is the path below which the wiki is served, or empty."""
-    return {**_document(api), "servers": [{"url": f"{root}/api/v1"}]}
+def openapi_document(root: str) -> dict[str, Any]:
+    """Return the document of all operations; `root` is the path below which the wiki is served, or empty."""
+    return {**_document(), "servers": [{"url": f"{root}/api/v1"}]}
 
 
 @cache
-def _document(api: type) -> dict[str, Any]:
-    operations = [made for made, _ in operations_of(api)]
+def _document() -> dict[str, Any]:
+    operations = [made for made, _ in OPERATIONS]
     paths: dict[str, dict[str, Any]] = {}
     for made in operations:
         paths.setdefault(made.path, {})[made.method.lower()] = _operation(made)
@@ -103,8 +112,8 @@ def _operation(made: Operation) -> dict[str, Any]:
     security = _SECURITY[made.access]
     if made.method != "GET" and made.access in _WITH_CSRF:
         security = [{"key": []}, {"session": [], "csrf": []}]
-    success = {"description": made.summary, "headers": _REQUEST_ID_HEADER, "content": _content(made)}
-    refused = {str(status): {"$ref": f"#/components/responses/{_name(codes)}"} for status, codes in _by_status(made).items()}
+    success = {"description": made.summary, "headers": _NAMED, "content": _content(made)}
+    refused = {str(status): {"$ref": "#/components/responses/" + "-".join(codes)} for status, codes in _by_status(made).items()}
     return {
         "operationId": made.name,
         "summary": made.summary,
@@ -155,14 +164,10 @@ def _by_status(made: Operation) -> dict[int, list[str]]:
     return grouped
 
 
-def _name(codes: list[str]) -> str:
-    return "-".join(codes)
-
-
 def _error_responses(operations: Iterable[Operation]) -> dict[str, Any]:
     groups = [_by_status(made) for made in operations]
     groups.append({ERRORS[_OF_NO_OPERATION].status: [_OF_NO_OPERATION]})
-    return {_name(codes): _error_response(status, codes) for grouped in groups for status, codes in grouped.items()}
+    return {"-".join(codes): _error_response(status, codes) for grouped in groups for status, codes in grouped.items()}
 
 
 def _error_response(status: int, codes: list[str]) -> dict[str, Any]:
@@ -174,7 +179,7 @@ def _error_response(status: int, codes: list[str]) -> dict[str, Any]:
             JSON_TYPE: {"schema": _reference(ErrorAnswer), "examples": _examples(plain)},
             PROBLEM_TYPE: {"schema": _reference(ProblemDetails), "examples": _examples(details)},
         },
-        "headers": _REQUEST_ID_HEADER | _HEADERS.get(status, {}),
+        "headers": _NAMED | _HEADERS.get(status, {}),
     }
 
 

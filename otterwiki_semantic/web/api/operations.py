@@ -10,24 +10,17 @@ from datetime import UTC, datetime
 from enum import Enum
 from functools import cache
 from inspect import getdoc
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 from flask import Response, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from otterwiki_semantic import __version__
-from otterwiki_semantic.core.errors import ParameterError
-from otterwiki_semantic.core.parameters import (
-    Parameter,
-    Request,
-    check_names,
-    parameters_of,
-    parse_parameters,
-    unique_names,
-)
-from otterwiki_semantic.core.serialization import encode
+from otterwiki_semantic.core.errors import ParameterError, SemanticError
+from otterwiki_semantic.core.parameters import Parameter, Request, check_names, parameters_of, parse_parameters, unique_names
 from otterwiki_semantic.web.auth import require_admin, require_monitor, require_read, require_same_site, require_write
-from otterwiki_semantic.web.errors import ApiError
+from otterwiki_semantic.web.errors import ApiError, json_response
+from otterwiki_semantic.web.extension import extension
 from otterwiki_semantic.web.pages.layout import page_urls
 
 MAX_BODY_BYTES = 1 << 20
@@ -38,7 +31,6 @@ IGNORED_PARAMETERS = ("_", "csrf_token", "edit", "next", "raw", "revision", "vie
 that no cache answers.
 """
 View = Callable[..., Any]
-_OPERATIONS = "_operations"
 _DEGRADED = b',"degraded":'
 """In the JSON of an answer that lacks something, and may be whole the next time; quotes in texts are escaped."""
 
@@ -68,8 +60,6 @@ class Operation:
     method: Literal["GET", "POST", "PUT", "PATCH"]
     path: str
     """Below ``/api/v1``; ``{path}`` is a page's path."""
-    name: str
-    """The name of the function in generated clients (OpenAPI's `operationId`): a verb first."""
     answer: type
     """The record of its answer; `str` for plain text."""
     access: Access
@@ -77,8 +67,6 @@ class Operation:
     """A second path."""
     variants: tuple[type, ...] = ()
     """The records that it answers with instead if parameters ask for it."""
-    takes: type[Request] | None = None
-    """The record of its parameters."""
     body: Literal["required", "optional"] | None = None
     """Whether the parameters are sent as a JSON object."""
     in_query: tuple[str, ...] = ()
@@ -90,12 +78,16 @@ class Operation:
     body_examples: Mapping[str, Any] | None = field(default=None, hash=False)
     """Examples of bodies, by name."""
     errors: tuple[str, ...] = ()
-    """Error codes, in addition to those that follow from `access` and `takes`."""
+    """Error codes, in addition to those that follow from `access` and its parameters."""
     status: int = 200
     is_cacheable: bool = False
     """Whether its answers are those of the index alone, and clients may keep them until that changes."""
     has_events: bool = False
     """Whether `stream` makes it answer with Server-Sent Events."""
+    takes: type[Request] | None = None
+    """The record of its parameters, the type of the view's parameter `asked`."""
+    name: str = ""
+    """The name of the function in generated clients (OpenAPI's `operationId`), that of the view: a verb first."""
     summary: str = ""
 
     @property
@@ -109,30 +101,31 @@ class Operation:
         return self.path.replace("{path}", "<page_path:path>")
 
     def __call__(self, view: View) -> View:
-        made = replace(self, summary=(getdoc(view) or "").partition("\n")[0].removesuffix("."))
-        others = [replace(made, path=self.alias, name=f"{self.name}AtAlias")] if self.alias else []
-        setattr(view, _OPERATIONS, (made, *others))
+        first, *others = view.__name__.split("_")
+        name = first + "".join(map(str.title, others))
+        summary = (getdoc(view) or "").partition("\n")[0].removesuffix(".")
+        made = replace(self, takes=get_type_hints(view).get("asked"), name=name, summary=summary)
+        OPERATIONS.append((made, view))
+        if self.alias:
+            OPERATIONS.append((replace(made, path=self.alias, name=f"{name}AtAlias"), view))
         return view
 
 
-def operations_of(api: type) -> list[tuple[Operation, View]]:
-    """Return the operations of a class, with the methods that answer them, in order."""
-    return [(made, view) for view in vars(api).values() for made in getattr(view, _OPERATIONS, ())]
+OPERATIONS: list[tuple[Operation, View]] = []
+"""All operations, with the views that answer them, in order."""
 
 
-def answer(
-    made: Operation, view: View, api_key: str | None, path_values: dict[str, str], version: Callable[[], str | None]
-) -> Response:
+def answer(made: Operation, view: View, path_values: dict[str, str]) -> Response:
     """Answer the current request: check permissions, parse parameters, call the view.
 
-    `version` returns that of the index. If the client has the answer of this version, there is none but the status 304.
+    If the client has the answer of this version of the index, there is none but the status 304.
     """
-    _CHECKS[made.access](api_key)
+    _CHECKS[made.access]()
     if made.refuses_other_sites:
         require_same_site()
     values = _values(made)
     parameters = () if made.takes is None else (parse_parameters(made.takes, values),)
-    tag = _entity_tag(version()) if made.is_cacheable else None  # before the view: never newer than what it answers
+    tag = _entity_tag() if made.is_cacheable else None  # before the view: never newer than what it answers
     if tag is not None and not request.if_none_match.star_tag and request.if_none_match.contains_weak(tag):
         return _revalidated(Response(status=304), tag)
     found = view(*path_values.values(), *parameters)
@@ -140,8 +133,12 @@ def answer(
     return response if tag is None or _DEGRADED in response.get_data() else _revalidated(response, tag)
 
 
-def _entity_tag(version: str | None) -> str | None:
-    """Return the tag of the answer to the current request by an index of some version; None if it has none."""
+def _entity_tag() -> str | None:
+    """Return the tag of the answer to the current request; None if the index has no version, or does not answer."""
+    try:
+        version = extension().index.version()
+    except SemanticError:  # the view may do without the index
+        return None
     if version is None:
         return None
     today = datetime.now(UTC).date()  # `recency` counts the time since a change
@@ -157,13 +154,8 @@ def _revalidated(response: Response, tag: str) -> Response:
     return response
 
 
-def json_response(content: Any, status: int = 200) -> Response:
-    """Return an answer with a record, or with JSON as bytes."""
-    return Response(content if isinstance(content, bytes) else encode(content), status, content_type="application/json")
-
-
-_CHECKS: dict[Access, Callable[[str | None], None]] = {
-    Access.ANYONE: lambda _: None,
+_CHECKS: dict[Access, Callable[[], None]] = {
+    Access.ANYONE: lambda: None,
     Access.READERS: require_read,
     Access.WRITERS: require_write,
     Access.ADMINISTRATORS: require_admin,

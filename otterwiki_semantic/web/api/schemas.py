@@ -1,63 +1,14 @@
-"""Answers that only the API has, and JSON Schemas of requests, generated from their records."""
+"""JSON Schemas of requests, generated from their records."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, Literal
-
-from msgspec import Struct
+from typing import Any
 
 from otterwiki_semantic.core.parameters import Parameter, Request, parameters_of
-from otterwiki_semantic.core.records import Answer, ChromaFill, ChromaState, Mode, QueryRequest
+from otterwiki_semantic.core.records import Mode, QueryRequest
 from otterwiki_semantic.core.serialization import Schema
 from otterwiki_semantic.web.api.examples import PARAMETERS
-
-
-class Answers(Struct, frozen=True):
-    """The answers to several queries, in their order."""
-
-    answers: tuple[Answer, ...]
-
-
-class ChromaStatus(Struct, frozen=True):
-    """The state of the vector store, as the earlier plugin shows it."""
-
-    status: Literal["ok", "error"]
-    collection: str | None
-    document_count: int
-    """What the collection holds, as counted after the last write."""
-    backend_type: Literal["chroma"] = "chroma"
-    pending: int = 0
-    """Texts of the index that the collection lacks."""
-    outdated: int = 0
-    """Texts whose metadata in the collection is not up to date."""
-    complete_at: str | None = None
-    """When the collection last held exactly what the index has (ISO 8601, UTC)."""
-    complete_commit: str | None = None
-    """The commit that it equalled then."""
-
-    @classmethod
-    def of(cls, fill: ChromaFill | None) -> ChromaStatus:
-        """Return the state of a collection; None stands for no index."""
-        if fill is None or fill.state is ChromaState.RESTING:
-            return cls("error", fill.collection if fill else None, 0)
-        return cls(
-            status="ok",
-            collection=fill.collection,
-            document_count=fill.count or 0,
-            pending=fill.pending,
-            outdated=fill.outdated,
-            complete_at=fill.complete_at,
-            complete_commit=fill.complete_commit,
-        )
-
-
-class OpenApi(Struct, frozen=True):
-    """An OpenAPI document."""
-
-    openapi: str
-    info: dict[str, Any]
-    paths: dict[str, Any]
 
 
 def query_parameters(record: type[Request], only: tuple[str, ...] = ()) -> list[Schema]:

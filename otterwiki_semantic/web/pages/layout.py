@@ -1,14 +1,15 @@
-"""What the plugin's pages share: the wiki's layout, access control, URLs, status codes."""
+"""What the plugin's pages share: their blueprint, the wiki's layout, access control, URLs, status codes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import unquote
 
-from flask import abort, current_app, redirect, render_template, request, url_for
+from flask import Blueprint, abort, current_app, redirect, render_template, request, url_for
 from flask.typing import ResponseReturnValue
 from flask_login import current_user
 from werkzeug.wrappers import Response
@@ -17,26 +18,20 @@ from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import PageUrls
 from otterwiki_semantic.web.auth import has_permission
 from otterwiki_semantic.web.errors import ERRORS
+from otterwiki_semantic.web.extension import extension
 
 View = Callable[..., ResponseReturnValue]
 _NOT_IN_NAMES = re.compile(r"[\x00-\x1f/\\?#\[\]|<>:\"*]+")
 _LONGEST_NAME = 80
 _PAGE_FIRST = ("LINKTITLE", "PAGENAMETITLE")
 """Values of the wiki's WIKILINK_STYLE, without underscores, for ``[[page|text]]``."""
+_ASSET_SECONDS = 300
+"""How long browsers may cache a script: as long as the wiki's joined stylesheet."""
 
 
-def guarded(permission: str, view: View) -> View:
-    """Restrict a view to users with a permission; others get what the wiki's own pages answer."""
-
-    @wraps(view)
-    def restricted(**values: str) -> ResponseReturnValue:
-        if has_permission(permission):
-            return view(**values)
-        if current_user.is_authenticated:
-            abort(403)
-        return redirect(url_for("login", next=request.script_root + request.full_path.rstrip("?")))
-
-    return restricted
+class _Pages(Blueprint):
+    def get_send_file_max_age(self, filename: str | None) -> int:  # noqa: ARG002 - Flask's signature
+        return _ASSET_SECONDS
 
 
 def keep_private(response: Response) -> Response:
@@ -46,9 +41,67 @@ def keep_private(response: Response) -> Response:
     return response
 
 
+pages = _Pages(
+    "semantic_pages",
+    "otterwiki_semantic.web",
+    url_prefix="/-/semantic-search",
+    template_folder="templates",
+    static_folder="static",
+    static_url_path="/static",
+)
+"""The pages for readers, and the scripts and templates of all pages; the wiki's CSRF protection applies to them."""
+pages.after_request(keep_private)
+
+
+@pages.app_template_global("semantic_has")
+def has(feature: str) -> bool:
+    """Whether the wiki has a page of SEMANTIC_PAGES, or `answers`, a `chat-model`, or its `rewriting` of questions."""
+    settings = extension().settings
+    if feature == "map":
+        return "map" in settings.pages and _can_make_maps()
+    features = {
+        "answers": settings.answers is not None,
+        "chat-model": settings.has_chat_model,
+        "rewriting": settings.may_rewrite_questions,
+    }
+    return features.get(feature, feature in settings.pages)
+
+
+@cache
+def _can_make_maps() -> bool:
+    return find_spec("sklearn") is not None
+
+
+def guarded(permission: str, *, feature: str | None = None) -> Callable[[View], View]:
+    """Restrict a view to users with a permission, and wikis with a `feature`; others get what the wiki's own pages answer."""
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def restricted(**values: str) -> ResponseReturnValue:
+            if feature and not has(feature):
+                abort(404)
+            if has_permission(permission):
+                return view(**values)
+            return abort(403) if current_user.is_authenticated else to_login()
+
+        return restricted
+
+    return decorate
+
+
+def to_login() -> ResponseReturnValue:
+    """Redirect to the login, and from there back."""
+    return redirect(url_for("login", next=request.script_root + request.full_path.rstrip("?")))
+
+
 def render_page(template: str, **values: Any) -> str:
     """Render a page in the wiki's layout, with its menu, but without its page index, which takes seconds for 10,000 pages."""
-    return render_template(template, custom_menu=_menu(), **values)
+    return render_template(f"semantic_search/{template}", custom_menu=_menu(), **values)
+
+
+def render_part(template: str, **values: Any) -> str:
+    """Render a part of a page, which its script loads."""
+    return render_template(f"semantic_search/{template}", **values)
 
 
 def _menu() -> Any:
@@ -74,7 +127,8 @@ def linked_pages() -> tuple[str, ...]:
     return tuple(dict.fromkeys(("Home", current_app.config.get("HOME_PAGE") or "Home", *in_menu)))
 
 
-def page_url(path: str, anchor: str) -> str | None:
+@pages.app_template_global("semantic_page_url")
+def page_url(path: str, anchor: str = "") -> str | None:
     """Return the URL of a page or, with an anchor, of one of its headings; None if the wiki cannot show it."""
     return page_urls().of(path, anchor)
 
@@ -84,6 +138,7 @@ def status_of(error: SemanticError) -> int:
     return ERRORS[error.code].status
 
 
+@pages.app_template_global("semantic_new_page")
 def new_page(name: str, *, is_path: bool) -> str:
     """Return the URL of the editor of a page that does not exist: one at a path, or one about a question."""
     if not is_path:

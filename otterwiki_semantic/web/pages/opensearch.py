@@ -7,31 +7,35 @@ from __future__ import annotations
 
 from urllib.parse import urljoin
 
-from flask import Response, current_app, jsonify, render_template, request
+from flask import Response, current_app, jsonify, request
 from flask.typing import ResponseReturnValue
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.records import SuggestRequest, query_text
-from otterwiki_semantic.daemon import IndexService
-from otterwiki_semantic.web.pages.layout import page_url
+from otterwiki_semantic.web.extension import extension
+from otterwiki_semantic.web.pages.layout import guarded, page_url, pages, render_part
 
 _SUGGESTIONS = 8
 _MAX_NAME = 16
 """Characters of the short name that the format allows."""
 
 
-def description() -> ResponseReturnValue:
+@pages.get("/opensearch.xml")
+@guarded("READ")
+def opensearch() -> ResponseReturnValue:
     """Return the description that a browser reads."""
     name = str(current_app.config.get("SITE_NAME") or "Wiki")
-    content = render_template("semantic_search/opensearch.xml", name=name, short_name=name[:_MAX_NAME])
+    content = render_part("opensearch.xml", name=name, short_name=name[:_MAX_NAME])
     return Response(content, content_type="application/opensearchdescription+xml; charset=utf-8")
 
 
-def suggestions(service: IndexService) -> ResponseReturnValue:
+@pages.get("/suggestions")
+@guarded("READ")
+def suggestions() -> ResponseReturnValue:
     """Return the query, and titles, paths and addresses of pages and headings that it may mean."""
     query = request.args.get("q", "").strip()
     try:
-        found = service.suggest(SuggestRequest(query_text(query), _SUGGESTIONS)).suggestions if query else ()
+        found = extension().index.suggest(SuggestRequest(query_text(query), _SUGGESTIONS)).suggestions if query else ()
     except SemanticError:
         found = ()
     shown = [(each, url) for each in found if (url := page_url(each.path, each.anchor))]

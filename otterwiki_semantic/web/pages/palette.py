@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
-from flask import render_template, request
+from flask import request
 from flask.typing import ResponseReturnValue
 from msgspec import structs
 
 from otterwiki_semantic.core.errors import SemanticError
 from otterwiki_semantic.core.parameters import parse_parameters
 from otterwiki_semantic.core.records import Answer, Filters, Hit, SearchOptions, SuggestedLabel, SuggestRequest, query_text
-from otterwiki_semantic.daemon import IndexService
-from otterwiki_semantic.web.pages.excerpts import Span, excerpt
-from otterwiki_semantic.web.pages.layout import page_url, status_of
-from otterwiki_semantic.web.pages.results import own_start, passage_url, trail
+from otterwiki_semantic.web.extension import extension
+from otterwiki_semantic.web.pages.excerpts import Span
+from otterwiki_semantic.web.pages.layout import guarded, has, page_url, pages, render_part, status_of
+from otterwiki_semantic.web.pages.results import own_start, passage_excerpt, passage_url, trail
 
 _NAMES, _PASSAGES, _PASSAGES_PER_PAGE = 7, 6, 2
 _UNITS = 6
@@ -44,22 +43,23 @@ class Option:
     """The whole passage."""
 
 
-def palette_view(service: IndexService, *, has_answers: bool) -> ResponseReturnValue:
+@pages.get("/palette")
+@guarded("READ", feature="palette")
+def palette() -> ResponseReturnValue:
     """Return the options of one part of the palette: `names`, or `passages` and, if it has answers, what answers a question."""
-    part = _names if request.args.get("part") == "names" else partial(_passages, units=_UNITS if has_answers else 0)
     query = request.args.get("q", "").strip()
     try:
         filters = parse_parameters(Filters, {"path": request.args.get("path") or None, "tag": request.args.getlist("tag")})
-        values, status = part(service, query, filters), 200
+        values = _names(query, filters) if request.args.get("part") == "names" else _passages(query, filters)
     except SemanticError as error:
-        values, status = {"label": "", "options": (), "summary": str(error)}, status_of(error)
-    return render_template("semantic_search/palette_options.html", **values), status
+        return render_part("palette_options.html", summary=str(error)), status_of(error)
+    return render_part("palette_options.html", **values)
 
 
-def _names(service: IndexService, query: str, filters: Filters) -> dict[str, Any]:
-    found = service.suggest(SuggestRequest(query_text(query) if query else "", _NAMES, filters))
+def _names(query: str, filters: Filters) -> dict[str, Any]:
+    found = extension().index.suggest(SuggestRequest(query_text(query) if query else "", _NAMES, filters))
     label = "Pages and headings" if query else "Changed lately"
-    return {"label": label, "options": tuple(_shown(map(_named, found.suggestions))), "summary": "", "tags": found.tags}
+    return {"label": label, "options": _shown(map(_named, found.suggestions)), "tags": found.tags}
 
 
 def _named(found: SuggestedLabel) -> Option | None:
@@ -80,27 +80,31 @@ def _spans(text: str, ranges: Sequence[tuple[int, int]]) -> Iterator[Span]:
     yield Span(text[at:])
 
 
-def _passages(service: IndexService, query: str, filters: Filters, *, units: int) -> dict[str, Any]:
+def _passages(query: str, filters: Filters) -> dict[str, Any]:
     if not query:
-        return {"label": "", "options": (), "summary": ""}
-    text = query_text(query)
+        return {}
+    text, search = query_text(query), extension().index.search
     options = SearchOptions(
-        n=_PASSAGES, max_chunks_per_page=_PASSAGES_PER_PAGE, filters=filters, draft=True, best_sentence=True, units=units
+        n=_PASSAGES,
+        max_chunks_per_page=_PASSAGES_PER_PAGE,
+        filters=filters,
+        draft=True,
+        best_sentence=True,
+        units=_UNITS if has("answers") else 0,
     )
-    answer = service.search([text], options)[0]
+    answer = search([text], options)[0]
     is_paused = request.args.get("draft") != "typing"
     if is_paused:
         # A word that is found may still be the beginning of another one, which is no search to be counted.
         is_counted = not _relevant(answer) or " " in text
         is_counted &= request.headers.get("Sec-Fetch-Site") == "same-origin"  # else another site could fill the log
-        whole = service.search([text], structs.replace(options, draft=False, is_logged=is_counted))[0]
+        whole = search([text], structs.replace(options, draft=False, is_logged=is_counted))[0]
         answer = whole if _relevant(whole) else answer
     if relevant := _relevant(answer):
-        passages = tuple(_shown(map(_passage, relevant)))
-        return {"label": "Passages", "options": passages, "lead": _lead(answer), "summary": ""}
+        return {"label": "Passages", "options": _shown(map(_passage, relevant)), "lead": _lead(answer)}
     if not is_paused:
-        return {"label": "", "options": (), "summary": ""}
-    nearest = tuple(_shown(map(_passage, answer.results)))
+        return {}
+    nearest = _shown(map(_passage, answer.results))
     return {"label": "Nearest passages", "options": nearest, "summary": "Nothing in this wiki seems to be about this."}
 
 
@@ -122,7 +126,6 @@ def _passage(hit: Hit) -> Option | None:
     url = passage_url(hit)
     if url is None:
         return None
-    own = own_start(hit)
     return Option(
         url,
         hit.title,
@@ -131,14 +134,14 @@ def _passage(hit: Hit) -> Option | None:
         hit.path,
         hit.anchor,
         _folder(hit.path),
-        excerpt=excerpt(hit.snippet, own, hit.highlights, hit.best_sentence),
-        text=hit.snippet[own:].strip(),
+        excerpt=passage_excerpt(hit),
+        text=hit.snippet[own_start(hit) :].strip(),
     )
 
 
-def _shown(options: Iterable[Option | None]) -> Iterator[Option]:
+def _shown(options: Iterable[Option | None]) -> list[Option]:
     """Return those that the wiki can show."""
-    return (option for option in options if option is not None)
+    return [option for option in options if option is not None]
 
 
 def _folder(path: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from otterwiki_semantic.core.records import Answer, Explanation, Freshness, Hit
 from otterwiki_semantic.web.pages.excerpts import Span, excerpt, text_fragment
-from otterwiki_semantic.web.pages.layout import page_url
+from otterwiki_semantic.web.pages.layout import page_url, pages
 
 FILTERS = ("category", "tag", "path")
 _MAX_CHIPS = 6
@@ -23,35 +24,6 @@ _RULES = {
 
 
 @dataclass(frozen=True, slots=True)
-class PassageView:
-    """A passage, and why it was found."""
-
-    url: str | None
-    trail: tuple[str, ...]
-    """The headings above it, without the title of the page."""
-    anchor: str
-    """The id of the last of them."""
-    spans: tuple[Span, ...]
-    lines: str
-    """Those of the page's file."""
-    reasons: tuple[str, ...]
-    also_on: tuple[tuple[str, str | None], ...]
-    """Paths and URLs of other pages with nearly the same passage."""
-
-
-@dataclass(frozen=True, slots=True)
-class PageResults:
-    """A page with its passages, best first."""
-
-    title: str
-    path: str
-    url: str | None
-    """None if the wiki cannot show it."""
-    updated: str | None
-    passages: tuple[PassageView, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Chip:
     """A filter that is active or offered."""
 
@@ -62,25 +34,16 @@ class Chip:
     is_on: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ResultsView:
-    """What the search page shows of an answer."""
+def results_view(answer: Answer, chosen: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Return the values of the template; `chosen` are the names and values of active filters.
 
-    pages: tuple[PageResults, ...]
-    misses: tuple[PageResults, ...]
-    """Pages that are near, but not relevant."""
-    chips: tuple[Chip, ...]
-    summary: str
-
-
-def results_view(answer: Answer, chosen: Sequence[tuple[str, str]]) -> ResultsView:
-    """Return the view of an answer; `chosen` are the names and values of active filters."""
+    `found` and `misses` are pages with their passages, best first; the misses are near, but not relevant.
+    """
     relevant = [hit for hit in answer.results if hit.relevant]
-    others = [hit for hit in answer.results if not hit.relevant]
-    pages, misses = _by_page(relevant), _by_page(others)
+    found, misses = _by_page(relevant), _by_page(hit for hit in answer.results if not hit.relevant)
     chips = _chips(answer, chosen)
-    shown = tuple(chip for chip in chips if chip.is_on or (chip.count or 0) < len(pages))  # others would not narrow it down
-    return ResultsView(pages, misses, shown, _summary(len(relevant), len(pages), answer.index))
+    shown = [chip for chip in chips if chip.is_on or (chip.count or 0) < len(found)]  # others would not narrow it down
+    return {"found": found, "misses": misses, "chips": shown, "summary": _summary(len(relevant), len(found), answer.index)}
 
 
 def _summary(passages: int, pages: int, index: Freshness) -> str:
@@ -90,27 +53,25 @@ def _summary(passages: int, pages: int, index: Freshness) -> str:
     return f"{passages} passage{'s' * (passages > 1)} on {pages} page{'s' * (pages > 1)}"
 
 
-def _by_page(hits: Iterable[Hit]) -> tuple[PageResults, ...]:
+def _by_page(hits: Iterable[Hit]) -> list[list[Hit]]:
     by_path: dict[str, list[Hit]] = {}
     for hit in hits:
         by_path.setdefault(hit.path, []).append(hit)
-    return tuple(
-        PageResults(
-            title=group[0].title,
-            path=path,
-            url=page_url(path, ""),
-            updated=group[0].updated and group[0].updated[:10],
-            passages=tuple(map(_passage, group)),
-        )
-        for path, group in by_path.items()
-    )
+    return list(by_path.values())
 
 
+@pages.app_template_global("semantic_passage_url")
 def passage_url(hit: Hit) -> str | None:
     """Return the URL of a passage, which browsers mark; None if the wiki cannot show its page."""
     url = page_url(hit.path, hit.anchor)
     directive = text_fragment(hit.snippet, own_start(hit), hit.highlights, hit.best_sentence)
     return url and f"{url}{'' if hit.anchor or not directive else '#'}{directive}"
+
+
+@pages.app_template_global("semantic_excerpt")
+def passage_excerpt(hit: Hit) -> tuple[Span, ...]:
+    """Return the excerpt of a passage."""
+    return excerpt(hit.snippet, own_start(hit), hit.highlights, hit.best_sentence)
 
 
 def own_start(hit: Hit) -> int:
@@ -123,19 +84,12 @@ def trail(hit: Hit) -> tuple[str, ...]:
     return hit.section_path[1:]
 
 
-def _passage(hit: Hit) -> PassageView:
-    return PassageView(
-        url=passage_url(hit),
-        trail=trail(hit),
-        anchor=hit.anchor,
-        spans=excerpt(hit.snippet, own_start(hit), hit.highlights, hit.best_sentence),
-        lines=f"{hit.start_line}-{hit.end_line}",
-        reasons=_reasons(hit, hit.explain) if hit.explain else (),
-        also_on=tuple((path, page_url(path, "")) for path in hit.also_on),
-    )
-
-
-def _reasons(hit: Hit, why: Explanation) -> tuple[str, ...]:
+@pages.app_template_global("semantic_reasons")
+def reasons(hit: Hit) -> tuple[str, ...]:
+    """Return why a passage has its place; empty without its explanation."""
+    why = hit.explain
+    if why is None:
+        return ()
     return (
         f"Placed {_RULES.get(why.rule, why.rule)}.",
         _meaning(why),
@@ -176,7 +130,7 @@ def _ordinal(number: int) -> str:
     return f"{number}{ending}"
 
 
-def _chips(answer: Answer, chosen: Sequence[tuple[str, str]]) -> tuple[Chip, ...]:
+def _chips(answer: Answer, chosen: Sequence[tuple[str, str]]) -> list[Chip]:
     """Return the active filters, then those of the relevant pages."""
     taken = {(name, value.casefold()) for name, value in chosen}
     single = {name for name, _ in chosen if name != "tag"}
@@ -184,11 +138,10 @@ def _chips(answer: Answer, chosen: Sequence[tuple[str, str]]) -> tuple[Chip, ...
     chips = [Chip(name, value, None, is_on=True) for name, value in chosen]
     for name in FILTERS:
         facets: dict[str, int] = getattr(answer.facets, name) if answer.facets and name not in single else {}
-        counts = {value: count - irrelevant[name, value.casefold()] for value, count in facets.items()}
-        rest = [value for value, count in counts.items() if count > 0 and (name, value.casefold()) not in taken]
-        best = sorted(rest, key=lambda value: -counts[value])[:_MAX_CHIPS]
-        chips += [Chip(name, value, counts[value], is_on=False) for value in best]
-    return tuple(chips)
+        counts = Counter({value: count - irrelevant[name, value.casefold()] for value, count in facets.items()})
+        offered = [each for each in counts.most_common() if each[1] > 0 and (name, each[0].casefold()) not in taken]
+        chips += [Chip(name, value, count, is_on=False) for value, count in offered[:_MAX_CHIPS]]
+    return chips
 
 
 def _irrelevant(hits: Sequence[Hit]) -> Counter[tuple[str, str]]:

@@ -1,86 +1,85 @@
-"""Suggestions: related pages, and pages that may be meant by a name."""
+"""Suggestions on the wiki's own pages: related pages, and pages that may be meant by a name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
-from typing import TypeVar
+from typing import Any
 
-from otterwiki_semantic.core.backoff import Cooldown
-from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundError
-from otterwiki_semantic.core.records import RelatedPage, SearchOptions
-from otterwiki_semantic.daemon import IndexService
-from otterwiki_semantic.web.pages.layout import page_urls
+from flask import request
+from flask.typing import ResponseReturnValue
 
-T = TypeVar("T")
+from otterwiki_semantic.core.errors import DaemonUnavailableError, PageNotFoundError, SemanticError
+from otterwiki_semantic.core.parameters import page_path
+from otterwiki_semantic.core.records import SearchOptions, query_text
+from otterwiki_semantic.web.extension import extension
+from otterwiki_semantic.web.pages.layout import guarded, page_urls, pages, render_page, render_part, status_of
+
 _RELATED, _LIKELY = 6, 5
-_PAUSE_SECONDS = 30.0
 
 
-class CircuitBreaker:
-    """Circuit breaker for requests that nobody waits for: each would hold one of the wiki's threads as long as a search may."""
-
-    def __init__(self) -> None:
-        self._cooldown = Cooldown(_PAUSE_SECONDS)
-
-    def call(self, request: Callable[[], T]) -> T:
-        """Return what `request` returns; `DaemonUnavailableError` if the index daemon does not answer, or did not lately."""
-        if self._cooldown.is_active:
-            raise DaemonUnavailableError("the index daemon did not answer lately")
-        try:
-            return request()
-        except DaemonUnavailableError:
-            self._cooldown.start()
-            raise
+@contextmanager
+def _circuit_breaker() -> Iterator[None]:
+    """Fail at once while the index daemon does not answer: nobody waits for suggestions, and each would hold a thread."""
+    pause = extension().suggestions_pause
+    if pause.is_active:
+        raise DaemonUnavailableError("the index daemon did not answer lately")
+    try:
+        yield
+    except DaemonUnavailableError:
+        pause.start()
+        raise
 
 
-@dataclass(frozen=True, slots=True)
-class NearPage:
-    """A related page."""
-
-    title: str
-    section: str
-    """Its nearest section; empty if that is the page itself."""
-    url: str
-    """That of the section."""
-    is_linked: bool
-    """Whether the current page links to it."""
-    link: str
-    """The wiki link to it; empty if its name allows none."""
-    own_section: str
-    """The section of the current page that is nearest to it; empty if that is unknown."""
-
-
-def near_pages(service: IndexService, path: str) -> tuple[NearPage, ...]:
-    """Return the relevant pages near in meaning to a page, nearest first; errors as `IndexService.related`."""
-    near = service.related(path, _RELATED, page_urls()).results
-    return tuple(_near(page) for page in near if page.relevant and page.url)
+@pages.get("/related")
+@guarded("READ", feature="related")
+def related() -> ResponseReturnValue:
+    """Return related pages, as a part of the sidebar, or as a page for browsers without scripts."""
+    values: dict[str, Any] = {"path": request.args.get("path", ""), "urls": page_urls()}
+    status = 200
+    try:
+        values["path"] = page_path(query_text(request.args.get("path"), "path"))
+        with _circuit_breaker():
+            found = extension().index.related(values["path"], _RELATED, values["urls"]).results
+        values["related"] = [page for page in found if page.relevant and page.url]
+    except PageNotFoundError:
+        pass  # it is not indexed yet: nothing is near
+    except SemanticError as error:
+        values["message"], status = str(error), status_of(error)
+    if "part" in request.args:
+        return render_part("related.html", **values), status
+    return render_page("related_page.html", title="Related pages", **values), status
 
 
-def _near(page: RelatedPage) -> NearPage:
-    best = page.sections[0] if page.sections else None
-    section, anchor, own_section = (best.related_section, best.related_anchor, best.section) if best else ("", "", "")
-    urls = page_urls()
-    url, link = urls.of(page.path, anchor) or "", urls.link(page.path) or ""
-    return NearPage(page.title, "" if section == page.title else section, url, page.linked, link, own_section)
+@pages.get("/likely")
+@guarded("READ")
+def likely() -> ResponseReturnValue:
+    """Return pages that may be meant by a name that does not exist."""
+    try:
+        name = query_text(request.args.get("name"), "name")
+        with _circuit_breaker():
+            found = _likely_pages(name, is_path="missing" in request.args)
+    except SemanticError as error:
+        return render_part("likely.html"), status_of(error)
+    return render_part("likely.html", likely=found, name=name)
 
 
-def likely_pages(service: IndexService, name: str, *, is_path: bool) -> dict[str, str]:
+def _likely_pages(name: str, *, is_path: bool) -> dict[str, str]:
     """Return pages that may be meant by a name, titles by path: for a path those spelled like it first, then those about it."""
     words = name.replace("/", " ").replace("-", " ").replace("_", " ").strip() or name
-    answer = service.search([words], SearchOptions(n=_LIKELY, max_chunks_per_page=1, is_logged=False, rerank=False))[0]
-    about = {hit.path: hit.title for hit in answer.results if hit.relevant}
-    spelled = {path: about.get(path, path) for path in (_spelled_like(service, name) if is_path else ())}
+    options = SearchOptions(n=_LIKELY, max_chunks_per_page=1, is_logged=False, rerank=False)
+    about = {hit.path: hit.title for hit in extension().index.search([words], options)[0].results if hit.relevant}
+    spelled = {path: about.get(path, path) for path in (_spelled_like(name) if is_path else ())}
     found = {**spelled, **about}
     found.pop(name, None)  # the wiki may be unable to open that one
     urls = page_urls()
     return dict(islice(((path, title) for path, title in found.items() if urls.shows(path)), _LIKELY))
 
 
-def _spelled_like(service: IndexService, name: str) -> tuple[str, ...]:
+def _spelled_like(name: str) -> tuple[str, ...]:
     """Return the paths of pages with a similar name, or this name."""
     try:
-        return (service.related(name, 1).path,)
+        return (extension().index.related(name, 1).path,)
     except PageNotFoundError as error:
         return tuple(error.nearest)

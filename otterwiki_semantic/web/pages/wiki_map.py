@@ -18,9 +18,9 @@ from otterwiki_semantic.core.errors import ParameterError, SemanticError
 from otterwiki_semantic.core.hints import problem
 from otterwiki_semantic.core.parameters import Request, parse_parameters
 from otterwiki_semantic.core.records import MapPoint, MapState
-from otterwiki_semantic.daemon import IndexService
 from otterwiki_semantic.web.auth import has_permission
-from otterwiki_semantic.web.pages.layout import page_urls, render_page, status_of
+from otterwiki_semantic.web.extension import extension
+from otterwiki_semantic.web.pages.layout import guarded, page_urls, pages, render_page, status_of
 
 _ROWS = 100
 _NEIGHBOURS = 3
@@ -49,32 +49,26 @@ class Group:
     points: Sequence[MapPoint]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A part of the table, by number from 1: its pages, each with those nearest to it on the map, nearest first."""
-
-    rows: tuple[tuple[MapPoint, list[MapPoint]], ...]
-    number: int
-    parts: int
-
-
-def map_view(service: IndexService) -> ResponseReturnValue:
+@pages.get("/map", endpoint="map")
+@guarded("READ")
+def map_page() -> ResponseReturnValue:
     """Return the page of the map."""
     values: dict[str, Any] = {"query": request.args.get("q", "").strip()}
     status = 200
     try:
         number = parse_parameters(_PartRequest, {"page": request.args.get("page")}).page
-        found = service.map(page_urls())
+        found = extension().index.map(page_urls())
         values["map"] = found
         if found.state is MapState.READY:
             choices = _choices(found.points)
             by = request.args.get("by", "")
             by = by if by in choices else _first_choice(found.points)
-            values |= {"by": by, "choices": choices, "table": table(found.points, number), **picture_of(found.points, by)}
+            values |= {"by": by, "choices": choices, **table(found.points, number), **picture_of(found.points, by)}
     except SemanticError as error:
         hint = None if isinstance(error, ParameterError) or not has_permission("ADMIN") else problem(error).hint
-        values, status = {**values, "message": str(error), "hint": hint}, status_of(error)
-    return render_page("semantic_search/map.html", title="Map of the wiki", **values), status
+        values |= {"message": str(error), "hint": hint}
+        status = status_of(error)
+    return render_page("map.html", title="Map of the wiki", **values), status
 
 
 def picture_of(points: Sequence[MapPoint], by: str) -> dict[str, Any]:
@@ -114,13 +108,13 @@ def _place(point: MapPoint) -> str:
     return f"M{_SIDE * point.x:.1f} {_SIDE * point.y:.1f}h0"  # a dot
 
 
-def table(points: Sequence[MapPoint], number: int) -> Table:
-    """Return a part of the table, the last one if `number` is too large."""
+def table(points: Sequence[MapPoint], number: int) -> dict[str, Any]:
+    """Return a part of the table, the last one if `number` is too large: pages, each with those nearest to it on the map."""
     parts = max(1, -(-len(points) // _ROWS))
     number = min(number, parts)
     across = sorted(points, key=lambda point: point.x)
     shown = points[(number - 1) * _ROWS : number * _ROWS]
-    return Table(tuple((point, nearest(point, across)) for point in shown), number, parts)
+    return {"rows": [(point, nearest(point, across)) for point in shown], "part_number": number, "parts": parts}
 
 
 def nearest(point: MapPoint, across: Sequence[MapPoint]) -> list[MapPoint]:

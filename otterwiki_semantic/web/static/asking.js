@@ -1,13 +1,12 @@
 // An answer to a question, in a place of a page: the wiki renders it anew with each sentence that is written.
 import { copying } from "./copying.js";
+import { element } from "./parts.js";
 
 const FIRST_WAIT = 100, LONGEST_WAIT = 400; // milliseconds
 
 const pause = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-function quiet(textContent) {
-  return Object.assign(document.createElement("p"), { className: "semantic-quiet", textContent });
-}
+const quiet = (textContent) => element("p", { className: "semantic-quiet", textContent });
 
 /** Return what asks questions and shows their answers in `place`. */
 export function asking(place) {
@@ -59,7 +58,7 @@ export function asking(place) {
     const isBegun = Boolean(written?.querySelector(":scope > :not([role=status])"));
     const lost = isBegun ? "The rest did not come: the connection was lost." : "No answer came: the wiki cannot be reached, or you are logged out.";
     const said = quiet(reason ?? lost);
-    said.setAttribute("role", "status");
+    said.role = "status";
     if (!isBegun) return place.replaceChildren(said);
     written.removeAttribute("aria-busy");
     written.querySelector(":scope > [role=status]")?.replaceWith(said);

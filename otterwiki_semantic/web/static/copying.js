@@ -1,9 +1,11 @@
 // Copy buttons, shown by this script because they do nothing without it.
+import { element } from "./parts.js";
+
 const SHOWN_MS = 4000;
 
 async function copy(text) {
   if (navigator.clipboard && window.isSecureContext) return navigator.clipboard.writeText(text);
-  const area = Object.assign(document.createElement("textarea"), { value: text });
+  const area = element("textarea", { value: text });
   document.body.append(area);
   area.select();
   const isDone = document.execCommand("copy"); // the only way without TLS

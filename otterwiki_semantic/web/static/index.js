@@ -1,4 +1,6 @@
 // The administrators' page: polls the state of the index every second while it works, else every ten seconds.
+import { fetchPart } from "./parts.js";
+
 const WORKING_MS = 1000, IDLE_MS = 10000;
 const state = document.getElementById("index-state");
 const work = document.getElementById("index-work");
@@ -6,14 +8,11 @@ const shown = new Map();
 
 /** Reload a part of the page, unless it has the focus. */
 async function load(place, isExpected) {
-  const reply = await fetch(place.dataset.source, { redirect: "error" });
-  const part = document.createElement("template");
-  const text = await reply.text();
-  part.innerHTML = text;
-  if (!reply.ok || !isExpected(part.content) || place.contains(document.activeElement)) return false;
+  const { text, content, isOk } = await fetchPart(place.dataset.source);
+  if (!isOk || !isExpected(content) || place.contains(document.activeElement)) return false;
   if (shown.get(place) !== text) {
     const open = place.querySelector("details[open]") !== null;
-    place.replaceChildren(part.content);
+    place.replaceChildren(content);
     shown.set(place, text);
     if (open) place.querySelector("details")?.setAttribute("open", "");
   }

@@ -1,10 +1,12 @@
 // Offers on the wiki's own pages: search by meaning next to its search, and existing pages if a page is missing or being created.
+import { element, fetchPart } from "./parts.js";
+
 const SEARCH = new URL("..", import.meta.url).pathname.replace(/\/$/, "");
 const here = document.getElementById("semantic-here")?.dataset ?? {};
 const TYPING_MS = 250;
 
 function offer(field, place) {
-  const link = Object.assign(document.createElement("a"), { className: "semantic-offer", textContent: "Search by meaning instead" });
+  const link = element("a", { className: "semantic-offer", textContent: "Search by meaning instead" });
   const follow = () => (link.href = field.value.trim() ? `${SEARCH}?${new URLSearchParams({ q: field.value.trim() })}` : SEARCH);
   field.addEventListener("input", follow);
   follow();
@@ -21,23 +23,17 @@ function offerSearch() {
 function likelyPages(place) {
   let asked = null;
   let shown = "";
-  const list = document.createElement("div");
-  const said = Object.assign(document.createElement("p"), { className: "sr-only" });
-  said.setAttribute("role", "status");
+  const list = element("div");
+  const said = element("p", { className: "sr-only", role: "status" });
   place.append(list, said);
   return async (name) => {
     asked?.abort();
     const mine = (asked = new AbortController());
     const source = `${SEARCH}/likely?${new URLSearchParams({ name, ...(here.missing ? { missing: "1" } : {}) })}`;
-    let text = "";
-    try {
-      const reply = name ? await fetch(source, { signal: mine.signal, redirect: "error" }) : null;
-      text = reply?.ok ? (await reply.text()).trim() : "";
-    } catch {
-      if (mine.signal.aborted) return;
-    }
+    const part = name ? await fetchPart(source, { signal: mine.signal }).catch(() => null) : null;
+    const text = part?.isOk && part.text.startsWith("<section") ? part.text : ""; // else an error page of a proxy
     if (mine.signal.aborted || text === shown) return;
-    list.innerHTML = shown = text.startsWith("<section") ? text : ""; // else an error page of a proxy
+    list.innerHTML = shown = text;
     const count = list.querySelectorAll("li").length;
     said.textContent = count ? `${count} page${count > 1 ? "s" : ""} may be meant` : "";
   };

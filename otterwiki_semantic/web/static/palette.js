@@ -1,5 +1,6 @@
 // The palette: one field for pages, headings, answers and passages, opened from every page of the wiki.
 import { asking } from "./asking.js";
+import { element, fetchPart } from "./parts.js";
 
 const PASSAGES_MS = 120, SETTLED_MS = 1200, RECENT = 5, PREVIEW = 1500;
 const BLOCKS = "h1, h2, h3, h4, h5, h6, p, li, pre, tr, dt, dd";
@@ -46,8 +47,7 @@ const query = () => field.value.trim();
 const rememberSearch = () => query() && remember("searches", query(), (each) => each);
 
 function made(label, url, attributes = {}) {
-  const option = Object.assign(document.createElement("a"), { className: "semantic-option", tabIndex: -1, textContent: label });
-  option.setAttribute("role", "option");
+  const option = element("a", { className: "semantic-option", role: "option", tabIndex: -1, textContent: label });
   if (url) option.href = url;
   Object.assign(option.dataset, attributes);
   return option;
@@ -60,13 +60,8 @@ function fill(name, ...content) {
 
 function group(label, entries) {
   if (!entries.length) return [];
-  const title = Object.assign(document.createElement("div"), { className: "semantic-group", textContent: label });
-  const whole = document.createElement("div");
-  whole.setAttribute("role", "group");
-  whole.setAttribute("aria-label", label);
-  title.setAttribute("role", "presentation");
-  whole.append(title, ...entries);
-  return [whole];
+  const title = element("div", { className: "semantic-group", role: "presentation", textContent: label });
+  return [element("div", { role: "group", ariaLabel: label }, title, ...entries)];
 }
 
 function showRecent() {
@@ -147,11 +142,9 @@ async function load(name, parameters) {
   const mine = (asked[name] = new AbortController());
   const wanted = new URLSearchParams({ part: name, q: query(), ...scope, ...parameters });
   try {
-    const reply = await fetch(`${SEARCH}/palette?${wanted}`, { signal: mine.signal, redirect: "error" });
-    const loaded = document.createElement("template");
-    loaded.innerHTML = await reply.text();
+    const part = await fetchPart(`${SEARCH}/palette?${wanted}`, { signal: mine.signal });
     if (mine.signal.aborted) return;
-    const content = loaded.content.querySelector("[data-palette]");
+    const content = part.content.querySelector("[data-palette]");
     if (!content) throw new Error("an error page of a proxy");
     const isNamed = name === "passages" && content.dataset.summary && parts.names.querySelector("[role=option]");
     fill(name, ...(isNamed ? [] : content.children)); // what is only near is of no use next to a name that fits
@@ -235,17 +228,15 @@ function preview(option, isShown) {
 
 /** Give an option the text of its page or section. */
 async function loadPreview(option) {
-  const more = Object.assign(document.createElement("span"), { className: "semantic-whole", textContent: "…", hidden: true });
+  const more = element("span", { className: "semantic-whole", textContent: "…", hidden: true });
   option.append(more);
   const source = option.dataset.preview;
   delete option.dataset.preview;
-  const reply = await fetch(source, { redirect: "error" }).catch(() => null);
-  const page = document.createElement("template");
-  page.innerHTML = (await reply?.text()) ?? "";
+  const { content } = await fetchPart(source).catch(() => ({ content: document.createDocumentFragment() }));
   const anchor = new URL(source, location.href).searchParams.get("anchor");
-  const heading = anchor && page.content.getElementById(anchor);
-  page.content.getElementById("frontmatter")?.remove();
-  const blocks = [...page.content.querySelectorAll(BLOCKS)].filter((each) => !each.parentElement?.closest(BLOCKS));
+  const heading = anchor && content.getElementById(anchor);
+  content.getElementById("frontmatter")?.remove();
+  const blocks = [...content.querySelectorAll(BLOCKS)].filter((each) => !each.parentElement?.closest(BLOCKS));
   const own = blocks.slice(heading ? blocks.indexOf(heading) + 1 : 1); // the first is the title
   const texts = own.map((each) => (each.matches("pre") ? each.textContent : each.textContent.replace(/\s+/g, " ")).trim());
   more.textContent = texts.filter(Boolean).join("\n").slice(0, PREVIEW) || "Nothing to show.";

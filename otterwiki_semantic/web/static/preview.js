@@ -1,4 +1,6 @@
 // A preview of the page beside the results, at the passage that is pointed at or chosen; only in wide windows.
+import { fetchPart } from "./parts.js";
+
 const POINTED_MS = 150, PAGES = 20;
 const isWide = window.matchMedia("(min-width: 1200px)");
 const pages = new Map(); // what was loaded, by URL; last the most recent
@@ -28,16 +30,10 @@ export function previewSoon(pane, passage) {
 }
 
 async function loaded(source) {
-  const part = document.createElement("template");
-  try {
-    const reply = await fetch(source, { redirect: "error" });
-    part.innerHTML = await reply.text();
-  } catch {
-    // the wiki cannot be reached: nothing is shown
-  }
-  tidy(part.content);
-  for (const each of part.content.querySelectorAll("[id]")) each.id = `preview-${each.id}`;
-  return part.content;
+  const { content } = await fetchPart(source).catch(() => ({ content: document.createDocumentFragment() }));
+  tidy(content);
+  for (const each of content.querySelectorAll("[id]")) each.id = `preview-${each.id}`;
+  return content;
 }
 
 /** Make what the wiki rendered fit to stand in another page. */

@@ -1,13 +1,13 @@
 // Related pages, loaded after the page itself. There is one placeholder for wide windows and one for narrow ones.
 import { copying } from "./copying.js";
+import { fetchPart } from "./parts.js";
 
 const places = document.querySelectorAll(".semantic-related[data-source]");
 document.querySelector("#column-main .content")?.append(...document.querySelectorAll(".sidebar .semantic-related")); // narrow windows
 
 async function load() {
-  const reply = await fetch(places[0].dataset.source, { redirect: "error" });
-  const text = await reply.text();
-  if (!reply.ok || !text.trim().startsWith("<details")) return; // no related pages, or an error page of a proxy
+  const { text, isOk } = await fetchPart(places[0].dataset.source);
+  if (!isOk || !text.startsWith("<details")) return; // no related pages, or an error page of a proxy
   for (const place of places) {
     place.innerHTML = place.matches(".d-xl-none") ? text.replaceAll("-wide", "-narrow") : text; // ids are for one place
     copying(place);

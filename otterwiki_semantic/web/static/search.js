@@ -1,4 +1,5 @@
 // Search as you type: results are rendered by the wiki, and the URL is always that of what is shown.
+import { fetchPart } from "./parts.js";
 import { preview, previewSoon, tidy } from "./preview.js";
 
 const TYPING_MS = 40, SETTLED_MS = 1200, SLOW_MS = 1000, POLL_MS = 2500;
@@ -41,17 +42,14 @@ async function show(url, { isUnfinished = false, isPolling = false } = {}) {
   const slow = isPolling ? 0 : setTimeout(() => say("Searching …"), SLOW_MS);
   let isToPoll = true;
   try {
-    const reply = await fetch(source, { signal: mine.signal, redirect: "error" });
-    if (reply.status === 403) return location.reload();
-    const text = (await reply.text()).trim();
+    const { text, content, status } = await fetchPart(source, { signal: mine.signal });
+    if (status === 403) return location.reload();
     if (mine.signal.aborted) return;
-    const part = document.createElement("template");
-    part.innerHTML = text;
-    const summary = part.content.firstElementChild?.dataset.summary;
+    const summary = content.firstElementChild?.dataset.summary;
     if (summary === undefined) return say("The wiki could not answer. Retrying …"); // an error page of a proxy
     if (shown !== text && !(isPolling && results.contains(document.activeElement))) {
       const isRead = results.contains(document.activeElement);
-      results.replaceChildren(part.content);
+      results.replaceChildren(content);
       shown = text;
       choose(null);
       if (pane.hidden || !passages().length) preview(pane, passages()[0]);
@@ -157,11 +155,9 @@ results.addEventListener("toggle", async ({ target }) => {
   const { source } = target.dataset;
   if (!source || !target.open) return;
   delete target.dataset.source;
-  const reply = await fetch(source, { redirect: "error" }).catch(() => null);
-  const loaded = document.createElement("template");
-  loaded.innerHTML = (await reply?.text()) ?? "";
-  tidy(loaded.content);
-  const content = loaded.content.querySelector(".semantic-rendered");
+  const part = await fetchPart(source).catch(() => null);
+  if (part) tidy(part.content);
+  const content = part?.content.querySelector(".semantic-rendered");
   if (content) target.querySelector(".semantic-rendered").replaceWith(content);
   else target.dataset.source = source; // try again when it is opened again
 }, true);

@@ -1,4 +1,6 @@
 // Links while writing: pages that the text in the editor names, and pages about the same. Nothing is inserted by itself.
+import { element } from "./parts.js";
+
 const PAUSE_MS = 2000;
 const panel = document.getElementById("semantic-writing");
 const { source, path } = panel.dataset;
@@ -7,11 +9,6 @@ let waiting = 0; // a timer
 let asked = null; // aborts the request in progress
 
 const editor = () => window.cm_editor;
-const made = (tag, properties, ...content) => {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...content);
-  return element;
-};
 
 /** Put the panel beside the editor, or below it where there is no room. */
 function place() {
@@ -36,15 +33,15 @@ function linkPhrase({ phrase, start, link }) {
 }
 
 function entry(page, note, label, insert) {
-  const title = made("a", { href: page.url ?? "", target: "_blank", rel: "noopener", textContent: page.title });
-  const button = made("button", { type: "button", className: "btn btn-sm", textContent: label });
-  button.append(made("span", { className: "sr-only", textContent: ` ${page.title}` }));
+  const title = element("a", { href: page.url ?? "", target: "_blank", rel: "noopener", textContent: page.title });
+  const button = element("button", { type: "button", className: "btn btn-sm", textContent: label });
+  button.append(element("span", { className: "sr-only", textContent: ` ${page.title}` }));
   button.addEventListener("click", insert);
-  return made("li", {}, ...(note ? [made("span", { className: "semantic-phrase", textContent: note }), " → "] : []), title, " ", button);
+  return element("li", {}, ...(note ? [element("span", { className: "semantic-phrase", textContent: note }), " → "] : []), title, " ", button);
 }
 
 function group(name, entries) {
-  return entries.length ? [made("h3", { textContent: name }), made("ul", {}, ...entries)] : [];
+  return entries.length ? [element("h3", { textContent: name }), element("ul", {}, ...entries)] : [];
 }
 
 function show({ mentions, pages, duplicates = [] }) {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from typing import Any
 from unittest.mock import Mock
@@ -18,6 +19,10 @@ from otterwiki_semantic.web.pages.layout import page_urls
 from tests.support.live_wiki import KEY, eventually
 
 BEARER = {"Authorization": f"Bearer {KEY}"}
+WITHOUT_PARAMETERS = (
+    *("/semantic-search/status", "/semantic-search/map", "/semantic-search/metrics", "/semantic-search/openapi.json"),
+    *("/semantic-search/insight/home", "/chroma-status"),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -120,14 +125,6 @@ def test_the_url_leads_to_the_heading_as_the_wiki_renders_it(client: FlaskClient
     assert f'id="{anchor}"' in client.get(path).text
 
 
-def test_results_by_meaning_come_nearest_first_and_limited(client: FlaskClient) -> None:
-    body = search(client, q="radiator", n=4, max_chunks_per_page=1, mode="semantic").json
-    assert body is not None
-    distances = [hit["distance"] for hit in body["results"]]
-    assert distances == sorted(distances)
-    assert len({hit["path"] for hit in body["results"]}) == len(distances) == 4
-
-
 def test_defaults_are_five_results_two_a_page(client: FlaskClient) -> None:
     body = search(client, q="radiator").json
     assert body is not None
@@ -140,27 +137,10 @@ def test_defaults_are_five_results_two_a_page(client: FlaskClient) -> None:
     [
         ({}, ("q is missing", "2,000")),
         ({"q": ""}, ("q is empty",)),
-        ({"q": " \t"}, ("q is empty",)),
-        ({"q": "x" * 2001}, ("q has 2,001 characters", "1 to 2,000")),
         ({"q": "x", "n": "0"}, ("n is '0'", "1 to 50")),
-        ({"q": "x", "n": "51"}, ("n is '51'", "1 to 50")),
-        ({"q": "x", "n": "five"}, ("n is 'five'", "1 to 50")),
-        ({"q": "x", "n": ""}, ("n is ''", "1 to 50")),
-        ({"q": "x", "n": "9" * 5000}, ("n is", "1 to 50")),
-        ({"q": "x", "max_chunks_per_page": "6"}, ("max_chunks_per_page is '6'", "1 to 5")),
-        ({"q": "x", "max_chunks_per_page": "-1"}, ("max_chunks_per_page is '-1'", "1 to 5")),
         ({"q": "x", "mode": "fuzzy"}, ("mode is 'fuzzy'", "hybrid, semantic, keyword")),
-        ({"q": "x", "semantic_ratio": "2"}, ("semantic_ratio is '2'", "0 to 1")),
         ({"q": "x", "semantic_ratio": "nan"}, ("semantic_ratio is 'nan'", "0 to 1")),
         ({"q": "x", "semantic_ratio": "0.5", "mode": "keyword"}, ("semantic_ratio goes with mode=hybrid", "keyword")),
-        ({"q": "x", "min_similarity": "1.5"}, ("min_similarity is '1.5'", "-1 to 1")),
-        ({"q": "x", "diversity": "high"}, ("diversity is 'high'", "0 to 1")),
-        ({"q": "x", "context": "4"}, ("context is '4'", "0 to 3")),
-        ({"q": "x", "facets": "perhaps"}, ("facets is 'perhaps'", "true and false")),
-        ({"q": "x", "explain": ""}, ("explain is ''", "true and false")),
-        ({"q": "x", "category": " "}, ("category is ' '", "1 to 1,000")),
-        ({"q": "x", "path": "a\nb"}, ("path is 'a", "one line")),
-        ({"q": "x", "updated_since": "yesterday"}, ("updated_since is 'yesterday'", "2026-01-31")),
         ({"q": "x", "tag": ["a"] * 21}, ("tag has 21 entries", "0 to 20")),
         ({"q": "x", "filter": "tag:a OR"}, ("filter: expected a condition", "the end")),
     ],
@@ -193,32 +173,10 @@ def test_many_queries_get_the_answers_they_get_alone(client: FlaskClient) -> Non
     assert list(map(timeless, body["answers"])) == list(map(timeless, alone))
 
 
-@pytest.mark.parametrize(
-    ("body", "part"),
-    [
-        ({}, "queries is missing"),
-        ({"queries": []}, "queries has 0 entries"),
-        ({"queries": ["x"] * 33}, "queries has 33 entries; allowed are 1 to 32"),
-        ({"queries": "x"}, "it has to be a list"),
-        ({"queries": ["x", 7]}, "queries[1] is 7"),
-        ({"queries": ["x", ""]}, "queries[1] is empty"),
-        ({"queries": ["x"], "n": True}, "n is True"),
-        ({"queries": ["x"], "n": 1.5}, "n is 1.5"),
-    ],
-)
-def test_a_bad_field_of_a_body_is_named(client: FlaskClient, body: Any, part: str) -> None:
-    assert_error(post(client, body), 422, "invalid_parameter", part)
-
-
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[1]", b'"text"', b"null"])
 def test_a_malformed_body_is_refused(client: FlaskClient, data: bytes) -> None:
     response = client.post("/api/v1/semantic-search", data=data, headers=BEARER)
     assert_error(response, 400, "bad_request", "queries")
-
-
-def test_a_huge_body_is_refused(client: FlaskClient) -> None:
-    response = client.post("/api/v1/semantic-search", data=b" " * (1 << 20) + b"{}", headers=BEARER)
-    assert_error(response, 413, "too_large", "1,048,576")
 
 
 def test_the_status_says_what_the_index_holds(client: FlaskClient) -> None:
@@ -231,43 +189,59 @@ def test_the_status_says_what_the_index_holds(client: FlaskClient) -> None:
     assert body["last_error"] is None
 
 
-UNKNOWN = [
-    ("/semantic-search?q=x&tags=winter", "unknown parameter 'tags'; did you mean 'tag'?"),
-    ("/semantic-search?q=x&Mode=keyword", "unknown parameter 'Mode'; did you mean 'mode'?"),
-    ("/semantic-search?q=x&size=3", "unknown parameter 'size'; allowed are q, n, max_chunks_per_page, "),
-    ("/semantic-search?q=x&n=3&n=4", "n is given 2 times; allowed is once"),
-    ("/semantic-search?q=x&n=3&n=3&_=1", "n is given 2 times; allowed is once"),
-    ("/semantic-search?q=x&=", "unknown parameter ''; allowed are q, "),
-    ("/semantic-search/status?full=true", "unknown parameter 'full'; none is allowed"),
-    ("/semantic-search/map?q=x", "unknown parameter 'q'; none is allowed"),
-    ("/semantic-search/metrics?name=x", "unknown parameter 'name'; none is allowed"),
-    ("/semantic-search/openapi.json?full=true", "unknown parameter 'full'; none is allowed"),
-    ("/semantic-search/insight/home?n=3", "unknown parameter 'n'; none is allowed"),
-    ("/chroma-status?full=true", "unknown parameter 'full'; none is allowed"),
-    ("/related?path=home&sort=updated", "unknown parameter 'sort'; allowed are path, n"),
-    ("/semantic-search/suggest?query=a", "unknown parameter 'query'; allowed are q, n, category, "),
-    ("/pages?path=house", "unknown parameter 'path'; allowed are "),
-    ("/pages/home?line=1", "unknown parameter 'line'; did you mean 'lines'?"),
-]
-
-
-@pytest.mark.parametrize(("path", "message"), UNKNOWN)
-def test_what_no_route_has_is_refused_with_what_may_be_meant(client: FlaskClient, path: str, message: str) -> None:
-    assert_error(client.get(f"/api/v1{path}", headers=BEARER), 422, "invalid_parameter", message)
-
-
 @pytest.mark.parametrize(
-    ("query", "body", "message"),
+    ("path", "body", "message"),
     [
-        ("", '{"queries": ["x"], "tags": ["a"]}', "unknown parameter 'tags'; did you mean 'tag'?"),
-        ("", '{"queries": ["x"], "size": null}', "unknown parameter 'size'; allowed are que"),
-        ("", '{"queries": ["x"], "n": 3, "n": 4}', "'n' is given more than once"),
-        ("", '{"queries": ["x"], "_": 1}', "unknown parameter '_'; allowed are "),
-        ("?n=3", '{"queries": ["x"]}', "unknown parameter 'n' in the query string; none is allowed"),
+        ("/semantic-search?q=x&tags=winter", None, "unknown parameter 'tags'; did you mean 'tag'?"),
+        ("/semantic-search?q=x&size=3", None, "unknown parameter 'size'; allowed are q, n, max_chunks_per_page, "),
+        ("/semantic-search?q=x&n=3&n=3&_=1", None, "n is given 2 times; allowed is once"),
+        ("/semantic-search?q=x&=", None, "unknown parameter ''; allowed are q, "),
+        *((f"{path}?full=true", None, "unknown parameter 'full'; none is allowed") for path in WITHOUT_PARAMETERS),
+        ("/related?path=home&sort=updated", None, "unknown parameter 'sort'; allowed are path, n"),
+        ("/related", None, "path is missing"),
+        ("/related?path=garden&n=0", None, "n is '0'"),
+        ("/semantic-search/suggest?query=a", None, "unknown parameter 'query'; allowed are q, n, category, "),
+        ("/semantic-search/suggest?n=51", None, "n is '51'"),
+        ("/semantic-search/suggest?q=" + "a" * 10_000, None, "q has 10,000 characters; allowed are 0 to 2,000"),
+        ("/pages/home?line=1", None, "unknown parameter 'line'; did you mean 'lines'?"),
+        ("/related", {}, "text is missing"),
+        ("/related", {"text": "x" * 100_001}, "text has 100,001 characters; allowed are 0 to 100,000"),
+        ("/related", {"text": "x", "page": "home"}, "unknown parameter 'page'"),
+        ("/semantic-search", {}, "queries is missing"),
+        ("/semantic-search", {"queries": ["x"] * 33}, "queries has 33 entries; allowed are 1 to 32"),
+        ("/semantic-search", {"queries": "x"}, "it has to be a list"),
+        ("/semantic-search", {"queries": ["x", 7]}, "queries[1] is 7"),
+        ("/semantic-search", {"queries": ["x", ""]}, "queries[1] is empty"),
+        ("/semantic-search", {"queries": ["x"], "n": True}, "n is True"),
+        ("/semantic-search", {"queries": ["x"], "tag": {}}, "tag is"),
+        ("/semantic-search", {"queries": ["x"], "size": None}, "unknown parameter 'size'; allowed are que"),
+        ("/semantic-search", '{"queries": ["x"], "n": 3, "n": 4}', "'n' is given more than once"),
+        ("/semantic-search", {"queries": ["x"], "_": 1}, "unknown parameter '_'; allowed are "),
+        ("/semantic-search?n=3", {"queries": ["x"]}, "unknown parameter 'n' in the query string; none is allowed"),
+        ("/semantic-search", {"query": "x", "queries": ["x"]}, "query and queries are both given"),
+        ("/semantic-search", {"query": ""}, "query is empty"),
+        ("/semantic-search", {"queries": ["x", {}]}, "queries[1]: query is empty"),
+        (
+            "/semantic-search",
+            {"queries": [{"query": "x", "n": 0}]},
+            "queries[0]: n is 0; allowed are the whole numbers 1 to 50",
+        ),
+        ("/semantic-search", {"queries": [{"query": "x", "compat": True}]}, "queries[0]: unknown parameter 'compat'"),
+        (
+            "/semantic-search",
+            {"queries": [{"query": "x", "mode": "keyword"}], "semantic_ratio": 1},
+            "queries[0]: semantic_ratio",
+        ),
+        ("/semantic-search", {"queries": ["x"], "offset": 999, "limit": 2}, "allowed are 1,000 together"),
+        ("/semantic-search", {"queries": ["x", "y"], "limit": 1000}, "the queries ask for 2,000 results; allowed are 1,600"),
+        ("/semantic-search", {"query": "x", "crop": 4}, "crop is 4; allowed are the whole numbers 5 to 500"),
     ],
 )
-def test_what_a_body_may_not_have_is_refused(client: FlaskClient, query: str, body: str, message: str) -> None:
-    response = client.post(f"/api/v1/semantic-search{query}", data=body, headers=BEARER)
+def test_a_request_that_is_not_understood_is_refused_with_what_is_allowed(
+    client: FlaskClient, path: str, body: Any, message: str
+) -> None:
+    data = body if isinstance(body, str) else json.dumps(body)
+    response = client.open(f"/api/v1{path}", method="POST" if body is not None else "GET", data=data, headers=BEARER)
     assert_error(response, 422, "invalid_parameter", message)
 
 
@@ -340,33 +314,6 @@ def test_queries_may_have_options_of_their_own(client: FlaskClient) -> None:
     assert [answer["total"] for answer in body["answers"]][:2] == [3, 1]
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        ({"query": "x", "queries": ["x"]}, "query and queries are both given"),
-        ({"query": ""}, "query is empty"),
-        ({"query": 7}, "query is 7"),
-        ({"queries": ["x", {}]}, "queries[1]: query is empty"),
-        ({"queries": ["x", {"query": None}]}, "queries[1]: query is empty"),
-        ({"queries": [{"query": "x", "n": 0}]}, "queries[0]: n is 0; allowed are the whole numbers 1 to 50"),
-        ({"queries": [{"query": "x", "size": 1}]}, "queries[0]: unknown parameter 'size'; "),
-        ({"queries": [{"query": "x", "compat": True}]}, "queries[0]: unknown parameter 'compat'"),
-        (
-            {"queries": [{"query": "x", "mode": "keyword"}], "semantic_ratio": 1},
-            "queries[0]: semantic_ratio goes with mode=hybrid",
-        ),
-        ({"queries": [["x"]]}, "queries[0] is ['x']"),
-        ({"queries": ["x"], "offset": 999, "limit": 2}, "allowed are 1,000 together"),
-        ({"queries": ["x", "y"], "limit": 1000}, "the queries ask for 2,000 results; allowed are 1,600 together"),
-        ({"query": "x", "limit": 1001}, "limit is 1001; allowed are the whole numbers 1 to 1000"),
-        ({"query": "x", "crop": 4}, "crop is 4; allowed are the whole numbers 5 to 500"),
-        ({"query": "x", "highlight": "xml"}, "highlight is 'xml'; allowed are html, ranges"),
-    ],
-)
-def test_a_bad_query_is_named(client: FlaskClient, body: Any, message: str) -> None:
-    assert_error(post(client, body), 422, "invalid_parameter", message)
-
-
 def test_parameters_of_the_wiki_and_of_scripts_are_let_through(client: FlaskClient) -> None:
     foreign = "&".join(f"{name}=x" for name in IGNORED_PARAMETERS)
     for path in ("/semantic-search?q=radiator&", "/semantic-search/status?", "/pages?", "/related?path=home&"):
@@ -437,10 +384,8 @@ def test_a_job_that_nobody_started_is_unknown(client: FlaskClient) -> None:
     [
         ("", None, False),
         ("?full=true", None, True),
-        ("?full=0", None, False),
         ("", {"full": True}, True),
         ("?full=true", {"full": False}, False),
-        ("?full=true", {"full": None}, True),
         ("?csrf_token=x&_=1763845000", None, False),
     ],
 )
@@ -466,14 +411,10 @@ def test_a_rebuild_can_be_told_to_read_every_page(
     ("query", "body", "status", "code", "message"),
     [
         ("?full=maybe", None, 422, "invalid_parameter", "full is 'maybe'; allowed are true and false"),
-        ("?full=", None, 422, "invalid_parameter", "full is ''; allowed are true and false"),
         ("", '{"full": 7}', 422, "invalid_parameter", "full is 7; allowed are true and false"),
         ("", '{"full"', 400, "bad_request", 'the body is not JSON; send {"full": true}'),
-        ("", "[true]", 400, "bad_request", 'the body is not a JSON object; send {"full": true}'),
         ("", '{"ful": true}', 422, "invalid_parameter", "unknown parameter 'ful'; did you mean 'full'?"),
-        ("", '{"full": true, "full": false}', 422, "invalid_parameter", "'full' is given more than once"),
         ("", "full=true", 400, "bad_request", 'the body is not JSON; send {"full": true}'),
-        ("?full=1&full=1", None, 422, "invalid_parameter", "full is given 2 times; allowed is once"),
         ("?pages=home", None, 422, "invalid_parameter", "unknown parameter 'pages' in the query string; allowed are full"),
     ],
 )
@@ -502,11 +443,8 @@ def test_the_earlier_plugins_status_needs_no_key(client: FlaskClient) -> None:
     ("method", "path", "allowed"),
     [
         ("DELETE", "/api/v1/semantic-search", "GET, POST"),
-        ("PUT", "/api/v1/semantic-search", "GET, POST"),
         ("GET", "/api/v1/reindex", "POST"),
         ("POST", "/api/v1/reindex/status", "GET"),
-        ("POST", "/api/v1/semantic-search/status", "GET"),
-        ("POST", "/api/v1/chroma-status", "GET"),
     ],
 )
 def test_a_wrong_method_is_refused_with_those_that_are_right(client: FlaskClient, method: str, path: str, allowed: str) -> None:
@@ -523,7 +461,6 @@ def test_a_wrong_method_is_refused_with_those_that_are_right(client: FlaskClient
         ("application/problem+json, */*;q=0.5", True),
         ("application/json, application/problem+json;q=0.5", False),
         ("application/problem+json;q=0", False),
-        ("application/json", False),
         ("*/*", False),
         ("nonsense;;q", False),
     ],
@@ -634,13 +571,9 @@ def test_lists_and_suggestions_are_filtered_by_expressions(client: FlaskClient) 
 
 def test_a_filter_is_given_by_parameters(client: FlaskClient) -> None:
     for parameters, expected in (
-        ({"category": "House"}, {"house/heating"}),
         ({"tag": ["winter", "Pipes"]}, {"house/heating"}),
-        ({"tag": "summer"}, set()),
         ({"path": "house/"}, {"house/heating", "house/alarm"}),
-        ({"updated_since": "2020-01-31"}, {"house/heating", "house/alarm", "home", "garden", "machines/nas"}),
         ({"updated_since": "2999-01-01T00:00:00+02:00"}, set()),
-        ({"updated_before": "2999-01-01"}, {"house/heating", "house/alarm", "home", "garden", "machines/nas"}),
         ({"updated_before": "2020-01-31"}, set()),
         ({"filter": "path:house/ AND NOT tag:pipes"}, {"house/alarm"}),
         ({"filter": "category:house OR path:garden"}, {"house/heating", "garden"}),
@@ -670,24 +603,6 @@ def test_what_is_asked_for_besides_is_in_the_answer(client: FlaskClient) -> None
     assert not {"context_before", "explain"} & plain["results"][0].keys()
 
 
-def test_options_are_the_same_in_a_body(client: FlaskClient) -> None:
-    options = {"n": 2, "mode": "keyword", "tag": ["winter"], "facets": True, "explain": True}
-    body = post(client, {"queries": ["radiator"], **options}).json
-    assert body is not None
-    alone = search(client, q="radiator", n=2, mode="keyword", tag="winter", facets="on", explain="on").json
-    assert list(map(timeless, body["answers"])) == [timeless(alone)]
-    for name, value in (
-        ("mode", 1),
-        ("tag", [1]),
-        ("tag", {}),
-        ("diversity", []),
-        ("facets", 2),
-        ("path", 1),
-        ("updated_since", 5),
-    ):
-        assert_error(post(client, {"queries": ["x"], name: value}), 422, "invalid_parameter", f"{name} is")
-
-
 def test_nothing_relevant_is_said(client: FlaskClient) -> None:
     body = search(client, q="pension contributions of employees").json
     assert body is not None
@@ -710,24 +625,9 @@ def test_related_pages(client: FlaskClient) -> None:
     assert page["similarity"] >= body["results"][1]["similarity"]
 
 
-@pytest.mark.parametrize(
-    ("parameters", "status", "code", "part"),
-    [
-        ({}, 422, "invalid_parameter", "path is missing"),
-        ({"path": "garden", "n": "0"}, 422, "invalid_parameter", "n is '0'"),
-        ({"path": "no/such"}, 404, "page_unknown", "'no/such'"),
-        ({"path": "/"}, 404, "page_unknown", "'/'"),
-    ],
-)
-def test_related_pages_of_nothing(client: FlaskClient, parameters: dict[str, str], status: int, code: str, part: str) -> None:
-    assert_error(related(client, **parameters), status, code, part)
-
-
-def test_related_pages_are_for_readers(client: FlaskClient) -> None:
-    response = client.get("/api/v1/related?path=garden", headers={"Authorization": "Bearer wrong"})
-    assert (
-        response.status_code == client.get("/api/v1/semantic-search?q=x", headers={"Authorization": "Bearer wrong"}).status_code
-    )
+@pytest.mark.parametrize("path", ["no/such", "/"])
+def test_no_page_is_related_to_one_that_is_not_there(client: FlaskClient, path: str) -> None:
+    assert_error(related(client, path=path), 404, "page_unknown", repr(path))
 
 
 def draft(client: FlaskClient, **body: Any) -> TestResponse:
@@ -742,20 +642,6 @@ def test_links_of_a_draft(client: FlaskClient) -> None:
     assert len(body["pages"]) == 1
     page = body["pages"][0]
     assert (page["url"], page["link"]) == (f"/{page['path']}", f"[[{page['title']}|{page['path']}]]")
-
-
-@pytest.mark.parametrize(
-    ("body", "code", "part"),
-    [
-        ({}, "invalid_parameter", "text is missing"),
-        ({"text": 1}, "invalid_parameter", "text is 1"),
-        ({"text": "x" * 100_001}, "invalid_parameter", "text has 100,001 characters; allowed are 0 to 100,000"),
-        ({"text": "x", "cursor": -1}, "invalid_parameter", "cursor is -1"),
-        ({"text": "x", "page": "home"}, "invalid_parameter", "unknown parameter 'page'"),
-    ],
-)
-def test_drafts_that_are_refused(client: FlaskClient, body: dict[str, Any], code: str, part: str) -> None:
-    assert_error(draft(client, **body), 422, code, part)
 
 
 def test_drafts_are_for_readers(client: FlaskClient) -> None:
@@ -794,18 +680,6 @@ def test_without_a_query_pages_are_suggested(client: FlaskClient) -> None:
         assert body["query"] == ""
         assert {(each["kind"], each["section"]) for each in body["suggestions"]} == {("page", "")}
         assert len(body["suggestions"]) == 5
-
-
-@pytest.mark.parametrize(
-    ("parameters", "part"),
-    [
-        ({"q": "a", "n": "0"}, "n is '0'"),
-        ({"q": "a", "n": "51"}, "n is '51'"),
-        ({"q": "a" * 10_000}, "q has 10,000 characters; allowed are 0 to 2,000"),
-    ],
-)
-def test_suggestions_that_are_refused(client: FlaskClient, parameters: dict[str, str], part: str) -> None:
-    assert_error(suggest(client, **parameters), 422, "invalid_parameter", part)
 
 
 def test_the_map(client: FlaskClient) -> None:

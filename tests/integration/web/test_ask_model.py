@@ -99,10 +99,7 @@ def number_of(body: dict[str, Any], title: str) -> int:
     ("text", "reason"),
     [
         ("Nightly backups are kept 30 days [{0}].", "30"),
-        ("Nightly backups are not kept 14 days [{0}].", ""),
         ("Nightly backups are kept 14 days.", "names no source"),
-        ("Nightly backups are kept 14 days [9].", "names no source"),
-        ("The backups are encrypted by Bertha with AES [{0}].", ""),
     ],
 )
 @pytest.mark.parametrize("strict", [False, True])
@@ -186,14 +183,6 @@ def test_a_model_may_say_that_there_is_no_answer(wiki: LiveWiki, server: ChatSer
     assert answer["answer"] == []
     assert "Nothing here answers" in answer["message"]
     assert answer["sources"]
-
-
-def test_what_is_said_beside_something_that_is_not_in_the_sources_is_kept(wiki: LiveWiki, server: ChatServer) -> None:
-    said = "The sources do not mention weekly backups. Nightly backups are kept 14 days on the tape [{}]."
-    server.script = lambda body, kind: saying(said.format(number_of(body, "Backups")))(body, kind)
-    answer = asked(wiki, "How long are nightly and weekly backups kept?")
-    assert [each["text"] for each in answer["answer"]] == ["Nightly backups are kept 14 days on the tape."]
-    assert answer["answer"][0]["supported"]
 
 
 @pytest.mark.parametrize(

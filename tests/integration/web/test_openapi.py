@@ -46,7 +46,9 @@ def document(wiki: LiveWiki) -> Schema:
 
 @pytest.fixture(scope="module")
 def described(wiki: LiveWiki, document: Schema) -> OpenApiSchema:
+    assert document["openapi"] == "3.1.0"
     schema = schemathesis.openapi.from_dict(document)
+    schema.validate()
     schema.config.update(base_url=wiki.url + ROOT)
     schema.config.generation.update(max_examples=settings().max_examples // 12)
     rejection = schema.config.checks.negative_data_rejection
@@ -124,11 +126,6 @@ def test_every_operation_keeps_to_the_document(case: Case[Any], session: request
         answers = case.operation.definition.raw["responses"]
         if named := answers.get(str(reply.status_code), {}).get("$ref"):
             assert reply.json()["error"]["code"] in named.rpartition("/")[2].split("-")
-
-
-def test_the_document_is_one_of_openapi(described: OpenApiSchema) -> None:
-    assert described.raw_schema["openapi"] == "3.1.0"
-    described.validate()
 
 
 def test_every_route_and_method_is_documented(app: Flask, document: Schema) -> None:
@@ -221,17 +218,13 @@ def closed(schema: Any) -> Any:
 @pytest.mark.parametrize(
     ("method", "path", "status", "body"),
     [
-        ("GET", "/semantic-search?q=radiator&n=50", 200, None),
         ("GET", "/semantic-search?q=radiator&n=50&context=3&facets=true&explain=true", 200, None),
         ("GET", "/semantic-search?q=radiator&compat=true&explain=true", 200, None),
         ("POST", "/semantic-search", 200, {"queries": ["frost", "siren"], "mode": "keyword", "context": 1, "explain": True}),
         ("POST", "/semantic-search", 200, {"query": "frost", "highlight": "html"}),
         ("POST", "/semantic-search", 200, {"queries": ["frost", {"query": "siren", "limit": 1}], "fields": ["path", "score"]}),
         ("GET", "/semantic-search?q=radiator&fields=path,title&highlight=ranges&crop=20&offset=1&limit=3", 200, None),
-        ("GET", "/semantic-search?q=", 422, None),
         ("GET", "/semantic-search/suggest?q=radi&n=50", 200, None),
-        ("GET", "/semantic-search/suggest", 200, None),
-        ("GET", "/semantic-search/suggest?n=51", 422, None),
         ("GET", "/semantic-search/status", 200, None),
         ("GET", "/related?path=home", 200, None),
         ("GET", "/semantic-search/insight", 200, None),
@@ -239,22 +232,15 @@ def closed(schema: Any) -> Any:
         ("GET", "/semantic-search/insight/hom", 404, None),
         ("GET", "/semantic-search/map", 200, None),
         ("GET", "/semantic-search/health?kind=orphan&dismissed=true", 200, None),
-        ("GET", "/semantic-search/health?kind=nothing", 422, None),
         ("POST", "/semantic-search/health/dismissals", 404, {"findings": ["0123456789abcdef"]}),
-        ("POST", "/semantic-search/health/dismissals", 422, {"findings": ["x"]}),
-        ("GET", "/semantic-search/pages", 200, None),
         ("GET", "/pages?prefix=h&limit=1&offset=0", 200, None),
-        ("GET", "/pages?limit=0", 422, None),
         ("GET", "/semantic-search/pages/home", 200, None),
-        ("GET", "/pages/home?lines=1-2", 200, None),
-        ("GET", "/pages/hom", 404, None),
         ("GET", "/pages/home?section=nowhere", 404, None),
         ("POST", "/reindex", 202, {"pages": ["home"]}),
         ("GET", "/related?path=nowhere", 404, None),
         ("POST", "/reindex", 202, None),
         ("GET", "/reindex/status", 200, None),
         ("GET", "/reindex/status?job=nobody", 404, None),
-        ("GET", "/reindex/status?jobs=nobody", 422, None),
         ("GET", "/chroma-status", 200, None),
     ],
 )
@@ -281,15 +267,6 @@ def test_the_fields_of_the_earlier_plugins_types_are_described_anew(document: Sc
     assert {name for name in plain if plain[name] != compat[name]} == {"distance", "section_path"}
     assert (compat["distance"]["type"], compat["section_path"]["type"]) == ("number", "string")
     assert "`Page > Heading`" in compat["section_path"]["description"]
-
-
-def test_points_of_the_map_have_every_documented_field(wiki: LiveWiki, document: Schema) -> None:
-    eventually(lambda: wiki.api("GET", "/semantic-search/map").json["points"])
-    found = wiki.api("GET", "/semantic-search/map").json
-    schemas = document["components"]["schemas"]
-    documented = set(schemas["MapPoint"]["properties"])
-    assert {frozenset(set(point) - {"cluster"}) for point in found["points"]} == {frozenset(documented - {"cluster"})}
-    assert set(found) == set(schemas["WikiMap"]["required"])
 
 
 def test_results_of_a_full_search_have_every_documented_field(wiki: LiveWiki, document: Schema) -> None:

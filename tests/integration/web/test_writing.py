@@ -151,19 +151,6 @@ def test_a_text_is_appended_to_a_section_with_all_its_subsections(wiki: LiveWiki
     assert error_of(patch(wiki, "garden", append="x", section="Roses")) == (404, "section_unknown")
 
 
-def test_a_heading_in_code_ends_no_section(wiki: LiveWiki) -> None:
-    put(wiki, "notes/fenced", text="# Fenced\n\n## A\n\n```\n## no heading\n```\n\n## B\n\nb\n")
-    assert patch(wiki, "notes/fenced", append="added", section="A").status == 200
-    assert read(wiki, "notes/fenced")["content"] == ("# Fenced\n\n## A\n\n```\n## no heading\n```\n\nadded\n\n## B\n\nb\n")
-    assert error_of(patch(wiki, "notes/fenced", append="x", section="no heading")) == (404, "section_unknown")
-
-
-def test_characters_that_look_like_line_ends_are_none(wiki: LiveWiki) -> None:
-    put(wiki, "notes/separators", text="# Separators\n\nx\u2028y \x0c z\n\n## A\n\na\n")
-    assert patch(wiki, "notes/separators", append="added", section="A").status == 200
-    assert read(wiki, "notes/separators")["content"] == "# Separators\n\nx\u2028y \x0c z\n\n## A\n\na\n\nadded\n"
-
-
 def test_an_edit_changes_nothing_else(wiki: LiveWiki) -> None:
     revision = commit(wiki.repository, {"notes/windows.md": "    code\r\n\r\none\r\ntwo\r\n\x1b[0m\r\naaa\r\n"})
     assert patch(wiki, "notes/windows", revision=revision, old="aa", new="b").status == 422, "it stands there twice"
@@ -295,23 +282,6 @@ def test_excluded_pages_are_not_touched(wiki: LiveWiki) -> None:
     commit(wiki.repository, {"secret/plan.md": "# Plan\n"})
     assert error_of(put(wiki, "secret/plan", text="# Other\n")) == (403, "forbidden")
     assert error_of(patch(wiki, "secret/plan", append="x")) == (403, "forbidden")
-
-
-def test_only_one_of_many_writers_of_a_revision_wins(wiki: LiveWiki) -> None:
-    put(wiki, "notes/contested", text="# Contested\n\nstart\n")
-    revision = read(wiki, "notes/contested")["revision"]
-    replies: list[Reply] = []
-
-    def write(number: int) -> None:
-        replies.append(put(wiki, "notes/contested", text=f"# Contested\n\nwriter {number}\n", revision=revision))
-
-    writers = [threading.Thread(target=write, args=(number,)) for number in range(6)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    assert sorted(reply.status for reply in replies) == [200] + [409] * 5
-    assert git(wiki.repository, "status", "--porcelain") == ""
 
 
 _RACER = """

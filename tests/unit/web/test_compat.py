@@ -5,7 +5,7 @@ import pytest
 
 from otterwiki_semantic.core.records import Answer, Freshness, Hit, TotalHits
 from otterwiki_semantic.core.serialization import decode, encode
-from otterwiki_semantic.web.api.compat import compatible
+from otterwiki_semantic.web.api.answers import compatible
 
 
 @pytest.fixture
@@ -48,16 +48,11 @@ def answered(hit: Hit) -> Answer:
     return Answer(query="rain", total=1, total_hits=TotalHits(1, "eq"), confident=True, index=index, results=(hit,))
 
 
-def test_an_unknown_distance_is_the_largest_one(hit: Hit) -> None:
-    answer = answered(hit)
+@pytest.mark.parametrize(("distance", "shown"), [(None, 2.0), (0.25, 0.25)], ids=["unknown: the largest one", "known"])
+def test_a_distance_is_always_a_number(hit: Hit, distance: float | None, shown: float) -> None:
+    answer = answered(msgspec.structs.replace(hit, distance=distance))
     plain, compat = (decode(encode(each), dict) for each in (answer, compatible(answer)))
-    assert (plain["results"][0]["distance"], compat["results"][0]["distance"]) == (None, 2.0)
+    assert plain["results"][0]["distance"] == distance
     assert compat["results"][0]["similarity"] is None, "it is not made up"
-    differences = {"distance": 2.0, "section_path": "Diary > May"}
+    differences = {"distance": shown, "section_path": "Diary > May"}
     assert compat == plain | {"results": [plain["results"][0] | differences]}
-
-
-def test_a_known_distance_is_kept(hit: Hit) -> None:
-    near = msgspec.structs.replace(hit, distance=0.25, similarity=0.75)
-    answer = answered(near)
-    assert compatible(answer).results[0].distance == 0.25

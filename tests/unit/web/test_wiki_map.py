@@ -32,8 +32,8 @@ def test_a_long_table_comes_in_parts() -> None:
     points = tuple(point(at, at / 250) for at in range(250))
     for number, expected in ((1, points[:100]), (3, points[200:]), (9, points[200:])):
         part = table(points, number)
-        assert tuple(page for page, _ in part.rows) == expected
-        assert (part.number, part.parts) == (min(number, 3), 3)
+        assert tuple(page for page, _ in part["rows"]) == expected
+        assert (part["part_number"], part["parts"]) == (min(number, 3), 3)
 
 
 def test_the_largest_groups_have_colours_and_the_small_ones_are_together() -> None:

@@ -1,0 +1,43 @@
+"""What the plugin keeps in a Flask application. One process can serve several wikis, and each has its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flask import current_app
+
+from otterwiki_semantic.content import Repository
+from otterwiki_semantic.core.backoff import Cooldown
+from otterwiki_semantic.core.settings import Settings
+from otterwiki_semantic.daemon import IndexClient
+from otterwiki_semantic.daemon.page_reader import PageReader
+from otterwiki_semantic.web.oauth_grants import ConnectionStore
+from otterwiki_semantic.web.rendering import PageRenderer
+
+EXTENSION = "otterwiki_semantic"
+_PAUSE_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """The plugin's extension of a Flask application."""
+
+    index: IndexClient
+    settings: Settings
+    pages: PageReader
+    renderer: PageRenderer
+    connections: ConnectionStore
+    suggestions_pause: Cooldown
+    """Active after the index daemon did not answer: suggestions are then left out at once."""
+
+    @classmethod
+    def of(cls, index: IndexClient, settings: Settings) -> Extension:
+        """Return the extension of a wiki with this index and these settings."""
+        pages = PageReader(index, Repository(settings.repository, settings.exclude))
+        return cls(index, settings, pages, PageRenderer(), ConnectionStore(settings.data_dir), Cooldown(_PAUSE_SECONDS))
+
+
+def extension() -> Extension:
+    """Return the extension of the wiki of the current request."""
+    found: Extension = current_app.extensions[EXTENSION]
+    return found
