@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from otterwiki_semantic.content.analysis.minhash import minhash_signature, read_signatures
 from otterwiki_semantic.search.candidates import Candidate, Tier
-from otterwiki_semantic.search.deduplication import Deduplicator
+from otterwiki_semantic.search.selection import Deduplicator
 from otterwiki_semantic.storage import ChunkRef
 
 BOILERPLATE = " ".join(f"word{number}" for number in range(60))

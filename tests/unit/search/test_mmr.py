@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from otterwiki_semantic.search.mmr import mmr_order
+from otterwiki_semantic.search.selection import mmr_order
 
 VECTORS = np.array([[1, 0], [0.995, 0.0999], [0, 1]], dtype=np.float32)
 SCORES = [3.0, 2.9, 1.0]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from otterwiki_semantic.search.relevance import FLOOR, relevance
+from otterwiki_semantic.search.scoring import FLOOR, relevance
 from otterwiki_semantic.search.similarity_scale import Scale
 
 SCALE = Scale()

@@ -1,0 +1,222 @@
+"""What to show of ranked candidates: each passage once, a few of each page, and diverse ones if that is asked for."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+import numpy as np
+import numpy.typing as npt
+
+from otterwiki_semantic.content.analysis.minhash import MIN_SHARED, SIGNATURE_SIZE, ShingledText, Signatures, comparison_text
+from otterwiki_semantic.core.records import SearchOptions, Sort
+from otterwiki_semantic.embedding import Matrix
+from otterwiki_semantic.search.candidates import Candidate, Tier
+from otterwiki_semantic.storage import Catalog
+
+_MAX_ALIKE = 100
+"""Possible duplicates of a chunk that are looked at: of thousands that are all alike, the best are kept, or none."""
+_MAX_COMPARED_PER_PAGE = 50
+"""Candidates of a page that can become results."""
+_LOOK_BEYOND = 20
+"""Candidates behind the results that are compared with them, to find more pages that repeat one."""
+_DIVERSE_PER_RESULT = 4
+"""Candidates, for each result, among which diverse ones are chosen."""
+_BLOCK = 5
+"""Diverse results are chosen in blocks, each among four times as many candidates as there are results up to its end."""
+
+
+def deduplicator_of(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog, pinned: int = 0) -> Deduplicator:
+    """Compare the best candidates of each page; of a page that repeats itself there may be thousands."""
+    ordinals: Counter[str] = Counter()
+    compared = []
+    for each in ranked:
+        ordinals[each.path] += 1
+        if ordinals[each.path] <= _MAX_COMPARED_PER_PAGE:
+            compared.append(each)
+    signatures = catalog.reader.exact_index().signatures([each.id for each in compared])
+    ranks_pages = options.max_chunks_per_page == 1
+    return Deduplicator(compared, signatures, catalog.keywords.stored_words, ranks_pages=ranks_pages, pinned=pinned)
+
+
+def choose(
+    deduplicator: Deduplicator, pages: int, most: int, pinned: int, options: SearchOptions, catalog: Catalog
+) -> list[Candidate]:
+    """Return up to `most` candidates to show, in order; they are on up to `pages` pages, and the `pinned` come first."""
+    distinct = deduplicator.distinct()
+    if not options.diversity or options.sort is Sort.UPDATED:
+        chosen = list(_limit_per_page(distinct, pages, most, options.max_chunks_per_page))
+        deque(islice(distinct, _LOOK_BEYOND), maxlen=0)
+        return chosen
+    share = _DIVERSE_PER_RESULT * options.max_chunks_per_page
+    considered = list(_limit_per_page(distinct, pages, _DIVERSE_PER_RESULT * most, share))
+    order = mmr_order(
+        [each.score for each in considered],
+        catalog.reader.exact_index().vectors_or_zeros([each.id for each in considered]),
+        [each.path for each in considered],
+        options.diversity,
+        most,
+        options.max_chunks_per_page,
+        pinned,
+    )
+    return [considered[position] for position in order]
+
+
+def _limit_per_page(ranked: Iterable[Candidate], pages: int, n: int, max_per_page: int) -> Iterator[Candidate]:
+    """Return the first `n` candidates with up to `max_per_page` of a page; stop when all of the `pages` have theirs."""
+    taken: Counter[str] = Counter()
+    left = min(n, max_per_page * pages)
+    for each in ranked if left else ():
+        if taken[each.path] < max_per_page:
+            taken[each.path] += 1
+            left -= 1
+            yield each
+        if not left:
+            return
+
+
+def mmr_order(
+    scores: Sequence[float],
+    vectors: Matrix,
+    pages: Sequence[str],
+    diversity: float,
+    n: int,
+    max_per_page: int,
+    pinned: int = 0,
+) -> list[int]:
+    """Return the positions of up to `n` of the ranked chunks, by maximal marginal relevance.
+
+    The first one, or the `pinned` ones, stay first; the order does not depend on `n`. Each next one has the most of
+    ``(1 - diversity) * score - diversity * similarity``, with the scores scaled to the range 0 to 1 and the similarity that to
+    the nearest one chosen before (Carbonell and Goldstein, 1998). The rows of `vectors` belong to the chunks.
+    """
+    if not scores:
+        return []
+    nearest = np.full(len(scores), -1.0)
+    taken: Counter[str] = Counter()
+    is_open = np.ones(len(scores), dtype=bool)
+    chosen: list[int] = []
+    while len(chosen) < n and is_open.any():
+        pool = _DIVERSE_PER_RESULT * _BLOCK * (len(chosen) // _BLOCK + 1)
+        while not is_open[:pool].any():
+            pool += _BLOCK
+        values = np.array(scores[:pool])
+        values = (values - values.min()) / max(float(np.ptp(values)), 1e-9)
+        gain = (1 - diversity) * values - diversity * nearest[:pool]
+        best = int(np.argmax(np.where(is_open[:pool], gain, -np.inf))) if len(chosen) >= max(pinned, 1) else len(chosen)
+        chosen.append(best)
+        taken[pages[best]] += 1
+        is_open[best] = False
+        if taken[pages[best]] >= max_per_page:
+            is_open &= np.array([page != pages[best] for page in pages])
+        nearest = np.maximum(nearest, vectors @ vectors[best])
+    return chosen
+
+
+class Deduplicator:
+    """The ranked candidates without near-duplicates.
+
+    The first `pinned` ones are known to be distinct. The rows of `signatures` are the candidates' MinHash signatures, which say
+    which may be alike. Of those alone `words_of` reads the words, of headings and of text, by the chunks' ids.
+    """
+
+    def __init__(
+        self,
+        ranked: Sequence[Candidate],
+        signatures: Signatures,
+        words_of: Callable[[Sequence[int]], Mapping[int, tuple[str, str]]],
+        *,
+        ranks_pages: bool = False,
+        pinned: int = 0,
+    ) -> None:
+        self._ranked = ranked
+        self._words_of = words_of
+        self._ranks_pages = ranks_pages
+        self._pinned = pinned
+        self._alike = _possible_duplicates([each.id for each in ranked], signatures)
+        self._paths = {each.id: each.path for each in ranked}
+        self._texts: dict[int, str] = {}
+        self._passages: dict[int, ShingledText] = {}
+        self._kept: dict[int, None] = {}
+        self.also_on: defaultdict[int, set[str]] = defaultdict(set)
+        """The paths of other pages that repeat a chunk, as far as they were seen."""
+
+    def distinct(self) -> Iterator[Candidate]:
+        """Return each passage once, best first: of near-duplicates the first one. What the query names always stays.
+
+        Where one chunk of each page is wanted, the result ranks pages: a page whose best chunk is a duplicate keeps its rank
+        with its next best one.
+        """
+        used: set[int] = set()
+        for rank, each in enumerate(self._ranked):
+            if each.id in used:
+                continue
+            original = None if rank < self._pinned else self._original(each.id)
+            if original is None or each.tier > Tier.SCORE:
+                for copy in self._copies(each.id):
+                    self._note(each.id, copy)
+                self._kept.setdefault(each.id)
+                yield each
+                continue
+            self._note(original, each.id)
+            if self._ranks_pages and each.path != self._paths[original]:
+                later = (other for other in self._ranked[rank + 1 :] if other.path == each.path)
+                stand_in = next((other for other in later if self._original(other.id) is None), None)
+                if stand_in is not None:
+                    used.add(stand_in.id)
+                    self._kept.setdefault(stand_in.id)
+                    yield stand_in
+
+    def _original(self, chunk: int) -> int | None:
+        """Return the kept chunk that this one nearly repeats, preferably one with the same text; None if it is new."""
+        alike = [other for other in self._kept if other in self._alike.get(chunk, ())]
+        same = (other for other in alike if self._text(other) == self._text(chunk))
+        near = (other for other in alike if self._passage(chunk).is_near_duplicate_of(self._passage(other)))
+        return next(same, None) or next(near, None)
+
+    def _copies(self, chunk: int) -> list[int]:
+        """Return the chunks with the same text."""
+        return [other for other in self._alike.get(chunk, ()) if self._text(other) == self._text(chunk)]
+
+    def _note(self, original: int, copy: int) -> None:
+        if self._paths[original] != self._paths[copy]:
+            self.also_on[original].add(self._paths[copy])
+
+    def _text(self, chunk: int) -> str:
+        if chunk not in self._texts:
+            stored = self._words_of([chunk, *self._alike.get(chunk, ())])
+            self._texts.update((other, comparison_text(*words)) for other, words in stored.items())
+        return self._texts.setdefault(chunk, "")
+
+    def _passage(self, chunk: int) -> ShingledText:
+        if chunk not in self._passages:
+            self._passages[chunk] = ShingledText(self._text(chunk))
+        return self._passages[chunk]
+
+
+def _possible_duplicates(chunks: Sequence[int], signatures: Signatures) -> dict[int, list[int]]:
+    """Return for each chunk the others that it may nearly repeat, best first, if there are any."""
+    rows = _agreeing(signatures)
+    shared = np.zeros((len(rows), len(rows)), dtype=np.uint8)
+    for number in range(SIGNATURE_SIZE):
+        shared += np.equal.outer(signatures[rows, number], signatures[rows, number])
+    np.fill_diagonal(shared, 0)
+    alike: dict[int, list[int]] = {}
+    for row, is_alike in zip(rows.tolist(), shared >= MIN_SHARED, strict=True):
+        others = rows[np.flatnonzero(is_alike)[:_MAX_ALIKE]].tolist()
+        if others:
+            alike[chunks[row]] = [chunks[other] for other in others]
+    return alike
+
+
+def _agreeing(signatures: Signatures) -> npt.NDArray[np.intp]:
+    """Return the rows that share enough numbers with any other row: mostly a few, and no others can be alike."""
+    order = np.argsort(signatures, axis=0)
+    ranked = np.take_along_axis(signatures, order, axis=0)
+    agrees = np.zeros(signatures.shape, dtype=bool)
+    agrees[1:] = ranked[1:] == ranked[:-1]
+    agrees[:-1] |= agrees[1:]
+    counts = np.zeros(signatures.shape, dtype=bool)
+    np.put_along_axis(counts, order, agrees, axis=0)
+    return np.flatnonzero(counts.sum(axis=1) >= MIN_SHARED)
