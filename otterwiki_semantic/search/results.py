@@ -34,6 +34,11 @@ _JOINED_BLOCK = 5
 _MAX_DISTANCE = 2
 """Chunks between a result and a neighbour that may be joined to it."""
 _MAX_JOINED = 3
+_OF_CHUNK = (
+    *("name", "path", "title", "category", "tags", "prefix_length", "overlap_length", "start_line", "end_line"),
+    *("chunk_index", "total_chunks", "page_word_count", "updated"),
+)
+"""What a result repeats of its chunk."""
 
 
 @dataclass(slots=True)
@@ -141,14 +146,8 @@ class ResultBuilder:
         distance = None if candidate.similarity is None else _rounded(max(0.0, 1 - candidate.similarity))
         before, after = context_around(chunk, self.options.context, self.catalog.reader.page_range)
         return Hit(
-            name=chunk.name,
-            path=chunk.path,
-            title=chunk.title,
-            category=chunk.category,
-            tags=chunk.tags,
+            **{name: getattr(chunk, name) for name in _OF_CHUNK},
             snippet=chunk.text,
-            prefix_length=chunk.prefix_length,
-            overlap_length=chunk.overlap_length,
             distance=distance,
             similarity=None if distance is None else _rounded(1 - distance),
             section=section.heading,
@@ -156,15 +155,9 @@ class ResultBuilder:
             breadcrumb=" > ".join(trail),
             headings=tuple(dict.fromkeys(heading for part in run for heading in part.headings)),
             anchor=section.anchor,
-            start_line=chunk.start_line,
-            end_line=chunk.end_line,
-            chunk_index=chunk.chunk_index,
-            total_chunks=chunk.total_chunks,
-            page_word_count=chunk.page_word_count,
             text=joined_text(run),
             text_start_line=min(part.start_line for part in run),
             text_end_line=max(part.end_line for part in run),
-            updated=chunk.updated,
             score=_rounded(candidate.score),
             relevant=candidate.is_relevant,
             highlights=highlights,

@@ -96,7 +96,8 @@ def score_candidates(
     index = generation.catalog.reader.exact_index()
     rows = index.rows(list(candidates))
     coverage = _coverage(generation, words, rows)
-    similarity, keyword = _evidence(found, scale, floor)
+    cosines = np.array([np.nan if each.similarity is None else each.similarity for each in found])
+    similarity, keyword = _evidence(found, scale.shift + scale.stretch * cosines, floor)
     as_name = 1.0 if by_ranks else name_share(coverage, ratio)
     name_weight = 1.0 if by_ranks else 2 * (1 - ratio) * as_name
     names, links = _name_points(found, generation, words) if name_weight else (np.zeros(len(found)),) * 2
@@ -119,24 +120,23 @@ def score_candidates(
             by_page = PAGE_COVERAGE_WEIGHT * page_coverage + PAGE_SIMILARITY_WEIGHT * page_similarity
             credit = credit + as_question * by_page
     score = fused + credit + names + links + dates
-    columns = (coverage, page_coverage, page_similarity, fused, credit, names, links, dates, score)
-    for each, covered, *parts in zip(found, *(column.tolist() for column in columns), strict=True):
-        each.coverage = covered if words else float(each.keyword_rank is not None)
-        each.relevance = relevance(each.similarity, each.coverage, len(index), scale)
-        each.page_coverage, each.page_similarity, each.fused, each.page_credit, *points = parts
-        each.name_points, each.link_points, each.recency_points, each.score = points
+    shown_coverage = coverage if words else np.array([float(each.keyword_rank is not None) for each in found])
+    above_floor = relevance(cosines, shown_coverage, len(index), scale)
+    columns = (shown_coverage, above_floor, page_coverage, page_similarity, fused, credit, names, links, dates, score)
+    for each, *values in zip(found, *(column.tolist() for column in columns), strict=True):
+        each.coverage, each.relevance, each.page_coverage, each.page_similarity, each.fused, each.page_credit = values[:6]
+        each.name_points, each.link_points, each.recency_points, each.score = values[6:]
 
 
-def relevance(similarity: float | None, covered: float, passages: int, scale: Scale) -> float:
-    """Return how far a passage is above the relevance threshold: from 0 on it is relevant.
+def relevance(cosines: Floats, coverage: Floats, passages: int, scale: Scale) -> Floats:
+    """Return how far passages are above the relevance threshold: from 0 on they are relevant.
 
-    `covered` is the share of the question's words that it has; `passages` is the number of passages in the index: among more
-    of them the nearest one is nearer, whatever the question.
+    `cosines` are NaN for passages without a vector, `coverage` is the share of the question's words that each has, and
+    `passages` the number of passages in the index: among more of them the nearest one is nearer, whatever the question.
     """
-    if similarity is None:
-        return covered - _KEYWORD_FLOOR
     chance = _SPREAD * math.sqrt(2 * math.log(max(passages, 1)))
-    return scale.to_bundled(similarity) + _RELEVANT_COVERAGE_WEIGHT * covered - chance - FLOOR
+    above = scale.shift + scale.stretch * cosines + _RELEVANT_COVERAGE_WEIGHT * coverage - chance - FLOOR
+    return np.where(np.isnan(cosines), coverage - _KEYWORD_FLOOR, above)
 
 
 def inverse_frequency(count: int, total: int) -> float:
@@ -183,19 +183,16 @@ def _page_credits(found: Sequence[Candidate], scores: Floats) -> Floats:
     return np.array([credits_of[path] for path in paths])
 
 
-def _evidence(found: Sequence[Candidate], scale: Scale, floor: float) -> tuple[Floats, Floats]:
+def _evidence(found: Sequence[Candidate], near: Floats, floor: float) -> tuple[Floats, Floats]:
     """Return the similarity of each candidate, on the bundled model's scale, and its BM25 score, as they count.
 
-    A chunk without a vector counts as near as the nearest, or nobody would find it, but less so the worse its words match: else
-    it would come before others for a single word.
+    A chunk without a vector (NaN) counts as near as the nearest, or nobody would find it, but less so the worse its words
+    match: else it would come before others for a single word.
     """
-    matches = np.array([np.nan if each.keyword_score is None else each.keyword_score for each in found])
-    keyword = np.where(np.isnan(matches), floor, matches)
-    cosines = np.array([np.nan if each.similarity is None else each.similarity for each in found])
-    if np.isnan(cosines).all():
+    keyword = np.array([floor if each.keyword_score is None else each.keyword_score for each in found])
+    if np.isnan(near).all():
         return np.zeros(len(found)), keyword
-    near = scale.shift + scale.stretch * cosines
-    best = 0.0 if np.isnan(matches).all() else float(np.nanmax(matches))
+    best = max((each.keyword_score for each in found if each.keyword_score is not None), default=0.0)
     nearest = float(np.nanmax(near))
     return np.where(np.isnan(near), nearest * keyword / best if best else nearest, near), keyword
 
@@ -260,7 +257,8 @@ def _name_points(found: Sequence[Candidate], generation: Generation, words: Sequ
         + EXACT_POINTS * each.is_named
         for each in found
     ]
-    return np.array(points), np.array([_LINK_POINTS * math.log1p(names.incoming_links(each.path)) for each in found])
+    links = {path: _LINK_POINTS * math.log1p(names.incoming_links(path)) for path in {each.path for each in found}}
+    return np.array(points), np.array([links[each.path] for each in found])
 
 
 class _NameEvidence:

@@ -135,7 +135,7 @@ class Deduplicator:
         self._ranks_pages = ranks_pages
         self._pinned = pinned
         self._alike = _possible_duplicates([each.id for each in ranked], signatures)
-        self._paths = {each.id: each.path for each in ranked}
+        self._paths = {each.id: each.path for each in ranked if each.id in self._alike}
         self._texts: dict[int, str] = {}
         self._passages: dict[int, ShingledText] = {}
         self._kept: dict[int, None] = {}
@@ -170,7 +170,10 @@ class Deduplicator:
 
     def _original(self, chunk: int) -> int | None:
         """Return the kept chunk that this one nearly repeats, preferably one with the same text; None if it is new."""
-        alike = [other for other in self._kept if other in self._alike.get(chunk, ())]
+        possible = self._alike.get(chunk)
+        if not possible:
+            return None
+        alike = [other for other in self._kept if other in possible]
         same = (other for other in alike if self._text(other) == self._text(chunk))
         near = (other for other in alike if self._passage(chunk).is_near_duplicate_of(self._passage(other)))
         return next(same, None) or next(near, None)
