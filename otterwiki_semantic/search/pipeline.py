@@ -12,7 +12,7 @@ from otterwiki_semantic.search.candidates import Candidate, CandidateSet, Tier
 from otterwiki_semantic.search.query import Query, filter_of, has_phrases
 from otterwiki_semantic.search.results import ResultBuilder, Shown
 from otterwiki_semantic.search.retrieval import QueryVector, retrieve
-from otterwiki_semantic.search.selection import choose, deduplicator_of
+from otterwiki_semantic.search.selection import deduplicator, select
 from otterwiki_semantic.search.similarity_scale import Scale
 from otterwiki_semantic.storage import Catalog, Generation
 
@@ -87,7 +87,7 @@ def search_chunks(
         results = ResultBuilder(catalog, query, found, ranked, options, urls, units)
         if is_last or options.sort is Sort.RELEVANCE:  # else the newest ones may still be missing
             most = MAX_WINDOW if is_last else limit // _CANDIDATES_PER_RESULT
-            added, also_on = _added(ranking, ranked, most, options, catalog)
+            added, also_on = select(ranking, ranked, most, options, catalog)
             hits += results.hits(added, also_on, shown, max(0, options.end - len(ranking)))
             ranking += added
         if is_last or len(ranking) >= options.end:
@@ -102,17 +102,6 @@ def search_chunks(
         is_keyword_index_corrupt=found.is_keyword_index_corrupt,
         shortlist=shortlist,
     )
-
-
-def _added(
-    ranking: Sequence[Candidate], ranked: Sequence[Candidate], most: int, options: SearchOptions, catalog: Catalog
-) -> tuple[list[Candidate], Mapping[int, set[str]]]:
-    """Return what follows a ranking, up to `most` results in all, and the pages that repeat each of these chunks."""
-    known = {each.id for each in ranking}
-    ordered = [*ranking, *(each for each in ranked if each.id not in known)]
-    deduplicator = deduplicator_of(ordered, options, catalog, pinned=len(ranking))
-    chosen = choose(deduplicator, len({each.path for each in ordered}), most, len(ranking), options, catalog)
-    return chosen[len(ranking) :], deduplicator.also_on
 
 
 def _eligible(found: CandidateSet, query: Query, options: SearchOptions, catalog: Catalog) -> list[Candidate]:
@@ -179,7 +168,7 @@ def _is_exhausted(found: CandidateSet, options: SearchOptions) -> bool:
 
 def _shortlist(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog) -> Shortlist:
     """Return the best chunks for a reranker to read; none that the query names, which come first in any case."""
-    distinct = deduplicator_of(ranked, options, catalog).distinct()
+    distinct = deduplicator(ranked, options, catalog).distinct()
     read = list(islice(filter(_is_readable, distinct), _MAX_RERANKED))
     stored = catalog.reader.chunks([each.id for each in read])
     return {each.chunk.vector: stored[each.id].text for each in read if each.id in stored}

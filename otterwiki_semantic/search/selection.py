@@ -27,7 +27,34 @@ _BLOCK = 5
 """Diverse results are chosen in blocks, each among four times as many candidates as there are results up to its end."""
 
 
-def deduplicator_of(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog, pinned: int = 0) -> Deduplicator:
+def select(
+    ranking: Sequence[Candidate], ranked: Sequence[Candidate], most: int, options: SearchOptions, catalog: Catalog
+) -> tuple[list[Candidate], Mapping[int, set[str]]]:
+    """Return what follows a ranking, up to `most` results in all, and the pages that repeat each of these chunks."""
+    known = {each.id for each in ranking}
+    ordered = [*ranking, *(each for each in ranked if each.id not in known)]
+    compared = deduplicator(ordered, options, catalog, pinned=len(ranking))
+    distinct, pages = compared.distinct(), len({each.path for each in ordered})
+    if not options.diversity or options.sort is Sort.UPDATED:
+        chosen = list(_limit_per_page(distinct, pages, most, options.max_chunks_per_page))
+        deque(islice(distinct, _LOOK_BEYOND), maxlen=0)
+    else:
+        share = _DIVERSE_PER_RESULT * options.max_chunks_per_page
+        considered = list(_limit_per_page(distinct, pages, _DIVERSE_PER_RESULT * most, share))
+        order = mmr_order(
+            [each.score for each in considered],
+            catalog.reader.exact_index().vectors_or_zeros([each.id for each in considered]),
+            [each.path for each in considered],
+            options.diversity,
+            most,
+            options.max_chunks_per_page,
+            len(ranking),
+        )
+        chosen = [considered[position] for position in order]
+    return chosen[len(ranking) :], compared.also_on
+
+
+def deduplicator(ranked: Sequence[Candidate], options: SearchOptions, catalog: Catalog, pinned: int = 0) -> Deduplicator:
     """Compare the best candidates of each page; of a page that repeats itself there may be thousands."""
     ordinals: Counter[str] = Counter()
     compared = []
@@ -38,29 +65,6 @@ def deduplicator_of(ranked: Sequence[Candidate], options: SearchOptions, catalog
     signatures = catalog.reader.exact_index().signatures([each.id for each in compared])
     ranks_pages = options.max_chunks_per_page == 1
     return Deduplicator(compared, signatures, catalog.keywords.stored_words, ranks_pages=ranks_pages, pinned=pinned)
-
-
-def choose(
-    deduplicator: Deduplicator, pages: int, most: int, pinned: int, options: SearchOptions, catalog: Catalog
-) -> list[Candidate]:
-    """Return up to `most` candidates to show, in order; they are on up to `pages` pages, and the `pinned` come first."""
-    distinct = deduplicator.distinct()
-    if not options.diversity or options.sort is Sort.UPDATED:
-        chosen = list(_limit_per_page(distinct, pages, most, options.max_chunks_per_page))
-        deque(islice(distinct, _LOOK_BEYOND), maxlen=0)
-        return chosen
-    share = _DIVERSE_PER_RESULT * options.max_chunks_per_page
-    considered = list(_limit_per_page(distinct, pages, _DIVERSE_PER_RESULT * most, share))
-    order = mmr_order(
-        [each.score for each in considered],
-        catalog.reader.exact_index().vectors_or_zeros([each.id for each in considered]),
-        [each.path for each in considered],
-        options.diversity,
-        most,
-        options.max_chunks_per_page,
-        pinned,
-    )
-    return [considered[position] for position in order]
 
 
 def _limit_per_page(ranked: Iterable[Candidate], pages: int, n: int, max_per_page: int) -> Iterator[Candidate]:
