@@ -153,18 +153,14 @@ class StatementParser:
         line, self._line = self._line, ""
         if self._is_within_line:
             self._is_within_line = False
-            self._kind = StatementKind.SENTENCE
-            self._open = f"{self._open}{line} "
-            if len(self._open) > _MAX_OPEN:
-                yield from self._end_statement()
+            yield from self._continue(StatementKind.SENTENCE, line)
             return
         if self._fence:
             yield from self._end_code_line(line)
             return
         line = _QUOTED.sub("", line, count=1) if line.lstrip().startswith(">") else line
         if self._header is not None or self._table is not None:
-            taken = list(self._end_row(line))
-            yield from taken
+            yield from self._end_row(line)
             if line.strip().startswith("|"):
                 return
         yield from self._end_text_line(line)
@@ -190,10 +186,13 @@ class StatementParser:
         else:
             if self._kind is StatementKind.ITEM and not self._open and not line.startswith(" "):
                 yield from self._end_block()
-            self._kind = self._kind or StatementKind.SENTENCE
-            self._open = f"{self._open}{line} "
-            if len(self._open) > _MAX_OPEN:
-                yield from self._end_statement()
+            yield from self._continue(self._kind or StatementKind.SENTENCE, line)
+
+    def _continue(self, kind: StatementKind, line: str) -> Iterator[Statement]:
+        """Add a line to the open text."""
+        self._kind, self._open = kind, f"{self._open}{line} "
+        if len(self._open) > _MAX_OPEN:
+            yield from self._end_statement()
 
     def _end_row(self, line: str) -> Iterator[Statement]:
         """Take a line after the first one of a table; a table's head says nothing by itself."""
